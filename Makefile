@@ -1,0 +1,53 @@
+# Two commands on a fresh machine: `make demo` shows what belljar does, `make test` proves it.
+# Everything lives in .venv; all it takes is Python 3.11+ with its venv module.
+
+PYTHON ?= python3
+# Test processes at a time.
+JOBS ?= 2
+
+BIN := .venv/bin
+INSTALLED := .venv/.belljar-installed
+
+.PHONY: help demo test check format clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo 'make demo    run the main job end to end and show what happened'
+	@echo 'make test    run every test'
+	@echo 'make check   format, lint, types, import layers, host contact, fast tests'
+	@echo 'make format  rewrite the code in house style'
+	@echo 'make clean   remove caches and builds (.venv stays)'
+
+demo: demo/demo.py $(INSTALLED)
+	$(BIN)/python demo/demo.py
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n $(JOBS)
+
+check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/check_host.py
+	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow'
+
+format: $(INSTALLED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests tools demo benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# An existing .venv is taken over as it is; it is brought up to date whenever pyproject.toml changes.
+$(INSTALLED): pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo 'belljar needs Python 3.11 or newer; choose one with: make PYTHON=/path/to/python3' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+		{ echo 'Python has no venv module here. Install it with: apt-get install python3-venv' >&2; exit 1; }
+	$(PYTHON) -m venv .venv
