@@ -428,10 +428,12 @@ class FdVariable:
 
 @dataclass(frozen=True, slots=True)
 class FileRedirect:
-    """`op` is one of `< > >> >| <> &> &>> <<< <& >&`; `fd` None means the operator's own default.
+    """`op` is one of `< > >> >| <> &> &>> <<< <& >&`; `<<<` is a here-string.
 
-    For `<&` and `>&` the expanded target is "-" (close), digits (dup), digits and "-" (move), or else: for `>&`
-    without `fd` a file, as for `&>`; otherwise "ambiguous redirect". `<<<` is a here-string.
+    `fd` is filled in with the operator's default where none is written. It is None for `&>` and `&>>`, and for `<&`
+    and `>&` whose target isn't plainly a number or "-". For these two the expanded target is "-" (close), digits
+    (dup), digits and "-" (move), or else: for `>&` with `fd` None a file, as for `&>`; otherwise an "ambiguous
+    redirect". The default of None is 0 for `<&`, 1 for `>&`. Closing is always `>&` with the target "-".
     """
 
     op: str
@@ -442,15 +444,17 @@ class FileRedirect:
 
 @dataclass(frozen=True, slots=True)
 class HereDoc:
-    """<<delimiter. `quoted`: the body is one Literal and not expanded; else its parts are those of double quotes
+    """<<delimiter. `text` is the body as read, without the delimiter line and the tabs that `<<-` removes.
 
-    (`"` is an ordinary character there). Tabs are already removed when `strip_tabs` (`<<-`).
+    `quoted`: `body` is that text as one Literal, not to be expanded; else its parts are those of double quotes (with
+    `"` an ordinary character).
     """
 
-    fd: int | FdVariable | None
+    fd: int | FdVariable
     delimiter: str
     quoted: bool
     strip_tabs: bool
+    text: str
     body: Word
     line: int = field(default=0, compare=False)
 
@@ -515,10 +519,11 @@ class CommandList:
 
 @dataclass(frozen=True, slots=True)
 class ListItem:
-    """`background`: the command was ended by `&`."""
+    """`background`: the command was ended by `&`. `newline`: by a newline, which matters only for printing."""
 
     command: Command
     background: bool = False
+    newline: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -570,10 +575,10 @@ class While:
 
 @dataclass(frozen=True, slots=True)
 class For:
-    """for name in words; do body; done; `words` None means "$@"."""
+    """for name in words; do body; done; without `in` the parser supplies the word "$@", as bash does."""
 
     name: str
-    words: tuple[Word, ...] | None
+    words: tuple[Word, ...]
     body: Command
     redirects: tuple[Redirect, ...] = ()
     line: int = field(default=0, compare=False)
@@ -581,10 +586,10 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Select:
-    """select name in words; do body; done; `words` None means "$@"."""
+    """select name in words; do body; done; without `in` the parser supplies the word "$@"."""
 
     name: str
-    words: tuple[Word, ...] | None
+    words: tuple[Word, ...]
     body: Command
     redirects: tuple[Redirect, ...] = ()
     line: int = field(default=0, compare=False)
@@ -592,11 +597,11 @@ class Select:
 
 @dataclass(frozen=True, slots=True)
 class ArithFor:
-    """for ((init; test; step)); do body; done; an absent expression is None (an absent test is true)."""
+    """for ((init; test; step)); do body; done; bash reads an absent expression as 1."""
 
-    init: Arith | None
-    test: Arith | None
-    step: Arith | None
+    init: Arith
+    test: Arith
+    step: Arith
     body: Command
     redirects: tuple[Redirect, ...] = ()
     line: int = field(default=0, compare=False)
