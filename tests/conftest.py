@@ -1,4 +1,4 @@
-"""Settings every test shares: property tests repeat the same examples on every run, unless asked to explore."""
+"""Settings every test shares: property tests repeat the same examples, unless asked to explore."""
 
 from hypothesis import settings
 
