@@ -354,7 +354,10 @@ class ArithIncrement:
 
 @dataclass(frozen=True, slots=True)
 class ArithBinary:
-    """`op`: ** * / % + - << >> < <= > >= == != & ^ | && || and the comma."""
+    """`op`: ** * / % + - << >> < <= > >= == != & ^ | && || and the comma.
+
+    The left spine of a long sum may be thousands deep (walk it with a loop); all other nesting is bounded by the parser.
+    """
 
     op: str
     left: ArithNode
@@ -430,14 +433,13 @@ class FdVariable:
 class FileRedirect:
     """`op` is one of `< > >> >| <> &> &>> <<< <& >&`; `<<<` is a here-string.
 
-    `fd` is filled in with the operator's default where none is written. It is None for `&>` and `&>>`, and for `<&`
-    and `>&` whose target isn't plainly a number or "-". For these two the expanded target is "-" (close), digits
-    (dup), digits and "-" (move), or else: for `>&` with `fd` None a file, as for `&>`; otherwise an "ambiguous
-    redirect". The default of None is 0 for `<&`, 1 for `>&`. Closing is always `>&` with the target "-".
+    `fd` is filled in with the operator's default where none is written (1 for `&>`). For `<&` and `>&` the expanded
+    target is "-" (close), digits (dup), digits and "-" (move), or else: for `>&` with `fd` 1 a file, as for `&>`;
+    otherwise an "ambiguous redirect". Closing, where plain in the source, is always `>&` with the target "-".
     """
 
     op: str
-    fd: int | FdVariable | None
+    fd: int | FdVariable
     target: Word
     line: int = field(default=0, compare=False)
 
@@ -700,18 +702,16 @@ class CondNot:
 
 @dataclass(frozen=True, slots=True)
 class CondAnd:
-    """left && right"""
+    """operand && operand ..."""
 
-    left: CondNode
-    right: CondNode
+    operands: tuple[CondNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class CondOr:
-    """left || right"""
+    """operand || operand ..."""
 
-    left: CondNode
-    right: CondNode
+    operands: tuple[CondNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
