@@ -1,0 +1,96 @@
+"""The two ways a guest's request ends badly: a system error with an errno, or a spent budget."""
+
+import errno as codes
+from typing import Final
+
+_REASONS: Final[dict[int, str]] = {
+    codes.EPERM: "Operation not permitted",
+    codes.ENOENT: "No such file or directory",
+    codes.ESRCH: "No such process",
+    codes.EINTR: "Interrupted system call",
+    codes.EIO: "Input/output error",
+    codes.ENXIO: "No such device or address",
+    codes.E2BIG: "Argument list too long",
+    codes.ENOEXEC: "Exec format error",
+    codes.EBADF: "Bad file descriptor",
+    codes.ECHILD: "No child processes",
+    codes.EAGAIN: "Resource temporarily unavailable",
+    codes.ENOMEM: "Cannot allocate memory",
+    codes.EACCES: "Permission denied",
+    codes.EFAULT: "Bad address",
+    codes.EBUSY: "Device or resource busy",
+    codes.EEXIST: "File exists",
+    codes.EXDEV: "Invalid cross-device link",
+    codes.ENODEV: "No such device",
+    codes.ENOTDIR: "Not a directory",
+    codes.EISDIR: "Is a directory",
+    codes.EINVAL: "Invalid argument",
+    codes.ENFILE: "Too many open files in system",
+    codes.EMFILE: "Too many open files",
+    codes.ENOTTY: "Inappropriate ioctl for device",
+    codes.ETXTBSY: "Text file busy",
+    codes.EFBIG: "File too large",
+    codes.ENOSPC: "No space left on device",
+    codes.ESPIPE: "Illegal seek",
+    codes.EROFS: "Read-only file system",
+    codes.EMLINK: "Too many links",
+    codes.EPIPE: "Broken pipe",
+    codes.EDOM: "Numerical argument out of domain",
+    codes.ERANGE: "Numerical result out of range",
+    codes.EDEADLK: "Resource deadlock avoided",
+    codes.ENAMETOOLONG: "File name too long",
+    codes.ENOSYS: "Function not implemented",
+    codes.ENOTEMPTY: "Directory not empty",
+    codes.ELOOP: "Too many levels of symbolic links",
+    codes.EOVERFLOW: "Value too large for defined data type",
+    codes.EILSEQ: "Invalid or incomplete multibyte or wide character",
+    codes.ENOTSUP: "Operation not supported",
+    codes.EADDRINUSE: "Address already in use",
+    codes.ENETUNREACH: "Network is unreachable",
+    codes.ECONNRESET: "Connection reset by peer",
+    codes.ETIMEDOUT: "Connection timed out",
+    codes.ECONNREFUSED: "Connection refused",
+    codes.EHOSTUNREACH: "No route to host",
+    codes.EDQUOT: "Disk quota exceeded",
+    codes.ESTALE: "Stale file handle",
+}
+
+
+def strerror(errno: int) -> str:
+    """Linux's words for an errno, whatever system we run on."""
+    return _REASONS.get(errno) or f"Unknown error {errno}"
+
+
+class SysError(Exception):
+    """A guest's mistake, or the world's answer to it: what a system call returns as errno."""
+
+    def __init__(self, errno: int, path: str | None = None) -> None:
+        super().__init__(errno, path)
+        self.errno = errno
+        self.path = path
+
+    @property
+    def reason(self) -> str:
+        return strerror(self.errno)
+
+    @property
+    def name(self) -> str:
+        return codes.errorcode.get(self.errno, str(self.errno))
+
+    def __str__(self) -> str:
+        return self.reason if self.path is None else f"{self.path}: {self.reason}"
+
+
+class BudgetExceeded(BaseException):
+    """A limit was reached. Not an Exception, so that no utility can swallow it.
+
+    `limit` is the name of the field of `Limits` that was spent.
+    """
+
+    def __init__(self, limit: str, allowed: float) -> None:
+        super().__init__(limit, allowed)
+        self.limit = limit
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"limit reached: {self.limit} ({self.allowed:g})"

@@ -1,0 +1,56 @@
+"""How much one exec, and one sandbox, may use."""
+
+from dataclasses import dataclass, fields
+from typing import Self
+
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Budgets of one exec, shared by everything it starts, and the quotas of the sandbox around it.
+
+    The defaults let a long build or data job through and stop a runaway within a minute.
+    """
+
+    # One exec: when one of these is spent, every process of the exec ends and the result names it.
+    steps: int = 2_000_000_000
+    """Units of interpreter work: a simple command, a loop turn, an awk statement, a record."""
+    cpu_seconds: float = 60.0
+    """Processor time of the exec."""
+    wall_seconds: float = 600.0
+    """Time from start to end, sleeping included."""
+    output_bytes: int = 64 * MIB
+    """What the exec may send to its caller on stdout and stderr together."""
+    processes: int = 1024
+    """Live processes of the exec at one moment."""
+    depth: int = 1000
+    """Nested function calls, sources, substitutions and subshells."""
+    expansion_bytes: int = 64 * MIB
+    """The size of any one string or word list that an expansion builds."""
+
+    # One process.
+    open_files: int = 1024
+    """File descriptors of one process (EMFILE)."""
+
+    # The whole sandbox, for as long as it lives: the answer is ENOSPC, as a full disk gives.
+    file_bytes: int = 1 * GIB
+    """Bytes held by all files, deleted-but-open ones included."""
+    files: int = 1_000_000
+    """Files, directories and links."""
+    memory_bytes: int = 2 * GIB
+    """Memory of the worker process (enforced from outside it)."""
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise TypeError(f"Limits.{field.name} must be a number, not {type(value).__name__}")
+            if not value > 0:
+                raise ValueError(f"Limits.{field.name} must be positive, not {value!r}")
+
+    def narrowed(self, other: Self) -> Self:
+        """The smaller of the two in every field: an exec may ask for less than its sandbox, never more."""
+        return type(self)(**{f.name: min(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)})

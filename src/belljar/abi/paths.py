@@ -1,0 +1,75 @@
+"""Guest paths: text that names a file inside a sandbox, never on the host. Nothing here does I/O."""
+
+from errno import EINVAL, ENAMETOOLONG, ENOENT
+from typing import NewType
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import NAME_MAX, PATH_MAX
+
+GuestPath = NewType("GuestPath", str)
+"""A path in the guest's world. Bytes that are not UTF-8 are kept as surrogate escapes."""
+
+
+def fsencode(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def fsdecode(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def byte_length(text: str) -> int:
+    return len(text) if text.isascii() else len(fsencode(text))
+
+
+def check_path(path: str) -> None:
+    """Raises ENOENT for an empty path, EINVAL for one with a NUL, ENAMETOOLONG past PATH_MAX."""
+    if not path:
+        raise SysError(ENOENT, path)
+    if "\0" in path:
+        raise SysError(EINVAL, path)
+    if len(path) >= PATH_MAX // 4 and byte_length(path) >= PATH_MAX:
+        raise SysError(ENAMETOOLONG, path)
+
+
+def check_name(name: str) -> None:
+    """Raises ENAMETOOLONG for a single component over 255 bytes."""
+    if len(name) > NAME_MAX // 4 and byte_length(name) > NAME_MAX:
+        raise SysError(ENAMETOOLONG, name)
+
+
+def join(base: str, path: str) -> GuestPath:
+    """`path` as seen from the directory `base`; an absolute path stays itself."""
+    if path.startswith("/"):
+        return GuestPath(path)
+    return GuestPath(f"{base}{path}" if base.endswith("/") else f"{base}/{path}")
+
+
+def normalise(path: str) -> GuestPath:
+    """Without `.`, `..` and doubled slashes, by text alone: only right where no symlink is involved."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            if parts and parts[-1] != "..":
+                parts.pop()
+            elif not path.startswith("/"):
+                parts.append(part)
+        elif part and part != ".":
+            parts.append(part)
+    text = "/".join(parts)
+    return GuestPath("/" + text if path.startswith("/") else text or ".")
+
+
+def dirname(path: str) -> GuestPath:
+    stripped = path.rstrip("/")
+    if not stripped:
+        return GuestPath("/" if path else ".")
+    head, slash, _ = stripped.rpartition("/")
+    if not slash:
+        return GuestPath(".")
+    return GuestPath(head.rstrip("/") or "/")
+
+
+def basename(path: str) -> str:
+    stripped = path.rstrip("/")
+    return stripped.rpartition("/")[2] if stripped else path[:1]

@@ -1,0 +1,90 @@
+"""One exec's budget: charged before work is done or memory taken, shared by every process it starts."""
+
+from typing import Final
+
+from belljar.abi.errors import BudgetExceeded
+from belljar.abi.limits import Limits
+from belljar.kernel.fiber import Hub
+
+QUANTUM: Final = 4000
+"""Steps between two looks at the clock and the other fibers: a few milliseconds of interpreting."""
+
+
+class Budget:
+    """What one exec may still use.
+
+    The hot path is `charge(1)`; interpreters may inline it as
+    `budget.steps += 1` and `if budget.steps >= budget.checkpoint: budget.check()`.
+    """
+
+    __slots__ = (
+        "_hub",
+        "checkpoint",
+        "cpu",
+        "deadline",
+        "limits",
+        "output",
+        "processes",
+        "spent",
+        "steps",
+    )
+
+    def __init__(self, limits: Limits, hub: Hub) -> None:
+        self._hub = hub
+        self.limits = limits
+        self.steps = 0
+        self.checkpoint = min(QUANTUM, limits.steps)
+        self.cpu = 0.0
+        self.deadline = hub.clock.monotonic() + limits.wall_seconds
+        self.output = 0
+        self.processes = 0
+        self.spent: BudgetExceeded | None = None
+
+    def charge(self, steps: int = 1) -> None:
+        """Pay for work about to be done. Lets other fibers run now and then; raises when a limit is spent."""
+        self.steps += steps
+        if self.steps >= self.checkpoint:
+            self.check()
+
+    def check(self) -> None:
+        """Look at every limit that time alone can spend, and give the other fibers a turn."""
+        if self.spent is not None:
+            raise self.spent
+        if self.steps > self.limits.steps:
+            self.exceed("steps")
+        if self._hub.clock.monotonic() > self.deadline:
+            self.exceed("wall_seconds")
+        self.checkpoint = min(self.steps + QUANTUM, self.limits.steps + 1)
+        if self._hub.current is not None:
+            self._hub.pause()
+            if self.spent is not None:
+                raise self.spent
+
+    def exceed(self, limit: str) -> None:
+        """Spend the whole budget at once: every later charge of any process of this exec raises too."""
+        self.spend(limit)
+        assert self.spent is not None
+        raise self.spent
+
+    def spend(self, limit: str) -> None:
+        """Mark the budget as spent without raising here: the next charge does."""
+        if self.spent is None:
+            self.spent = BudgetExceeded(limit, getattr(self.limits, limit))
+        self.checkpoint = 0
+
+    def charge_size(self, size: int) -> None:
+        """Refuse a string or list of this size before it is built."""
+        if size > self.limits.expansion_bytes:
+            self.exceed("expansion_bytes")
+
+    def charge_output(self, size: int) -> None:
+        self.output += size
+        if self.output > self.limits.output_bytes:
+            self.exceed("output_bytes")
+
+    def charge_cpu(self, seconds: float) -> bool:
+        """Account processor time (called by the CPU guard); False once there is none left."""
+        self.cpu += seconds
+        if self.cpu > self.limits.cpu_seconds:
+            self.spend("cpu_seconds")
+        return self.spent is None

@@ -1,0 +1,49 @@
+"""A profiling timer that charges processor time to the running exec and stops it when there is none left.
+
+Python runs signal handlers between bytecodes, and `re` asks for them while it matches: so an exception raised by
+the handler also ends a pattern that would otherwise backtrack for hours. It is never raised inside kernel code,
+whose data it could leave half changed: there the budget is only marked, and the next charge raises.
+"""
+
+import signal
+from types import FrameType
+from typing import Final
+
+from belljar.kernel.budget import Budget
+from belljar.kernel.fiber import Hub
+
+TICK: Final = 0.02
+
+
+class CpuGuard:
+    """Install with `start()`, on the main thread; timers do not survive fork(2): a branch calls `start()` again."""
+
+    def __init__(self, hub: Hub, tick: float = TICK) -> None:
+        self._hub = hub
+        self._tick = tick
+
+    def start(self) -> None:
+        signal.signal(signal.SIGPROF, self._on_tick)
+        signal.setitimer(signal.ITIMER_PROF, self._tick, self._tick)
+
+    def stop(self) -> None:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, signal.SIG_IGN)
+
+    def _on_tick(self, _number: int, frame: FrameType | None) -> None:
+        fiber = self._hub.current
+        budget = getattr(fiber.owner, "budget", None) if fiber is not None else None
+        if not isinstance(budget, Budget) or budget.charge_cpu(self._tick) or in_kernel(frame):
+            return
+        assert budget.spent is not None
+        raise budget.spent
+
+
+def in_kernel(frame: FrameType | None) -> bool:
+    """Whether our innermost code on the stack is the kernel's: library frames belong to whoever called them."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if name.startswith("belljar."):
+            return name.startswith("belljar.kernel.")
+        frame = frame.f_back
+    return True

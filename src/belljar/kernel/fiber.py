@@ -1,0 +1,284 @@
+"""Fibers and the hub that runs them: the one place that knows how blocking works.
+
+A fiber is a greenlet. It gives up the processor only in `Hub.park()`, and runs again after `Hub.unpark(fiber)`;
+waiting for a pipe, a child, a timer or a socket is built from these two. Fibers run in the order they became
+ready, so a run with the same inputs takes the same course. The hub keeps no kernel object of its own, so a process
+that calls `os.fork()` continues with every parked fiber in both branches.
+
+A browser build replaces this module alone.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from enum import IntEnum
+from heapq import heappop, heappush
+from typing import Protocol
+
+from greenlet import getcurrent, greenlet
+
+
+class Clock(Protocol):
+    """Where time comes from."""
+
+    def monotonic(self) -> float: ...
+    def time_ns(self) -> int:
+        """Wall-clock time since the epoch."""
+
+
+class Poller(Protocol):
+    """How the hub waits when no fiber can run."""
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait until something outside happened (its watchers unpark fibers) or the timeout passed.
+
+        Returns False if nothing is watched and there is no timeout: then nothing can ever happen.
+        """
+
+
+class State(IntEnum):
+    READY = 0
+    RUNNING = 1
+    PARKED = 2
+    DONE = 3
+
+
+class FiberKilled(BaseException):
+    """Unwinds a fiber that must end. Not an Exception: only the frame that owns the fiber catches it."""
+
+
+class Timer:
+    """One call at a later time; `cancel` makes it never happen."""
+
+    __slots__ = ("callback", "when")
+
+    def __init__(self, when: float, callback: Callable[[], None]) -> None:
+        self.when = when
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class Fiber(greenlet):
+    """One thread of control. `owner` is whoever started it (a process), for the hub an opaque object."""
+
+    def __init__(self, hub: Hub, run: Callable[[], object], owner: object) -> None:
+        super().__init__(self._main, hub.loop)
+        self.hub = hub
+        self.owner = owner
+        self.body = run
+        self.state = State.READY
+        self.frozen = False
+        self.thaw_ready = False
+        self.pending: BaseException | None = None
+        self.doom: BaseException | None = None
+
+    def _main(self) -> None:
+        try:
+            if self.doom is None:
+                self.pending = None
+                self.body()
+        except FiberKilled:
+            pass
+        except BaseException as error:  # noqa: BLE001 - this frame owns the fiber; the hub's owner decides
+            self.hub.on_crash(self, error)
+        finally:
+            self.state = State.DONE
+
+
+def _raise_crash(_fiber: Fiber, error: BaseException) -> None:
+    raise error
+
+
+class Hub:
+    """The run queue, the timers, and the loop over both. Made and run on one and the same greenlet."""
+
+    def __init__(self, clock: Clock, poller: Poller) -> None:
+        self.clock = clock
+        self.poller = poller
+        self.loop = getcurrent()
+        self.current: Fiber | None = None
+        self.on_crash: Callable[[Fiber, BaseException], None] = _raise_crash
+        self._ready: deque[Fiber] = deque()
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._sequence = 0
+
+    # What fibers call.
+
+    def park(self) -> None:
+        """Give up the processor until unparked. May wake without cause: callers loop on their condition.
+
+        Raises what `interrupt` or `kill` sent. A killed fiber that parks again while it unwinds is killed again.
+        """
+        fiber = self.current
+        if fiber is None:
+            raise RuntimeError("park() outside a fiber: only code run by Hub.spawn may block")
+        self._leave(fiber, State.PARKED)
+
+    def pause(self) -> None:
+        """Let every other ready fiber, due timer and socket have its turn first."""
+        fiber = self.current
+        if fiber is None:
+            raise RuntimeError("pause() outside a fiber")
+        if fiber.doom is None:
+            self._ready.append(fiber)
+        self._leave(fiber, State.READY)
+
+    def _leave(self, fiber: Fiber, state: State) -> None:
+        if fiber.doom is not None:
+            raise fiber.doom
+        fiber.state = state
+        self.loop.switch()
+        if fiber.pending is not None:
+            error, fiber.pending = fiber.pending, None
+            raise error
+
+    def unpark(self, fiber: Fiber) -> None:
+        """Let a parked fiber run again, after those already ready. On any other fiber this does nothing."""
+        if fiber.state is State.PARKED:
+            if fiber.frozen:
+                fiber.thaw_ready = True
+                return
+            fiber.state = State.READY
+            self._ready.append(fiber)
+
+    def sleep(self, seconds: float) -> None:
+        """Park until `seconds` have passed."""
+        fiber = self.current
+        assert fiber is not None
+        until = self.clock.monotonic() + seconds
+        timer = self.call_at(until, lambda: self.unpark(fiber))
+        try:
+            while timer.callback is not None and self.clock.monotonic() < until:
+                self.park()
+        finally:
+            timer.cancel()
+
+    # What owners call.
+
+    def spawn(self, run: Callable[[], object], owner: object = None) -> Fiber:
+        """A new fiber, ready to run after those already ready."""
+        fiber = Fiber(self, run, owner)
+        self._ready.append(fiber)
+        return fiber
+
+    def interrupt(self, fiber: Fiber, error: BaseException) -> None:
+        """Raise `error` in the fiber, at the park() where it waits."""
+        if fiber.state is State.DONE:
+            return
+        fiber.pending = error
+        self.unpark(fiber)
+
+    def kill(self, fiber: Fiber) -> None:
+        """End the fiber wherever it waits; frozen or not started ones too. The running fiber must raise itself."""
+        if fiber.state is State.DONE:
+            return
+        fiber.doom = FiberKilled()
+        self.thaw(fiber)
+        if fiber.state is not State.RUNNING:
+            self.interrupt(fiber, fiber.doom)
+
+    def freeze(self, fiber: Fiber) -> None:
+        """Hold the fiber where it is (SIGSTOP) until `thaw`; wake-ups that come meanwhile are kept."""
+        fiber.frozen = True
+
+    def thaw(self, fiber: Fiber) -> None:
+        fiber.frozen = False
+        if fiber.thaw_ready:
+            fiber.thaw_ready = False
+            self.unpark(fiber)
+
+    def call_at(self, when: float, callback: Callable[[], None]) -> Timer:
+        """Run `callback` on the loop at the monotonic time `when`; it must not block."""
+        timer = Timer(when, callback)
+        self._sequence += 1
+        heappush(self._timers, (when, self._sequence, timer))
+        return timer
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
+        return self.call_at(self.clock.monotonic() + delay, callback)
+
+    def run(self, until: Callable[[], bool] | None = None) -> bool:
+        """Run fibers until `until()` holds, or nothing can ever run again. Returns whether `until` held."""
+        if getcurrent() is not self.loop:
+            raise RuntimeError("Hub.run() must be called on the greenlet that made the hub")
+        ready, timers = self._ready, self._timers
+        while True:
+            # One round runs only what is ready now, so that timers and sockets get their turn between rounds.
+            for _ in range(len(ready)):
+                fiber = ready.popleft()
+                if fiber.frozen:
+                    fiber.state = State.PARKED
+                    fiber.thaw_ready = True
+                    continue
+                fiber.state = State.RUNNING
+                self.current = fiber
+                fiber.switch()
+                self.current = None
+                if until is not None and until():
+                    return True
+            if until is not None and until():
+                return True
+            while timers and timers[0][2].callback is None:
+                heappop(timers)
+            if ready:
+                timeout: float | None = 0.0
+            elif timers:
+                timeout = max(0.0, timers[0][0] - self.clock.monotonic())
+            else:
+                timeout = None
+            if not self.poller.wait(timeout) and timeout is None:
+                return False
+            if timers:
+                self._fire_timers()
+
+    def _fire_timers(self) -> None:
+        now = self.clock.monotonic()
+        timers = self._timers
+        due: list[Timer] = []
+        while timers and timers[0][0] <= now:
+            due.append(heappop(timers)[2])
+        for timer in due:
+            callback, timer.callback = timer.callback, None
+            if callback is not None:
+                callback()
+
+
+class WaitQueue:
+    """The fibers that wait for one condition. `wait` returns after a wake, a signal, or for no reason."""
+
+    __slots__ = ("_fibers", "_hub")
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._fibers: list[Fiber] = []
+
+    def wait(self) -> None:
+        fiber = self._hub.current
+        if fiber is None:
+            raise RuntimeError("wait() outside a fiber")
+        self._fibers.append(fiber)
+        try:
+            self._hub.park()
+        finally:
+            if fiber in self._fibers:
+                self._fibers.remove(fiber)
+
+    def add(self, fiber: Fiber) -> None:
+        """Register without parking, to wait on several queues at once; pair with `discard`."""
+        self._fibers.append(fiber)
+
+    def discard(self, fiber: Fiber) -> None:
+        if fiber in self._fibers:
+            self._fibers.remove(fiber)
+
+    def wake_all(self) -> None:
+        if self._fibers:
+            fibers, self._fibers = self._fibers, []
+            for fiber in fibers:
+                self._hub.unpark(fiber)
+
+    def __bool__(self) -> bool:
+        return bool(self._fibers)

@@ -1,0 +1,1 @@
+"""The file servers, one module each; everything a guest can touch is one of them."""

@@ -1,0 +1,32 @@
+"""How much room the files of a sandbox may take, over all its in-memory servers: charged before it is used."""
+
+from errno import ENOSPC
+
+from belljar.abi.errors import SysError
+
+
+class Quota:
+    """Bytes and names still free. A full sandbox answers ENOSPC, as a full disk does."""
+
+    __slots__ = ("bytes_limit", "bytes_used", "files_limit", "files_used")
+
+    def __init__(self, bytes_limit: int, files_limit: int) -> None:
+        self.bytes_limit = bytes_limit
+        self.files_limit = files_limit
+        self.bytes_used = 0
+        self.files_used = 0
+
+    def take_bytes(self, count: int) -> None:
+        """A negative count gives back."""
+        used = self.bytes_used + count
+        if count > 0 and used > self.bytes_limit:
+            raise SysError(ENOSPC)
+        self.bytes_used = used
+
+    def take_file(self) -> None:
+        if self.files_used >= self.files_limit:
+            raise SysError(ENOSPC)
+        self.files_used += 1
+
+    def give_file(self) -> None:
+        self.files_used -= 1

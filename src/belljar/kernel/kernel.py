@@ -1,0 +1,311 @@
+"""The kernel: the processes, the programs they can run, and the machine underneath."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from errno import EPERM
+
+from belljar.abi.errors import BudgetExceeded, SysError
+from belljar.abi.flags import O_RDONLY, O_WRONLY
+from belljar.abi.limits import Limits
+from belljar.abi.signals import Signal
+from belljar.kernel.budget import Budget
+from belljar.kernel.fdtable import FdTable
+from belljar.kernel.fiber import Fiber, FiberKilled, Hub
+from belljar.kernel.fs.quota import Quota
+from belljar.kernel.loader import Program
+from belljar.kernel.machine import Machine
+from belljar.kernel.pids import PidSpace, Session
+from belljar.kernel.pipe import PipeEnd, PipeServer
+from belljar.kernel.process import Body, Process
+from belljar.kernel.status import ExitStatus, ProcessExit, WaitResult
+from belljar.kernel.vfs.credentials import Credentials
+from belljar.kernel.vfs.namespace import Mount, Namespace, Place
+from belljar.kernel.vfs.openfile import OpenFile
+from belljar.kernel.vfs.server import FileServer
+from belljar.kernel.vfs.view import View
+
+BugReport = Callable[[Process, BaseException], str]
+"""Takes an exception that is our own fault, returns the id the guest may see."""
+
+
+def no_programs(_name: str) -> Program | None:
+    return None
+
+
+def no_binaries(_head: bytes) -> Callable[[str], Program] | None:
+    return None
+
+
+class Kernel:
+    """One sandbox's virtual kernel. `init` (pid 1) exists from the start and adopts orphans."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        root: FileServer,
+        *,
+        limits: Limits | None = None,
+        quota: Quota | None = None,
+        programs: Callable[[str], Program | None] = no_programs,
+        binary_loader: Callable[[bytes], Callable[[str], Program] | None] = no_binaries,
+        hostname: str = "belljar",
+    ) -> None:
+        self.machine = machine
+        self.limits = limits if limits is not None else Limits()
+        self.quota = quota if quota is not None else Quota(self.limits.file_bytes, self.limits.files)
+        self.hub = Hub(machine.clock, machine.poller)
+        self.hub.on_crash = self._fiber_crashed
+        self.programs = programs
+        self.binary_loader = binary_loader
+        self.hostname = hostname
+        self.boot_ns = machine.clock.time_ns()
+        self.boot_monotonic = machine.clock.monotonic()
+        self.report_bug: BugReport = _raise_bug
+        self._next_dev = 1
+        self.pipes = PipeServer(self.hub)
+        self._pipe_mount = Mount(self.pipes, self.pipes.root, None)
+        self.register(self.pipes)
+        self.register(root)
+        namespace = Namespace(Mount(root, root.root, None, source=root.kind))
+        view = View(namespace, Credentials(), open_fifo=self.pipes.open_fifo, now=machine.clock.time_ns)
+        space = PidSpace()
+        self.init = Process(
+            self,
+            None,
+            space=space,
+            session=Session(1),
+            view=view,
+            fds=FdTable(self.limits.open_files),
+            budget=Budget(self.limits, self.hub),
+            env={},
+            argv=["init"],
+        )
+
+    def register(self, server: FileServer) -> None:
+        """Give a server the device number that tells its files from others'."""
+        if server.dev == 0:
+            server.dev = self._next_dev
+            self._next_dev += 1
+
+    def now(self) -> int:
+        return self.machine.clock.time_ns()
+
+    # Starting.
+
+    def start(
+        self,
+        body: Body,
+        argv: list[str],
+        *,
+        limits: Limits | None = None,
+        env: dict[str, str] | None = None,
+        credentials: Credentials | None = None,
+        cwd: str = "/",
+        files: dict[int, OpenFile] | None = None,
+        on_exit: Callable[[Process], None] | None = None,
+    ) -> Process:
+        """The first process of an exec: a child of init with a session and a budget of its own."""
+        budget = Budget(self.limits.narrowed(limits) if limits is not None else self.limits, self.hub)
+        process = self._copy(self.init, argv, budget)
+        process.env = dict(env or {})
+        process.on_exit = on_exit
+        if credentials is not None:
+            process.fs.credentials = credentials
+        process.session = Session(process.pid)
+        try:
+            process.fs.chdir(cwd)
+            for fd, file in (files or {}).items():
+                process.fds.put(fd, file)
+        except SysError:
+            self.finish(process, ExitStatus(1))
+            raise
+        timer = self.hub.call_at(budget.deadline, lambda: self._out_of_time(budget))
+
+        def main(process: Process) -> int:
+            try:
+                return body(process)
+            finally:
+                timer.cancel()
+
+        process.start_fiber(main)
+        return process
+
+    def fork(self, parent: Process, argv: list[str]) -> Process:
+        budget = parent.budget
+        budget.charge(20)
+        if budget.processes >= budget.limits.processes:
+            budget.exceed("processes")
+        child = self._copy(parent, argv, budget)
+        child.fds = parent.fds.fork()
+        child.fs.credentials = parent.fs.credentials
+        child.depth = parent.depth
+        child.nice = parent.nice
+        child.pgid = parent.pgid
+        child.executable = parent.executable
+        child.handlers = dict(parent.handlers)
+        child.blocked = parent.blocked
+        return child
+
+    def _copy(self, parent: Process, argv: list[str], budget: Budget) -> Process:
+        child = Process(
+            self,
+            parent,
+            space=parent.space,
+            session=parent.session,
+            view=parent.fs.fork(),
+            fds=FdTable(budget.limits.open_files),
+            budget=budget,
+            env=dict(parent.env),
+            argv=list(argv),
+        )
+        budget.processes += 1
+        parent.children.append(child)
+        return child
+
+    def new_session(self, process: Process) -> None:
+        if process.pgid == process.pid and process.session.leader == process.pid:
+            raise SysError(EPERM)
+        process.session = Session(process.pid)
+        process.pgid = process.pid
+
+    def new_pid_space(self, process: Process) -> PidSpace:
+        """A space whose pid 1 will be the next process forked into it (containers)."""
+        return PidSpace(process.space)
+
+    def open_pipe(self, process: Process) -> tuple[OpenFile, OpenFile]:
+        who = process.fs.credentials
+        node = self.pipes.new(who.uid, who.gid, self.now())
+        place = Place(self._pipe_mount, node)
+        name = f"pipe:[{node.ino}]"
+        return (
+            OpenFile(PipeEnd(node.pipe, O_RDONLY), O_RDONLY, place, name),
+            OpenFile(PipeEnd(node.pipe, O_WRONLY), O_WRONLY, place, name),
+        )
+
+    # Running and ending.
+
+    def run_main(self, process: Process, body: Body) -> None:
+        """The frame that owns a process's main fiber: everything a program can do ends here."""
+        status = ExitStatus(0, Signal.KILL)
+        try:
+            try:
+                code = body(process)
+                process.stdout.flush()
+                status = ExitStatus(code & 0xFF)
+            except ProcessExit as end:
+                if not end.status.signal:
+                    process.stdout.flush()
+                status = end.status
+        except ProcessExit as end:
+            status = end.status
+        except FiberKilled:
+            status = process.fatal or status
+        except BudgetExceeded as spent:
+            self.kill_budget(process.budget, spent)
+        except RecursionError:
+            process.budget.spend("depth")
+            self.kill_budget(process.budget)
+        except MemoryError:
+            process.budget.spend("memory_bytes")
+            self.kill_budget(process.budget)
+        except SysError:
+            # A flush at exit that failed (EPIPE with SIGPIPE ignored, ENOSPC) or a program that let one through.
+            status = ExitStatus(1)
+        except Exception as error:  # noqa: BLE001 - the frame that owns the process: our bug, not the guest's
+            self._bug(process, error)
+            status = ExitStatus(0, Signal.ABRT)
+        finally:
+            self.finish(process, status)
+
+    def finish(self, process: Process, status: ExitStatus) -> None:
+        """The process is over: close, orphan, tell."""
+        if process.status is not None:
+            return
+        process.status = status
+        current = self.hub.current
+        for fiber in process.fibers:
+            if fiber is not current:
+                self.hub.kill(fiber)
+        process.fibers = []
+        process.fds.close_all()
+        process.budget.processes -= 1
+        if process.pids.get(process.space) == 1 and process is not self.init:
+            for other in list(process.space.table.values()):
+                if other is not process:
+                    other.deliver(Signal.KILL)
+        for child in process.children:
+            child.parent = self.init
+            if child.status is not None:
+                child.space.remove(child)
+            else:
+                self.init.children.append(child)
+        process.children = []
+        if process.session.leader == process.pid and process.session.tty is not None:
+            self.signal_group(process.session.foreground, Signal.HUP, but=process)
+        self.announce(process, WaitResult(0, status))
+        if process.on_exit is not None:
+            process.on_exit(process)
+
+    def announce(self, process: Process, news: WaitResult) -> None:
+        """Tell the parent of a child's change; init wants none, its children vanish at once."""
+        parent = process.parent
+        if parent is None or parent is self.init:
+            if process.status is not None:
+                process.space.remove(process)
+                if parent is not None and process in parent.children:
+                    parent.children.remove(process)
+            return
+        parent.tell_parent(news._replace(pid=process.pids[parent.space]))
+        parent.deliver(Signal.CHLD)
+
+    def reap(self, parent: Process, pid: int) -> None:
+        """A zombie was waited for: its number is free."""
+        child = next(c for c in parent.children if c.pids[parent.space] == pid)
+        parent.children.remove(child)
+        child.space.remove(child)
+
+    def signal_group(self, pgid: int, number: int, *, but: Process | None = None) -> None:
+        for process in list(self.init.space.table.values()):
+            if process.pgid == pgid and process is not but:
+                process.deliver(number)
+
+    def members(self, budget: Budget) -> list[Process]:
+        """The live processes of one exec."""
+        return [
+            p for p in self.init.space.table.values() if p.budget is budget and p.status is None and p is not self.init
+        ]
+
+    def kill_budget(self, budget: Budget, spent: BudgetExceeded | None = None) -> None:
+        """End every process of an exec."""
+        if spent is not None and budget.spent is None:
+            budget.spend(spent.limit)
+        for process in self.members(budget):
+            process.terminate(ExitStatus(0, Signal.KILL))
+
+    def _out_of_time(self, budget: Budget) -> None:
+        budget.spend("wall_seconds")
+        self.kill_budget(budget)
+
+    def _bug(self, process: Process, error: BaseException) -> None:
+        token = self.report_bug(process, error)
+        process.error(f"{process.name}: internal error {token}\n")
+
+    def _fiber_crashed(self, fiber: Fiber, error: BaseException) -> None:
+        """A further fiber of a process ended badly: as if its main one had."""
+        process = fiber.owner
+        if not isinstance(process, Process):
+            raise error
+        if isinstance(error, BudgetExceeded):
+            self.kill_budget(process.budget, error)
+        elif isinstance(error, ProcessExit):
+            process.terminate(error.status)
+        elif isinstance(error, SysError):
+            process.terminate(ExitStatus(1))
+        else:
+            self._bug(process, error)
+            process.terminate(ExitStatus(0, Signal.ABRT))
+
+
+def _raise_bug(_process: Process, error: BaseException) -> str:
+    raise error

@@ -1,0 +1,98 @@
+"""From a file to a program: PATH search, our own programs' magic, `#!` lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from errno import E2BIG, EACCES, ELOOP, ENOENT, ENOEXEC
+from typing import TYPE_CHECKING, Final
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import ARG_MAX, O_RDONLY, S_IFMT, S_IFREG, X_OK
+from belljar.abi.paths import fsdecode
+from belljar.kernel.vfs.view import View
+
+if TYPE_CHECKING:
+    from belljar.kernel.process import Process
+
+Program = Callable[["Process"], int]
+"""A program: reads its process's argv, returns its exit code."""
+
+MAGIC: Final = b"\x7fBELLJAR "
+"""How the file of a built-in program starts; its name and a newline follow. Copies of the file work as well."""
+DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+_HEAD: Final = 256
+_SCRIPT_DEPTH: Final = 4
+
+
+def program_file(name: str) -> bytes:
+    """The contents of a built-in program's file."""
+    return MAGIC + name.encode() + b"\n"
+
+
+def search_path(fs: View, name: str, path: str | None) -> str:
+    """The file a command name means. A name with a slash is itself. ENOENT; EACCES if only non-executables exist."""
+    if "/" in name:
+        return name
+    failure = ENOENT
+    for directory in (DEFAULT_PATH if path is None else path).split(":"):
+        candidate = f"{directory}/{name}" if directory else f"./{name}"
+        try:
+            place = fs.resolve(candidate)
+        except SysError:
+            continue
+        if place.node.mode & S_IFMT != S_IFREG:
+            continue
+        if fs.credentials.may(place.node, X_OK):
+            return candidate
+        failure = EACCES
+    raise SysError(failure, name)
+
+
+def load(process: Process, path: str, argv: list[str]) -> tuple[Program, list[str]]:
+    """The program in a file, and the argv it gets (a `#!` line puts its interpreter in front).
+
+    ENOENT, EACCES (not executable, not a file), ENOEXEC (no format we know), ELOOP (`#!` too deep), E2BIG.
+    """
+    if sum(map(len, argv)) > ARG_MAX:
+        raise SysError(E2BIG, path)
+    for _ in range(_SCRIPT_DEPTH + 1):
+        head = _head(process, path)
+        if head.startswith(MAGIC):
+            name = fsdecode(head[len(MAGIC) :].partition(b"\n")[0])
+            program = process.kernel.programs(name)
+            if program is None:
+                raise SysError(ENOEXEC, path)
+            return program, argv
+        loader = process.kernel.binary_loader(head)
+        if loader is not None:
+            return loader(path), argv
+        if not head.startswith(b"#!"):
+            raise SysError(ENOEXEC, path)
+        interpreter, argument = _shebang(head, path)
+        argv = [interpreter, *argument, path, *argv[1:]]
+        path = interpreter
+    raise SysError(ELOOP, path)
+
+
+def _head(process: Process, path: str) -> bytes:
+    fs = process.fs
+    place = fs.resolve(path)
+    if place.node.mode & S_IFMT != S_IFREG:
+        raise SysError(EACCES, path)
+    if not fs.credentials.may(place.node, X_OK):
+        raise SysError(EACCES, path)
+    handle = place.mount.server.open(place.node, O_RDONLY)
+    try:
+        return handle.read(0, _HEAD)
+    finally:
+        handle.close()
+
+
+def _shebang(head: bytes, path: str) -> tuple[str, list[str]]:
+    """The interpreter and its one optional argument, as Linux splits the line."""
+    line, newline, _ = head[2:].partition(b"\n")
+    words = line.strip(b" \t\r").split(None, 1)
+    if not words or (not newline and len(head) == _HEAD and len(words) == 1):
+        raise SysError(ENOEXEC, path)
+    interpreter, *argument = (fsdecode(word).rstrip(" \t") for word in words)
+    return interpreter, argument

@@ -1,0 +1,64 @@
+"""What a kernel needs of the world: a clock, a way to wait, and randomness; and a replayable version of each."""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Protocol
+
+from belljar.abi.records import NANO
+from belljar.kernel.fiber import Clock, Poller
+
+
+class Entropy(Protocol):
+    """Where random bytes come from."""
+
+    def random_bytes(self, count: int) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The outside of one kernel. Everything that may differ between two runs comes in through it."""
+
+    clock: Clock
+    poller: Poller
+    entropy: Entropy
+    cores: int = 2
+    memory_bytes: int = 2 << 30
+
+
+class VirtualTime:
+    """Clock and poller in one, for replays and tests: waiting takes no time, it only moves the clock."""
+
+    def __init__(self, start_ns: int = 1_767_225_600 * NANO) -> None:
+        self._start_ns = start_ns
+        self._elapsed = 0.0
+
+    def monotonic(self) -> float:
+        return self._elapsed
+
+    def time_ns(self) -> int:
+        return self._start_ns + int(self._elapsed * NANO)
+
+    def wait(self, timeout: float | None) -> bool:
+        if timeout is None:
+            return False
+        self._elapsed += timeout
+        return True
+
+    def advance(self, seconds: float) -> None:
+        self._elapsed += seconds
+
+
+class SeededEntropy:
+    """The same bytes for the same seed. For replays only: nothing secret may hang on it."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = Random(seed)
+
+    def random_bytes(self, count: int) -> bytes:
+        return self._random.randbytes(count)
+
+
+def virtual_machine(seed: int = 0) -> Machine:
+    """A machine whose every run is the same."""
+    time = VirtualTime()
+    return Machine(clock=time, poller=time, entropy=SeededEntropy(seed))

@@ -1,0 +1,80 @@
+"""The real clock, the real entropy, and an epoll-backed wait for the hub."""
+
+import os
+import select
+import time
+from collections.abc import Callable
+
+from belljar.kernel.machine import Machine
+
+
+class HostClock:
+    """The host's own time."""
+
+    monotonic = staticmethod(time.monotonic)
+    time_ns = staticmethod(time.time_ns)
+
+
+class HostEntropy:
+    """The host's random number generator."""
+
+    random_bytes = staticmethod(os.urandom)
+
+
+class EpollPoller:
+    """Waits for file descriptors of the host and calls back those who watch them.
+
+    An epoll object is shared across fork(2): a branch must call `renew` before it waits, or the two would
+    take each other's events.
+    """
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
+
+    def watch(self, fd: int, callback: Callable[[], None], *, readable: bool = True, writable: bool = False) -> None:
+        """Call `callback` on the hub's loop whenever `fd` is ready. Replaces an earlier watch of the same fd."""
+        events = (select.EPOLLIN if readable else 0) | (select.EPOLLOUT if writable else 0)
+        if fd in self._watched:
+            self._epoll.modify(fd, events)
+        else:
+            self._epoll.register(fd, events)
+        self._watched[fd] = (events, callback)
+
+    def unwatch(self, fd: int) -> None:
+        if self._watched.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    def wait(self, timeout: float | None) -> bool:
+        if not self._watched:
+            if timeout is None:
+                return False
+            if timeout > 0:
+                time.sleep(timeout)
+            return True
+        for fd, _events in self._epoll.poll(timeout):
+            watcher = self._watched.get(fd)
+            if watcher is not None:
+                watcher[1]()
+        return True
+
+    def renew(self) -> None:
+        """After fork(2): a fresh epoll object with the same watches."""
+        self._epoll.close()
+        self._epoll = select.epoll()
+        for fd, (events, _callback) in self._watched.items():
+            self._epoll.register(fd, events)
+
+    def close(self) -> None:
+        self._epoll.close()
+
+
+def host_machine() -> Machine:
+    """The machine we really run on."""
+    return Machine(
+        clock=HostClock(),
+        poller=EpollPoller(),
+        entropy=HostEntropy(),
+        cores=os.cpu_count() or 1,
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    )

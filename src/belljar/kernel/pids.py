@@ -1,0 +1,64 @@
+"""Pid spaces, process groups and sessions: the numbers processes are known by."""
+
+from __future__ import annotations
+
+from errno import ESRCH
+from typing import TYPE_CHECKING
+
+from belljar.abi.errors import SysError
+
+if TYPE_CHECKING:
+    from belljar.kernel.process import Process
+    from belljar.kernel.vfs.openfile import OpenFile
+
+
+class PidSpace:
+    """The processes a container can see and signal, numbered from 1. A process has a pid here and in every space above."""
+
+    def __init__(self, parent: PidSpace | None = None) -> None:
+        self.parent = parent
+        self.table: dict[int, Process] = {}
+        self._next = 1
+
+    def enroll(self, process: Process) -> int:
+        """Number a new process here and above; returns its pid here."""
+        space: PidSpace | None = self
+        while space is not None:
+            while space._next in space.table:
+                space._next += 1
+            process.pids[space] = space._next
+            space.table[space._next] = process
+            # Like Linux: pids rise, and start again low only after a long way.
+            space._next = space._next + 1 if space._next < 4_194_303 else 300
+            space = space.parent
+        return process.pids[self]
+
+    def remove(self, process: Process) -> None:
+        for space, pid in process.pids.items():
+            space.table.pop(pid, None)
+
+    def find(self, pid: int) -> Process:
+        """ESRCH."""
+        try:
+            return self.table[pid]
+        except KeyError:
+            raise SysError(ESRCH) from None
+
+    def select(self, sender: Process, pid: int) -> list[Process]:
+        """The targets of kill(pid): one, a group, or everybody but the sender and init."""
+        if pid > 0:
+            return [self.find(pid)]
+        everyone = list(self.table.values())
+        if pid == -1:
+            return [p for p in everyone if p is not sender and p.pids[self] != 1]
+        group = sender.pgid if pid == 0 else -pid
+        return [p for p in everyone if p.pgid == group]
+
+
+class Session:
+    """Process groups that share a controlling terminal."""
+
+    def __init__(self, leader: int) -> None:
+        self.leader = leader
+        self.tty: OpenFile | None = None
+        self.foreground = leader

@@ -1,0 +1,221 @@
+"""Pipes and FIFOs: chunks handed from writer to reader by reference, with back pressure and EPIPE."""
+
+from __future__ import annotations
+
+from collections import deque
+from errno import EAGAIN, EBADF, ENXIO, EPIPE
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import (
+    O_ACCMODE,
+    O_NONBLOCK,
+    O_RDONLY,
+    O_RDWR,
+    O_WRONLY,
+    POLLERR,
+    POLLHUP,
+    POLLIN,
+    POLLOUT,
+    S_IFIFO,
+)
+from belljar.abi.records import Dirent, Stat
+from belljar.kernel.fiber import Hub, WaitQueue
+from belljar.kernel.vfs.server import FileServer, Handle, Node
+
+CAPACITY: Final = 1 << 16
+"""A writer waits while this many bytes are unread. A chunk is taken whole, so a pipe holds at most this and one chunk."""
+
+
+class Pipe:
+    """The buffer between the two ends, and who waits at each."""
+
+    __slots__ = ("chunks", "reader_opens", "readers", "used", "waiters", "writer_opens", "writers")
+
+    def __init__(self, hub: Hub) -> None:
+        self.chunks: deque[bytes | memoryview] = deque()
+        self.used = 0
+        self.readers = 0
+        self.writers = 0
+        self.reader_opens = 0
+        self.writer_opens = 0
+        self.waiters = WaitQueue(hub)
+
+    def read(self, size: int, *, nonblocking: bool) -> bytes:
+        """The next bytes; b"" once every writer is gone."""
+        if size <= 0:
+            return b""
+        chunks = self.chunks
+        while not chunks:
+            if self.writers == 0:
+                return b""
+            if nonblocking:
+                raise SysError(EAGAIN)
+            self.waiters.wait()
+        chunk = chunks.popleft()
+        if len(chunk) > size:
+            # A view, so that eating a large chunk bite by bite does not copy the rest each time.
+            view = memoryview(chunk)
+            chunks.appendleft(view[size:])
+            chunk = view[:size]
+        elif len(chunk) < size and chunks:
+            parts, total = [chunk], len(chunk)
+            while chunks and total + len(chunks[0]) <= size:
+                part = chunks.popleft()
+                parts.append(part)
+                total += len(part)
+            chunk = b"".join(parts)
+        self.used -= len(chunk)
+        self.waiters.wake_all()
+        return bytes(chunk)
+
+    def write(self, data: bytes, *, nonblocking: bool) -> int:
+        """All of `data`, once there is room. EPIPE when nobody can read it."""
+        if not data:
+            return 0
+        while True:
+            if self.readers == 0:
+                raise SysError(EPIPE)
+            if self.used < CAPACITY:
+                break
+            if nonblocking:
+                raise SysError(EAGAIN)
+            self.waiters.wait()
+        self.chunks.append(bytes(data))
+        self.used += len(data)
+        self.waiters.wake_all()
+        return len(data)
+
+
+class PipeEnd(Handle):
+    """One open end (or, of a FIFO opened for both, both)."""
+
+    __slots__ = ("_access", "pipe")
+    seekable = False
+
+    def __init__(self, pipe: Pipe, access: int) -> None:
+        self.nonblocking = False
+        self.pipe = pipe
+        self._access = access
+        if access != O_WRONLY:
+            pipe.readers += 1
+            pipe.reader_opens += 1
+        if access != O_RDONLY:
+            pipe.writers += 1
+            pipe.writer_opens += 1
+        pipe.waiters.wake_all()
+
+    def read(self, offset: int, size: int) -> bytes:
+        if self._access == O_WRONLY:
+            raise SysError(EBADF)
+        return self.pipe.read(size, nonblocking=self.nonblocking)
+
+    def write(self, offset: int | None, data: bytes) -> int:
+        if self._access == O_RDONLY:
+            raise SysError(EBADF)
+        return self.pipe.write(data, nonblocking=self.nonblocking)
+
+    def poll(self) -> int:
+        pipe, events = self.pipe, 0
+        if self._access != O_WRONLY:
+            events |= (POLLIN if pipe.chunks else 0) | (POLLHUP if pipe.writers == 0 else 0)
+        if self._access != O_RDONLY:
+            events |= (POLLOUT if pipe.used < CAPACITY else 0) | (POLLERR if pipe.readers == 0 else 0)
+        return events
+
+    @property
+    def waiters(self) -> WaitQueue:
+        return self.pipe.waiters
+
+    def close(self) -> None:
+        pipe = self.pipe
+        if self._access != O_WRONLY:
+            pipe.readers -= 1
+            if pipe.readers == 0:
+                pipe.chunks.clear()
+                pipe.used = 0
+        if self._access != O_RDONLY:
+            pipe.writers -= 1
+        pipe.waiters.wake_all()
+
+
+class PipeNode(Node):
+    """The file behind an anonymous pipe: what fstat shows, and what /dev/fd/N opens again."""
+
+    __slots__ = ("ino", "pipe", "time")
+
+    def __init__(self, pipe: Pipe, ino: int, uid: int, gid: int, time: int) -> None:
+        super().__init__(S_IFIFO | 0o600, uid, gid)
+        self.pipe = pipe
+        self.ino = ino
+        self.time = time
+
+
+class PipeServer(FileServer):
+    """Anonymous pipes; mounted nowhere."""
+
+    kind = "pipefs"
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._next_ino = 1
+        self._root = Node(0o040500, 0, 0)
+        self._fifos: WeakKeyDictionary[Node, Pipe] = WeakKeyDictionary()
+
+    @property
+    def root(self) -> Node:
+        return self._root
+
+    def new(self, uid: int, gid: int, now: int) -> PipeNode:
+        self._next_ino += 1
+        return PipeNode(Pipe(self._hub), self._next_ino, uid, gid, now)
+
+    def walk(self, directory: Node, name: str) -> Node:
+        raise SysError(ENXIO)
+
+    def locate(self, directory: Node) -> None:
+        return None
+
+    def readdir(self, directory: Node) -> list[Dirent]:
+        return []
+
+    def stat(self, node: Node) -> Stat:
+        assert isinstance(node, PipeNode)
+        time = node.time
+        return Stat(node.mode, node.ino, self.dev, 1, node.uid, node.gid, 0, time, time, time)
+
+    def open(self, node: Node, flags: int) -> Handle:
+        return self.open_fifo(node, flags)
+
+    def open_fifo(self, node: Node, flags: int) -> Handle:
+        """Open a FIFO of any server (or a pipe again), waiting for the other side as fifo(7) says.
+
+        ENXIO: nonblocking, for writing, and nobody reads.
+        """
+        if isinstance(node, PipeNode):
+            return PipeEnd(node.pipe, flags & O_ACCMODE)
+        pipe = self._fifos.get(node)
+        if pipe is None:
+            pipe = self._fifos[node] = Pipe(self._hub)
+        access = flags & O_ACCMODE
+        if access == O_WRONLY and flags & O_NONBLOCK and pipe.readers == 0:
+            raise SysError(ENXIO)
+        end = PipeEnd(pipe, access)
+        if access != O_RDWR and not flags & O_NONBLOCK:
+            try:
+                self._meet(pipe, access)
+            except BaseException:
+                end.close()
+                raise
+        return end
+
+    def _meet(self, pipe: Pipe, access: int) -> None:
+        """Wait until the other side is open, or was since we came: it may be gone again when we wake."""
+        readers, writers = pipe.reader_opens, pipe.writer_opens
+        if access == O_RDONLY:
+            while pipe.writers == 0 and pipe.writer_opens == writers:
+                pipe.waiters.wait()
+        else:
+            while pipe.readers == 0 and pipe.reader_opens == readers:
+                pipe.waiters.wait()

@@ -1,0 +1,549 @@
+"""A process: what a program sees of the kernel. Utilities and the shell get one of these and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from errno import ECHILD, EINTR, EINVAL, ENOTTY, EPERM, EPIPE, ESRCH
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import (
+    O_CLOEXEC,
+    O_CREAT,
+    O_RDONLY,
+    O_TRUNC,
+    O_WRONLY,
+    POLLERR,
+    POLLHUP,
+    WCONTINUED,
+    WNOHANG,
+    WUNTRACED,
+)
+from belljar.abi.paths import fsencode
+from belljar.abi.records import Stat
+from belljar.abi.signals import IGNORED_BY_DEFAULT, STOPPING, UNCATCHABLE, Signal
+from belljar.kernel.budget import Budget
+from belljar.kernel.fdtable import FdTable
+from belljar.kernel.fiber import Fiber, WaitQueue
+from belljar.kernel.loader import load, search_path
+from belljar.kernel.status import ExitStatus, ProcessExit, WaitResult
+from belljar.kernel.stdio import Writer
+from belljar.kernel.vfs.openfile import OpenFile
+from belljar.kernel.vfs.view import View
+
+if TYPE_CHECKING:
+    from belljar.kernel.kernel import Kernel
+    from belljar.kernel.pids import PidSpace, Session
+
+CHUNK: Final = 1 << 18
+
+Body = Callable[["Process"], int]
+Handler = Callable[[int], None]
+"""Called when a caught signal arrives, whoever is running then: it must only note the number."""
+
+
+class Ignore:
+    """The disposition SIG_IGN."""
+
+
+IGNORE: Final = Ignore()
+
+
+class Process:
+    """One virtual process. Files by path are `process.fs`; descriptors, children and signals are here."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        parent: Process | None,
+        *,
+        space: PidSpace,
+        session: Session,
+        view: View,
+        fds: FdTable,
+        budget: Budget,
+        env: dict[str, str],
+        argv: list[str],
+    ) -> None:
+        self.kernel = kernel
+        self.parent = parent
+        self.space = space
+        self.session = session
+        self.fs = view
+        self.fds = fds
+        self.budget = budget
+        self.env = env
+        self.argv = argv
+        self.executable = ""
+        self.depth = 0
+        self.nice = 0
+        self.children: list[Process] = []
+        self.status: ExitStatus | None = None
+        self.stopped: int = 0
+        self.start = kernel.hub.clock.monotonic()
+        self.fibers: list[Fiber] = []
+        self.pids: dict[PidSpace, int] = {}
+        self.pid = space.enroll(self)
+        self.pgid = self.pid
+        self.handlers: dict[int, Handler | Ignore] = {}
+        self.blocked: frozenset[int] = frozenset()
+        self.pending: list[int] = []
+        self.interrupted = False
+        self.on_exit: Callable[[Process], None] | None = None
+        self._fatal: ExitStatus | None = None
+        self._news: list[WaitResult] = []
+        self._child_waiters = WaitQueue(kernel.hub)
+        self.stdout = Writer(self, 1)
+
+    # Names and text.
+
+    @property
+    def name(self) -> str:
+        """The program's name as messages show it."""
+        return self.argv[0].rpartition("/")[2] if self.argv else "?"
+
+    def print(self, text: str, end: str = "\n") -> None:
+        self.stdout.write(fsencode(text + end))
+
+    def warn(self, message: str) -> None:
+        """`name: message` on stderr."""
+        self.error(f"{self.name}: {message}\n")
+
+    def error(self, text: str) -> None:
+        """Text on stderr as it is; nothing to do if even that can't be written."""
+        try:
+            self.write_all(2, fsencode(text))
+        except SysError:
+            return
+
+    # Files by descriptor.
+
+    def open(self, path: str, flags: int = O_RDONLY, mode: int = 0o666) -> int:
+        return self.fds.add(self.fs.open(path, flags, mode), cloexec=bool(flags & O_CLOEXEC))
+
+    def close(self, fd: int) -> None:
+        self.fds.close(fd)
+
+    def read(self, fd: int, size: int = CHUNK) -> bytes:
+        file = self.fds[fd]
+        self.budget.charge()
+        return file.read(size)
+
+    def write(self, fd: int, data: bytes) -> int:
+        """May take fewer bytes than given. A pipe nobody reads: SIGPIPE, then EPIPE if that is ignored or caught."""
+        file = self.fds[fd]
+        self.budget.charge()
+        try:
+            return file.write(data)
+        except SysError as error:
+            if error.errno == EPIPE:
+                self.raise_signal(Signal.PIPE)
+            raise
+
+    def write_all(self, fd: int, data: bytes) -> None:
+        count = self.write(fd, data)
+        while count < len(data):
+            data = data[count:]
+            count = self.write(fd, data)
+
+    def seek(self, fd: int, offset: int, whence: int = 0) -> int:
+        return self.fds[fd].seek(offset, whence)
+
+    def fstat(self, fd: int) -> Stat:
+        return self.fds[fd].stat()
+
+    def dup(self, fd: int, lowest: int = 0, *, cloexec: bool = False) -> int:
+        return self.fds.add(self.fds[fd], lowest=lowest, cloexec=cloexec)
+
+    def dup2(self, fd: int, target: int, *, cloexec: bool = False) -> None:
+        self.fds.put(target, self.fds[fd], cloexec=cloexec)
+
+    def pipe(self, *, cloexec: bool = False) -> tuple[int, int]:
+        """The read end and the write end."""
+        reader, writer = self.kernel.open_pipe(self)
+        fd = self.fds.add(reader, cloexec=cloexec)
+        try:
+            return fd, self.fds.add(writer, cloexec=cloexec)
+        except SysError:
+            self.fds.close(fd)
+            raise
+
+    def isatty(self, fd: int) -> bool:
+        file = self.fds.get(fd)
+        if file is None:
+            return False
+        try:
+            file.handle.ioctl("isatty")
+        except SysError:
+            return False
+        return True
+
+    def ioctl(self, fd: int, request: str, argument: object = None) -> object:
+        """Device control by name. ENOTTY, EBADF."""
+        return self.fds[fd].handle.ioctl(request, argument)
+
+    def poll(self, wanted: Mapping[int, int], timeout: float | None = None) -> dict[int, int]:
+        """Wait until one of the descriptors is ready for what is wanted of it (or hung up, or broken).
+
+        {} when the timeout (seconds) passed. EINTR if a caught signal arrived.
+        """
+        hub = self.kernel.hub
+        fiber = hub.current
+        assert fiber is not None
+        until = None if timeout is None else hub.clock.monotonic() + timeout
+        self.interrupted = False
+        while True:
+            ready: dict[int, int] = {}
+            queues: list[WaitQueue] = []
+            for fd, events in wanted.items():
+                handle = self.fds[fd].handle
+                if found := handle.poll() & (events | POLLERR | POLLHUP):
+                    ready[fd] = found
+                elif handle.waiters is not None:
+                    queues.append(handle.waiters)
+            if ready or (until is not None and hub.clock.monotonic() >= until):
+                return ready
+            timer = hub.call_at(until, lambda: hub.unpark(fiber)) if until is not None else None
+            for queue in queues:
+                queue.add(fiber)
+            try:
+                hub.park()
+            finally:
+                for queue in queues:
+                    queue.discard(fiber)
+                if timer is not None:
+                    timer.cancel()
+            self._check_interrupted()
+
+    # Whole files, for utilities.
+
+    def chunks(self, name: str, size: int = CHUNK) -> Iterator[bytes]:
+        """The contents of a file piece by piece; `-` is standard input."""
+        if name == "-":
+            while data := self.read(0, size):
+                yield data
+            return
+        fd = self.open(name, O_RDONLY | O_CLOEXEC)
+        try:
+            while data := self.read(fd, size):
+                yield data
+        finally:
+            if fd in self.fds:
+                self.close(fd)
+
+    def read_file(self, name: str) -> bytes:
+        """All of a file; `-` is standard input. Refused past the expansion limit before memory is taken."""
+        parts: list[bytes] = []
+        total = 0
+        for data in self.chunks(name, 1 << 22):
+            total += len(data)
+            self.budget.charge_size(total)
+            parts.append(data)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def write_file(self, name: str, data: bytes, mode: int = 0o666, flags: int = O_WRONLY | O_CREAT | O_TRUNC) -> None:
+        fd = self.open(name, flags | O_CLOEXEC, mode)
+        try:
+            self.write_all(fd, data)
+        finally:
+            self.close(fd)
+
+    # Time.
+
+    def sleep(self, seconds: float) -> None:
+        """EINTR if a caught signal arrived."""
+        hub = self.kernel.hub
+        fiber = hub.current
+        assert fiber is not None
+        until = hub.clock.monotonic() + seconds
+        timer = hub.call_at(until, lambda: hub.unpark(fiber))
+        self.interrupted = False
+        try:
+            while hub.clock.monotonic() < until:
+                hub.park()
+                self._check_interrupted()
+        finally:
+            timer.cancel()
+
+    # Children.
+
+    def fork(self, body: Body, *, argv: list[str] | None = None, pgid: int | None = None) -> Process:
+        """A copy of this process that runs `body` and exits with what it returns.
+
+        The copy shares open files, and has its own descriptors, namespace, directory, umask and environment.
+        """
+        child = self.kernel.fork(self, argv if argv is not None else self.argv)
+        if pgid is not None:
+            child.pgid = pgid or child.pid
+        child.start_fiber(body)
+        return child
+
+    def spawn(
+        self,
+        argv: list[str],
+        *,
+        env: dict[str, str] | None = None,
+        stdin: OpenFile | None = None,
+        stdout: OpenFile | None = None,
+        stderr: OpenFile | None = None,
+        pgid: int | None = None,
+    ) -> Process:
+        """Start a program (found through PATH unless its name has a slash). ENOENT, EACCES, ENOEXEC."""
+        environment = self.env if env is None else env
+        path = search_path(self.fs, argv[0], environment.get("PATH"))
+        program, full_argv = load(self, path, argv)
+
+        def body(child: Process) -> int:
+            for fd, file in ((0, stdin), (1, stdout), (2, stderr)):
+                if file is not None:
+                    child.fds.put(fd, file)
+            child.prepare_exec(path, full_argv, environment)
+            return program(child)
+
+        return self.fork(body, argv=argv, pgid=pgid)
+
+    def run(
+        self,
+        argv: list[str],
+        *,
+        env: dict[str, str] | None = None,
+        stdin: OpenFile | None = None,
+        stdout: OpenFile | None = None,
+        stderr: OpenFile | None = None,
+    ) -> ExitStatus:
+        """Start a program and wait for its end."""
+        self.stdout.flush()
+        child = self.spawn(argv, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
+        return self.wait_for(child)
+
+    def execute(self, path: str, argv: list[str], env: dict[str, str] | None = None) -> NoReturn:
+        """Become another program (execve): never returns; raises before anything changed if it can't. ENOEXEC, ..."""
+        program, full_argv = load(self, path, argv)
+        self.stdout.flush()
+        self.prepare_exec(path, full_argv, self.env if env is None else env)
+        raise ProcessExit(ExitStatus(program(self) & 0xFF))
+
+    def prepare_exec(self, path: str, argv: list[str], env: Mapping[str, str]) -> None:
+        """What execve does to a process before the new program runs."""
+        self.executable = path
+        self.argv = argv
+        self.env = dict(env)
+        self.fds.close_on_exec()
+        self.handlers = {n: h for n, h in self.handlers.items() if h is IGNORE}
+        self.stdout = Writer(self, 1)
+
+    def wait(self, pid: int = -1, options: int = 0) -> WaitResult | None:
+        """A child's end (or stop/continue, by WUNTRACED/WCONTINUED): any (-1), of a group (0, -pgid), or one.
+
+        None with WNOHANG if there is no news. ECHILD, EINTR.
+        """
+        self.interrupted = False
+        while True:
+            for index, news in enumerate(self._news):
+                if self._matches(pid, news) and (
+                    (not news.stopped or options & WUNTRACED) and (not news.continued or options & WCONTINUED)
+                ):
+                    del self._news[index]
+                    if not news.stopped and not news.continued:
+                        self.kernel.reap(self, news.pid)
+                    return news
+            if not any(self._matches(pid, WaitResult(c.pids[self.space], ExitStatus())) for c in self.children):
+                raise SysError(ECHILD)
+            if options & WNOHANG:
+                return None
+            self._child_waiters.wait()
+            self._check_interrupted()
+
+    def _matches(self, pid: int, news: WaitResult) -> bool:
+        if pid == -1 or pid == news.pid:
+            return True
+        if pid >= 0 and pid != 0:
+            return False
+        child = next((c for c in self.children if c.pids[self.space] == news.pid), None)
+        return child is not None and child.pgid == (self.pgid if pid == 0 else -pid)
+
+    def wait_for(self, child: Process) -> ExitStatus:
+        """Wait for one child's end, whatever signals are caught meanwhile."""
+        while True:
+            try:
+                result = self.wait(child.pids[self.space])
+            except SysError as error:
+                if error.errno != EINTR:
+                    raise
+                continue
+            assert result is not None
+            return result.status
+
+    def tell_parent(self, news: WaitResult) -> None:
+        """Called by the kernel: a child ended, stopped or continues."""
+        self._news.append(news)
+        self._child_waiters.wake_all()
+
+    def exit(self, code: int) -> NoReturn:
+        raise ProcessExit(ExitStatus(code & 0xFF))
+
+    # Depth: nested calls, sources, substitutions.
+
+    def enter(self) -> None:
+        if self.depth >= self.budget.limits.depth:
+            self.budget.exceed("depth")
+        self.depth += 1
+
+    def leave(self) -> None:
+        self.depth -= 1
+
+    # Signals.
+
+    def catch(self, number: int, handler: Handler | Ignore | None) -> Handler | Ignore | None:
+        """Set what a signal does: call a handler, IGNORE, or None for the default; returns the old. EINVAL."""
+        if number in UNCATCHABLE:
+            raise SysError(EINVAL)
+        old = self.handlers.get(number)
+        if handler is None:
+            self.handlers.pop(number, None)
+        else:
+            self.handlers[number] = handler
+        return old
+
+    def block(self, numbers: frozenset[int]) -> None:
+        """Set the mask; signals that were waiting behind it are delivered now."""
+        self.blocked = numbers - UNCATCHABLE
+        waiting, self.pending = self.pending, []
+        for number in waiting:
+            self.deliver(number)
+        self.check_fatal()
+
+    def kill(self, pid: int, number: int) -> None:
+        """Send a signal: to one process, a group (0, -pgid) or all (-1) of this pid space. ESRCH, EPERM, EINVAL."""
+        if not 0 <= number <= 64:
+            raise SysError(EINVAL)
+        targets = self.space.select(self, pid)
+        if not targets:
+            raise SysError(ESRCH)
+        allowed = [target for target in targets if self._may_signal(target)]
+        if not allowed:
+            raise SysError(EPERM)
+        if number:
+            for target in allowed:
+                target.deliver(number)
+        self.check_fatal()
+
+    def _may_signal(self, target: Process) -> bool:
+        uid = self.fs.credentials.uid
+        return uid == 0 or uid == target.fs.credentials.uid
+
+    def raise_signal(self, number: int) -> None:
+        """Send a signal to oneself."""
+        self.deliver(number)
+        self.check_fatal()
+
+    def deliver(self, number: int) -> None:
+        """Act on a signal, by its disposition. Never raises: a fatal one only dooms the process."""
+        if self.status is not None:
+            return
+        if number == Signal.KILL:
+            self.terminate(ExitStatus(0, number))
+            return
+        if number == Signal.CONT:
+            self._continue()
+        if number in self.blocked and number != Signal.STOP:
+            if number not in self.pending:
+                self.pending.append(number)
+            return
+        handler = self.handlers.get(number)
+        if isinstance(handler, Ignore):
+            return
+        if handler is not None:
+            handler(number)
+            self.interrupted = True
+            if self.fibers:
+                self.kernel.hub.unpark(self.fibers[0])
+        elif number in STOPPING:
+            self._stop(number)
+        elif number not in IGNORED_BY_DEFAULT and self.pid != 1:
+            self.terminate(ExitStatus(0, number))
+
+    def terminate(self, status: ExitStatus) -> None:
+        """End every fiber of the process; it is gone when they have unwound."""
+        if self.status is not None:
+            return
+        if self._fatal is None:
+            self._fatal = status
+        self.stopped = 0
+        for fiber in self.fibers:
+            self.kernel.hub.kill(fiber)
+        if not self.fibers:
+            self.kernel.finish(self, status)
+
+    def check_fatal(self) -> None:
+        """Unwind now if a fatal signal reached the process that is running."""
+        if self._fatal is not None:
+            raise ProcessExit(self._fatal)
+        while self.stopped:
+            self.kernel.hub.pause()
+
+    def _stop(self, number: int) -> None:
+        if self.stopped:
+            return
+        self.stopped = number
+        for fiber in self.fibers:
+            self.kernel.hub.freeze(fiber)
+        self.kernel.announce(self, WaitResult(0, ExitStatus(0, number), stopped=True))
+
+    def _continue(self) -> None:
+        self.pending = [n for n in self.pending if n not in STOPPING]
+        if self.stopped:
+            self.stopped = 0
+            for fiber in self.fibers:
+                self.kernel.hub.thaw(fiber)
+            self.kernel.announce(self, WaitResult(0, ExitStatus(0, Signal.CONT), continued=True))
+
+    def _check_interrupted(self) -> None:
+        if self.interrupted:
+            self.interrupted = False
+            raise SysError(EINTR)
+
+    # Groups, sessions, terminal.
+
+    def setpgid(self, pid: int, pgid: int) -> None:
+        target = self if pid in (0, self.pid) else self.space.find(pid)
+        if target is not self and target.parent is not self:
+            raise SysError(ESRCH)
+        if target.pid == target.session.leader:
+            raise SysError(EPERM)
+        target.pgid = pgid or target.pid
+
+    def setsid(self) -> None:
+        self.kernel.new_session(self)
+
+    def tty_file(self) -> OpenFile:
+        """The controlling terminal. ENXIO is for the opener to say; ENOTTY here."""
+        if self.session.tty is None:
+            raise SysError(ENOTTY)
+        return self.session.tty
+
+    # The kernel's side.
+
+    def start_fiber(self, body: Body) -> Fiber:
+        """Run `body` as the process's main line."""
+        fiber = self.kernel.hub.spawn(lambda: self.kernel.run_main(self, body), self)
+        self.fibers.append(fiber)
+        return fiber
+
+    def add_fiber(self, run: Callable[[], object]) -> Fiber:
+        """A further line of control inside the process; it ends with it at the latest."""
+
+        def body() -> None:
+            try:
+                run()
+            finally:
+                if fiber in self.fibers:
+                    self.fibers.remove(fiber)
+
+        fiber = self.kernel.hub.spawn(body, self)
+        self.fibers.append(fiber)
+        return fiber
+
+    @property
+    def fatal(self) -> ExitStatus | None:
+        return self._fatal

@@ -1,0 +1,32 @@
+"""How a process ended, and the exception by which it does."""
+
+from typing import NamedTuple
+
+
+class ExitStatus(NamedTuple):
+    """An exit code, or the signal that ended (or stopped) the process."""
+
+    code: int = 0
+    signal: int = 0
+
+    @property
+    def shell(self) -> int:
+        """What a shell shows as $?."""
+        return 128 + self.signal if self.signal else self.code
+
+
+class WaitResult(NamedTuple):
+    """What wait() tells of a child: it ended, stopped or continues."""
+
+    pid: int
+    status: ExitStatus
+    stopped: bool = False
+    continued: bool = False
+
+
+class ProcessExit(BaseException):
+    """Unwinds a process to its end. Not an Exception: only the kernel catches it."""
+
+    def __init__(self, status: ExitStatus) -> None:
+        super().__init__(status)
+        self.status = status

@@ -1,0 +1,37 @@
+"""Who is asking, and what the mode bits of a file let them do."""
+
+from dataclasses import dataclass
+
+from belljar.abi.flags import S_IFDIR, S_IFMT, S_ISVTX, X_OK
+from belljar.kernel.vfs.server import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """A user, its group and its other groups. uid 0 is the sandbox's root: all-powerful inside, nothing outside."""
+
+    uid: int = 0
+    gid: int = 0
+    groups: frozenset[int] = frozenset()
+
+    def may(self, node: Node, want: int) -> bool:
+        """Whether all of `want` (R_OK | W_OK | X_OK) is granted by the mode bits."""
+        mode = node.mode
+        if self.uid == 0:
+            # Root may execute a file only if somebody may.
+            return not want & X_OK or bool(mode & 0o111) or mode & S_IFMT == S_IFDIR
+        if node.uid == self.uid:
+            mode >>= 6
+        elif node.gid == self.gid or node.gid in self.groups:
+            mode >>= 3
+        return mode & want == want
+
+    def owns(self, node: Node) -> bool:
+        return self.uid == 0 or self.uid == node.uid
+
+    def in_group(self, gid: int) -> bool:
+        return gid == self.gid or gid in self.groups
+
+    def may_remove(self, directory: Node, node: Node) -> bool:
+        """The sticky-bit rule: there, only the file's or the directory's owner may remove or rename."""
+        return not directory.mode & S_ISVTX or self.uid in (0, node.uid, directory.uid)

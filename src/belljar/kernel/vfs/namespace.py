@@ -1,0 +1,173 @@
+"""The mount table of a process: which servers appear where, and how a directory becomes a union of several.
+
+A table maps a place (a node as reached through a mount) to what covers it. Forked processes share a table until
+one of them changes it, so a child's binds are invisible to its parent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from errno import EBUSY, EINVAL, ENOTDIR
+from typing import Literal, NamedTuple
+
+from belljar.abi.errors import SysError
+from belljar.kernel.vfs.server import FileServer, Node
+
+Order = Literal["replace", "before", "after"]
+
+
+class Place(NamedTuple):
+    """A node as reached through a mount: the same file bound at two paths is two places."""
+
+    mount: Mount
+    node: Node
+
+
+class Member(NamedTuple):
+    """One directory of a union; new files go into the first that `creates`."""
+
+    mount: Mount
+    node: Node
+    creates: bool
+
+
+class Mount:
+    """One server's tree, from `root` down, covering `point` (None for the root of the namespace)."""
+
+    __slots__ = ("members", "point", "read_only", "root", "server", "source")
+
+    def __init__(
+        self,
+        server: FileServer,
+        root: Node,
+        point: Place | None,
+        *,
+        read_only: bool = False,
+        source: str = "none",
+        members: tuple[Member, ...] = (),
+    ) -> None:
+        self.server = server
+        self.root = root
+        self.point = point
+        self.read_only = read_only
+        self.source = source
+        self.members = members
+        """The directories searched in turn at `root`, if this is a union; server and root are then the first's."""
+
+
+class Namespace:
+    """A mount table, copied when first changed after a fork."""
+
+    __slots__ = ("_shared", "_tops", "root")
+
+    def __init__(self, root: Mount) -> None:
+        self.root = Place(root, root.root)
+        self._tops: dict[Node, dict[Mount, Mount]] = {}
+        self._shared = False
+
+    def fork(self) -> Namespace:
+        """The same view for a child; whichever of the two changes it first gets a copy of its own."""
+        child = Namespace.__new__(Namespace)
+        child.root = self.root
+        child._tops = self._tops
+        child._shared = self._shared = True
+        return child
+
+    def enter(self, place: Place) -> Place:
+        """What is seen at a place: the root of whatever covers it, however deep the stack; else itself."""
+        while (covers := self._tops.get(place[1])) is not None and (top := covers.get(place[0])) is not None:
+            if top.root is place[1] and top.server is place[0].server and top.members:
+                return Place(top, top.root)  # a union whose first member is the covered directory itself
+            place = Place(top, top.root)
+        return place
+
+    def is_mount_point(self, node: Node) -> bool:
+        """Whether something is mounted on this node: it can't be removed or renamed."""
+        return node in self._tops
+
+    def mount(
+        self,
+        point: Place,
+        server: FileServer,
+        root: Node | None = None,
+        *,
+        order: Order = "replace",
+        creates: bool = True,
+        read_only: bool = False,
+        source: str = "none",
+    ) -> None:
+        """Cover what is seen at `point`, or add to the union there.
+
+        ENOTDIR if one is a directory and the other is not, EBUSY for the root of the namespace.
+        """
+        root = root if root is not None else server.root
+        if root.is_dir != point.node.is_dir or (order != "replace" and not root.is_dir):
+            raise SysError(ENOTDIR)
+        if point == self.root:
+            raise SysError(EBUSY)
+        if order == "replace":
+            self._cover(point, Mount(server, root, point, read_only=read_only, source=source))
+            return
+        members = point.mount.members if point.node is point.mount.root else ()
+        base = point.mount.point if members else point
+        assert base is not None
+        new = Mount(server, root, base, read_only=read_only, source=source)
+        old = members or (Member(point.mount, point.node, creates=True),)
+        added = Member(new, root, creates)
+        self._unite(base, (added, *old) if order == "before" else (*old, added))
+
+    def unmount(self, visible: Place, source: Node | None = None) -> None:
+        """Uncover what is seen at `visible`; with `source`, take only that member out of the union there.
+
+        EINVAL if nothing is mounted there, EBUSY for the root of the namespace.
+        """
+        mount = visible.mount
+        if visible.node is not mount.root:
+            raise SysError(EINVAL)
+        if mount.point is None:
+            raise SysError(EBUSY)
+        if source is not None:
+            rest = tuple(member for member in mount.members if member.node is not source)
+            if len(rest) == len(mount.members):
+                raise SysError(EINVAL)
+            if len(rest) > 1:
+                self._unite(mount.point, rest)
+                return
+        self._own()
+        covers = self._tops[mount.point.node]
+        del covers[mount.point.mount]
+        if not covers:
+            del self._tops[mount.point.node]
+
+    def mounts(self) -> Iterator[Mount]:
+        """Every mount, the root first, in the order made; a union gives each of its members."""
+        yield self.root.mount
+        for covers in self._tops.values():
+            for top in covers.values():
+                if top.members:
+                    yield from (member.mount for member in top.members if member.mount.point is top.point)
+                else:
+                    yield top
+
+    def _unite(self, base: Place, members: tuple[Member, ...]) -> None:
+        first = members[0]
+        self._cover(
+            base,
+            Mount(
+                first.mount.server,
+                first.node,
+                base,
+                read_only=first.mount.read_only,
+                source=first.mount.source,
+                members=members,
+            ),
+        )
+
+    def _cover(self, base: Place, top: Mount) -> None:
+        self._own()
+        self._tops.setdefault(base.node, {})[base.mount] = top
+
+    def _own(self) -> None:
+        if self._shared:
+            self._tops = {node: dict(covers) for node, covers in self._tops.items()}
+            self._shared = False
