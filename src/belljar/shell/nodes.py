@@ -150,10 +150,9 @@ class AllElements:
 class Subscript:
     """[text] of an array element: a key if the array is associative, else arithmetic; only the runtime knows.
 
-    `text` is the source between the brackets, `word` the key to expand (no splitting, no globbing), `arith` the index.
+    `word` is the key to expand (no splitting, no globbing), `arith` the index.
     """
 
-    text: str
     word: Word
     arith: Arith
 
@@ -356,7 +355,7 @@ class ArithIncrement:
 class ArithBinary:
     """`op`: ** * / % + - << >> < <= > >= == != & ^ | && || and the comma.
 
-    The left spine of a long sum may be thousands deep (walk it with a loop); all other nesting is bounded by the parser.
+    The left spine of a long sum may be thousands deep (walk it with a loop); the parser bounds all other nesting.
     """
 
     op: str
