@@ -391,15 +391,11 @@ ArithNode: TypeAlias = (
 
 @dataclass(frozen=True, slots=True)
 class ArrayElement:
-    """One element of a=(...): `[index]=value`, `[index]+=value`, or a plain word (`index` None) to expand fully.
+    """One element of a=(...): `[index]=value`, `[index]+=value`, or a plain word (`index` None) to expand fully."""
 
-    `word` is the whole element as a word, for when the brackets don't mean a subscript after all.
-    """
-
-    index: Subscript | AllElements | None
+    index: Index | None
     append: bool
     value: Word
-    word: Word
 
 
 @dataclass(frozen=True, slots=True)
