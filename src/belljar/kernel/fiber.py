@@ -200,6 +200,11 @@ class Hub:
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timer:
         return self.call_at(self.clock.monotonic() + delay, callback)
 
+    @property
+    def idle(self) -> bool:
+        """Whether no fiber is ready: only a timer or the outside can make one run."""
+        return not self._ready
+
     def run(self, until: Callable[[], bool] | None = None) -> bool:
         """Run fibers until `until()` holds, or nothing can ever run again. Returns whether `until` held."""
         if getcurrent() is not self.loop:

@@ -1,0 +1,18 @@
+"""What a utility is made of: its options, its entry point, and bulk reading of lines."""
+
+from belljar.bin._kit.options import choice, count, flag, many, value
+from belljar.bin._kit.program import Program, UsageError, utility
+from belljar.bin._kit.text import LineBatches, batches
+
+__all__ = [
+    "LineBatches",
+    "Program",
+    "UsageError",
+    "batches",
+    "choice",
+    "count",
+    "flag",
+    "many",
+    "utility",
+    "value",
+]

@@ -1,0 +1,39 @@
+"""Finds utilities by file name: `bin/wc.py` or `bin/awk/` holds a `main`. Nothing else names them."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from pkgutil import iter_modules
+
+from belljar import bin as package
+from belljar.bin._kit.program import Program
+
+_ODD = {"[": "test"}
+"""Names that can't be a module's."""
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Every utility, sorted."""
+    found = [_command(module.name) for module in iter_modules(package.__path__) if not module.name.startswith("_")]
+    return tuple(sorted([*found, *_ODD]))
+
+
+def _command(module: str) -> str:
+    """`sqlite3_host` is sqlite3 (it touches the host), `apt_get` is apt-get."""
+    return module.removesuffix("_host").replace("_", "-")
+
+
+@cache
+def find(name: str) -> Program | None:
+    """The utility of that name, imported on first use; None if there is none."""
+    if name not in names():
+        return None
+    module = _ODD.get(name, name).replace("-", "_")
+    path = f"{package.__name__}.{module}"
+    if find_spec(path) is None:
+        path += "_host"
+    main = import_module(path).main
+    return main if isinstance(main, Program) else Program(name, main.__doc__ or name, None, lambda p, _: main(p))

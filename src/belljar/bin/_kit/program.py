@@ -1,0 +1,104 @@
+"""A utility's entry point: from argv to its `main`, with help, usage errors and write errors as GNU has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from sys import modules
+from typing import Any, Protocol, TypeVar
+
+from belljar.abi.errors import SysError
+from belljar.bin._kit.options import Order, UsageError, describe, parse
+from belljar.kernel.process import Process
+
+T = TypeVar("T", contravariant=True)
+
+__all__ = ["Program", "UsageError", "utility"]
+
+
+class Main(Protocol[T]):
+    def __call__(self, process: Process, options: T, operands: list[str], /) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A utility as the kernel runs it. Its help is its module's docstring and its options' texts."""
+
+    name: str
+    doc: str
+    options: type | None
+    run: Callable[[Process, list[str]], int]
+    usage_status: int = 1
+
+    def __call__(self, process: Process) -> int:
+        try:
+            status = self.run(process, process.argv[1:])
+        except UsageError as error:
+            process.warn(str(error))
+            if error.hint:
+                process.error(f"Try '{process.name} --help' for more information.\n")
+            return self.usage_status
+        except SysError as error:
+            process.warn(str(error))
+            return self.usage_status
+        try:
+            process.stdout.flush()
+        except SysError as error:
+            process.warn(f"write error: {error.reason}")
+            return self.usage_status
+        return status
+
+    @property
+    def summary(self) -> str:
+        """One line: what it is for."""
+        return self.doc.partition("\n")[0].partition(" - ")[2]
+
+    def help(self) -> str:
+        if self.options is None:
+            return self.doc.rstrip() + "\n"
+        return f"{self.doc.rstrip()}\n\n{describe(self.options)}\n"
+
+
+def utility(
+    name: str,
+    options: type | None = None,
+    *,
+    order: Order = "permute",
+    digits: str | None = None,
+    usage_status: int = 1,
+) -> Callable[[Callable[..., int]], Program]:
+    """Make a utility of `main(process, options, operands)`; without options, of `main(process, args)`.
+
+    `order="first-operand-ends"` for those that run another command (env, xargs); `digits="lines"` lets `-5` mean
+    `-n 5` by setting that field; `usage_status` is the exit code for a wrong command line.
+    """
+
+    def wrap(main: Callable[..., int]) -> Program:
+        doc = modules[main.__module__].__doc__ or name
+
+        def run(process: Process, args: list[str]) -> int:
+            if options is None:
+                return main(process, args)
+            parsed = parse(options, args, order, digits=digits)
+            if parsed.asked == "help":
+                process.stdout.write(program.help().encode())
+                return 0
+            if parsed.asked == "version":
+                process.print(version(name))
+                return 0
+            return main(process, _build(options, parsed.values), parsed.operands)
+
+        program = Program(name, doc, options, run, usage_status)
+        return program
+
+    return wrap
+
+
+def _build(options: type, values: dict[str, Any]) -> Any:
+    return options(**values)
+
+
+def version(name: str) -> str:
+    from belljar import __version__
+
+    return f"{name} (belljar) {__version__}"

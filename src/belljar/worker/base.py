@@ -1,0 +1,89 @@
+"""The files every sandbox starts with: directories, accounts, and a file for each program."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from belljar.abi.flags import S_IFREG
+from belljar.abi.records import Owner
+from belljar.kernel.fs.memory import Directory, MemoryServer
+from belljar.kernel.loader import program_file
+from belljar.kernel.vfs.credentials import Credentials
+
+ROOT: Final = Owner(0, 0)
+AGENT: Final = Owner(1000, 1000)
+AGENT_CREDENTIALS: Final = Credentials(1000, 1000)
+HOME: Final = "/home/agent"
+WORKSPACE: Final = "/workspace"
+
+_DIRECTORIES: Final[tuple[tuple[str, int, Owner], ...]] = (
+    ("/dev", 0o755, ROOT),
+    ("/etc", 0o755, ROOT),
+    ("/home", 0o755, ROOT),
+    (HOME, 0o755, AGENT),
+    ("/mnt", 0o755, ROOT),
+    ("/opt", 0o755, ROOT),
+    ("/proc", 0o555, ROOT),
+    ("/root", 0o700, ROOT),
+    ("/run", 0o755, ROOT),
+    ("/srv", 0o755, ROOT),
+    ("/tmp", 0o1777, ROOT),
+    ("/usr", 0o755, ROOT),
+    ("/usr/bin", 0o755, ROOT),
+    ("/usr/lib", 0o755, ROOT),
+    ("/usr/local", 0o755, AGENT),
+    ("/usr/local/bin", 0o755, AGENT),
+    ("/usr/local/lib", 0o755, AGENT),
+    ("/usr/sbin", 0o755, ROOT),
+    ("/usr/share", 0o755, ROOT),
+    ("/var", 0o755, ROOT),
+    ("/var/log", 0o755, ROOT),
+    ("/var/tmp", 0o1777, ROOT),
+    (WORKSPACE, 0o755, AGENT),
+)
+
+_LINKS: Final = (("/bin", "usr/bin"), ("/sbin", "usr/sbin"), ("/lib", "usr/lib"))
+
+_FILES: Final = {
+    "/etc/passwd": (
+        "root:x:0:0:root:/root:/bin/bash\n"
+        "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
+        "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+    ),
+    "/etc/group": "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n",
+    "/etc/hosts": "127.0.0.1\tlocalhost\n::1\tlocalhost\n",
+    "/etc/os-release": 'NAME="belljar"\nID=belljar\nID_LIKE=debian\nPRETTY_NAME="belljar virtual kernel"\n',
+    "/etc/shells": "/bin/sh\n/bin/bash\n",
+    "/etc/profile": "",
+}
+
+
+def populate(server: MemoryServer, hostname: str, programs: Iterable[str]) -> None:
+    """Fill an empty root."""
+    for path, mode, owner in _DIRECTORIES:
+        parent, name = _slot(server, path)
+        server.mkdir(parent, name, mode, owner)
+    for path, target in _LINKS:
+        parent, name = _slot(server, path)
+        server.symlink(parent, name, target, ROOT)
+    for path, text in {**_FILES, "/etc/hostname": hostname + "\n"}.items():
+        _write(server, path, text.encode(), 0o644)
+    for name in programs:
+        _write(server, f"/usr/bin/{name}", program_file(name), 0o755)
+
+
+def _slot(server: MemoryServer, path: str) -> tuple[Directory, str]:
+    *above, name = path.strip("/").split("/")
+    directory = server.root
+    for part in above:
+        child = server.walk(directory, part)
+        assert isinstance(child, Directory)
+        directory = child
+    return directory, name
+
+
+def _write(server: MemoryServer, path: str, data: bytes, mode: int) -> None:
+    parent, name = _slot(server, path)
+    node = server.create(parent, name, S_IFREG | mode, ROOT)
+    handle = server.open(node, 0)
+    handle.write(0, data)
+    handle.close()

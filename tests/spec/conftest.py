@@ -1,0 +1,65 @@
+"""Makes every case of every .spec file a test of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.adapter import FileValue, new_session, put, run_command
+from tests.spec.cases import Case, read_cases
+
+
+def pytest_collect_file(parent: pytest.Collector, file_path: Path) -> pytest.Collector | None:
+    return SpecFile.from_parent(parent, path=file_path) if file_path.suffix == ".spec" else None
+
+
+class SpecFile(pytest.File):
+    def collect(self) -> Iterator[pytest.Item]:
+        for case in read_cases(self.path)[1]:
+            item = SpecItem.from_parent(self, name=f"{case.line}: {case.title}")
+            item.case = case
+            yield item
+
+
+class Mismatch(AssertionError):
+    """What differed, for the report."""
+
+
+class SpecItem(pytest.Item):
+    case: Case
+
+    def runtest(self) -> None:
+        case = self.case
+        session = new_session({"LC_ALL": "C.UTF-8", "HOME": "/tmp", "TZ": "UTC", **case.env})
+        put(session, "/tmp/w", ("dir",))
+        for name, value in case.files.items():
+            content: FileValue = value
+            if name in case.modes and isinstance(value, bytes):
+                content = (value, case.modes[name])
+            put(session, name if name.startswith("/") else f"/tmp/w/{name}", content)
+        result = run_command(session, ["bash", "-c", case.script], stdin=case.stdin, cwd="/tmp/w")
+        wrong = [
+            f"--- {what}: expected\n{_show(want)}\n--- {what}: got\n{_show(got)}"
+            for what, want, got in (
+                ("stdout", case.stdout, result.stdout),
+                ("stderr", case.stderr, result.stderr),
+                ("status", case.status, result.status),
+            )
+            if want is not None and want != got
+        ]
+        if wrong:
+            raise Mismatch("\n".join([case.script, *wrong]))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: object = None) -> str:
+        if isinstance(excinfo.value, Mismatch):
+            return f"{self.path}:{self.case.line}: {self.case.title}\n{excinfo.value}"
+        return str(super().repr_failure(excinfo))
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        return self.path, self.case.line - 1, self.case.title
+
+
+def _show(value: object) -> str:
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
