@@ -18,6 +18,7 @@ from belljar.kernel.machine_host import host_machine
 from belljar.worker.session import Result, Session
 
 FileValue = bytes | str | tuple[str] | tuple[str, str] | tuple[bytes, int]
+"""Contents, contents and mode, `("dir",)`, or `("link", target)`."""
 
 
 def new_session(
@@ -27,7 +28,7 @@ def new_session(
     return Session(machine or host_machine(), programs=find, names=names(), env=env, limits=limits)
 
 
-def put(session: Session, path: str, value: FileValue) -> None:
+def put(session: Session, path: str, value: object) -> None:
     """Make a file, `("dir",)`, or `("link", target)`, with the directories above it."""
     process, fs = session.kernel.init, session.kernel.init.fs.fork()
     fs.credentials = session.credentials
@@ -35,15 +36,20 @@ def put(session: Session, path: str, value: FileValue) -> None:
     original, process.fs = process.fs, fs
     try:
         _make_directories(session, dirname(path))
-        if value == ("dir",):
-            _make_directories(session, path)
-        elif isinstance(value, tuple) and value[0] == "link":
-            fs.symlink(str(value[1]), path)
-        else:
-            data, mode = value if isinstance(value, tuple) else (value, None)
-            process.write_file(path, fsencode(data) if isinstance(data, str) else data)
-            if mode is not None:
+        match value:
+            case ("dir",):
+                _make_directories(session, path)
+            case ("link", str(target)):
+                fs.symlink(target, path)
+            case (bytes(data), int(mode)):
+                process.write_file(path, data)
                 fs.chmod(path, mode)
+            case bytes(data):
+                process.write_file(path, data)
+            case str(text):
+                process.write_file(path, fsencode(text))
+            case _:
+                raise TypeError(f"{path}: not a file value: {value!r}")
     finally:
         process.fs = original
 

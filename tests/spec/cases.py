@@ -8,10 +8,11 @@ r"""Reads and writes .spec files: shell scripts with what the real tool said to 
     ## status: 1
 
 Lines before the first `## ` are the script. `file NAME: TEXT` makes a file first (`\n \t \r \0 \\ \xHH` are escapes;
-`dir NAME` and `link NAME: TARGET` make the others, `mode NAME: 755` sets permissions), `stdin: TEXT` likewise, `env NAME: VALUE` sets a
-variable. A stream of one line is `stdout: LINE`; any other is a block from `## STDOUT:` to `## END`, or, if it does not
-end in a newline or is not text, `## stdout-json: "..."`. An absent stdout is empty, an absent status is 0, an absent
-stderr must be empty; `stderr-any` accepts whatever it says, and `platform: WHY` marks a case the recorder leaves alone.
+`dir NAME` and `link NAME: TARGET` make the others, `mode NAME: 755` sets permissions), `stdin: TEXT` likewise,
+`env NAME: VALUE` sets a variable. A stream of one line is `stdout: LINE`; any other is a block from `## STDOUT:` to
+`## END`, or, if it does not end in a newline or is not text, `## stdout-json: "..."`. An absent stdout is empty, an
+absent status is 0, an absent stderr must be empty; `stderr-any` accepts whatever it says, and `platform: WHY` marks a
+case the recorder leaves alone.
 """
 
 from __future__ import annotations

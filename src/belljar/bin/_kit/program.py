@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from sys import modules
-from typing import Any, Protocol, TypeVar
+from types import FunctionType
+from typing import Any
 
+from belljar import __version__
 from belljar.abi.errors import SysError
 from belljar.bin._kit.options import Order, UsageError, describe, parse
 from belljar.kernel.process import Process
 
-T = TypeVar("T", contravariant=True)
-
 __all__ = ["Program", "UsageError", "utility"]
-
-
-class Main(Protocol[T]):
-    def __call__(self, process: Process, options: T, operands: list[str], /) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +61,19 @@ def utility(
     order: Order = "permute",
     digits: str | None = None,
     usage_status: int = 1,
-) -> Callable[[Callable[..., int]], Program]:
+) -> Callable[[Any], Program]:
     """Make a utility of `main(process, options, operands)`; without options, of `main(process, args)`.
 
     `order="first-operand-ends"` for those that run another command (env, xargs); `digits="lines"` lets `-5` mean
     `-n 5` by setting that field; `usage_status` is the exit code for a wrong command line.
     """
 
-    def wrap(main: Callable[..., int]) -> Program:
-        doc = modules[main.__module__].__doc__ or name
+    def wrap(main: FunctionType) -> Program:
+        doc = str(main.__globals__.get("__doc__") or name)
 
         def run(process: Process, args: list[str]) -> int:
             if options is None:
-                return main(process, args)
+                return int(main(process, args))
             parsed = parse(options, args, order, digits=digits)
             if parsed.asked == "help":
                 process.stdout.write(program.help().encode())
@@ -86,7 +81,7 @@ def utility(
             if parsed.asked == "version":
                 process.print(version(name))
                 return 0
-            return main(process, _build(options, parsed.values), parsed.operands)
+            return int(main(process, options(**parsed.values), parsed.operands))
 
         program = Program(name, doc, options, run, usage_status)
         return program
@@ -94,11 +89,5 @@ def utility(
     return wrap
 
 
-def _build(options: type, values: dict[str, Any]) -> Any:
-    return options(**values)
-
-
 def version(name: str) -> str:
-    from belljar import __version__
-
     return f"{name} (belljar) {__version__}"
