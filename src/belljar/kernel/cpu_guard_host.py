@@ -11,6 +11,7 @@ from typing import Final
 
 from belljar.kernel.budget import Budget
 from belljar.kernel.fiber import Hub
+from belljar.kernel.process import Process
 
 TICK: Final = 0.02
 
@@ -32,7 +33,11 @@ class CpuGuard:
 
     def _on_tick(self, _number: int, frame: FrameType | None) -> None:
         fiber = self._hub.current
-        budget = getattr(fiber.owner, "budget", None) if fiber is not None else None
+        owner = fiber.owner if fiber is not None else None
+        if isinstance(owner, Process):
+            owner.cpu += self._tick
+            owner.kernel.cpu += self._tick
+        budget = getattr(owner, "budget", None)
         if not isinstance(budget, Budget) or budget.charge_cpu(self._tick) or in_kernel(frame):
             return
         assert budget.spent is not None

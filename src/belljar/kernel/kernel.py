@@ -61,6 +61,7 @@ class Kernel:
         self.hostname = hostname
         self.boot_ns = machine.clock.time_ns()
         self.boot_monotonic = machine.clock.monotonic()
+        self.cpu = 0.0
         self.report_bug: BugReport = _raise_bug
         self._next_dev = 1
         self.pipes = PipeServer(self.hub)
@@ -90,6 +91,12 @@ class Kernel:
 
     def now(self) -> int:
         return self.machine.clock.time_ns()
+
+    def caller(self) -> Process:
+        """The process on whose behalf we run; init for the host's own requests."""
+        fiber = self.hub.current
+        owner = fiber.owner if fiber is not None else None
+        return owner if isinstance(owner, Process) else self.init
 
     # Starting.
 
@@ -263,6 +270,7 @@ class Kernel:
         """A zombie was waited for: its number is free."""
         child = next(c for c in parent.children if c.pids[parent.space] == pid)
         parent.children.remove(child)
+        parent.children_cpu += child.cpu + child.children_cpu
         child.space.remove(child)
 
     def signal_group(self, pgid: int, number: int, *, but: Process | None = None) -> None:

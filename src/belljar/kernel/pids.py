@@ -18,6 +18,9 @@ class PidSpace:
     def __init__(self, parent: PidSpace | None = None) -> None:
         self.parent = parent
         self.table: dict[int, Process] = {}
+        self.hostname: str | None = None
+        """The name a container goes by; None: that of the space above, in the end the kernel's."""
+        self.last_pid = 0
         self._next = 1
 
     def enroll(self, process: Process) -> int:
@@ -28,6 +31,7 @@ class PidSpace:
                 space._next += 1
             process.pids[space] = space._next
             space.table[space._next] = process
+            space.last_pid = space._next
             # Like Linux: pids rise, and start again low only after a long way.
             space._next = space._next + 1 if space._next < 4_194_303 else 300
             space = space.parent

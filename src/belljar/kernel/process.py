@@ -19,7 +19,7 @@ from belljar.abi.flags import (
     WNOHANG,
     WUNTRACED,
 )
-from belljar.abi.paths import fsencode
+from belljar.abi.paths import fsencode, join, normalise
 from belljar.abi.records import Stat
 from belljar.abi.signals import IGNORED_BY_DEFAULT, STOPPING, UNCATCHABLE, Signal
 from belljar.kernel.budget import Budget
@@ -77,6 +77,10 @@ class Process:
         self.executable = ""
         self.depth = 0
         self.nice = 0
+        self.cpu = 0.0
+        """Processor seconds, as the CPU guard counts them."""
+        self.children_cpu = 0.0
+        """Those of children waited for, and of theirs."""
         self.children: list[Process] = []
         self.status: ExitStatus | None = None
         self.stopped: int = 0
@@ -102,6 +106,15 @@ class Process:
         """The program's name as messages show it."""
         return self.argv[0].rpartition("/")[2] if self.argv else "?"
 
+    @property
+    def hostname(self) -> str:
+        space: PidSpace | None = self.space
+        while space is not None:
+            if space.hostname is not None:
+                return space.hostname
+            space = space.parent
+        return self.kernel.hostname
+
     def print(self, text: str, end: str = "\n") -> None:
         self.stdout.write(fsencode(text + end))
 
@@ -116,10 +129,20 @@ class Process:
         except SysError:
             return
 
+    def absolute(self, path: str) -> str:
+        """A relative path as it would be written from the root; itself if this directory was removed."""
+        try:
+            return normalise(join(self.fs.getcwd(), path))
+        except SysError:
+            return path
+
     # Files by descriptor.
 
     def open(self, path: str, flags: int = O_RDONLY, mode: int = 0o666) -> int:
-        return self.fds.add(self.fs.open(path, flags, mode), cloexec=bool(flags & O_CLOEXEC))
+        file = self.fs.open(path, flags, mode)
+        if path[0] != "/":
+            file.name = self.absolute(path)
+        return self.fds.add(file, cloexec=bool(flags & O_CLOEXEC))
 
     def close(self, fd: int) -> None:
         self.fds.close(fd)
@@ -325,7 +348,7 @@ class Process:
 
     def prepare_exec(self, path: str, argv: list[str], env: Mapping[str, str]) -> None:
         """What execve does to a process before the new program runs."""
-        self.executable = path
+        self.executable = path if path.startswith("/") else self.absolute(path)
         self.argv = argv
         self.env = dict(env)
         self.fds.close_on_exec()

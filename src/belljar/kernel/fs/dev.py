@@ -1,0 +1,105 @@
+"""/dev: the devices a program expects, none of them the host's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from errno import ENOSPC, ENXIO
+from typing import TYPE_CHECKING, Final
+
+from belljar.abi.errors import SysError
+from belljar.abi.records import SetAttr
+from belljar.kernel.fs.synthetic import Device, Entry, Link, SyntheticNode, SyntheticServer, folder
+from belljar.kernel.vfs.server import Handle, Node
+
+if TYPE_CHECKING:
+    from belljar.kernel.kernel import Kernel
+
+READ_MAX: Final = 1 << 26
+RANDOM_MAX: Final = (1 << 25) - 1
+TTY_GROUP: Final = 5
+
+
+def makedev(major: int, minor: int) -> int:
+    return major << 8 | minor
+
+
+class NullHandle(Handle):
+    """Takes everything, gives nothing."""
+
+    __slots__ = ()
+
+    def read(self, offset: int, size: int) -> bytes:
+        return b""
+
+    def write(self, offset: int | None, data: bytes) -> int:
+        return len(data)
+
+    def size(self) -> int:
+        return 0
+
+
+class ZeroHandle(NullHandle):
+    __slots__ = ()
+
+    def read(self, offset: int, size: int) -> bytes:
+        return bytes(min(size, READ_MAX))
+
+
+class FullHandle(ZeroHandle):
+    """A disk without room, to test what programs do then."""
+
+    __slots__ = ()
+
+    def write(self, offset: int | None, data: bytes) -> int:
+        raise SysError(ENOSPC)
+
+
+class RandomHandle(NullHandle):
+    __slots__ = ("_source",)
+
+    def __init__(self, source: Callable[[int], bytes]) -> None:
+        self.nonblocking = False
+        self._source = source
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._source(min(size, RANDOM_MAX))
+
+
+class DevServer(SyntheticServer):
+    """One /dev with terminals of its own. `shm` is an empty directory, to be mounted on."""
+
+    kind = "devtmpfs"
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        entropy = kernel.machine.entropy
+        self._static: dict[str, Entry] = {
+            "null": Device(lambda _flags: NullHandle(), makedev(1, 3)),
+            "zero": Device(lambda _flags: ZeroHandle(), makedev(1, 5)),
+            "full": Device(lambda _flags: FullHandle(), makedev(1, 7)),
+            "random": Device(lambda _flags: RandomHandle(entropy.random_bytes), makedev(1, 8)),
+            "urandom": Device(lambda _flags: RandomHandle(entropy.random_bytes), makedev(1, 9)),
+            "tty": Device(self._open_tty, makedev(5, 0)),
+            "console": Device(self._open_tty, makedev(5, 1), 0o600),
+            "fd": Link(lambda: "/proc/self/fd"),
+            "stdin": Link(lambda: "/proc/self/fd/0"),
+            "stdout": Link(lambda: "/proc/self/fd/1"),
+            "stderr": Link(lambda: "/proc/self/fd/2"),
+            "shm": folder({}, 0o1777),
+        }
+        super().__init__(folder(self._static, 0o755), kernel.now)
+        # Held, so that chmod and touch last.
+        self._held = [self.walk(self.root, name) for name in self._static]
+
+    def _open_tty(self, flags: int) -> Handle:
+        raise SysError(ENXIO)
+
+    def setattr(self, node: Node, change: SetAttr) -> None:
+        assert isinstance(node, SyntheticNode)
+        if change.mode is not None:
+            node.mode = node.mode & ~0o7777 | change.mode
+        node.uid = change.uid if change.uid is not None else node.uid
+        node.gid = change.gid if change.gid is not None else node.gid
+        node.atime = change.atime if change.atime is not None else node.atime
+        node.mtime = change.mtime if change.mtime is not None else node.mtime
+        node.ctime = self._now()
