@@ -1,0 +1,1 @@
+"""The guest's bash: syntax, expansion, compilation and builtins."""
