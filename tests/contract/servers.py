@@ -1,0 +1,126 @@
+"""The file servers the contract battery runs on. To add one: write `make_x(tree, tmp)` and list it in CASES."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from belljar.abi.flags import O_CREAT, O_WRONLY, PERMISSIONS
+from belljar.abi.limits import MIB
+from belljar.abi.records import NANO, SetAttr
+from belljar.kernel.fs.memory import MemoryServer
+from belljar.kernel.fs.quota import Quota
+from belljar.kernel.vfs.credentials import Credentials
+from belljar.kernel.vfs.namespace import Mount, Namespace
+from belljar.kernel.vfs.server import FileServer, Handle, Node
+from belljar.kernel.vfs.view import View
+
+START = 1_767_225_600 * NANO
+
+
+@dataclass(frozen=True)
+class Dir:
+    """A directory of a tree to be served."""
+
+    mode: int = 0o755
+
+
+@dataclass(frozen=True)
+class File:
+    data: bytes = b""
+    mode: int = 0o644
+    mtime: int = START
+
+
+@dataclass(frozen=True)
+class Link:
+    """A symlink."""
+
+    target: str
+
+
+@dataclass(frozen=True)
+class Hard:
+    """Another name for the file at an earlier path of the same tree."""
+
+    path: str
+
+
+Tree = dict[str, Dir | File | Link | Hard]
+"""Relative path -> entry, every directory before what is in it."""
+
+Make = Callable[[Tree, Path], FileServer]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One server under test and what it can do. `lacks` names features of the battery a server has no way to give.
+
+    Known features: `symlinks`, `hard links` (nlink and identity), `modes` (exact permission bits),
+    `times` (mtime kept), `owners` (chown), `fifos`, `sparse` (holes cost nothing), `bytes` (names that are not UTF-8).
+    """
+
+    name: str
+    make: Make
+    writable: bool
+    lacks: frozenset[str] = frozenset()
+
+    def has(self, feature: str) -> bool:
+        return feature not in self.lacks
+
+
+class Ticking:
+    """A clock on which every look is a microsecond later, so that times tell the order of things."""
+
+    def __init__(self, start: int = START) -> None:
+        self._ticks = count(start, 1000)
+
+    def __call__(self) -> int:
+        return next(self._ticks)
+
+
+def refuse_fifo(_node: Node, _flags: int) -> Handle:
+    raise AssertionError("the battery opens no FIFOs")
+
+
+def view_of(server: FileServer, *, uid: int = 0, gid: int = 0) -> View:
+    """A process's eyes on a namespace whose root is the server."""
+    view = View(
+        Namespace(Mount(server, server.root, None)), Credentials(uid, gid), open_fifo=refuse_fifo, now=Ticking()
+    )
+    view.umask = 0
+    return view
+
+
+def fill(server: FileServer, tree: Tree) -> None:
+    """Write a tree into a writable server."""
+    view = view_of(server)
+    for path, entry in tree.items():
+        match entry:
+            case Dir(mode):
+                view.mkdir(path)
+                view.chmod(path, mode & PERMISSIONS)
+            case File(data, mode, mtime):
+                file = view.open(path, O_CREAT | O_WRONLY, mode).retain()
+                file.write(data)
+                file.release()
+                server.setattr(file.place.node, SetAttr(mode=mode, mtime=mtime))
+            case Link(target):
+                view.symlink(target, path)
+            case Hard(old):
+                view.link(old, path)
+
+
+def memory(files: int = 100_000) -> MemoryServer:
+    return MemoryServer(Ticking(), Quota(256 * MIB, files))
+
+
+def make_memory(tree: Tree, _tmp: Path) -> FileServer:
+    server = memory()
+    fill(server, tree)
+    return server
+
+
+CASES: list[Case] = [
+    Case("memory", make_memory, writable=True),
+]
