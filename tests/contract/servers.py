@@ -9,6 +9,7 @@ from belljar.abi.flags import O_CREAT, O_WRONLY, PERMISSIONS
 from belljar.abi.limits import MIB
 from belljar.abi.records import NANO, SetAttr
 from belljar.kernel.fs.memory import MemoryServer
+from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace
@@ -121,6 +122,47 @@ def make_memory(tree: Tree, _tmp: Path) -> FileServer:
     return server
 
 
+def make_overlay_over_all(tree: Tree, tmp: Path) -> FileServer:
+    """Everything is in the lower layer, which stays as it was."""
+    return OverlayServer(make_memory(tree, tmp), memory(), Ticking())
+
+
+def make_overlay_over_nothing(tree: Tree, tmp: Path) -> FileServer:
+    server = OverlayServer(make_memory({}, tmp), memory(), Ticking())
+    fill(server, tree)
+    return server
+
+
+def make_overlay_mixed(tree: Tree, tmp: Path) -> FileServer:
+    """Half of the entries below, half above; the lower ones of the others' names are whited out or replaced."""
+    half = {path: entry for number, (path, entry) in enumerate(tree.items()) if number % 2 or isinstance(entry, Dir)}
+    half = {path: entry for path, entry in half.items() if not isinstance(entry, Hard)}
+    below = {**half, **{path: File(b"hidden") for path in tree if path not in half}}
+    server = OverlayServer(make_memory(below, tmp), memory(), Ticking())
+    view = view_of(server)
+    for path in tree:
+        if path not in half:
+            view.unlink(path)
+    fill(server, {path: entry for path, entry in tree.items() if path not in half})
+    return server
+
+
+def make_overlay_adopting(tree: Tree, tmp: Path) -> FileServer:
+    """The upper server already holds half of the tree when it is put over the other."""
+    half: Tree = {path: entry for path, entry in tree.items() if isinstance(entry, Dir | File)}
+    upper: Tree = {path: entry for path, entry in tree.items() if not isinstance(entry, File) or path == "twin-a"}
+    return OverlayServer(make_memory(half, tmp), make_memory(upper, tmp), Ticking())
+
+
+def make_overlay_of_overlay(tree: Tree, tmp: Path) -> FileServer:
+    return OverlayServer(make_overlay_mixed(tree, tmp), memory(), Ticking())
+
+
 CASES: list[Case] = [
     Case("memory", make_memory, writable=True),
+    Case("overlay-all-lower", make_overlay_over_all, writable=True),
+    Case("overlay-no-lower", make_overlay_over_nothing, writable=True),
+    Case("overlay-mixed", make_overlay_mixed, writable=True),
+    Case("overlay-adopting", make_overlay_adopting, writable=True),
+    Case("overlay-of-overlay", make_overlay_of_overlay, writable=True),
 ]
