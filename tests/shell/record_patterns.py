@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """Records what real bash answers for a table of patterns: `python record_patterns.py > patterns.jsonl`."""
 
 import json

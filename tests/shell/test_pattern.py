@@ -16,7 +16,7 @@ def answer(op: str, pattern: str, text: str) -> str:
     if op in ("match", "nocase"):
         return str(int(compiled.matches(text)))
     longest = op in ("##", "%%", "/#", "/%")
-    if op[0] == "/" and not text:
+    if op in ("/", "//", "/#") and not text:
         return "<>" if list(compiled.spans(text)) else text
     if op in ("#", "##", "/#"):
         end = compiled.prefix(text, longest=longest)

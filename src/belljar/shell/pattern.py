@@ -118,9 +118,9 @@ class Pattern:
         """The matches that `${text//pattern/...}` replaces, leftmost and longest, one after the other.
 
         After an empty match one character is passed over, and none is looked for at the very end, as in bash; in an
-        empty text only `*` matches, and an empty pattern never does.
+        empty text only what begins with `*` matches (also for `/#`), and an empty pattern never does.
         """
-        if not self.items or (not text and not all(isinstance(item, AnyMany) for item in self.items)):
+        if not self.items or (not text and not self.text.startswith("*")):
             return
         find = self._finder(text)
         pos = 0
