@@ -1,0 +1,165 @@
+"""seq - print a sequence of numbers
+
+Usage: seq [OPTION]... LAST
+       seq [OPTION]... FIRST LAST
+       seq [OPTION]... FIRST INCREMENT LAST
+
+Print numbers from FIRST to LAST, in steps of INCREMENT. If FIRST or INCREMENT is omitted, it defaults to 1.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Context, Decimal, InvalidOperation
+
+from belljar.abi.paths import fsencode
+from belljar.bin._kit import UsageError, flag, value
+from belljar.bin._kit.options import parse
+from belljar.bin._kit.program import utility, version
+from belljar.kernel.process import Process
+
+_NUMBER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?|nan)", re.I)
+_FORMAT = re.compile(r"((?:[^%]|%%)*)%([-+ 0#']*)(\d*)(?:\.(\d*))?L?([efgaEFGA])((?:[^%]|%%)*)", re.S)
+_EXACT = Context(prec=60)
+_BATCH = 1 << 13
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    format: str | None = value("-f", "--format", "use printf style floating-point FORMAT", metavar="FORMAT")
+    separator: str = value("-s", "--separator", "use STRING to separate numbers", metavar="STRING", default="\n")
+    equal_width: bool = flag("-w", "--equal-width", "equalize width by padding with leading zeroes")
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    value: Decimal
+    places: int
+    """Digits after the point, as written."""
+    width: int
+
+
+@utility("seq")
+def main(process: Process, args: list[str]) -> int:
+    # A negative number is an operand, not an option.
+    split = next((i for i, a in enumerate(args) if re.match(r"-[\d.]", a)), len(args))
+    parsed = parse(Options, args[:split], "first-operand-ends" if split < len(args) else "permute")
+    if parsed.asked:
+        process.print(main.help().rstrip() if parsed.asked == "help" else version("seq"))
+        return 0
+    options = Options(**parsed.values)
+    operands = parsed.operands + [a for i, a in enumerate(args[split:]) if not (a == "--" and i == 0)]
+    if not operands:
+        raise UsageError("missing operand")
+    if len(operands) > 3:
+        raise UsageError(f"extra operand '{operands[3]}'")
+    numbers = [read_number(text) for text in operands]
+    first = numbers[0] if len(numbers) > 1 else Number(Decimal(1), 0, 1)
+    step = numbers[1] if len(numbers) == 3 else Number(Decimal(1), 0, 1)
+    last = numbers[-1]
+    if step.value == 0:
+        raise UsageError(f"invalid Zero increment value: '{operands[1]}'")
+    if options.format is not None and options.equal_width:
+        raise UsageError("format string may not be specified when printing equal width strings")
+    emit(process, options, first, step, last)
+    return 0
+
+
+def read_number(text: str) -> Number:
+    stripped = text.strip()
+    if not _NUMBER.fullmatch(stripped) or text != text.rstrip():
+        raise UsageError(f"invalid floating point argument: '{text}'")
+    if "nan" in stripped.lower():
+        raise UsageError(f"invalid 'not-a-number' argument: '{text}'")
+    if "0x" in stripped.lower():
+        return Number(Decimal(int(stripped, 16)), 0, len(stripped))
+    try:
+        number = Decimal(stripped)
+    except InvalidOperation:
+        raise UsageError(f"invalid floating point argument: '{text}'") from None
+    mantissa, _, exponent = stripped.lower().partition("e")
+    places = len(mantissa.partition(".")[2]) if not number.is_infinite() else 0
+    places = max(0, places - int(exponent or 0))
+    return Number(number, places, len(stripped.removeprefix("+")))
+
+
+def emit(process: Process, options: Options, first: Number, step: Number, last: Number) -> None:
+    separator = fsencode(options.separator)
+    started = False
+    for batch in texts(options, first, step, last):
+        process.budget.charge(len(batch) // 8 + 1)
+        block = separator.join(batch)
+        process.stdout.write(separator + block if started else block)
+        started = True
+    if started:
+        process.stdout.write(b"\n")
+
+
+def texts(options: Options, first: Number, step: Number, last: Number) -> Iterator[list[bytes]]:
+    places = max(first.places, step.places)
+    whole = places == 0 and first.value == int(first.value) if first.value.is_finite() else False
+    if options.format is None and not options.equal_width and whole and step.value == step.value.to_integral_value():
+        yield from _integers(int(first.value), int(step.value), last.value)
+        return
+    render = _renderer(options, first, step, last, places)
+    value, batch = first.value, list[bytes]()
+    index = 0
+    while (value <= last.value) if step.value > 0 else (value >= last.value):
+        batch.append(render(value))
+        index += 1
+        value = _EXACT.fma(step.value, Decimal(index), first.value)
+        if len(batch) >= _BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _integers(first: int, step: int, last: Decimal) -> Iterator[list[bytes]]:
+    if last.is_infinite():
+        if (last > 0) != (step > 0):
+            return
+        stop = None
+    else:
+        stop = int(last.to_integral_value("ROUND_FLOOR" if step > 0 else "ROUND_CEILING"))
+    while stop is None or ((first <= stop) if step > 0 else (first >= stop)):
+        end = first + step * _BATCH
+        if stop is not None:
+            end = min(end, stop + 1) if step > 0 else max(end, stop - 1)
+        numbers = range(first, end, step)
+        yield "\n".join(map(str, numbers)).encode().split(b"\n")
+        first = numbers[-1] + step
+
+
+def _renderer(options: Options, first: Number, step: Number, last: Number, places: int):  # type: ignore[no-untyped-def]
+    if options.format is not None:
+        match = _FORMAT.fullmatch(options.format)
+        if match is None:
+            raise UsageError(_format_complaint(options.format), hint=False)
+        prefix, flags, width, precision, kind, suffix = match.groups()
+        template = f"%{flags.replace(chr(39), '')}{width}{'.' + precision if precision is not None else ''}{kind}"
+        head, tail = prefix.replace("%%", "%"), suffix.replace("%%", "%")
+        return lambda value: fsencode(head + template % float(value) + tail)
+    if options.equal_width:
+        wide = max(len(f"{n.value:.{places}f}") for n in (first, _final(first, step, last)))
+        return lambda value: f"{value:0{wide}.{places}f}".encode()
+    return lambda value: f"{value:.{places}f}".encode()
+
+
+def _final(first: Number, step: Number, last: Number) -> Number:
+    if last.value.is_infinite():
+        return first
+    return last
+
+
+def _format_complaint(text: str) -> str:
+    directives = re.findall(r"%%|%[^%]*", text)
+    real = [d for d in directives if d != "%%"]
+    if not real:
+        return f"format '{text}' has no % directive"
+    if len(real) > 1:
+        return f"format '{text}' has too many % directives"
+    match = re.match(r"%[-+ 0#']*\d*(?:\.\d*)?L?(.?)", real[0], re.S)
+    if match is None or not match[1]:
+        return f"format '{text}' ends in %"
+    return f"format '{text}' has unknown %{match[1]} directive"

@@ -1,0 +1,157 @@
+"""wc - print newline, word, and byte counts for each file
+
+Usage: wc [OPTION]... [FILE]...
+       wc [OPTION]... --files0-from=F
+
+With no FILE, or when FILE is -, read standard input. A word is a nonempty sequence of non white space. Counts are
+always in the order: newline, word, character, byte, maximum line length.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from belljar.abi.errors import SysError
+from belljar.abi.paths import fsdecode
+from belljar.bin._kit import UsageError, flag, utility, value
+from belljar.bin._kit.files0 import files0_names
+from belljar.kernel.process import Process
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    bytes: bool = flag("-c", "--bytes", "print the byte counts")
+    chars: bool = flag("-m", "--chars", "print the character counts")
+    lines: bool = flag("-l", "--lines", "print the newline counts")
+    files0: str | None = value("--files0-from", "read input from the NUL-terminated names in file F", metavar="F")
+    width: bool = flag("-L", "--max-line-length", "print the maximum display width")
+    words: bool = flag("-w", "--words", "print the word counts")
+    total: str = value(
+        "--total", "when to print a total line: auto, always, only, never", metavar="WHEN", default="auto"
+    )
+
+
+@dataclass(slots=True)
+class Counts:
+    lines: int = 0
+    words: int = 0
+    chars: int = 0
+    bytes: int = 0
+    width: int = 0
+
+    def add(self, other: "Counts") -> None:
+        self.lines += other.lines
+        self.words += other.words
+        self.chars += other.chars
+        self.bytes += other.bytes
+        self.width = max(self.width, other.width)
+
+
+@utility("wc", Options)
+def main(process: Process, options: Options, operands: list[str]) -> int:
+    if options.total not in ("auto", "always", "only", "never"):
+        raise UsageError(f"invalid argument '{options.total}' for '--total'")
+    chosen = [n for n in ("lines", "words", "chars", "bytes", "width") if getattr(options, n)]
+    chosen = chosen or ["lines", "words", "bytes"]
+    if options.files0 is None:
+        return report(process, options, chosen, operands or [""])
+    if operands:
+        process.warn(f"extra operand '{operands[0]}'")
+        raise UsageError("file operands cannot be combined with --files0-from")
+    names = files0_names(process, options.files0)
+    return 1 if names is None else report(process, options, chosen, names)
+
+
+def report(process: Process, options: Options, chosen: list[str], names: list[str]) -> int:
+    status = 0
+    total = Counts()
+    width = _column_width(process, chosen, names)
+    for name in names:
+        try:
+            counts = count(process.chunks(name or "-"), chosen)
+        except SysError as error:
+            process.warn(f"{name or '-'}: {error.reason}")
+            if error.name != "EISDIR":
+                status = 1
+                continue
+            status, counts = 1, Counts()
+        total.add(counts)
+        if options.total != "only":
+            process.print(render(counts, chosen, width, name))
+    if options.total == "only":
+        process.print(render(total, chosen, 1, ""))
+    elif options.total == "always" or (options.total == "auto" and len(names) > 1):
+        process.print(render(total, chosen, width, "total"))
+    return status
+
+
+def count(chunks: Iterable[bytes], chosen: list[str]) -> Counts:
+    """Count only what is asked for, a chunk at a time."""
+    found = Counts()
+    in_word = False
+    column = 0
+    wants_words, wants_chars, wants_width = ("words" in chosen, "chars" in chosen, "width" in chosen)
+    for chunk in chunks:
+        found.bytes += len(chunk)
+        found.lines += chunk.count(b"\n")
+        if wants_words:
+            text = chunk if chunk.isascii() else _ODD_SPACES.sub(b" ", chunk)
+            found.words += len(text.split())
+            # A word that began in the last chunk was counted there already.
+            if in_word and not text[:1].isspace():
+                found.words -= 1
+            in_word = not text[-1:].isspace()
+        if wants_chars:
+            found.chars += len(chunk.translate(None, _CONTINUATION))
+        if wants_width:
+            column = _widths(found, chunk, column)
+    found.width = max(found.width, column)
+    return found
+
+
+_CONTINUATION = bytes(range(0x80, 0xC0))
+# U+2000..200A but not the no-break U+2007, U+2028, U+2029, U+1680, U+205F, U+3000: spaces to iswspace().
+_ODD_SPACES = re.compile(b"\xe2\x80[\x80-\x86\x88-\x8a\xa8\xa9]|\xe1\x9a\x80|\xe2\x81\x9f|\xe3\x80\x80")
+
+
+def _widths(found: Counts, chunk: bytes, column: int) -> int:
+    for line in re.split(rb"([\n\r\f])", chunk):
+        if line in (b"\n", b"\r", b"\f"):
+            found.width = max(found.width, column)
+            column = 0
+        else:
+            for piece in re.split(rb"(\t)", line):
+                column = column + 8 - column % 8 if piece == b"\t" else column + display_width(fsdecode(piece))
+    return column
+
+
+def display_width(text: str) -> int:
+    if text.isascii():
+        return len(text) if text.isprintable() else sum(c.isprintable() for c in text)
+    return sum(
+        0 if not c.isprintable() or unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
+        for c in text
+    )
+
+
+def _column_width(process: Process, chosen: list[str], names: list[str]) -> int:
+    """GNU's rule: wide enough for the sum of the sizes, 7 if one of several is not a regular file."""
+    if len(names) == 1 and len(chosen) == 1:
+        return 1
+    total, minimum = 0, 1
+    for name in names:
+        try:
+            stat = process.fs.stat(name) if name not in ("", "-") else process.fstat(0)
+        except SysError:
+            continue
+        if stat.is_regular:
+            total += stat.size
+        else:
+            minimum = 7
+    return max(minimum, len(str(total)))
+
+
+def render(counts: Counts, chosen: list[str], width: int, name: str) -> str:
+    text = " ".join(f"{getattr(counts, key):>{width}}" for key in chosen)
+    return f"{text} {name}" if name else text
