@@ -1,0 +1,82 @@
+"""How control leaves a command early: loops, functions, the shell itself, and errors that abandon a command."""
+
+from __future__ import annotations
+
+
+class ControlFlow(BaseException):
+    """The shell's own unwinding. Not an Exception, so that no utility code takes it for an error."""
+
+
+class Break(ControlFlow):
+    """`break n`: the loop that catches it lowers `levels` and raises again while some are left."""
+
+    def __init__(self, levels: int = 1) -> None:
+        self.levels = levels
+
+
+class Continue(ControlFlow):
+    """`continue n`."""
+
+    def __init__(self, levels: int = 1) -> None:
+        self.levels = levels
+
+
+class Return(ControlFlow):
+    """`return status`, caught by the function call or `source` it ends."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
+class ExitShell(ControlFlow):
+    """`exit status`, errexit and fatal errors: ends this shell process after its EXIT trap."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
+class Discard(ControlFlow):
+    """An error, already reported, that abandons the whole top-level command (bash's DISCARD); the shell goes on after it.
+
+    A non-interactive shell that bash would end for the error raises ExitShell instead.
+    """
+
+    def __init__(self, status: int = 1) -> None:
+        self.status = status
+
+
+class ShellError(Exception):
+    """A mistake of the guest, not yet reported: `str(error)` is bash's message without the `bash: line N: ` prefix.
+
+    `fatal`: bash abandons the command, and a non-interactive shell where POSIX says so; otherwise the command at hand
+    just fails with `status`.
+    """
+
+    status = 1
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class ReadonlyError(ShellError):
+    """An assignment to a readonly variable."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name}: readonly variable")
+        self.name = name
+
+
+class ArithError(ShellError):
+    """An arithmetic expression that can't be evaluated."""
+
+
+class ExpansionError(ShellError):
+    """An expansion that can't be done: bad substitution, unbound variable, `${x?message}`.
+
+    `exits`: a non-interactive shell ends with `status`.
+    """
+
+    def __init__(self, message: str, status: int = 1, *, exits: bool = False) -> None:
+        super().__init__(message, status)
+        self.exits = exits

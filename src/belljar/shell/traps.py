@@ -1,0 +1,74 @@
+"""Traps: the commands to run on signals and on EXIT, ERR, DEBUG and RETURN."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from belljar.abi.signals import Signal, parse_signal, signal_name
+from belljar.kernel.process import IGNORE
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+PSEUDO = ("EXIT", "DEBUG", "ERR", "RETURN")
+
+
+def trap_name(spec: str) -> str | None:
+    """`EXIT`, `ERR`, `INT` ... for `0`, `exit`, `SIGINT`, `2`; None if there is no such signal."""
+    upper = spec.upper()
+    if upper in PSEUDO or upper.removeprefix("SIG") in ("DEBUG", "ERR", "RETURN"):
+        return upper.removeprefix("SIG")
+    number = parse_signal(spec)
+    if number is None:
+        return None
+    return "EXIT" if number == 0 else signal_name(number)
+
+
+class Traps:
+    """Commands by trap name (`EXIT ERR DEBUG RETURN INT TERM ...`); "" means the signal is ignored."""
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self.commands: dict[str, str] = {}
+        self.shown: dict[str, str] | None = None
+        """In a subshell: its parent's traps, which `trap -p` still lists until one is set here."""
+        self.pending: list[str] = []
+        self.inherited_ignores: frozenset[str] = frozenset()
+
+    def get(self, name: str) -> str | None:
+        return self.commands.get(name)
+
+    def listing(self) -> dict[str, str]:
+        """What `trap -p` prints: in a subshell still its parent's, until one is set here."""
+        return self.shown if self.shown is not None else self.commands
+
+    def set(self, name: str, command: str | None) -> None:
+        """Set a trap; "" ignores the signal, None restores its default."""
+        if self.shown is not None:
+            self.commands = {k: v for k, v in self.commands.items() if v == ""}
+            self.shown = None
+        if name in self.inherited_ignores:
+            return
+        if command is None:
+            self.commands.pop(name, None)
+        else:
+            self.commands[name] = command
+        if name in PSEUDO:
+            self.shell.traps_changed()
+            return
+        number = parse_signal(name)
+        assert number is not None
+        process = self.shell.process
+        if number in (Signal.KILL, Signal.STOP):
+            return
+        if command is None:
+            process.catch(number, None)
+        elif command == "":
+            process.catch(number, IGNORE)
+        else:
+            process.catch(number, self.note)
+
+    def note(self, number: int) -> None:
+        """A caught signal arrived: its command runs between two commands."""
+        self.pending.append(signal_name(number))
+        self.shell.signalled()
