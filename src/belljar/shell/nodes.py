@@ -94,10 +94,14 @@ class Tilde:
 
 @dataclass(frozen=True, slots=True)
 class CommandSub:
-    """$(body); `body` is None when it is empty. `$(< file)` is a body of one SimpleCommand with only that redirect."""
+    """$(body); `body` is None when it is empty. `$(< file)` is a body of one SimpleCommand with only that redirect.
+
+    `source` is its text, kept where bash does: when it began like arithmetic, as in `$((a); b)`.
+    """
 
     body: Command | None
     line: int = field(default=0, compare=False)
+    source: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +123,7 @@ class ProcSub:
     direction: str
     body: Command | None
     line: int = field(default=0, compare=False)
+    source: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

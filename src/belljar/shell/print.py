@@ -280,6 +280,7 @@ class Printer:
         redirects = self._function_body(function.body)
         self._functions -= 1
         self._newline("} " if redirects else "}")
+        self._after_heredoc = False
         if redirects:
             self._redirects(redirects)
 
@@ -337,7 +338,7 @@ class Printer:
             self._flush(f" {item.op} ")
             self._skip += 1
             self.command(item.command)
-        self._flush_any()
+            self._flush_any()
         self._connections -= 1
 
     def _list(self, command: CommandList) -> None:
@@ -347,6 +348,8 @@ class Printer:
         last = len(command.items) - 1
         for place, item in enumerate(command.items):
             self.command(item.command)
+            if place and not item.background:
+                self._flush_any()
             if item.background:
                 self._flush(" &")
                 if place < last:
@@ -360,7 +363,6 @@ class Printer:
     def _separate(self, *, newline: bool) -> None:
         if self._deferred:
             self._flush("" if self._functions else ";")
-            self._after_heredoc = False
         elif self._after_heredoc:
             self._after_heredoc = False
         else:

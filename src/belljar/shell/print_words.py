@@ -80,20 +80,20 @@ class WordPrinter:
             case ParamKeys(name, joined):
                 return f"${{!{name}[{'*' if joined else '@'}]}}"
             case CommandSub(body):
-                return f"$({self._commands(body)})"
+                return f"$({self._commands(body, part.source)})"
             case BackquoteSub(source):
                 return f"`{source}`"
             case ProcSub(direction, body):
-                return f"{direction}({self._commands(body)})"
+                return f"{direction}({self._commands(body, part.source)})"
             case ArithSub(arith, bracket):
                 text = self.word(arith.source)
                 return f"$[{text}]" if bracket else f"$(({text}))"
             case Tilde(user):
                 return "~" + user
 
-    def _commands(self, body: Command | None) -> str:
-        if body is None:
-            return ""
+    def _commands(self, body: Command | None, source: str | None) -> str:
+        if body is None or source is not None:
+            return source or ""
         text = self._body(body)
         return " " + text if text.startswith("(") else text  # $(( would be arithmetic
 

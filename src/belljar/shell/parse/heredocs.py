@@ -5,7 +5,18 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from belljar.shell.nodes import BadSubstitution, FdVariable, HereDoc, Literal, Word
+from belljar.shell.nodes import (
+    AnsiQuoted,
+    BadSubstitution,
+    DoubleQuoted,
+    Escaped,
+    FdVariable,
+    HereDoc,
+    Literal,
+    LocaleQuoted,
+    SingleQuoted,
+    Word,
+)
 from belljar.shell.parse.ansi import decode_ansi
 from belljar.shell.parse.errors import ShellSyntaxError, Warned
 from belljar.shell.parse.params import ParamReader
@@ -17,11 +28,12 @@ QUOTED_ESCAPE = re.compile(r"\\([$`\"\\\n])")
 #: A backslash-newline that isn't itself escaped.
 CONTINUATION = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 TABS = re.compile(r"^\t+", re.MULTILINE)
+QUOTED = (Escaped, SingleQuoted, AnsiQuoted, DoubleQuoted, LocaleQuoted)
 ACTIVE = re.compile(r"[$`\\]")
 
 
-def unquote_delimiter(source: str) -> tuple[str, bool]:
-    """The delimiter without its quotes, and whether it had any."""
+def unquote_delimiter(source: str) -> str:
+    """The delimiter without its quotes."""
 
     def bare(match: re.Match[str]) -> str:
         ansi, double, single, escaped = match.groups()
@@ -32,9 +44,7 @@ def unquote_delimiter(source: str) -> tuple[str, bool]:
         text = single if single is not None else escaped
         return "" if text == "\n" else text
 
-    if not re.search(r"['\"\\]", source):
-        return source, False
-    return QUOTING.sub(bare, source), True
+    return QUOTING.sub(bare, source)
 
 
 @dataclass(slots=True)
@@ -56,8 +66,9 @@ class HereDocReader(ParamReader):
         """The here-document whose delimiter is the word at `pos`; its body is read at the next newline."""
         start = self.pos
         line = self.line_at(start)
-        self.read_parts()
-        delimiter, quoted = unquote_delimiter(self.text[start : self.pos])
+        quoted = any(isinstance(part, QUOTED) for part in self.read_parts())
+        source = self.text[start : self.pos]
+        delimiter = unquote_delimiter(source) if quoted else source
         doc = HereDoc(fd, delimiter, quoted, strip_tabs, "", Word(()), line)
         self.pending.append(Pending(doc, line))
         return doc

@@ -13,13 +13,14 @@ from belljar.shell.nodes import (
     Literal,
     Redirect,
     SimpleCommand,
+    Subscript,
     Word,
     WordPart,
 )
 from belljar.shell.parse.braces import parse_braces
 from belljar.shell.parse.source import ParseOptions, Reader
 from belljar.shell.parse.tokens import END, OTHER, WORD, TokenReader
-from belljar.shell.parse.words import Context, merge, tildes_of_assignment
+from belljar.shell.parse.words import merge, tildes_of_assignment
 
 #: Builtins whose arguments `name=value` are assignments.
 DECLARATIONS = frozenset({"declare", "typeset", "local", "export", "readonly"})
@@ -35,7 +36,6 @@ ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?=|\[)").match
 EQUALS = re.compile(r"\+?=").match
 FD_VARIABLE = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(\[)?").match
 FD_CLOSE = re.compile(r"\}(?=[<>])").match
-ARRAY_AS_TEXT = Context(re.compile(r"[^()$`\"'\\]*").match, ")", quoted=False, nest="(")
 
 MAX_FD_DIGITS = 9
 
@@ -139,10 +139,7 @@ class SimpleReader(TokenReader):
         self.pos = start = self.start
         parts = self.read_parts()
         if array_text and self.text.startswith("=(", self.pos - 1) and ASSIGNMENT(self.text, start):
-            self.pos += 1
-            inner = self.read_context(ARRAY_AS_TEXT, ")", start)
-            self.pos += 1
-            parts = merge([*parts, Literal("("), *inner, Literal(")")])
+            parts = merge([*parts, *_flatten(self._array(self.pos))])
         word = self.finish_word(parts)
         self.advance()
         return word
@@ -286,3 +283,19 @@ class SimpleReader(TokenReader):
                 redirects.append(redirect)
             else:
                 return tuple(redirects)
+
+
+def _flatten(array: ArrayLiteral) -> list[WordPart]:
+    """(...) as the parts of a word, one blank between the elements."""
+    parts: list[WordPart] = [Literal("(")]
+    for place, element in enumerate(array.elements):
+        if place:
+            parts.append(Literal(" "))
+        if isinstance(element.index, Subscript):
+            parts += [Literal("["), *element.index.word.parts, Literal("]")]
+        elif element.index is not None:
+            parts.append(Literal("[*]" if element.index.joined else "[@]"))
+        if element.index is not None:
+            parts.append(Literal("+=" if element.append else "="))
+        parts += element.value.parts
+    return [*parts, Literal(")")]

@@ -295,7 +295,7 @@ class WordReader(Source):
         parts: list[WordPart] = []
         dirty = False
         nested = ternaries = 0
-        literal_until = 0
+        literal_until = -1
         text, pos = self.text, self.pos
         while True:
             match = run(text, pos)
@@ -342,7 +342,7 @@ class WordReader(Source):
             else:
                 dirty = True
                 parts.append(Literal(char))
-                if char == "'" and pos >= literal_until:
+                if char == "'" and pos > literal_until:
                     # Within double quotes the quotes in ${x:-'}'} are kept, yet what they enclose can't end it.
                     literal_until = self.find("'", pos + 1)
                     if literal_until < 0 and context is BRACE_QUOTED and not self.options.posix:
@@ -403,7 +403,11 @@ class WordReader(Source):
         self.pos = pos + 2
         body = self.command_body()
         self.depth -= 1
-        return CommandSub(body, line)
+        return CommandSub(body, line, self._kept_source(pos))
+
+    def _kept_source(self, pos: int) -> str | None:
+        """What stood in the substitution at `pos`, just read, if it began with `((`."""
+        return self.text[pos + 2 : self.pos - 1] if self.text.startswith("(", pos + 2) else None
 
     def process_sub(self, pos: int) -> ProcSub:
         self.enter()
@@ -412,7 +416,7 @@ class WordReader(Source):
         self.pos = pos + 2
         body = self.command_body()
         self.depth -= 1
-        return ProcSub(direction, body, line)
+        return ProcSub(direction, body, line, self._kept_source(pos))
 
     def _arith_or_command(self, pos: int) -> WordPart:
         parts = self.arith_between(pos + 1)
