@@ -176,7 +176,7 @@ def _translator(orders: str) -> Key | None:
     table = bytes(range(256)).upper() if "f" in orders else None
     delete = b""
     if "d" in orders:
-        delete = bytes(b for b in range(256) if not (chr(b).isalnum() and b < 128 or b in _BLANK))
+        delete = bytes(b for b in range(256) if not ((chr(b).isalnum() and b < 128) or b in _BLANK))
     elif "i" in orders:
         delete = bytes(b for b in range(256) if not 32 <= b < 127)
     return lambda data: data.translate(table, delete)

@@ -1,0 +1,166 @@
+"""uniq - report or omit repeated lines
+
+Usage: uniq [OPTION]... [INPUT [OUTPUT]]
+
+Filter adjacent matching lines from INPUT (or standard input), writing to OUTPUT (or standard output). With no options,
+matching lines are merged to the first occurrence.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import O_CREAT, O_TRUNC, O_WRONLY
+from belljar.bin._kit import UsageError, batches, flag, value
+from belljar.bin._kit.options import parse
+from belljar.bin._kit.program import utility, version
+from belljar.kernel.process import Process
+
+_FIELD = re.compile(rb"[ \t]*[^ \t]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    count: bool = flag("-c", "--count", "prefix lines by the number of occurrences")
+    repeated: bool = flag("-d", "--repeated", "only print duplicate lines, one for each group")
+    all_flag: bool = flag("-D", "print all duplicate lines")
+    all_repeated: str | None = value(
+        "--all-repeated", "like -D, but allow separating groups: none, prepend, separate", metavar="METHOD", bare="none"
+    )
+    skip_fields: str = value("-f", "--skip-fields", "avoid comparing the first N fields", metavar="N", default="0")
+    group: str | None = value(
+        "--group", "show all items, separating groups: separate, prepend, append, both", metavar="METHOD",
+        bare="separate",
+    )  # fmt: skip
+    ignore_case: bool = flag("-i", "--ignore-case", "ignore differences in case when comparing")
+    skip_chars: str = value("-s", "--skip-chars", "avoid comparing the first N characters", metavar="N", default="0")
+    unique: bool = flag("-u", "--unique", "only print unique lines")
+    zero: bool = flag("-z", "--zero-terminated", "line delimiter is NUL, not newline")
+    check_chars: str | None = value("-w", "--check-chars", "compare no more than N characters in lines", metavar="N")
+
+
+@utility("uniq")
+def main(process: Process, args: list[str]) -> int:
+    parsed = parse(Options, [_modern(arg) for arg in args])
+    if parsed.asked:
+        process.print(main.help().rstrip() if parsed.asked == "help" else version("uniq"))
+        return 0
+    options, operands = Options(**parsed.values), parsed.operands
+    if len(operands) > 2:
+        raise UsageError(f"extra operand '{operands[2]}'")
+    if options.group is not None and (options.count or options.repeated or options.unique or options.all_flag):
+        raise UsageError("--group is mutually exclusive with -c/-d/-D/-u")
+    if options.count and (options.all_flag or options.all_repeated is not None):
+        raise UsageError("printing all duplicated lines and repeat counts is meaningless")
+    for text, option, allowed in (
+        (options.group, "--group", ("prepend", "append", "separate", "both")),
+        (options.all_repeated, "--all-repeated", ("none", "prepend", "separate")),
+    ):
+        if text is not None and text not in allowed:
+            listed = "".join(f"\n  - '{word}'" for word in allowed)
+            raise UsageError(f"invalid argument '{text}' for '{option}'\nValid arguments are:{listed}")
+    if len(operands) == 2 and operands[1] != "-":
+        fd = process.open(operands[1], O_WRONLY | O_CREAT | O_TRUNC)
+        process.dup2(fd, 1)
+        process.close(fd)
+    newline = b"\0" if options.zero else b"\n"
+    try:
+        for block in filtered(process, options, operands[0] if operands else "-", newline):
+            process.stdout.write(block)
+    except SysError as error:
+        process.warn(f"{error.path or operands[0]}: {error.reason}")
+        return 1
+    return 0
+
+
+def _modern(arg: str) -> str:
+    """The obsolete `+N` and `-N` forms."""
+    if re.fullmatch(r"-\d+", arg):
+        return "-f" + arg[1:]
+    return "-s" + arg[1:] if re.fullmatch(r"\+\d+", arg) else arg
+
+
+def _number(text: str, what: str) -> int:
+    if not text.isdigit():
+        raise UsageError(f"{text}: invalid number of {what}", hint=False)
+    return int(text)
+
+
+def filtered(process: Process, options: Options, name: str, newline: bytes) -> Iterator[bytes]:
+    fields = _number(options.skip_fields, "fields to skip")
+    skip = _number(options.skip_chars, "bytes to skip")
+    check = None if options.check_chars is None else _number(options.check_chars, "bytes to compare")
+
+    def key(line: bytes) -> bytes:
+        position = 0
+        for _ in range(fields):
+            match = _FIELD.match(line, position)
+            assert match is not None
+            if match.end() == position:
+                break
+            position = match.end()
+        line = line[position + skip :]
+        if check is not None:
+            line = line[:check]
+        return line.lower() if options.ignore_case else line
+
+    plain = not (fields or skip or check is not None or options.ignore_case)
+    lines = batches(process.chunks(name), newline).lines()
+    groups = groupby(lines) if plain else groupby(lines, key)
+    method = options.all_repeated if options.all_repeated is not None else "none" if options.all_flag else None
+    output = _grouped(groups, options.group) if options.group is not None else (
+        _all_repeated(groups, method, unique=options.unique) if method is not None else _merged(groups, options)
+    )  # fmt: skip
+    block: list[bytes] = []
+    for line in output:
+        block.append(line)
+        if len(block) >= 4096:
+            process.budget.charge(len(block) // 8)
+            yield newline.join(block) + newline
+            block = []
+    if block:
+        yield newline.join(block) + newline
+
+
+Groups = Iterator[tuple[bytes, Iterator[bytes]]]
+
+
+def _merged(groups: Groups, options: Options) -> Iterator[bytes]:
+    for _, group in groups:
+        first = next(group)
+        count = 1 + sum(1 for _ in group)
+        if (options.repeated and count == 1) or (options.unique and count > 1):
+            continue
+        yield b"%7d %s" % (count, first) if options.count else first
+
+
+def _all_repeated(groups: Groups, method: str, *, unique: bool) -> Iterator[bytes]:
+    started = False
+    for _, group in groups:
+        first = next(group)
+        second = next(group, None)
+        if second is None or unique:
+            for _ in group:
+                pass
+            continue
+        if method == "prepend" or (method == "separate" and started):
+            yield b""
+        started = True
+        yield first
+        yield second
+        yield from group
+
+
+def _grouped(groups: Groups, method: str) -> Iterator[bytes]:
+    started = False
+    for _, group in groups:
+        if method in ("prepend", "both") or (method == "separate" and started):
+            yield b""
+        started = True
+        yield from group
+        if method == "append":
+            yield b""
+    if method == "both" and started:
+        yield b""
