@@ -8,6 +8,7 @@ are understood.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from belljar.abi.paths import fsencode
@@ -23,7 +24,7 @@ class Options:
     truncate: bool = flag("-t", "--truncate-set1", "first truncate SET1 to length of SET2")
 
 
-_CLASSES = {
+_CLASSES: dict[str, Callable[[int], bool]] = {
     "alnum": lambda b: b < 128 and chr(b).isalnum(),
     "alpha": lambda b: b < 128 and chr(b).isalpha(),
     "blank": lambda b: b in b" \t",

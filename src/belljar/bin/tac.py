@@ -1,0 +1,57 @@
+"""tac - concatenate and print files in reverse
+
+Usage: tac [OPTION]... [FILE]...
+
+Write each FILE to standard output, last line first. With no FILE, or when FILE is -, read standard input.
+"""
+
+import re
+from dataclasses import dataclass
+from itertools import pairwise
+
+from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
+from belljar.bin._kit import UsageError, flag, utility, value
+from belljar.kernel.process import Process
+from belljar.regex import compile as compile_regex
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    before: bool = flag("-b", "--before", "attach the separator before instead of after")
+    regex: bool = flag("-r", "--regex", "interpret the separator as a regular expression")
+    separator: str = value(
+        "-s", "--separator", "use STRING as the separator instead of newline", metavar="STRING", default="\n"
+    )
+
+
+@utility("tac", Options)
+def main(process: Process, options: Options, operands: list[str]) -> int:
+    if not options.separator and options.regex:
+        raise UsageError("separator cannot be empty", hint=False)
+    status = 0
+    for name in operands or ["-"]:
+        try:
+            if name != "-" and process.fs.stat(name).is_dir:
+                process.warn(f"{name}: read error: Is a directory")
+                status = 1
+                continue
+            data = process.read_file(name)
+        except SysError as error:
+            process.warn(f"failed to open '{name}' for reading: {error.reason}")
+            status = 1
+            continue
+        process.stdout.write(b"".join(reversed(records(data, options))))
+    return status
+
+
+def records(data: bytes, options: Options) -> list[bytes]:
+    """The records with their separators attached."""
+    if options.regex:
+        pattern = compile_regex(options.separator, syntax="bre")
+        cuts = [(match.start(), match.end()) for match in pattern.finditer(data)]
+    else:
+        separator = fsencode(options.separator) or b"\0"
+        cuts = [(match.start(), match.end()) for match in re.finditer(re.escape(separator), data)]
+    edges = [0, *(start if options.before else end for start, end in cuts), len(data)]
+    return [data[a:b] for a, b in pairwise(edges)]
