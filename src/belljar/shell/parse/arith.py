@@ -24,6 +24,8 @@ from belljar.shell.parse.errors import ArithSyntaxError
 SUBST = "\ue0f0"
 
 MAX_NESTING = 100
+#: Levels of a[a[a[...]]]; each is searched for its end, so it must not be many.
+MAX_SUBSCRIPTS = 20
 
 NAME, NUMBER, PLACEHOLDER, PREFIX, POSTFIX, ASSIGN, END = "name", "number", "subst", "prefix", "postfix", "assign", ""
 
@@ -70,6 +72,17 @@ def closing_bracket(text: str, start: int) -> int:
             if not pos:
                 return -1
     return -1
+
+
+def bracket_depth(text: str) -> int:
+    deepest = depth = 0
+    for match in BRACKET.finditer(text):
+        if match.group() == "[":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif match.group() == "]":
+            depth -= 1
+    return deepest
 
 
 def digit_value(char: str, base: int) -> int:
@@ -132,6 +145,8 @@ class ArithParser:
 
     def parse(self) -> ArithNode:
         """The tree; an empty expression is 0."""
+        if self._text.count("[") > MAX_SUBSCRIPTS and bracket_depth(self._text) > MAX_SUBSCRIPTS:
+            raise self._error("expression recursion level exceeded")
         self._advance()
         if self._kind == END:
             return ArithNumber(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TypeAlias
 
@@ -120,17 +121,29 @@ class _BraceReader:
 def fold(items: list[Item]) -> tuple[Item, ...]:
     """Join adjacent literals, and heed that bash expands braces on text: `$x{a,b}` is `$xa $xb`, `{$x,b}a` is `$xa ba`."""
     out: list[Item] = []
-    for item in items:
+    for item in _joined(items):
         last = out[-1] if out else None
-        if isinstance(item, Literal) and isinstance(last, Literal):
-            out[-1] = Literal(last.text + item.text)
-        elif isinstance(item, Literal) and isinstance(last, BraceList) and NAME_TAIL.match(item.text):
+        if isinstance(item, Literal) and isinstance(last, BraceList) and NAME_TAIL.match(item.text):
             _extend_names(out, last, item)
         elif isinstance(item, BraceList) and isinstance(last, Param) and _open_ended(last):
             out[-1] = BraceList(tuple(BraceSequence(_join(last, inner.items)) for inner in item.alternatives))
         else:
             out.append(item)
     return tuple(out)
+
+
+def _joined(items: list[Item]) -> Iterator[Item]:
+    run: list[str] = []
+    for item in items:
+        if isinstance(item, Literal):
+            run.append(item.text)
+            continue
+        if run:
+            yield Literal("".join(run))
+            run.clear()
+        yield item
+    if run:
+        yield Literal("".join(run))
 
 
 def _open_ended(part: Item | None) -> bool:

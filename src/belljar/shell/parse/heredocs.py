@@ -84,28 +84,42 @@ class HereDocReader(ParamReader):
             object.__setattr__(doc, "body", self._parse_body(doc, text))
 
     def _body(self, doc: HereDoc, line: int) -> str:
-        start = self.pos
-        tabs = "\t*" if doc.strip_tabs else ""
-        ending = re.compile(rf"^{tabs}{re.escape(doc.delimiter)}$(?:\n|\Z)", re.MULTILINE)
-        place = start
+        start = place = self.pos
         while True:
-            match = ending.search(self.text, place)
-            if match is None:
-                place = max(place, self.text.rfind("\n", start, len(self.text)) + 1)
+            found = self._find_line(doc, place)
+            if found < 0:
+                place = max(place, self.text.rfind("\n") + 1)
                 if not self.fill(doc.delimiter + "\n"):
                     end = self.pos = len(self.text)
                     self._warn(doc, line)
                     break
                 continue
-            if doc.quoted or not self._continued(start, match.start()):
-                end = match.start()
-                self.pos = match.end()
+            newline = self.text.find("\n", found)
+            after = newline + 1 if newline >= 0 else len(self.text)
+            if doc.quoted or not self._continued(start, found):
+                end = found
+                self.pos = after
                 break
-            place = match.end()
+            place = after
         body = self.text[start:end]
         if not doc.quoted and "\\\n" in body:
             body = CONTINUATION.sub(r"\1", body)
         return TABS.sub("", body) if doc.strip_tabs else body
+
+    def _find_line(self, doc: HereDoc, place: int) -> int:
+        """The start of the first line, at or after the line start `place`, that is the delimiter; -1 if none is."""
+        if doc.strip_tabs:
+            ending = re.compile(rf"^\t*{re.escape(doc.delimiter)}$", re.MULTILINE)
+            match = ending.search(self.text, place)
+            return match.start() if match else -1
+        delimiter, text = doc.delimiter, self.text
+        size = len(delimiter)
+        if text.startswith(delimiter, place) and text[place + size : place + size + 1] in ("\n", ""):
+            return place if size or place < len(text) else -1
+        found = text.find(f"\n{delimiter}\n", place)
+        if found < 0 and size and text.endswith("\n" + delimiter) and len(text) - size > place:
+            found = len(text) - size - 1
+        return found + 1 if found >= 0 else -1
 
     def _continued(self, start: int, line_start: int) -> bool:
         """Whether the line before `line_start` ends in a backslash that joins the two."""

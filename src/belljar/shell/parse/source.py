@@ -90,6 +90,8 @@ class Source:
 
     def drop_consumed(self) -> None:
         """Forget the text before `pos`; only when nobody holds a position."""
+        if self.pos < CHUNK // 2:  # not worth the copy
+            return
         cut = self.text.rfind("\n", 0, self.pos) + 1  # an error message may want the current line
         if cut:
             self.line_at(cut)
@@ -170,7 +172,7 @@ class Source:
         return self.options.alias(name)
 
     def leave_aliases(self, pos: int) -> bool:
-        """Forget the aliases that end before `pos`; True if one ended in a blank, which makes the next word an alias too."""
+        """Forget the aliases that end before `pos`; True if one ended in a blank: the next word may be an alias too."""
         next_word = False
         while self.aliases and pos >= self.aliases[-1].end:
             next_word |= self.aliases.pop().next_word
