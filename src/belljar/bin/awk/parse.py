@@ -1,0 +1,900 @@
+"""Parses awk program text into the tree of nodes.py (recursive descent, gawk's grammar and messages)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from belljar.bin.awk import nodes as n
+from belljar.bin.awk.errors import AwkSyntaxError
+from belljar.bin.awk.lexer import Lexer, Token
+
+Include = Callable[[str], tuple[str, str]]
+"""Gives the text and the canonical name of an included source file."""
+
+MAX_NESTING = 200
+"""Expressions and statements nested deeper than this are refused: each level costs interpreter stack."""
+
+_ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "^="))
+_RELATIONS = frozenset(("<", "<=", "==", "!=", ">", ">="))
+_OPERAND_STARTS = frozenset(
+    ("number", "string", "name", "funcname", "builtin", "$", "!", "(", "-", "+", "++", "--", "@")
+)
+_ARRAY_ARGUMENT = {"split": (1, 3), "patsplit": (1, 3), "match": (2,), "asort": (0, 1), "asorti": (0, 1)}
+
+
+def parse_program(
+    sources: list[tuple[str, str]],
+    program: str,
+    include: Include,
+    *,
+    strict: bool = False,
+    byte_locale: bool = False,
+) -> tuple[n.Program, list[str]]:
+    """Parse all `sources` (text, name) into one program; also gives the warnings for standard error.
+
+    Raises AwkSyntaxError with the full report when the text is wrong.
+    """
+    tree = n.Program()
+    warnings: list[str] = []
+    seen: set[str] = set()
+    for text, where in sources:
+        parser = Parser(Lexer(text, where, program, strict=strict, byte_locale=byte_locale), tree, include, seen)
+        try:
+            parser.parse()
+        finally:
+            warnings += parser.lexer.warnings.values()
+        warnings += parser.warnings
+    check_calls(tree, sources[0][1] if sources else "cmd. line", program)
+    return tree, warnings
+
+
+def check_calls(tree: n.Program, where: str, program: str) -> None:
+    """Every function called by name must be defined."""
+    from belljar.bin.awk.walk import walk_program
+
+    for node in walk_program(tree):
+        if isinstance(node, n.Call) and node.name not in tree.functions:
+            raise AwkSyntaxError(f"{program}: {where}:{node.line}: fatal: function `{node.name}' not defined\n")
+
+
+class Parser:
+    """Parses one source text into `tree`."""
+
+    def __init__(self, lexer: Lexer, tree: n.Program, include: Include, seen: set[str]) -> None:
+        self.lexer = lexer
+        self.tree = tree
+        self.include = include
+        self.seen = seen
+        self.depth = 0
+        self.warnings: list[str] = []
+        self.function: str | None = None
+        self.section = ""
+        self.loops = 0
+        self.breakable = 0
+        self.no_in = False
+        self.no_gt = False
+        self.previous_end = 0
+        self.token: Token = lexer.next()
+
+    # -- tokens -------------------------------------------------------------------------------------------------
+
+    def advance(self) -> Token:
+        token = self.token
+        self.previous_end = self.lexer.position
+        self.token = self.lexer.next()
+        return token
+
+    def accept(self, kind: str) -> bool:
+        if self.token.kind != kind:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, kind: str) -> Token:
+        if self.token.kind != kind:
+            raise self.wrong()
+        return self.advance()
+
+    def wrong(self, message: str = "syntax error", token: Token | None = None) -> AwkSyntaxError:
+        token = token or self.token
+        if token.kind == "eof":
+            message = "unexpected newline or end of string" if message == "syntax error" else message
+            return self.lexer.error(max(len(self.lexer.text.rstrip("\n")) - 0, 0), message)
+        if token.kind == "newline" and message == "syntax error":
+            message = "unexpected newline or end of string"
+        return self.lexer.error(token.start, message)
+
+    def complain(self, message: str, line: int) -> AwkSyntaxError:
+        return AwkSyntaxError(f"{self.lexer.program}: {self.lexer.where}:{line}: error: {message}\n")
+
+    def newlines(self) -> None:
+        while self.token.kind == "newline":
+            self.advance()
+
+    def terminators(self) -> None:
+        while self.token.kind in ("newline", ";"):
+            self.advance()
+
+    def deeper(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise self.wrong("nesting too deep")
+
+    # -- items --------------------------------------------------------------------------------------------------
+
+    def parse(self) -> None:
+        self.terminators()
+        while self.token.kind != "eof":
+            self.item()
+            if self.token.kind not in ("newline", ";", "eof", "function", "BEGIN", "END", "BEGINFILE", "ENDFILE"):
+                # gawk lets a new rule follow a closing brace directly.
+                if self.lexer.text[self.previous_end - 1 : self.previous_end] != "}":
+                    raise self.wrong()
+            self.terminators()
+
+    def item(self) -> None:
+        kind = self.token.kind
+        if kind == "function":
+            self.function_definition()
+        elif kind in ("BEGIN", "END", "BEGINFILE", "ENDFILE"):
+            self.advance()
+            if self.token.kind != "{":
+                if self.token.kind in ("newline", "eof", ";"):
+                    raise self.complain(f"{kind} blocks must have an action part", self.token.line)
+                raise self.wrong()
+            self.section = kind
+            block = self.action()
+            self.section = ""
+            {
+                "BEGIN": self.tree.begin,
+                "END": self.tree.end,
+                "BEGINFILE": self.tree.begin_file,
+                "ENDFILE": self.tree.end_file,
+            }[kind].append(block)
+        elif kind == "@":
+            self.directive()
+        else:
+            pattern: n.Expr | None = None
+            end: n.Expr | None = None
+            if kind != "{":
+                pattern = self.expression()
+                if self.accept(","):
+                    self.newlines()
+                    end = self.expression()
+            body = self.action() if self.token.kind == "{" else None
+            self.tree.rules.append(n.Rule(pattern, end, body))
+
+    def directive(self) -> None:
+        at = self.advance()
+        word = self.token.text
+        if at.start + 1 == self.token.start and word in ("include", "load", "namespace"):
+            self.advance()
+            name = self.expect("string").text
+            if word == "include":
+                text, where = self.include(name)
+                if where not in self.seen:
+                    self.seen.add(where)
+                    nested = Parser(
+                        Lexer(
+                            text,
+                            where,
+                            self.lexer.program,
+                            strict=self.lexer.strict,
+                            byte_locale=self.lexer.byte_locale,
+                        ),
+                        self.tree,
+                        self.include,
+                        self.seen,
+                    )
+                    nested.parse()
+            elif word == "load":
+                raise self.complain(f"cannot load library `{name}'", at.line)
+            return
+        pattern: n.Expr = self.after_at(at)
+        body = self.action() if self.token.kind == "{" else None
+        self.tree.rules.append(n.Rule(pattern, None, body))
+
+    def function_definition(self) -> None:
+        line = self.advance().line
+        if self.token.kind not in ("name", "funcname"):
+            if self.token.kind == "builtin":
+                raise self.lexer.error(
+                    self.token.start, f"`{self.token.text}' is a built-in function, it cannot be redefined"
+                )
+            raise self.wrong()
+        name = self.advance().text
+        if name in self.tree.functions:
+            raise self.complain(f"function name `{name}' previously defined", line)
+        self.expect("(")
+        parameters: list[str] = []
+        self.newlines()
+        while self.token.kind != ")":
+            if self.token.kind != "name":
+                raise self.wrong()
+            parameter = self.advance().text
+            if parameter == name:
+                raise self.complain(f"function `{name}': cannot use function name as parameter name", line)
+            if parameter in parameters:
+                first = parameters.index(parameter) + 1
+                raise self.complain(
+                    f"function `{name}': parameter #{len(parameters) + 1}, `{parameter}', "
+                    f"duplicates parameter #{first}",
+                    line,
+                )
+            parameters.append(parameter)
+            self.newlines()
+            if not self.accept(","):
+                break
+            self.newlines()
+        self.expect(")")
+        self.newlines()
+        function = n.Function(name, parameters, n.Block([]), line)
+        self.tree.functions[name] = function
+        self.function = name
+        function.body = self.action()
+        self.function = None
+
+    def action(self) -> n.Block:
+        self.expect("{")
+        block = self.statements("}")
+        self.expect("}")
+        return n.Block(block)
+
+    def statements(self, *ends: str) -> list[n.Statement]:
+        result: list[n.Statement] = []
+        self.terminators()
+        while self.token.kind not in ends:
+            if self.token.kind == "eof":
+                raise self.wrong()
+            result.append(self.statement())
+            self.terminators()
+        return result
+
+    # -- statements ---------------------------------------------------------------------------------------------
+
+    def statement(self) -> n.Statement:
+        self.deeper()
+        try:
+            return self._statement()
+        finally:
+            self.depth -= 1
+
+    def _statement(self) -> n.Statement:
+        kind = self.token.kind
+        if kind == "{":
+            return self.action()
+        method = {
+            "if": self.if_statement,
+            "while": self.while_statement,
+            "do": self.do_statement,
+            "for": self.for_statement,
+            "switch": self.switch_statement,
+        }.get(kind)
+        if method is not None:
+            return method()
+        if kind == ";":
+            self.advance()
+            return n.Block([])
+        statement = self.simple_statement()
+        self.end_of_statement()
+        return statement
+
+    def end_of_statement(self) -> None:
+        if self.token.kind in (";", "newline"):
+            self.advance()
+        elif self.token.kind not in ("}", "eof"):
+            raise self.wrong()
+
+    def body(self) -> n.Statement:
+        """The statement a loop or branch governs."""
+        self.newlines()
+        if self.token.kind == ";":
+            self.advance()
+            return n.Block([])
+        return self.statement()
+
+    def if_statement(self) -> n.Statement:
+        self.advance()
+        test = self.condition()
+        yes = self.body()
+        saved = (self.token, self.lexer.position, self.lexer.line, self.previous_end)
+        self.terminators()
+        if self.accept("else"):
+            return n.If(test, yes, self.body())
+        self.token, self.lexer.position, self.lexer.line, self.previous_end = saved
+        return n.If(test, yes, None)
+
+    def condition(self) -> n.Expr:
+        self.expect("(")
+        test = self.inside()
+        self.expect(")")
+        return test
+
+    def inside(self) -> n.Expr:
+        """An expression inside parentheses, where `>` compares and `in` tests again."""
+        saved = self.no_in, self.no_gt
+        self.no_in = self.no_gt = False
+        try:
+            return self.expression()
+        finally:
+            self.no_in, self.no_gt = saved
+
+    def loop_body(self) -> n.Statement:
+        self.loops += 1
+        self.breakable += 1
+        try:
+            return self.body()
+        finally:
+            self.loops -= 1
+            self.breakable -= 1
+
+    def while_statement(self) -> n.Statement:
+        self.advance()
+        test = self.condition()
+        if self.token.kind == ";":
+            self.advance()
+            return n.While(test, n.Block([]))
+        return n.While(test, self.loop_body())
+
+    def do_statement(self) -> n.Statement:
+        self.advance()
+        body = self.loop_body()
+        self.terminators()
+        self.expect("while")
+        test = self.condition()
+        self.end_of_statement()
+        return n.Do(body, test)
+
+    def for_statement(self) -> n.Statement:
+        line = self.advance().line
+        self.expect("(")
+        found = self.for_in(line)
+        if found is not None:
+            return found
+        start = None if self.token.kind == ";" else self.simple_statement()
+        self.expect(";")
+        self.newlines()
+        test = None if self.token.kind == ";" else self.inside()
+        self.expect(";")
+        self.newlines()
+        step = None if self.token.kind == ")" else self.simple_statement()
+        self.expect(")")
+        if self.token.kind == ";":
+            self.advance()
+            return n.For(start, test, step, n.Block([]))
+        return n.For(start, test, step, self.loop_body())
+
+    def for_in(self, line: int) -> n.Statement | None:
+        """`(name in array)`; None, with nothing consumed, when it is the other kind of for."""
+        if self.token.kind != "name":
+            return None
+        saved = (self.token, self.lexer.position, self.lexer.line, self.previous_end)
+        name = self.advance()
+        if self.accept("in") and self.token.kind == "name":
+            array = self.array_reference()
+            if self.accept(")"):
+                return n.ForIn(n.Var(name.text, name.line), array, self.loop_body(), line)
+        self.token, self.lexer.position, self.lexer.line, self.previous_end = saved
+        return None
+
+    def array_reference(self) -> n.Var | n.Index:
+        token = self.expect("name")
+        array: n.Var | n.Index = n.Var(token.text, token.line)
+        while self.token.kind == "[":
+            array = self.subscript(array)
+        return array
+
+    def switch_statement(self) -> n.Statement:
+        self.advance()
+        subject = self.condition()
+        self.newlines()
+        self.expect("{")
+        self.terminators()
+        cases: list[n.Case] = []
+        self.breakable += 1
+        while self.token.kind != "}":
+            value: n.Expr | None = None
+            if self.token.kind == "case":
+                self.advance()
+                value = self.case_value()
+            elif not self.accept("default"):
+                raise self.wrong()
+            self.expect(":")
+            cases.append(n.Case(value, self.statements("case", "default", "}")))
+        self.breakable -= 1
+        self.expect("}")
+        return n.Switch(subject, cases)
+
+    def case_value(self) -> n.Expr:
+        token = self.token
+        if token.kind in ("/", "/="):
+            return self.regex_constant()
+        if token.kind == "@":
+            return self.after_at(self.advance())
+        sign = 1.0
+        if token.kind in ("-", "+"):
+            sign = -1.0 if self.advance().kind == "-" else 1.0
+            return n.Num(sign * self.expect("number").value)
+        if token.kind == "number":
+            return n.Num(self.advance().value)
+        if token.kind == "string":
+            return n.Str(self.advance().text)
+        raise self.wrong()
+
+    def simple_statement(self) -> n.Statement:
+        token = self.token
+        kind = token.kind
+        if kind in ("print", "printf"):
+            return self.print_statement()
+        if kind == "delete":
+            return self.delete_statement()
+        if kind == "next":
+            self.advance()
+            self.check_section("next", token)
+            return n.Next(token.line)
+        if kind == "nextfile":
+            self.advance()
+            if self.section in ("BEGIN", "END", "ENDFILE"):
+                raise self.complain(f"`nextfile' used in {self.section} action", token.line)
+            return n.NextFile(token.line)
+        if kind == "exit":
+            self.advance()
+            return n.Exit(self.optional_expression())
+        if kind == "return":
+            if self.function is None:
+                raise self.wrong("`return' used outside function context")
+            self.advance()
+            return n.Return(self.optional_expression())
+        if kind == "break":
+            self.advance()
+            if not self.breakable:
+                raise self.complain("`break' is not allowed outside a loop or switch", token.line)
+            return n.Break()
+        if kind == "continue":
+            self.advance()
+            if not self.loops:
+                raise self.complain("`continue' is not allowed outside a loop", token.line)
+            return n.Continue()
+        return n.ExprStatement(self.expression())
+
+    def check_section(self, word: str, token: Token) -> None:
+        if self.section:
+            raise self.complain(f"`{word}' used in {self.section} action", token.line)
+
+    def optional_expression(self) -> n.Expr | None:
+        if self.token.kind in (";", "newline", "}", "eof"):
+            return None
+        return self.expression()
+
+    def delete_statement(self) -> n.Statement:
+        line = self.advance().line
+        grouped = self.accept("(")
+        reference = self.array_reference()
+        if grouped:
+            self.expect(")")
+        if isinstance(reference, n.Index):
+            return n.Delete(reference.array, reference.subscripts, line)
+        return n.Delete(reference, None, line)
+
+    def print_statement(self) -> n.Statement:
+        token = self.advance()
+        arguments: list[n.Expr] = []
+        if self.token.kind not in (";", "newline", "}", "eof", ">", ">>", "|", "|&"):
+            arguments = self.print_arguments()
+        redirect = ""
+        destination: n.Expr | None = None
+        if self.token.kind in (">", ">>", "|", "|&"):
+            redirect = self.advance().kind
+            self.no_gt, saved = True, self.no_gt
+            destination = self.concatenation()
+            self.no_gt = saved
+        formatted = token.kind == "printf"
+        if formatted and not arguments:
+            raise self.wrong()
+        return n.Print(arguments, redirect, destination, formatted, token.line)
+
+    def print_arguments(self) -> list[n.Expr]:
+        saved, self.no_gt = self.no_gt, True
+        try:
+            if self.token.kind == "(":
+                state = (self.token, self.lexer.position, self.lexer.line, self.previous_end)
+                listed = self.parenthesised_list()
+                if listed is not None:
+                    return listed
+                self.token, self.lexer.position, self.lexer.line, self.previous_end = state
+            arguments = [self.expression()]
+            while self.accept(","):
+                self.newlines()
+                arguments.append(self.expression())
+            return arguments
+        finally:
+            self.no_gt = saved
+
+    def parenthesised_list(self) -> list[n.Expr] | None:
+        """`(a, b)` as all of print's arguments, or None when the parentheses only group a part."""
+        self.advance()
+        saved = self.no_in, self.no_gt
+        self.no_in = self.no_gt = False
+        try:
+            if self.token.kind == ")":
+                return None
+            arguments = [self.expression()]
+            while self.accept(","):
+                self.newlines()
+                arguments.append(self.expression())
+            self.newlines()
+        finally:
+            self.no_in, self.no_gt = saved
+        if not self.accept(")"):
+            raise self.wrong()
+        if self.token.kind in (";", "newline", "}", "eof", ">", ">>", "|", "|&"):
+            if self.token.kind in ("|", "|&"):
+                state = (self.token, self.lexer.position, self.lexer.line, self.previous_end)
+                self.advance()
+                is_getline = self.token.kind == "getline"
+                self.token, self.lexer.position, self.lexer.line, self.previous_end = state
+                if is_getline:
+                    return None
+            return arguments
+        return None
+
+    # -- expressions, loosest first -----------------------------------------------------------------------------
+
+    def expression(self) -> n.Expr:
+        self.deeper()
+        try:
+            return self.ternary()
+        finally:
+            self.depth -= 1
+
+    def ternary(self) -> n.Expr:
+        test = self.disjunction()
+        if self.token.kind != "?":
+            return test
+        self.advance()
+        self.newlines()
+        yes = self.expression()
+        self.newlines()
+        self.expect(":")
+        self.newlines()
+        return n.Ternary(test, yes, self.expression())
+
+    def disjunction(self) -> n.Expr:
+        left = self.conjunction()
+        while self.token.kind == "||":
+            self.advance()
+            self.newlines()
+            left = n.Or(left, self.conjunction())
+        return left
+
+    def conjunction(self) -> n.Expr:
+        left = self.membership()
+        while self.token.kind == "&&":
+            self.advance()
+            self.newlines()
+            left = n.And(left, self.membership())
+        return left
+
+    def membership(self) -> n.Expr:
+        left = self.matching()
+        while self.token.kind == "in" and not self.no_in:
+            self.advance()
+            left = n.In([left], self.array_reference())
+        return left
+
+    def matching(self) -> n.Expr:
+        left = self.comparison()
+        while self.token.kind in ("~", "!~"):
+            operator = self.advance()
+            right = self.comparison()
+            left = n.Match(left, right, operator.kind == "!~", operator.line)
+        return left
+
+    def comparison(self) -> n.Expr:
+        left = self.concatenation()
+        while True:
+            kind = self.token.kind
+            if kind in _RELATIONS and not (kind == ">" and self.no_gt):
+                self.advance()
+                left = n.Compare(kind, left, self.concatenation())
+            elif kind in ("|", "|&"):
+                state = (self.token, self.lexer.position, self.lexer.line, self.previous_end)
+                line = self.advance().line
+                if self.token.kind != "getline":
+                    self.token, self.lexer.position, self.lexer.line, self.previous_end = state
+                    return left
+                self.advance()
+                left = n.Getline(kind, left, self.optional_lvalue(), line)
+            else:
+                return left
+
+    def concatenation(self) -> n.Expr:
+        left = self.additive()
+        if not self.starts_operand():
+            return left
+        parts = [left]
+        while self.starts_operand():
+            parts.append(self.additive())
+        return n.Concat(parts)
+
+    def starts_operand(self) -> bool:
+        return self.token.kind in _OPERAND_STARTS and self.token.kind not in ("+", "-")
+
+    def additive(self) -> n.Expr:
+        left = self.multiplicative()
+        while self.token.kind in ("+", "-"):
+            operator = self.advance()
+            left = n.Binary(operator.kind, left, self.multiplicative(), operator.line)
+        return left
+
+    def multiplicative(self) -> n.Expr:
+        left = self.unary()
+        while self.token.kind in ("*", "/", "%"):
+            operator = self.advance()
+            left = n.Binary(operator.kind, left, self.unary(), operator.line)
+        return left
+
+    def unary(self) -> n.Expr:
+        kind = self.token.kind
+        if kind in ("!", "-", "+"):
+            self.advance()
+            self.deeper()
+            operand = self.unary()
+            self.depth -= 1
+            if kind == "-" and isinstance(operand, n.Num):
+                return n.Num(-operand.value)
+            return n.Unary(kind, operand)
+        return self.power()
+
+    def power(self) -> n.Expr:
+        base = self.postfix()
+        if self.token.kind != "^":
+            return base
+        operator = self.advance()
+        self.deeper()
+        exponent = self.power_operand()
+        self.depth -= 1
+        return n.Binary("^", base, exponent, operator.line)
+
+    def power_operand(self) -> n.Expr:
+        if self.token.kind in ("!", "-", "+"):
+            kind = self.advance().kind
+            self.deeper()
+            operand = self.power_operand()
+            self.depth -= 1
+            return n.Unary(kind, operand)
+        return self.power()
+
+    def postfix(self) -> n.Expr:
+        operand = self.primary()
+        if isinstance(operand, (n.Var, n.Index, n.Field)):
+            kind = self.token.kind
+            if kind in ("++", "--"):
+                line = self.advance().line
+                return n.Incr(operand, 1.0 if kind == "++" else -1.0, False, line)
+            if kind in _ASSIGNMENTS:
+                return self.assignment(operand)
+        return operand
+
+    def assignment(self, target: n.Lvalue) -> n.Expr:
+        operator = self.advance()
+        self.newlines()
+        value = self.expression()
+        if operator.kind == "=":
+            return n.Assign(target, value, operator.line)
+        return n.AugAssign(target, operator.kind[0], value, operator.line)
+
+    def primary(self) -> n.Expr:
+        token = self.token
+        kind = token.kind
+        if kind == "number":
+            self.advance()
+            return n.Num(token.value)
+        if kind == "string":
+            self.advance()
+            return n.Str(token.text)
+        if kind == "$":
+            self.advance()
+            return n.Field(self.field_index(), token.line)
+        if kind in ("++", "--"):
+            self.advance()
+            target = self.lvalue()
+            return n.Incr(target, 1.0 if kind == "++" else -1.0, True, token.line)
+        if kind == "name":
+            return self.variable()
+        if kind == "funcname":
+            self.advance()
+            return n.Call(token.text, self.arguments(), token.line)
+        if kind == "builtin":
+            return self.builtin()
+        if kind == "(":
+            return self.grouping()
+        if kind in ("/", "/="):
+            return self.regex_constant()
+        if kind == "getline":
+            return self.getline()
+        if kind == "@":
+            return self.after_at(self.advance())
+        if kind in ("-", "+", "!"):
+            return self.unary()
+        raise self.wrong()
+
+    def field_index(self) -> n.Expr:
+        """What `$` applies to: it binds tighter than everything but the prefix ++ and --."""
+        kind = self.token.kind
+        self.deeper()
+        try:
+            if kind in ("-", "+", "!"):
+                self.advance()
+                return n.Unary(kind, self.field_index())
+            return self.primary()
+        finally:
+            self.depth -= 1
+
+    def variable(self) -> n.Lvalue:
+        token = self.advance()
+        result: n.Var | n.Index = n.Var(token.text, token.line)
+        while self.token.kind == "[":
+            result = self.subscript(result)
+        return result
+
+    def subscript(self, array: n.Var | n.Index) -> n.Index:
+        line = self.expect("[").line
+        saved = self.no_in, self.no_gt
+        self.no_in = self.no_gt = False
+        subscripts = [self.expression()]
+        while self.accept(","):
+            self.newlines()
+            subscripts.append(self.expression())
+        self.no_in, self.no_gt = saved
+        self.expect("]")
+        return n.Index(array, subscripts, line)
+
+    def lvalue(self) -> n.Lvalue:
+        if self.token.kind == "$":
+            line = self.advance().line
+            return n.Field(self.field_index(), line)
+        if self.token.kind == "name":
+            return self.variable()
+        raise self.wrong()
+
+    def optional_lvalue(self) -> n.Lvalue | None:
+        return self.lvalue() if self.token.kind in ("$", "name") else None
+
+    def getline(self) -> n.Expr:
+        line = self.advance().line
+        target = self.optional_lvalue()
+        if self.token.kind != "<":
+            return n.Getline("", None, target, line)
+        self.advance()
+        source = self.primary()
+        if isinstance(source, (n.Var, n.Index, n.Field)) and self.token.kind in ("++", "--"):
+            delta = 1.0 if self.advance().kind == "++" else -1.0
+            source = n.Incr(source, delta, False, line)
+        return n.Getline("<", source, target, line)
+
+    def grouping(self) -> n.Expr:
+        self.expect("(")
+        self.deeper()
+        saved = self.no_in, self.no_gt
+        self.no_in = self.no_gt = False
+        inner = self.expression()
+        items = [inner]
+        while self.accept(","):
+            self.newlines()
+            items.append(self.expression())
+        self.newlines()
+        self.no_in, self.no_gt = saved
+        self.expect(")")
+        self.depth -= 1
+        if len(items) == 1:
+            return n.Group(inner)
+        if self.token.kind != "in":
+            raise self.wrong()
+        self.advance()
+        return n.In(items, self.array_reference())
+
+    def arguments(self) -> list[n.Expr]:
+        self.expect("(")
+        self.newlines()
+        saved = self.no_in, self.no_gt
+        self.no_in = self.no_gt = False
+        result: list[n.Expr] = []
+        while self.token.kind != ")":
+            result.append(self.expression())
+            self.newlines()
+            if not self.accept(","):
+                break
+            self.newlines()
+        self.no_in, self.no_gt = saved
+        self.expect(")")
+        return result
+
+    def builtin(self) -> n.Expr:
+        token = self.advance()
+        if self.token.kind != "(":
+            if token.text == "length":
+                return n.Builtin("length", [], token.line)
+            raise self.wrong()
+        arguments = self.arguments()
+        low, high = ARITY.get(token.text, (0, 1 << 16))
+        if not low <= len(arguments) <= high:
+            raise self.lexer.error(
+                self.previous_end - 1, f"{len(arguments)} is invalid as number of arguments for {token.text}"
+            )
+        for position in _ARRAY_ARGUMENT.get(token.text, ()):
+            if position < len(arguments) and not isinstance(ungroup(arguments[position]), (n.Var, n.Index)):
+                ordinal = ("first", "second", "third", "fourth")[position]
+                raise AwkSyntaxError(
+                    f"{self.lexer.program}: {self.lexer.where}:{token.line}: fatal: "
+                    f"{token.text}: {ordinal} argument is not an array\n"
+                )
+        return n.Builtin(token.text, arguments, token.line)
+
+    def regex_constant(self) -> n.Regex:
+        token = self.lexer.regex(self.token.start)
+        self.previous_end = self.lexer.position
+        self.token = self.lexer.next()
+        return n.Regex(token.text, token.line)
+
+    def after_at(self, at: Token) -> n.Expr:
+        """`@/re/` or `@name(...)`, the `@` already read."""
+        if self.token.kind in ("/", "/="):
+            regex = self.regex_constant()
+            return n.TypedRegex(regex.source, regex.line)
+        if self.token.kind == "funcname":
+            name = self.advance().text
+            return n.IndirectCall(name, self.arguments(), at.line)
+        raise self.wrong()
+
+
+def ungroup(node: n.Expr) -> n.Expr:
+    while isinstance(node, n.Group):
+        node = node.inner
+    return node
+
+
+ARITY = {
+    "atan2": (2, 2),
+    "cos": (1, 1),
+    "sin": (1, 1),
+    "exp": (1, 1),
+    "log": (1, 1),
+    "sqrt": (1, 1),
+    "int": (1, 1),
+    "rand": (0, 0),
+    "srand": (0, 1),
+    "gensub": (3, 4),
+    "gsub": (2, 3),
+    "sub": (2, 3),
+    "index": (2, 2),
+    "length": (0, 1),
+    "match": (2, 3),
+    "patsplit": (2, 4),
+    "split": (2, 4),
+    "sprintf": (1, 1 << 16),
+    "strtonum": (1, 1),
+    "substr": (2, 3),
+    "tolower": (1, 1),
+    "toupper": (1, 1),
+    "close": (1, 2),
+    "fflush": (0, 1),
+    "system": (1, 1),
+    "mktime": (1, 2),
+    "strftime": (0, 3),
+    "systime": (0, 0),
+    "and": (2, 1 << 16),
+    "or": (2, 1 << 16),
+    "xor": (2, 1 << 16),
+    "compl": (1, 1),
+    "lshift": (2, 2),
+    "rshift": (2, 2),
+    "asort": (1, 3),
+    "asorti": (1, 3),
+    "isarray": (1, 1),
+    "typeof": (1, 2),
+    "mkbool": (1, 1),
+    "bindtextdomain": (1, 2),
+    "dcgettext": (1, 3),
+    "dcngettext": (3, 5),
+}

@@ -1,0 +1,493 @@
+"""Compiles awk's statements. A statement's code gives None, or a signal that ends the statements around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from belljar.bin.awk import nodes as n
+from belljar.bin.awk.builtins import Builtins
+from belljar.bin.awk.errors import AwkFatal, ExitProgram, NextFile, NextRecord
+from belljar.bin.awk.format import sprintf
+from belljar.bin.awk.scope import NUM, STR, Frame, StringCode
+from belljar.bin.awk.values import UNINIT, Value, numeric, to_number
+from belljar.bin.awk.walk import walk
+
+BREAK, CONTINUE, NEXT, RETURN = 1, 2, 3, 4
+"""The signals."""
+
+Code = Callable[[Frame], int | None]
+
+BATCH = 512
+"""Loop turns are charged in batches of this many."""
+
+
+def nothing(_frame: Frame) -> int | None:
+    return None
+
+
+class Statements(Builtins):
+    """Statements to closures."""
+
+    def statement(self, node: n.Statement) -> Code:
+        method = getattr(self, "stmt_" + type(node).__name__.lower())
+        code: Code = method(node)
+        return code
+
+    def stmt_block(self, node: n.Block) -> Code:
+        return self.sequence([self.statement(item) for item in node.statements])
+
+    def sequence(self, codes: list[Code]) -> Code:
+        if not codes:
+            return nothing
+        if len(codes) == 1:
+            return codes[0]
+        if len(codes) == 2:
+            first, second = codes
+
+            def both(frame: Frame) -> int | None:
+                signal = first(frame)
+                return second(frame) if signal is None else signal
+
+            return both
+        every = tuple(codes)
+
+        def run(frame: Frame) -> int | None:
+            for code in every:
+                signal = code(frame)
+                if signal is not None:
+                    return signal
+            return None
+
+        return run
+
+    def stmt_exprstatement(self, node: n.ExprStatement) -> Code:
+        expression = node.expression
+        code = self.effect(expression)
+        if code is not None:
+            return code
+        value = self.value(expression)
+
+        def evaluate(frame: Frame) -> None:
+            value(frame)
+
+        return evaluate
+
+    def effect(self, node: n.Expr) -> Code | None:
+        """Code for the commonest expressions whose value nobody wants."""
+        if isinstance(node, n.Incr):
+            target, delta = node.target, node.delta
+            if isinstance(target, n.Index) and (array := self.constant_array(target.array)) is not None:
+                key = self.subscript_key(target.subscripts)
+
+                def step_element(frame: Frame) -> None:
+                    subscript = key(frame)
+                    try:
+                        array[subscript] += delta  # type: ignore[operator]
+                    except (KeyError, TypeError):
+                        array[subscript] = to_number(array.get(subscript, UNINIT)) + delta
+
+                return step_element
+            if isinstance(target, n.Var) and self._plain_global(target.name):
+                cell = self.runtime.cell(target.name)
+
+                def step(_frame: Frame) -> None:
+                    value = cell[0]
+                    cell[0] = (value if type(value) is float else to_number(value)) + delta
+
+                return step
+        if isinstance(node, n.Assign) and isinstance(node.target, n.Var) and self._plain_global(node.target.name):
+            cell = self.runtime.cell(node.target.name)
+            kind = self.kind(node.value)
+            code = (
+                self.num(node.value)
+                if kind == NUM
+                else self.string(node.value)
+                if kind == STR
+                else self.value(node.value)
+            )
+
+            def assign(frame: Frame) -> None:
+                cell[0] = code(frame)
+
+            return assign
+        if isinstance(node, n.AugAssign) and node.operator == "+" and isinstance(node.target, n.Var):
+            if self._plain_global(node.target.name):
+                return self._add_to_global(node)
+        return None
+
+    def _add_to_global(self, node: n.AugAssign) -> Code:
+        assert isinstance(node.target, n.Var)
+        cell = self.runtime.cell(node.target.name)
+        amount = self.num(node.value)
+
+        def add(frame: Frame) -> None:
+            more = amount(frame)
+            value = cell[0]
+            cell[0] = (value if type(value) is float else to_number(value)) + more
+
+        return add
+
+    # -- branches and loops -------------------------------------------------------------------------------------
+
+    def stmt_if(self, node: n.If) -> Code:
+        test = self.test(node.test)
+        yes = self.statement(node.yes)
+        if node.no is None:
+
+            def branch(frame: Frame) -> int | None:
+                return yes(frame) if test(frame) else None
+
+            return branch
+        no = self.statement(node.no)
+
+        def choose(frame: Frame) -> int | None:
+            return yes(frame) if test(frame) else no(frame)
+
+        return choose
+
+    def stmt_while(self, node: n.While) -> Code:
+        return self._loop(self.test(node.test), self.statement(node.body), None)
+
+    def _loop(self, test: Callable[[Frame], object] | None, body: Code, step: Code | None) -> Code:
+        charge = self.runtime.charge
+        check = test if test is not None else (lambda frame: True)
+
+        def loop(frame: Frame) -> int | None:
+            turns = 0
+            while check(frame):
+                turns += 1
+                if turns >= BATCH:
+                    charge(turns)
+                    turns = 0
+                signal = body(frame)
+                if signal is not None and signal != CONTINUE:
+                    if signal == BREAK:
+                        break
+                    return signal
+            charge(turns)
+            return None
+
+        if step is None:
+            return loop
+        advance = step
+
+        def loop_with_step(frame: Frame) -> int | None:
+            turns = 0
+            while check(frame):
+                turns += 1
+                if turns >= BATCH:
+                    charge(turns)
+                    turns = 0
+                signal = body(frame)
+                if signal is not None and signal != CONTINUE:
+                    if signal == BREAK:
+                        break
+                    return signal
+                advance(frame)
+            charge(turns)
+            return None
+
+        return loop_with_step
+
+    def stmt_do(self, node: n.Do) -> Code:
+        body = self.statement(node.body)
+        test = self.test(node.test)
+        charge = self.runtime.charge
+
+        def loop(frame: Frame) -> int | None:
+            while True:
+                charge(1)
+                signal = body(frame)
+                if signal is not None and signal != CONTINUE:
+                    return None if signal == BREAK else signal
+                if not test(frame):
+                    return None
+
+        return loop
+
+    def stmt_for(self, node: n.For) -> Code:
+        counted = self._counted_fields(node)
+        start = nothing if node.start is None else self.statement(node.start)
+        step = None if node.step is None else self.statement(node.step)
+        loop = counted or self._loop(
+            None if node.test is None else self.test(node.test), self.statement(node.body), step
+        )
+        if node.start is None:
+            return loop
+
+        def run(frame: Frame) -> int | None:
+            start(frame)
+            return loop(frame)
+
+        return run
+
+    def _counted_fields(self, node: n.For) -> Code | None:
+        """`for (i = ...; i <= NF; i++)` over a body that changes neither i nor the record: count in Python."""
+        test, step = node.test, node.step
+        if not (isinstance(test, n.Compare) and test.operator in ("<=", "<") and isinstance(test.left, n.Var)):
+            return None
+        name = test.left.name
+        if not (isinstance(test.right, n.Var) and test.right.name == "NF" and "NF" not in self.locals):
+            return None
+        if not (isinstance(step, n.ExprStatement) and isinstance(step.expression, n.Incr)):
+            return None
+        if not (isinstance(step.expression.target, n.Var) and step.expression.target.name == name):
+            return None
+        if step.expression.delta != 1.0 or not self._leaves_alone(node.body, name):
+            return None
+        body = self.statement(node.body)
+        charge = self.runtime.charge
+        record = self.record
+        last = 1 if test.operator == "<=" else 0
+        if name in self.locals:
+            if self.is_array(name):
+                return None
+            index = self.locals[name]
+        elif self._plain_global(name):
+            index = -1
+        else:
+            return None
+        cell = [] if index >= 0 else self.runtime.cell(name)
+
+        def count(frame: Frame) -> int | None:
+            place = frame if index >= 0 else cell
+            where = index if index >= 0 else 0
+            first = to_number(place[where])
+            end = record.get_nf() + last
+            if not first < end:
+                return None
+            if first != int(first):
+                end += 1
+            turns = int(end) - int(first)
+            charge(turns)
+            number = first
+            for _ in range(turns):
+                place[where] = number
+                signal = body(frame)
+                if signal is not None and signal != CONTINUE:
+                    return None if signal == BREAK else signal
+                number += 1.0
+            place[where] = number
+            return None
+
+        return count
+
+    def _leaves_alone(self, body: n.Statement, name: str) -> bool:
+        for node in walk(body):
+            if isinstance(node, (n.Call, n.IndirectCall, n.Getline)):
+                return False
+            if isinstance(node, (n.Assign, n.AugAssign, n.Incr, n.ForIn)):
+                target = node.target
+                if isinstance(target, n.Field) or (isinstance(target, n.Var) and target.name in (name, "NF", "FS")):
+                    return False
+            if isinstance(node, n.Builtin) and node.name in ("sub", "gsub", "split", "match", "asort", "asorti"):
+                return False
+        return True
+
+    def stmt_forin(self, node: n.ForIn) -> Code:
+        array = self.array(node.array)
+        store = self.store(node.target)
+        body = self.statement(node.body)
+        runtime = self.runtime
+        line = node.line
+
+        def loop(frame: Frame) -> int | None:
+            held = array(frame)
+            keys = runtime.traversal(held, line)
+            runtime.charge(len(keys))
+            for key in keys:
+                store(frame, key)
+                signal = body(frame)
+                if signal is not None and signal != CONTINUE:
+                    return None if signal == BREAK else signal
+            return None
+
+        return loop
+
+    def stmt_switch(self, node: n.Switch) -> Code:
+        subject = self.value(node.subject)
+        bodies = [self.sequence([self.statement(item) for item in case.body]) for case in node.cases]
+        tests = [self._case_test(case.value) for case in node.cases]
+        default = next((index for index, case in enumerate(node.cases) if case.value is None), -1)
+
+        def select(frame: Frame) -> int | None:
+            value = subject(frame)
+            chosen = default
+            for index, test in enumerate(tests):
+                if test is not None and test(frame, value):
+                    chosen = index
+                    break
+            if chosen < 0:
+                return None
+            for body in bodies[chosen:]:
+                signal = body(frame)
+                if signal is not None:
+                    return None if signal == BREAK else signal
+            return None
+
+        return select
+
+    def _case_test(self, value: n.Expr | None) -> Callable[[Frame, Value], object] | None:
+        if value is None:
+            return None
+        text = self.conversion.string
+        if isinstance(value, (n.Regex, n.TypedRegex)):
+            pattern = self.pattern(value)
+            return lambda frame, subject: pattern(frame).test(text(subject))
+        if isinstance(value, n.Num):
+            number = value.value
+            return lambda frame, subject: numeric(subject) == number
+        assert isinstance(value, n.Str)
+        wanted = value.value
+        return lambda frame, subject: type(subject) is not float and text(subject) == wanted
+
+    # -- transfers ----------------------------------------------------------------------------------------------
+
+    def stmt_break(self, node: n.Break) -> Code:
+        return lambda frame: BREAK
+
+    def stmt_continue(self, node: n.Continue) -> Code:
+        return lambda frame: CONTINUE
+
+    def stmt_next(self, node: n.Next) -> Code:
+        if self.function is None:
+            return lambda frame: NEXT
+        runtime = self.runtime
+        line = node.line
+
+        def leave(_frame: Frame) -> int | None:
+            if runtime.section:
+                raise AwkFatal(f"`next' cannot be called from a `{runtime.section}' rule", line)
+            raise NextRecord
+
+        return leave
+
+    def stmt_nextfile(self, node: n.NextFile) -> Code:
+        runtime = self.runtime
+        line = node.line
+
+        def leave(_frame: Frame) -> int | None:
+            if runtime.section in ("BEGIN", "END"):
+                raise AwkFatal(f"`nextfile' cannot be called from a `{runtime.section}' rule", line)
+            raise NextFile
+
+        return leave
+
+    def stmt_exit(self, node: n.Exit) -> Code:
+        runtime = self.runtime
+        status = None if node.status is None else self.num(node.status)
+
+        def leave(frame: Frame) -> int | None:
+            if status is not None:
+                code = status(frame)
+                runtime.exit_status = int(code) & 0xFF if code - code == 0.0 else 1
+            raise ExitProgram
+
+        return leave
+
+    def stmt_return(self, node: n.Return) -> Code:
+        if node.value is None:
+            return lambda frame: RETURN
+        value = self.value(node.value)
+
+        def leave(frame: Frame) -> int:
+            frame[-1] = value(frame)
+            return RETURN
+
+        return leave
+
+    def stmt_delete(self, node: n.Delete) -> Code:
+        array = self.array(node.array)
+        if node.subscripts is None:
+
+            def clear(frame: Frame) -> None:
+                array(frame).clear()
+
+            return clear
+        key = self.subscript_key(node.subscripts)
+
+        def remove(frame: Frame) -> None:
+            array(frame).pop(key(frame), None)
+
+        return remove
+
+    # -- output -------------------------------------------------------------------------------------------------
+
+    def stmt_print(self, node: n.Print) -> Code:
+        text = self._formatted(node) if node.formatted else self._printed(node)
+        runtime = self.runtime
+        if node.redirect == "":
+            write = runtime.streams.stdout.write
+            return lambda frame: write(text(frame))
+        assert node.destination is not None
+        destination = self.string(node.destination)
+        redirect, line = node.redirect, node.line
+        streams = runtime.streams
+
+        def send(frame: Frame) -> None:
+            data = text(frame)
+            streams.output(redirect, destination(frame), line).write(data)
+
+        return send
+
+    def _printed(self, node: n.Print) -> StringCode:
+        separators = self.runtime.separators
+        if not node.arguments:
+            record = self.record
+
+            def whole(_frame: Frame) -> str:
+                text = record.text
+                if text is None:
+                    text = record.rebuild()
+                return text + separators.ors
+
+            return whole
+        parts = [self._output_text(argument) for argument in node.arguments]
+        if len(parts) == 1:
+            only = parts[0]
+            return lambda frame: only(frame) + separators.ors
+        if len(parts) == 2:
+            first, second = parts
+            return lambda frame: f"{first(frame)}{separators.ofs}{second(frame)}{separators.ors}"
+        return lambda frame: separators.ofs.join([part(frame) for part in parts]) + separators.ors
+
+    def _output_text(self, node: n.Expr) -> StringCode:
+        """A value as print shows it: numbers by OFMT."""
+        kind, code = self.compile(node, "print")
+        if kind == STR:
+            return code
+        if kind == "test":
+            return lambda frame: "1" if code(frame) else "0"
+        separators = self.runtime.separators
+        slow = self.conversion.slow
+        get = self.conversion.cache.get
+        string = self.conversion.string
+
+        def shown(frame: Frame) -> str:
+            value = code(frame)
+            if type(value) is str:
+                return value
+            if type(value) is float:
+                return get(value) or slow(value, separators.ofmt)
+            return string(value)
+
+        return shown
+
+    def _formatted(self, node: n.Print) -> StringCode:
+        return self.format_code(node.arguments, node.line)
+
+    def format_code(self, arguments: list[n.Expr], line: int) -> StringCode:
+        """sprintf() and printf: the format first, then the values."""
+        form = self.string(arguments[0])
+        values = [self.value(argument) for argument in arguments[1:]]
+        conversion = self.conversion
+        charge_size = self.runtime.charge_size
+        if len(values) == 1:
+            single = values[0]
+            return lambda frame: sprintf(form(frame), [single(frame)], conversion, line, charge_size)
+
+        def formatted(frame: Frame) -> str:
+            text = form(frame)
+            return sprintf(text, [value(frame) for value in values], conversion, line, charge_size)
+
+        return formatted
