@@ -198,7 +198,7 @@ class CompoundReader(ConditionalReader):
         expressions = self._split(parts)
         if len(expressions) != 3:
             message = "arithmetic expression required" if len(expressions) < 3 else "`;' unexpected"
-            raise ShellSyntaxError(line, f"syntax error: {message}", f"{source}")
+            raise ShellSyntaxError(line, f"syntax error: {message}", f"syntax error: `{source}'")
         init, test, step = (self._for_expression(expression) for expression in expressions)
         self.advance()
         if self.kind == ";":

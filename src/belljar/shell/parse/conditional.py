@@ -38,9 +38,7 @@ class ConditionalReader(SimpleReader):
         return Conditional(expr, self.redirections(), line)
 
     def _error(self, message: str) -> ShellSyntaxError:
-        return ShellSyntaxError(
-            self.line_at(self.start), message, self.line_text(self.start), incomplete=self.kind == "end"
-        )
+        return ShellSyntaxError(self.line_at(self.start), message, incomplete=self.kind == "end")
 
     def _is_word(self, text: str) -> bool:
         return self.kind == WORD and self.value == text
@@ -82,8 +80,6 @@ class ConditionalReader(SimpleReader):
         return node
 
     def _test(self) -> CondNode:
-        if self.kind == "end":
-            raise self.unexpected()
         if self.kind not in (WORD, OTHER) or self._is_word("]]"):
             raise self._error(f"unexpected token `{self.token_text()}' in conditional command")
         if self.kind == WORD and self.value in UNARY:
@@ -95,16 +91,10 @@ class ConditionalReader(SimpleReader):
         left = self.take_word(extglob=True)
         op = self._binary_operator()
         if op == "":
-            if self.kind in ("&&", "||", ")", "\n") or self._is_word("]]"):
-                if self.kind == "\n":
-                    self.skip_newlines()
-                    if not (self.kind in ("&&", "||", ")") or self._is_word("]]")):
-                        raise self._error("unexpected token `newline', conditional binary operator expected")
+            if self.kind in ("&&", "||", ")") or self._is_word("]]"):
                 return CondUnary("-n", left)
             if self.kind in (WORD, OTHER):
                 raise self._error("conditional binary operator expected")
-            if self.kind == "end":
-                raise self.unexpected()
             raise self._error(f"unexpected token `{self.token_text()}', conditional binary operator expected")
         self.advance()
         if self.kind not in (WORD, OTHER, "(") or self._is_word("]]") or (self.kind == "(" and op != "=~"):

@@ -8,22 +8,20 @@ from dataclasses import dataclass
 class ShellSyntaxError(Exception):
     """A command that can't be parsed.
 
-    `message` is bash's text without the "name: line N: " prefix; `source_line` is the line bash shows beneath it
-    (None when bash shows none). `incomplete`: the text ended too early, more of it could complete the command.
+    `message` is bash's text without the "name: line N: " prefix; `detail` is the second line it prints, mostly the
+    offending source line, or None. `incomplete`: the text ended too early, more of it could complete the command.
     """
 
-    def __init__(self, line: int, message: str, source_line: str | None = None, *, incomplete: bool = False) -> None:
+    def __init__(self, line: int, message: str, detail: str | None = None, *, incomplete: bool = False) -> None:
         super().__init__(line, message)
         self.line = line
         self.message = message
-        self.source_line = source_line
+        self.detail = detail
         self.incomplete = incomplete
 
     def messages(self) -> list[str]:
         """The lines bash prints, each to be prefixed with "NAME: line LINE: "."""
-        if self.source_line is None:
-            return [self.message]
-        return [self.message, f"`{self.source_line}'"]
+        return [self.message] if self.detail is None else [self.message, self.detail]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from belljar.shell.nodes import (
     AnsiQuoted,
@@ -47,20 +46,12 @@ def unquote_delimiter(source: str) -> str:
     return QUOTING.sub(bare, source)
 
 
-@dataclass(slots=True)
-class Pending:
-    """A here-document whose body hasn't been read yet."""
-
-    doc: HereDoc
-    line: int
-
-
 class HereDocReader(ParamReader):
     """Adds here-documents to the words."""
 
     def __init__(self, source: str | Reader, options: ParseOptions | None = None, first_line: int = 1) -> None:
         super().__init__(source, options, first_line)
-        self.pending: list[Pending] = []
+        self.pending: list[HereDoc] = []
 
     def announce(self, fd: int | FdVariable, *, strip_tabs: bool) -> HereDoc:
         """The here-document whose delimiter is the word at `pos`; its body is read at the next newline."""
@@ -70,15 +61,14 @@ class HereDocReader(ParamReader):
         source = self.text[start : self.pos]
         delimiter = unquote_delimiter(source) if quoted else source
         doc = HereDoc(fd, delimiter, quoted, strip_tabs, "", Word(()), line)
-        self.pending.append(Pending(doc, line))
+        self.pending.append(doc)
         return doc
 
     def read_pending(self) -> None:
         """Read the bodies of the here-documents announced; `pos` is at the start of a line."""
         pending, self.pending = self.pending, []
-        for waiting in pending:
-            doc = waiting.doc
-            text = self._body(doc, waiting.line)
+        for doc in pending:
+            text = self._body(doc, self.line_at(self.pos) - 1)
             # The node was needed before its body could be known; nobody has seen it unfinished.
             object.__setattr__(doc, "text", text)
             object.__setattr__(doc, "body", self._parse_body(doc, text))

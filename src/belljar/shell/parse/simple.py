@@ -220,14 +220,18 @@ class SimpleReader(TokenReader):
     # --- redirections ---
 
     def _fd_number(self) -> int | None:
-        """The current token if it is the number right before a redirection operator."""
+        """The current token if it is the number right before a redirection operator, which then is the token."""
+        if not self._is_fd_number():
+            return None
+        fd = int(self.value)
+        self.advance()
+        return fd
+
+    def _is_fd_number(self) -> bool:
         value = self.value
         if value.isdecimal() and value.isascii() and len(value) <= MAX_FD_DIGITS:
-            following = self.text[self.pos : self.pos + 1]
-            if following in ("<", ">"):
-                self.advance()
-                return int(value)
-        return None
+            return self.text[self.pos : self.pos + 1] in ("<", ">")
+        return False
 
     def _fd_variable_redirect(self) -> Redirect | None:
         """{name}> and its kin, if that is what comes."""
@@ -259,7 +263,7 @@ class SimpleReader(TokenReader):
         if fd is None:
             fd = 0 if op in INPUT else 1
         self.advance()
-        if self.kind not in (WORD, OTHER):
+        if self.kind not in (WORD, OTHER) or (self.kind == WORD and self._is_fd_number()):
             raise self.unexpected()
         if op in ("<<", "<<-"):
             self.pos = self.start

@@ -78,8 +78,8 @@ class TokenReader(HereDocReader):
 
     def token_text(self) -> str:
         """The current token as bash names it in an error."""
-        if self.kind == "\n":
-            return "newline"
+        if self.kind in ("\n", END):
+            return "newline" if self.kind == "\n" else "EOF"
         if self.kind != OTHER:
             return self.value
         self.pos = self.start
@@ -94,4 +94,4 @@ class TokenReader(HereDocReader):
             return ShellSyntaxError(self.end_line(), "syntax error: unexpected end of file", incomplete=True)
         start = self.start
         message = f"syntax error near unexpected token `{self.token_text()}'"
-        return ShellSyntaxError(self.line_at(start), message, self.line_text(start))
+        return ShellSyntaxError(self.line_at(start), message, f"`{self.line_text(start)}'")

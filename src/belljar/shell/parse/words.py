@@ -26,6 +26,7 @@ from belljar.shell.nodes import (
 )
 from belljar.shell.parse.ansi import decode_ansi
 from belljar.shell.parse.braces import parse_braces
+from belljar.shell.parse.errors import ShellSyntaxError
 from belljar.shell.parse.source import ParseOptions, Reader, Source
 from belljar.shell.parse.static_arith import make_arith
 
@@ -420,7 +421,14 @@ class WordReader(Source):
 
     def _arith_or_command(self, pos: int) -> WordPart:
         parts = self.arith_between(pos + 1)
-        return self._command_sub(pos) if parts is None else ArithSub(self.arith(parts))
+        if parts is not None:
+            return ArithSub(self.arith(parts))
+        try:
+            return self._command_sub(pos)
+        except ShellSyntaxError as error:
+            if error.incomplete:
+                raise self.unexpected_eof(")", self.line_at(pos)) from None
+            raise
 
     def arith_between(self, pos: int) -> tuple[WordPart, ...] | None:
         """What stands in the `((` ... `))` at `pos`; None if it doesn't end so and thus is two open parentheses.
