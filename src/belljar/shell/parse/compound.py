@@ -49,11 +49,7 @@ class CompoundReader(ConditionalReader):
     def command(self) -> Command:
         """The command that begins with the current token."""
         if self.options.alias is not None:
-            while self.kind == WORD:
-                if self.aliases:
-                    self.leave_aliases(self.start)
-                if not self.expand_alias():
-                    break
+            self.expand_command_aliases()
         kind = self.kind
         if kind == WORD:
             parse = COMPOUND.get(self.value)

@@ -100,6 +100,8 @@ class Parser(CompoundReader):
             elif kind != "\n":
                 break
             self.skip_newlines()
+            if self.options.alias is not None:
+                self.expand_command_aliases()
             if self.kind in LIST_ENDS or (self.kind == WORD and self.value in CLOSERS and self.value != "!"):
                 break
         return _as_list(items, line)
@@ -121,10 +123,7 @@ class Parser(CompoundReader):
         negated = timed = posix_time = False
         if self.kind == WORD:
             if self.options.alias is not None:
-                if self.aliases:
-                    self.leave_aliases(self.start)
-                while self.expand_alias():
-                    pass
+                self.expand_command_aliases()
             while self.kind == WORD and self.value in ("!", "time"):
                 if self.value == "!":
                     negated = not negated

@@ -86,6 +86,14 @@ class SimpleReader(TokenReader):
         self.advance()
         return True
 
+    def expand_command_aliases(self) -> None:
+        """Replace aliases until the current token, which begins a command, isn't one."""
+        while self.kind == WORD:
+            if self.aliases:
+                self.leave_aliases(self.start)
+            if not self.expand_alias():
+                return
+
     # --- the command ---
 
     def simple_command(self) -> SimpleCommand:
@@ -98,7 +106,7 @@ class SimpleReader(TokenReader):
         aliasing = self.options.alias is not None
         while True:
             kind = self.kind
-            if aliasing and kind == WORD:
+            if aliasing:
                 after_blank = self.leave_aliases(self.start) if self.aliases else False
                 if (leading or after_blank) and self.expand_alias():
                     continue

@@ -152,9 +152,9 @@ class Source:
     def splice_alias(self, name: str, value: str, start: int, end: int) -> None:
         """Put an alias's `value` in place of the word at start:end and read on from its beginning.
 
-        Bash adds a space, so that the last word of the alias ends with it.
+        Its last token ends there, as if a blank followed.
         """
-        inserted = value if value.endswith(" ") else value + " "
+        inserted = value if self.text[end : end + 1] in ("", " ", "\t", "\n") else value + " "
         self.alias_text += len(inserted)
         if self.alias_text > MAX_ALIAS_TEXT:
             raise ShellSyntaxError(self.line_at(start), f"{name}: alias expands without end")

@@ -45,8 +45,9 @@ DOLLAR = re.compile(
 PLAIN_QUOTE = re.compile(r'"([^$`"\\]*)"').match
 ANSI_BODY = re.compile(r"[^'\\]*+(?:\\.[^'\\]*+)*+'", re.DOTALL).match
 BACKQUOTE_BODY = re.compile(r"[^`\\]*+(?:\\.[^`\\]*+)*+`", re.DOTALL).match
-BACKQUOTE_ESCAPE = re.compile(r"\\([$`\\\n])")
-BACKQUOTE_ESCAPE_QUOTED = re.compile(r"\\([$`\\\"\n])")
+BACKQUOTE_ESCAPE = re.compile(r"\\([$`\\])")
+BACKQUOTE_ESCAPE_QUOTED = re.compile(r"\\([$`\\\"])")
+ANY_ESCAPE = re.compile(r"\\.", re.DOTALL)
 ASSIGNMENT_HEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\+?=").match
 TILDE = re.compile(r"~([^/]*)").match
 TILDE_IN_ASSIGNMENT = re.compile(r"(?:(?<=:)|^)~([^/:]*)")
@@ -282,8 +283,10 @@ class WordReader(Source):
                 raise self.unexpected_eof("`", self.line_at(pos))
         self.pos = match.end()
         source = self.text[pos + 1 : match.end() - 1]
+        if "\\\n" in source:
+            source = ANY_ESCAPE.sub(lambda escape: "" if escape.group() == "\\\n" else escape.group(), source)
         escapes = BACKQUOTE_ESCAPE_QUOTED if quoted else BACKQUOTE_ESCAPE
-        text = escapes.sub(lambda escape: escape.group(1).replace("\n", ""), source) if "\\" in source else source
+        text = escapes.sub(r"\1", source) if "\\" in source else source
         return BackquoteSub(source, text, self.line_at(pos))
 
     def read_context(self, context: Context, wanted: str, opened: int) -> tuple[WordPart, ...]:
