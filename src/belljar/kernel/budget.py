@@ -4,7 +4,7 @@ from typing import Final
 
 from belljar.abi.errors import BudgetExceeded
 from belljar.abi.limits import Limits
-from belljar.kernel.fiber import Hub
+from belljar.kernel.fiber import Hub, Timer
 
 QUANTUM: Final = 4000
 """Steps between two looks at the clock and the other fibers: a few milliseconds of interpreting."""
@@ -27,6 +27,7 @@ class Budget:
         "processes",
         "spent",
         "steps",
+        "timer",
     )
 
     def __init__(self, limits: Limits, hub: Hub) -> None:
@@ -39,6 +40,8 @@ class Budget:
         self.output = 0
         self.processes = 0
         self.spent: BudgetExceeded | None = None
+        self.timer: Timer | None = None
+        """Fires at the deadline, for processes that only sleep; ends with the last process."""
 
     def charge(self, steps: int = 1) -> None:
         """Pay for work about to be done. Lets other fibers run now and then; raises when a limit is spent."""

@@ -43,15 +43,14 @@ class FdTable:
         return sorted(self._files)
 
     def add(self, file: OpenFile, *, lowest: int = 0, cloexec: bool = False) -> int:
-        """The lowest free descriptor from `lowest` on. EMFILE, EINVAL."""
-        if not 0 <= lowest < self._limit:
-            raise SysError(EINVAL)
+        """The lowest free descriptor from `lowest` on. EMFILE, EINVAL; a file nobody else holds is then closed."""
         fd = lowest
         files = self._files
         while fd in files:
             fd += 1
-        if fd >= self._limit:
-            raise SysError(EMFILE)
+        if not 0 <= fd < self._limit:
+            file.retain().release()
+            raise SysError(EMFILE if 0 <= lowest < self._limit else EINVAL)
         files[fd] = file.retain()
         if cloexec:
             self.cloexec.add(fd)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from enum import IntEnum
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Protocol
 
 from greenlet import getcurrent, greenlet
@@ -69,6 +69,7 @@ class Fiber(greenlet):
         self.hub = hub
         self.owner = owner
         self.body = run
+        self.started = False
         self.state = State.READY
         self.frozen = False
         self.thaw_ready = False
@@ -76,6 +77,7 @@ class Fiber(greenlet):
         self.doom: BaseException | None = None
 
     def _main(self) -> None:
+        self.started = True
         try:
             if self.doom is None:
                 self.pending = None
@@ -103,6 +105,7 @@ class Hub:
         self.on_crash: Callable[[Fiber, BaseException], None] = _raise_crash
         self._ready: deque[Fiber] = deque()
         self._timers: list[tuple[float, int, Timer]] = []
+        self._timers_sweep = 1000
         self._sequence = 0
 
     # What fibers call.
@@ -194,6 +197,11 @@ class Hub:
         """Run `callback` on the loop at the monotonic time `when`; it must not block."""
         timer = Timer(when, callback)
         self._sequence += 1
+        if len(self._timers) > self._timers_sweep:
+            # Cancelled ones only leave the heap at their time: a million short polls must not pile up.
+            self._timers[:] = [entry for entry in self._timers if entry[2].callback is not None]
+            heapify(self._timers)
+            self._timers_sweep = max(1000, 2 * len(self._timers))
         heappush(self._timers, (when, self._sequence, timer))
         return timer
 

@@ -17,7 +17,7 @@ from belljar.kernel.loader import Program
 from belljar.kernel.machine import Machine
 from belljar.kernel.pids import PidSpace, Session
 from belljar.kernel.pipe import PipeEnd, PipeServer
-from belljar.kernel.process import Body, Process
+from belljar.kernel.process import IGNORE, Body, Process
 from belljar.kernel.status import ExitStatus, ProcessExit, WaitResult
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace, Place
@@ -127,15 +127,8 @@ class Kernel:
         except SysError:
             self.finish(process, ExitStatus(1))
             raise
-        timer = self.hub.call_at(budget.deadline, lambda: self._out_of_time(budget))
-
-        def main(process: Process) -> int:
-            try:
-                return body(process)
-            finally:
-                timer.cancel()
-
-        process.start_fiber(main)
+        budget.timer = self.hub.call_at(budget.deadline, lambda: self._out_of_time(budget))
+        process.start_fiber(body)
         return process
 
     def fork(self, parent: Process, argv: list[str]) -> Process:
@@ -171,7 +164,7 @@ class Kernel:
         return child
 
     def new_session(self, process: Process) -> None:
-        if process.pgid == process.pid and process.session.leader == process.pid:
+        if process.pgid == process.pid:
             raise SysError(EPERM)
         process.session = Session(process.pid)
         process.pgid = process.pid
@@ -236,20 +229,17 @@ class Kernel:
                 self.hub.kill(fiber)
         process.fibers = []
         process.fds.close_all()
-        process.budget.processes -= 1
+        budget = process.budget
+        budget.processes -= 1
+        if budget.processes == 0 and budget.timer is not None:
+            budget.timer.cancel()
         if process.pids.get(process.space) == 1 and process is not self.init:
             for other in list(process.space.table.values()):
                 if other is not process:
                     other.deliver(Signal.KILL)
-        for child in process.children:
-            child.parent = self.init
-            if child.status is not None:
-                child.space.remove(child)
-            else:
-                self.init.children.append(child)
-        process.children = []
+        self._orphan(process)
         if process.session.leader == process.pid and process.session.tty is not None:
-            self.signal_group(process.session.foreground, Signal.HUP, but=process)
+            self.signal_group(process.session.foreground, Signal.HUP, but=process, space=process.space)
         self.announce(process, WaitResult(0, status))
         if process.on_exit is not None:
             process.on_exit(process)
@@ -257,14 +247,47 @@ class Kernel:
     def announce(self, process: Process, news: WaitResult) -> None:
         """Tell the parent of a child's change; init wants none, its children vanish at once."""
         parent = process.parent
-        if parent is None or parent is self.init:
+        if parent is None or parent is self.init or parent.handlers.get(Signal.CHLD) is IGNORE:
             if process.status is not None:
                 process.space.remove(process)
                 if parent is not None and process in parent.children:
                     parent.children.remove(process)
+                    parent.wake_waiters()
             return
         parent.tell_parent(news._replace(pid=process.pids[parent.space]))
         parent.deliver(Signal.CHLD)
+
+    def _orphan(self, process: Process) -> None:
+        """Hand the children of a process that ended to the init of their space."""
+        children, process.children = process.children, []
+        for child in children:
+            # A container's init is told of them; the kernel's forgets at once.
+            heir = child.space.table.get(1, self.init)
+            if heir is process or heir.status is not None:
+                heir = self.init
+            child.parent = heir
+            if child.status is None:
+                heir.children.append(child)
+                if any(p.stopped for p in self.group(child)) and self.is_orphaned(child):
+                    self.signal_group(child.pgid, Signal.HUP, space=child.space)
+                    self.signal_group(child.pgid, Signal.CONT, space=child.space)
+            elif heir is self.init:
+                child.space.remove(child)
+            else:
+                heir.children.append(child)
+                self.announce(child, WaitResult(0, child.status))
+
+    def group(self, member: Process) -> list[Process]:
+        """The live processes of a process's group."""
+        space, pgid = member.space, member.pgid
+        return [p for p in space.table.values() if p.pgid == pgid and p.space is space and p.status is None]
+
+    def is_orphaned(self, member: Process) -> bool:
+        """Whether no parent outside a process's group, but in its session, could continue it."""
+        return not any(
+            p.parent is not None and p.parent.session is p.session and p.parent.pgid != p.pgid
+            for p in self.group(member)
+        )
 
     def reap(self, parent: Process, pid: int) -> None:
         """A zombie was waited for: its number is free."""
@@ -273,9 +296,13 @@ class Kernel:
         parent.children_cpu += child.cpu + child.children_cpu
         child.space.remove(child)
 
-    def signal_group(self, pgid: int, number: int, *, but: Process | None = None) -> None:
-        for process in list(self.init.space.table.values()):
-            if process.pgid == pgid and process is not but:
+    def signal_group(
+        self, pgid: int, number: int, *, but: Process | None = None, space: PidSpace | None = None
+    ) -> None:
+        """Signal a group, by its number in a pid space (the outermost unless told)."""
+        space = space if space is not None else self.init.space
+        for process in list(space.table.values()):
+            if process.pgid == pgid and process.space is space and process is not but:
                 process.deliver(number)
 
     def members(self, budget: Budget) -> list[Process]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from errno import E2BIG, EACCES, ELOOP, ENOENT, ENOEXEC
 from typing import TYPE_CHECKING, Final
@@ -21,7 +22,7 @@ MAGIC: Final = b"\x7fBELLJAR "
 """How the file of a built-in program starts; its name and a newline follow. Copies of the file work as well."""
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _HEAD: Final = 256
-_SCRIPT_DEPTH: Final = 4
+_SCRIPT_DEPTH: Final = 5
 
 
 def program_file(name: str) -> bytes:
@@ -91,8 +92,8 @@ def _head(process: Process, path: str) -> bytes:
 def _shebang(head: bytes, path: str) -> tuple[str, list[str]]:
     """The interpreter and its one optional argument, as Linux splits the line."""
     line, newline, _ = head[2:].partition(b"\n")
-    words = line.strip(b" \t\r").split(None, 1)
-    if not words or (not newline and len(head) == _HEAD and len(words) == 1):
+    words = re.split(rb"[ \t]+", line.strip(b" \t"), maxsplit=1)
+    if not words[0] or (not newline and len(head) == _HEAD and len(words) == 1):
         raise SysError(ENOEXEC, path)
-    interpreter, *argument = (fsdecode(word).rstrip(" \t") for word in words)
+    interpreter, *argument = map(fsdecode, words)
     return interpreter, argument

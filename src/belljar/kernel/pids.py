@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class PidSpace:
-    """The processes a container can see and signal, numbered from 1. A process has a pid here and in every space above."""
+    """The processes a container can see and signal, numbered from 1; each has a pid in every space above too."""
 
     def __init__(self, parent: PidSpace | None = None) -> None:
         self.parent = parent
@@ -56,7 +56,14 @@ class PidSpace:
         if pid == -1:
             return [p for p in everyone if p is not sender and p.pids[self] != 1]
         group = sender.pgid if pid == 0 else -pid
-        return [p for p in everyone if p.pgid == group]
+        return [p for p in everyone if self._group_number(p) == group]
+
+    def _group_number(self, process: Process) -> int:
+        """A group's number as this space knows it: its leader's; 0 if the leader of one from below is gone."""
+        if process.space is self:
+            return process.pgid
+        leader = process.space.table.get(process.pgid)
+        return leader.pids.get(self, 0) if leader is not None else 0
 
 
 class Session:

@@ -25,7 +25,7 @@ from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 
 CAPACITY: Final = 1 << 16
-"""A writer waits while this many bytes are unread. A chunk is taken whole, so a pipe holds at most this and one chunk."""
+"""A writer waits while this many bytes are unread. A chunk is taken whole: a pipe holds at most this and one chunk."""
 
 
 class Pipe:
@@ -60,11 +60,15 @@ class Pipe:
             chunks.appendleft(view[size:])
             chunk = view[:size]
         elif len(chunk) < size and chunks:
-            parts, total = [chunk], len(chunk)
-            while chunks and total + len(chunks[0]) <= size:
+            parts, room = [chunk], size - len(chunk)
+            while chunks and room:
                 part = chunks.popleft()
+                if len(part) > room:
+                    view = memoryview(part)
+                    chunks.appendleft(view[room:])
+                    part = view[:room]
                 parts.append(part)
-                total += len(part)
+                room -= len(part)
             chunk = b"".join(parts)
         self.used -= len(chunk)
         self.waiters.wake_all()
@@ -91,13 +95,15 @@ class Pipe:
 class PipeEnd(Handle):
     """One open end (or, of a FIFO opened for both, both)."""
 
-    __slots__ = ("_access", "pipe")
+    __slots__ = ("_access", "_came", "pipe")
     seekable = False
 
     def __init__(self, pipe: Pipe, access: int) -> None:
         self.nonblocking = False
         self.pipe = pipe
         self._access = access
+        # A FIFO opened before any writer has not been hung up on.
+        self._came = pipe.writer_opens if pipe.writers == 0 else -1
         if access != O_WRONLY:
             pipe.readers += 1
             pipe.reader_opens += 1
@@ -119,7 +125,9 @@ class PipeEnd(Handle):
     def poll(self) -> int:
         pipe, events = self.pipe, 0
         if self._access != O_WRONLY:
-            events |= (POLLIN if pipe.chunks else 0) | (POLLHUP if pipe.writers == 0 else 0)
+            events |= (POLLIN if pipe.chunks else 0) | (
+                POLLHUP if pipe.writers == 0 and pipe.writer_opens != self._came else 0
+            )
         if self._access != O_RDONLY:
             events |= (POLLOUT if pipe.used < CAPACITY else 0) | (POLLERR if pipe.readers == 0 else 0)
         return events

@@ -226,6 +226,7 @@ class Process:
                     queues.append(handle.waiters)
             if ready or (until is not None and hub.clock.monotonic() >= until):
                 return ready
+            self._check_interrupted()
             timer = hub.call_at(until, lambda: hub.unpark(fiber)) if until is not None else None
             for queue in queues:
                 queue.add(fiber)
@@ -236,7 +237,6 @@ class Process:
                     queue.discard(fiber)
                 if timer is not None:
                     timer.cancel()
-            self._check_interrupted()
 
     # Whole files, for utilities.
 
@@ -374,8 +374,8 @@ class Process:
                 raise SysError(ECHILD)
             if options & WNOHANG:
                 return None
-            self._child_waiters.wait()
             self._check_interrupted()
+            self._child_waiters.wait()
 
     def _matches(self, pid: int, news: WaitResult) -> bool:
         if pid == -1 or pid == news.pid:
@@ -399,7 +399,13 @@ class Process:
 
     def tell_parent(self, news: WaitResult) -> None:
         """Called by the kernel: a child ended, stopped or continues."""
+        # Only the latest counts: a stop that was not asked about is forgotten when the child goes on or ends.
+        self._news = [old for old in self._news if old.pid != news.pid]
         self._news.append(news)
+        self._child_waiters.wake_all()
+
+    def wake_waiters(self) -> None:
+        """A child vanished without news: whoever waits for it must look again."""
         self._child_waiters.wake_all()
 
     def exit(self, code: int) -> NoReturn:
@@ -431,10 +437,13 @@ class Process:
     def block(self, numbers: frozenset[int]) -> None:
         """Set the mask; signals that were waiting behind it are delivered now."""
         self.blocked = numbers - UNCATCHABLE
-        waiting, self.pending = self.pending, []
-        for number in waiting:
-            self.deliver(number)
+        self._deliver_pending()
         self.check_fatal()
+
+    def _deliver_pending(self) -> None:
+        waiting, self.pending = self.pending, []
+        for number in sorted(waiting):
+            self.deliver(number)
 
     def kill(self, pid: int, number: int) -> None:
         """Send a signal: to one process, a group (0, -pgid) or all (-1) of this pid space. ESRCH, EPERM, EINVAL."""
@@ -443,17 +452,19 @@ class Process:
         targets = self.space.select(self, pid)
         if not targets:
             raise SysError(ESRCH)
-        allowed = [target for target in targets if self._may_signal(target)]
+        allowed = [target for target in targets if self._may_signal(target, number)]
         if not allowed:
             raise SysError(EPERM)
         if number:
             for target in allowed:
-                target.deliver(number)
+                # An init hears from its own space only what it has a handler for.
+                if target.pids[self.space] != 1 or callable(target.handlers.get(number)):
+                    target.deliver(number)
         self.check_fatal()
 
-    def _may_signal(self, target: Process) -> bool:
+    def _may_signal(self, target: Process, number: int) -> bool:
         uid = self.fs.credentials.uid
-        return uid == 0 or uid == target.fs.credentials.uid
+        return uid in (0, target.fs.credentials.uid) or (number == Signal.CONT and self.session is target.session)
 
     def raise_signal(self, number: int) -> None:
         """Send a signal to oneself."""
@@ -462,18 +473,20 @@ class Process:
 
     def deliver(self, number: int) -> None:
         """Act on a signal, by its disposition. Never raises: a fatal one only dooms the process."""
-        if self.status is not None:
+        if self.status is not None or self is self.kernel.init:
             return
         if number == Signal.KILL:
             self.terminate(ExitStatus(0, number))
             return
         if number == Signal.CONT:
             self._continue()
-        if number in self.blocked and number != Signal.STOP:
+        elif number in STOPPING:
+            self.pending = [n for n in self.pending if n != Signal.CONT]
+        handler = self.handlers.get(number)
+        if number in self.blocked or (self.stopped and not isinstance(handler, Ignore)):
             if number not in self.pending:
                 self.pending.append(number)
             return
-        handler = self.handlers.get(number)
         if isinstance(handler, Ignore):
             return
         if handler is not None:
@@ -482,7 +495,9 @@ class Process:
             if self.fibers:
                 self.kernel.hub.unpark(self.fibers[0])
         elif number in STOPPING:
-            self._stop(number)
+            # A group that nobody could continue is not stopped, but for SIGSTOP.
+            if number == Signal.STOP or not self.kernel.is_orphaned(self):
+                self._stop(number)
         elif number not in IGNORED_BY_DEFAULT and self.pid != 1:
             self.terminate(ExitStatus(0, number))
 
@@ -495,8 +510,9 @@ class Process:
         self.stopped = 0
         for fiber in self.fibers:
             self.kernel.hub.kill(fiber)
-        if not self.fibers:
-            self.kernel.finish(self, status)
+        if not self.fibers or not self.fibers[0].started:
+            # Nothing of it will unwind through `run_main`, so its end is now.
+            self.kernel.finish(self, self._fatal)
 
     def check_fatal(self) -> None:
         """Unwind now if a fatal signal reached the process that is running."""
@@ -520,6 +536,7 @@ class Process:
             for fiber in self.fibers:
                 self.kernel.hub.thaw(fiber)
             self.kernel.announce(self, WaitResult(0, ExitStatus(0, Signal.CONT), continued=True))
+            self._deliver_pending()
 
     def _check_interrupted(self) -> None:
         if self.interrupted:
@@ -529,14 +546,23 @@ class Process:
     # Groups, sessions, terminal.
 
     def setpgid(self, pid: int, pgid: int) -> None:
+        """Move oneself or a child (0: oneself) to a group (0: a new one). EINVAL, ESRCH, EPERM."""
+        if pgid < 0:
+            raise SysError(EINVAL)
         target = self if pid in (0, self.pid) else self.space.find(pid)
         if target is not self and target.parent is not self:
             raise SysError(ESRCH)
-        if target.pid == target.session.leader:
+        if target.session is not self.session or target.pid == target.session.leader:
             raise SysError(EPERM)
-        target.pgid = pgid or target.pid
+        group = pgid or target.pid
+        if group != target.pid and not any(
+            other.pgid == group and other.session is self.session for other in self.space.table.values()
+        ):
+            raise SysError(EPERM)
+        target.pgid = group
 
     def setsid(self) -> None:
+        """EPERM for the leader of a group."""
         self.kernel.new_session(self)
 
     def tty_file(self) -> OpenFile:
