@@ -1,0 +1,186 @@
+"""jq's numbers: doubles that remember the literal they were written as.
+
+A number is one of three Python types, so that the common ones cost nothing:
+
+* `int`: a whole number. From 2**53 on it can only have come from a literal, and then it is exact.
+* `float`: a fraction whose shortest decimal form is the same in Python and in jq.
+* `Number`: all others: literals that must print as written (`1.000`, `1E+400`), and doubles that
+  print in jq's own way (huge, tiny, infinite, not-a-number, minus zero).
+"""
+
+import re
+from decimal import Decimal, InvalidOperation, localcontext
+from math import copysign, inf, isnan, nan
+
+EXACT = 2**53 - 1
+"""The largest whole number that no other shares its double with."""
+LARGEST = 1.7976931348623157e308
+NUMERIC = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+MAX_EXPONENT = 999_999_999
+
+
+class Number:
+    """A double with its own way to print; `literal` is the canonical text it was written as, if any."""
+
+    __slots__ = ("literal", "value")
+
+    def __init__(self, value: float, literal: str | None = None) -> None:
+        self.value = value
+        self.literal = literal
+
+    def __repr__(self) -> str:
+        return f"Number({self.value!r}, {self.literal!r})"
+
+
+type_number = (int, float, Number)
+
+
+def from_float(value: float) -> "int | float | Number":
+    """The jq number for a computed double."""
+    if value.is_integer():
+        if -EXACT <= value <= EXACT and (value != 0 or copysign(1.0, value) > 0):
+            return int(value)
+        return Number(value)
+    if 1e-4 <= value < inf or -inf < value <= -1e-4:
+        return value
+    return Number(value)
+
+
+def from_int(value: int) -> "int | Number":
+    """The jq number for a computed whole number, which a double must hold."""
+    if -EXACT <= value <= EXACT:
+        return value
+    return Number(to_float(value))
+
+
+def to_float(number: "int | float | Number") -> float:
+    if number.__class__ is Number:
+        return number.value  # type: ignore[union-attr]
+    try:
+        return float(number)  # type: ignore[arg-type]
+    except OverflowError:
+        return inf if number > 0 else -inf  # type: ignore[operator]
+
+
+def is_nan(number: "int | float | Number") -> bool:
+    return number.__class__ is Number and isnan(number.value)  # type: ignore[union-attr]
+
+
+def parse_literal(text: str) -> "int | float | Number":
+    """The number a literal stands for. `text` must match NUMERIC; ValueError if it does not."""
+    if not NUMERIC.fullmatch(text):
+        raise ValueError(text)
+    digits = text[1:] if text[0] == "-" else text
+    if digits.isdigit() and (digits[0] != "0" or digits == "0") and len(digits) < 4000 and text != "-0":
+        return int(text)
+    canonical = canonical_literal(text)
+    value = float(text)
+    if canonical == repr(value) and (1e-4 <= abs(value) < 1e16) and not value.is_integer():
+        return value
+    if canonical.lstrip("-").isdigit() and len(canonical) < 4000 and canonical != "-0":
+        return int(canonical)
+    return Number(value, canonical)
+
+
+def parse_fraction(text: str) -> "int | float | Number":
+    """`parse_literal` for the tokens a JSON scanner calls floats: kept lean, it runs once per number."""
+    value = float(text)
+    if repr(value) == text and 1e-4 <= abs(value) < 1e16 and text[-2:] != ".0":
+        return value
+    return Number(value, canonical_literal(text))
+
+
+def parse_integer(text: str) -> "int | Number":
+    """`parse_literal` for the tokens a JSON scanner calls integers."""
+    if text == "-0" or len(text) > 4000:
+        return Number(float(text), canonical_literal(text))
+    return int(text)
+
+
+def canonical_literal(text: str) -> str:
+    """The General Decimal Arithmetic form of a literal (`100e-2` -> `1.00`, `1e1000` -> `1E+1000`)."""
+    with localcontext() as context:
+        context.prec = max(28, len(text))
+        context.Emax = MAX_EXPONENT
+        context.Emin = -MAX_EXPONENT
+        try:
+            exact = Decimal(text)
+        except InvalidOperation:
+            exact = Decimal(0)
+        if not exact.is_finite():
+            return format_float(float(text))
+        if abs(exact.adjusted()) > MAX_EXPONENT:
+            return format_float(float(text))
+        return str(exact)
+
+
+def decimal_of(number: "int | float | Number") -> Decimal:
+    if number.__class__ is Number and number.literal is not None:  # type: ignore[union-attr]
+        return Decimal(number.literal)  # type: ignore[union-attr]
+    return Decimal(to_float(number)) if number.__class__ is not int else Decimal(number)  # type: ignore[arg-type]
+
+
+def negate(number: "int | float | Number") -> "int | float | Number":
+    """`-number`; a literal keeps its digits."""
+    if number.__class__ is Number:
+        literal = number.literal  # type: ignore[union-attr]
+        value = -number.value  # type: ignore[union-attr]
+        if literal is None:
+            return from_float(value)
+        return Number(value, literal[1:] if literal[0] == "-" else "-" + literal)
+    if number == 0:
+        return Number(-0.0)
+    return -number  # type: ignore[operator]
+
+
+def absolute(number: "int | float | Number") -> "int | float | Number":
+    if number.__class__ is Number:
+        value = number.value  # type: ignore[union-attr]
+        return negate(number) if copysign(1.0, value) < 0 else number
+    return -number if number < 0 else number  # type: ignore[operator]
+
+
+def format_number(number: "int | float | Number") -> str:
+    kind = number.__class__
+    if kind is int:
+        return str(number) if -(10**4000) < number < 10**4000 else format_float(to_float(number))  # type: ignore[operator]
+    if kind is Number:
+        literal = number.literal  # type: ignore[union-attr]
+        return literal if literal is not None else format_float(number.value)  # type: ignore[union-attr]
+    return format_float(number)  # type: ignore[arg-type]
+
+
+def format_float(value: float) -> str:
+    """A double as jq prints it: 17 digits at most, an exponent only beyond 15 padding zeros."""
+    if isnan(value):
+        return "null"
+    if value in (inf, -inf):
+        value = copysign(LARGEST, value)
+    text = repr(value)
+    sign = ""
+    if text[0] == "-":
+        sign, text = "-", text[1:]
+    mantissa, _, exponent = text.partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    if fraction == "0":
+        fraction = ""
+    digits = (whole + fraction).lstrip("0")
+    point = len(whole) + int(exponent or 0)
+    if whole.strip("0") == "":
+        point = len(digits) - len(fraction) + int(exponent or 0)
+    digits = digits.rstrip("0")
+    if not digits:
+        return sign + "0"
+    if point <= -4 or point > len(digits) + 15:
+        body = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+        power = point - 1
+        return f"{sign}{body}e{'-' if power < 0 else '+'}{abs(power):02d}"
+    if point <= 0:
+        return f"{sign}0.{'0' * -point}{digits}"
+    if point >= len(digits):
+        return sign + digits + "0" * (point - len(digits))
+    return f"{sign}{digits[:point]}.{digits[point:]}"
+
+
+NAN = Number(nan)
+INFINITE = Number(inf)

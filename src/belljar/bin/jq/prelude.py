@@ -1,0 +1,67 @@
+"""The builtins that are written in jq itself; each is parsed when a program first uses it."""
+
+from functools import cache
+
+from belljar.bin.jq.nodes import Function, Program
+from belljar.bin.jq.parse import parse
+
+SOURCE = """
+def values: select(. != null);
+def nulls: select(. == null);
+def booleans: select(type == "boolean");
+def numbers: select(type == "number");
+def strings: select(type == "string");
+def arrays: select(type == "array");
+def objects: select(type == "object");
+def iterables: select(type | . == "array" or . == "object");
+def scalars: select(type | . != "array" and . != "object");
+def normals: select(isnormal);
+def finites: select(isfinite);
+def leaf_paths: paths(scalars);
+def recurse_down: recurse;
+def todate: strftime("%Y-%m-%dT%H:%M:%SZ");
+def todateiso8601: strftime("%Y-%m-%dT%H:%M:%SZ");
+def fromdate: strptime("%Y-%m-%dT%H:%M:%SZ") | mktime;
+def fromdateiso8601: strptime("%Y-%m-%dT%H:%M:%SZ") | mktime;
+def date: todate;
+def dateadd(u; n): . + n;
+def datesub(u; n): . - n;
+def in(xs): . as $x | xs | has($x);
+def inside(xs): . as $x | xs | contains($x);
+def combinations: if length == 0 then [] else .[0][] as $x | (.[1:] | combinations) as $y | [$x] + $y end;
+def combinations(n): . as $dot | [range(n) | $dot] | combinations;
+def truncate_stream(stream): . as $n | null | stream | . as $input |
+  if (.[0] | length) > $n then setpath([0]; $input[0][$n:]) else empty end;
+def fromstream(f): { x: null, e: false } as $init |
+  foreach f as $i ($init;
+    if .e then $init else . end
+    | if $i | length == 2
+      then setpath(["e"]; $i[0] | length == 0) | setpath(["x"] + $i[0]; $i[1])
+      else setpath(["e"]; $i[0] | length == 1) end;
+    if .e then .x else empty end);
+def tostream: path(def r: (.[]? | r), .; r) as $p | getpath($p) | reduce path(.[]?) as $q ([$p, .]; [$p + $q]);
+def JOIN($idx; idx_expr): [.[] | [., $idx[idx_expr]]];
+def JOIN($idx; stream; idx_expr): stream | [., $idx[idx_expr]];
+def JOIN($idx; stream; idx_expr; join_expr): stream | [., $idx[idx_expr]] | join_expr;
+def nth($n): .[$n];
+def first: .[0];
+def last: .[-1];
+"""
+
+
+@cache
+def _program() -> Program:
+    return parse(SOURCE, "<builtin>")
+
+
+@cache
+def _definitions() -> dict[tuple[str, int], Function]:
+    return {(function.name, len(function.parameters)): function for function in _program().functions}
+
+
+def definition(name: str, arity: int) -> Function | None:
+    return _definitions().get((name, arity))
+
+
+def names() -> list[tuple[str, int]]:
+    return list(_definitions())

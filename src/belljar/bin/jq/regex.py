@@ -1,0 +1,307 @@
+"""Regular expressions as Oniguruma's Perl_NT syntax means them, on `re`, or on RE2 when `re` could run wild."""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any, Protocol
+
+import re2
+
+from belljar.bin.jq.values import JqError, Value, type_error
+
+Charge = Callable[[int], None]
+POSIX = {
+    "alpha": r"^\W\d_",
+    "digit": r"\d",
+    "alnum": r"^\W_",
+    "upper": "A-Z",
+    "lower": "a-z",
+    "space": r"\s",
+    "blank": r" \t",
+    "punct": r"!-/:-@\[-`{-~",
+    "cntrl": r"\x00-\x1f\x7f",
+    "xdigit": "0-9a-fA-F",
+    "print": r" -~\xa0-\U0010ffff",
+    "graph": r"!-~\xa1-\U0010ffff",
+    "word": r"\w",
+}
+CLASSES = {"h": "0-9a-fA-F"}
+PROPERTIES = {
+    "alpha": "[^\\W\\d_]",
+    "l": "[^\\W\\d_]",
+    "letter": "[^\\W\\d_]",
+    "lu": "[A-Z\\u00c0-\\u00de]",
+    "upper": "[A-Z\\u00c0-\\u00de]",
+    "ll": "[a-z\\u00df-\\u00ff]",
+    "lower": "[a-z\\u00df-\\u00ff]",
+    "digit": "\\d",
+    "nd": "\\d",
+    "n": "\\d",
+    "alnum": "[^\\W_]",
+    "space": "\\s",
+    "word": "\\w",
+    "punct": "[!-/:-@\\[-`{-~]",
+    "p": "[!-/:-@\\[-`{-~]",
+}
+NAMED_GROUP = re.compile(r"\(\?<([A-Za-z_]\w*)>")
+# A repeated group that itself repeats or chooses is where a backtracking matcher can take exponential time.
+NESTED_REPEAT = re.compile(r"[*+?}|][^()]*\)[^()]*\)*(?:[*+]|\{\d+(?:,|\}))")
+LOOKS_AROUND = re.compile(r"\\[1-9kZ]|\(\?(?:[=!>]|<[=!]|P=)|[*+?}]\+")
+MAX_CACHE = 256
+
+
+class Match(Protocol):
+    """What `re` and RE2 matches have in common."""
+
+    def start(self, group: Any = 0) -> int: ...
+    def end(self, group: Any = 0) -> int: ...
+    def group(self, group: Any = 0) -> Any: ...
+
+
+class Pattern(Protocol):
+    groups: int
+    groupindex: Any
+
+    def finditer(self, text: str) -> Iterator[Any]: ...
+    def search(self, text: str, position: int) -> Any: ...
+
+
+def translate(source: str) -> str:
+    """Oniguruma's notation in Python's."""
+    out: list[str] = []
+    position, size = 0, len(source)
+    while position < size:
+        ch = source[position]
+        if ch == "\\" and position + 1 < size:
+            text, position = _escape(source, position)
+            out.append(text)
+        elif ch == "[":
+            text, position = _bracket(source, position)
+            out.append(text)
+        elif ch == "(" and (named := NAMED_GROUP.match(source, position)):
+            out.append(f"(?P<{named.group(1)}>")
+            position = named.end()
+        else:
+            out.append(ch)
+            position += 1
+    return "".join(out)
+
+
+def _escape(source: str, position: int) -> tuple[str, int]:
+    letter = source[position + 1]
+    after = position + 2
+    if letter == "h":
+        return "[0-9a-fA-F]", after
+    if letter == "H":
+        return "[^0-9a-fA-F]", after
+    if letter == "R":
+        return r"(?:\r\n|[\n-\r\x85\u2028\u2029])", after
+    if letter == "z":
+        return r"\Z", after
+    if letter == "Z":
+        return r"(?=\n?\Z)", after
+    if letter == "G":
+        return "", after
+    if letter == "X":
+        return "(?s:.)", after
+    if letter == "e":
+        return r"\x1b", after
+    if letter == "N":
+        return r"[^\n]", after
+    if letter == "k" and after < len(source) and source[after] == "<":
+        end = source.find(">", after)
+        name = source[after + 1 : end]
+        return (rf"(?:\{name})" if name.isdigit() else f"(?P={name})"), end + 1
+    if letter in "pP" and after < len(source) and source[after] == "{":
+        end = source.find("}", after)
+        name = source[after + 1 : end]
+        negated = (letter == "P") != name.startswith("^")
+        known = PROPERTIES.get(name.lstrip("^").lower())
+        if known is None:
+            raise JqError(f"Regex failure: invalid character property name {{{name}}}")
+        return (f"(?!{known})(?s:.)" if negated else known), end + 1
+    if letter == "x" and after < len(source) and source[after] == "{":
+        end = source.find("}", after)
+        try:
+            return re.escape(chr(int(source[after + 1 : end], 16))), end + 1
+        except (ValueError, OverflowError):
+            raise JqError("Regex failure: invalid code point value") from None
+    if letter.isalpha() and letter not in "abfnrtvxuUdDwWsSBAZ":
+        return re.escape(letter), after
+    return source[position:after], after
+
+
+def _bracket(source: str, position: int) -> tuple[str, int]:
+    """A bracket expression with its POSIX classes spelled out."""
+    out = ["["]
+    position += 1
+    size = len(source)
+    if position < size and source[position] == "^":
+        out.append("^")
+        position += 1
+    if position < size and source[position] == "]":
+        out.append(r"\]")
+        position += 1
+    while position < size:
+        ch = source[position]
+        if ch == "]":
+            return "".join(out) + "]", position + 1
+        if source.startswith("[:", position) and (end := source.find(":]", position)) > 0:
+            name = source[position + 2 : end]
+            inside = POSIX.get(name.lstrip("^"))
+            if inside is None:
+                raise JqError("Regex failure: premature end of char-class")
+            if inside.startswith("^"):
+                inside = {"alpha": "a-zA-Z\u00aa-\u02af", "alnum": "a-zA-Z0-9\u00aa-\u02af"}[name]
+            out.append(inside)
+            position = end + 2
+        elif ch == "\\" and position + 1 < size:
+            letter = source[position + 1]
+            out.append("0-9a-fA-F" if letter == "h" else source[position : position + 2])
+            position += 2
+        elif ch == "[":
+            out.append(r"\[")
+            position += 1
+        else:
+            out.append("\\" + ch if ch in "&~|" and source[position + 1 : position + 2] == ch else ch)
+            position += 1
+    raise JqError("Regex failure: premature end of char-class")
+
+
+@lru_cache(MAX_CACHE)
+def compiled(source: str, flags: int) -> Pattern:
+    text = translate(source)
+    try:
+        pattern = re.compile(text, flags | re.MULTILINE)
+    except (re.error, OverflowError, RecursionError) as problem:
+        raise JqError(f"Regex failure: {problem}") from None
+    if NESTED_REPEAT.search(text) and not LOOKS_AROUND.search(text):
+        linear = compile_linear(text, flags)
+        if linear is not None:
+            return linear
+    return pattern
+
+
+def compile_linear(text: str, flags: int) -> Pattern | None:
+    """The same expression on RE2, which never backtracks; None if it has something RE2 does not know."""
+    if flags & re.VERBOSE:
+        return None
+    options = re2.Options()
+    options.log_errors = False
+    options.case_sensitive = not flags & re.IGNORECASE
+    options.dot_nl = bool(flags & re.DOTALL)
+    options.max_mem = 1 << 24
+    try:
+        return re2.compile("(?m)" + text.replace(r"\Z", r"\z"), options)  # type: ignore[no-any-return]
+    except re2.error:
+        return None
+
+
+def find(text: Value, expression: Value, modifiers: Value, charge: Charge) -> list[Any]:
+    """The matches in `text`: one, or with `g` all."""
+    if text.__class__ is not str:
+        raise type_error(text, "cannot be matched, as it is not a string")
+    if expression.__class__ is not str:
+        raise type_error(expression, "is not a string")
+    flags, everywhere, nonempty = 0, False, False
+    if modifiers is not None:
+        if modifiers.__class__ is not str:
+            raise type_error(modifiers, "is not a string")
+        for letter in modifiers:
+            if letter == "g":
+                everywhere = True
+            elif letter == "i":
+                flags |= re.IGNORECASE
+            elif letter == "x":
+                flags |= re.VERBOSE
+            elif letter in "mp":
+                flags |= re.DOTALL
+            elif letter == "n":
+                nonempty = True
+            elif letter not in "sl":
+                raise JqError(f"{modifiers} is not a valid modifier string")
+    charge(1 + (len(text) >> 8))
+    pattern = compiled(expression, flags)
+    matches: Iterator[Any] = adjacent(pattern, text)
+    if nonempty:
+        matches = (match for match in matches if match.start() != match.end())
+    if not everywhere:
+        for match in matches:
+            return [match]
+        return []
+    found = list(matches)
+    charge(len(found))
+    return found
+
+
+def adjacent(pattern: Pattern, text: str) -> Iterator[Any]:
+    """All matches left to right. An empty one right after another match counts, and moves on by one."""
+    position, size = 0, len(text)
+    while position <= size:
+        match = pattern.search(text, position)
+        if match is None:
+            return
+        yield match
+        position = match.end() + (match.start() == match.end())
+
+
+def group_names(match: Any) -> dict[int, str]:
+    return {number: name for name, number in match.re.groupindex.items()}
+
+
+def capture_object(match: Any, group: int, name: str | None) -> dict[str, Value]:
+    start = match.start(group)
+    text = match.group(group)
+    return {
+        "offset": start if text is not None else -1,
+        "length": len(text) if text is not None else 0,
+        "string": text,
+        "name": name,
+    }
+
+
+def match(text: Value, expression: Value, modifiers: Value, charge: Charge) -> list[Value]:
+    found = find(text, expression, modifiers, charge)
+    if not found:
+        return []
+    names, groups = group_names(found[0]), found[0].re.groups
+    return [
+        {
+            "offset": item.start(),
+            "length": item.end() - item.start(),
+            "string": item.group(),
+            "captures": [capture_object(item, group, names.get(group)) for group in range(1, groups + 1)],
+        }
+        for item in found
+    ]
+
+
+def named(item: Any) -> dict[str, Value]:
+    return {name: item.group(name) for name in item.re.groupindex}
+
+
+def capture(text: Value, expression: Value, modifiers: Value, charge: Charge) -> list[Value]:
+    return [named(item) for item in find(text, expression, modifiers, charge)]
+
+
+def scan(text: Value, expression: Value, modifiers: Value, charge: Charge) -> list[Value]:
+    flags = "g" + modifiers if modifiers.__class__ is str else "g"
+    found = find(text, expression, flags, charge)
+    if found and found[0].re.groups:
+        return [[item.group(group) for group in range(1, item.re.groups + 1)] for item in found]
+    return [item.group() for item in found]
+
+
+def test(text: Value, expression: Value, modifiers: Value, charge: Charge) -> bool:
+    flags = modifiers.replace("g", "") if modifiers.__class__ is str else modifiers
+    return bool(find(text, expression, flags, charge))
+
+
+def split(text: Value, expression: Value, modifiers: Value, charge: Charge) -> list[Value]:
+    if text.__class__ is str and expression.__class__ is not str:
+        raise type_error(expression, "cannot be matched, as it is not a string")
+    pieces, previous = [], 0
+    for item in find(text, expression, (modifiers or "") + "g", charge):
+        pieces.append(text[previous : item.start()])
+        previous = item.end()
+    return [*pieces, text[previous:]]
