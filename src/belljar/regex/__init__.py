@@ -15,9 +15,9 @@ from belljar.regex.engine import Regex
 from belljar.regex.nodes import Alt, Assert, Backref, Cat, Char, Group, Node, RegexError, Repeat, Zero
 from belljar.regex.parse import parse
 from belljar.regex.perl import PerlRegex
-from belljar.regex.program import Match
+from belljar.regex.program import Match, Spans
 
-__all__ = ["Match", "Regex", "RegexError", "compile", "compile_any"]
+__all__ = ["Match", "Regex", "RegexError", "Spans", "compile", "compile_any"]
 
 
 def compile(

@@ -30,6 +30,7 @@ from belljar.regex.nodes import (
 SIZE_LIMIT = 40_000
 _HIGH = 1 << 128  # stands for every non-ASCII character
 _ALL = (1 << 129) - 1
+_END = 1 << 129  # the match may end here
 _WORD_KINDS = frozenset(
     {
         Zero.WORD_START,
@@ -96,7 +97,7 @@ def analyse(tree: Node, *, ignore_case: bool, allowance: int = 0) -> Traits:
     if size(tree) > SIZE_LIMIT + 2 * allowance:
         raise RegexError("Regular expression too big")
     walk = _Walk(ignore_case)
-    walk.visit(tree, 0)
+    walk.visit(tree, _END)
     exact, exact_if_valid = _ascii_exact(tree, ignore_case)
     literal = "" if ignore_case else _literal(tree)
     return Traits(
@@ -184,7 +185,8 @@ class _Walk:
                 seen = 0
                 for branch in branches:
                     bits = self.first(branch) | (follow if nullable(branch) else 0)
-                    if bits & seen or (nullable(branch) and not bits):
+                    # `re` ends with an empty branch although a later one would match more
+                    if bits & seen or seen & _END:
                         self.clash()
                     seen |= bits
                     self.visit(branch, follow)

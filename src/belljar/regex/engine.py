@@ -174,26 +174,20 @@ class Regex:
             yield from self._wide_lines(buffer, end, separator)
 
     def _narrow_lines(self, buffer: bytes, end: int, separator: int) -> Iterator[tuple[int, int]]:
-        mark = bytes((separator,))
         fast = self.program(wide=False, of_bytes=True, separator=separator, test=True)
         scan = self._scanner(wide=False, separator=separator) or fast
         text = buffer if end == len(buffer) else buffer[:end]
-        pos = hits = 0
-        search = scan.search
-        while pos <= end:
-            match = search(text, pos, end)
-            if match is None:
+        pos = 0
+        if isinstance(scan, Re2Program):
+            for hits, (start, stop) in enumerate(scan.lines(text, 0, separator), 1):
+                yield start, stop
+                pos = stop + 1
+                if hits == _TRIAL and pos < _TRIAL * _DENSE and isinstance(fast, ReProgram):
+                    break
+            else:
                 return
-            start = text.rfind(mark, pos, match.start()) + 1 or pos
-            # a match may be empty at the very start of the next line, never across it
-            stop = text.find(mark, match.end())
-            if stop < 0:
-                stop = end
-            yield start, stop
-            pos = stop + 1
-            hits += 1
-            if hits == _TRIAL and pos < _TRIAL * _DENSE:
-                search = fast.search
+        if isinstance(fast, ReProgram):
+            yield from fast.lines(text, pos, separator)
 
     def _scanner(self, *, wide: bool, separator: int) -> Program | None:
         """RE2 where it skips text faster than `re` although both would do."""
@@ -210,40 +204,71 @@ class Regex:
 
     def _wide_lines(self, buffer: bytes, end: int, separator: int) -> Iterator[tuple[int, int]]:
         scan = self._scanner(wide=True, separator=separator)
-        mark = bytes((separator,))
         if isinstance(scan, Re2Program):
-            text = buffer if end == len(buffer) else buffer[:end]
-            pos = 0
-            while pos <= end:
-                match = scan.search(text, pos, end)
-                if match is None:
-                    return
-                start = text.rfind(mark, pos, match.start()) + 1 or pos
-                stop = text.find(mark, match.end())
-                stop = end if stop < 0 else stop
-                yield start, stop
-                pos = stop + 1
+            yield from scan.lines(buffer if end == len(buffer) else buffer[:end], 0, separator)
             return
         decoded = buffer[:end].decode("utf-8", "surrogateescape")
-        search = self.program(wide=True, of_bytes=False, separator=separator, test=True).search
-        sign = chr(separator)
-        pos = done = offset = 0
-        while pos <= len(decoded):
-            match = search(decoded, pos, len(decoded))
-            if match is None:
-                return
-            start = decoded.rfind(sign, pos, match.start()) + 1 or pos
-            stop = decoded.find(sign, match.end())
-            stop = len(decoded) if stop < 0 else stop
+        chosen = self.program(wide=True, of_bytes=False, separator=separator, test=True)
+        assert isinstance(chosen, ReProgram)
+        done = offset = 0
+        for start, stop in chosen.lines(decoded, 0, separator):
             first = offset + len(decoded[done:start].encode("utf-8", "surrogateescape"))
             offset = first + len(decoded[start:stop].encode("utf-8", "surrogateescape"))
             done = stop
             yield first, offset
-            pos = stop + 1
+
+    def line_matches(self, buffer: bytes, separator: int = 10) -> Iterator[tuple[int, int]]:
+        """(start, end) of every match in every line of `buffer`, empty ones included."""
+        end = len(buffer)
+        if end and buffer[-1] == separator:
+            buffer = buffer[:-1]
+        narrow = self.narrow(buffer)
+        chosen = self.program(wide=not narrow, of_bytes=narrow, separator=separator)
+        if narrow or isinstance(chosen, Re2Program):
+            yield from chosen.spans(buffer)
+            return
+        text = buffer.decode("utf-8", "surrogateescape")
+        done = offset = 0
+        for start, stop in chosen.spans(text):
+            first = offset + len(text[done:start].encode("utf-8", "surrogateescape"))
+            offset = first + len(text[start:stop].encode("utf-8", "surrogateescape"))
+            done = stop
+            yield first, offset
+
+    def line_tester(self, buffer: bytes, separator: int = 10) -> Any:
+        """A quick truth function for single lines of this buffer."""
+        if self.traits.pure_literal:
+            return self._contains
+        if not self.narrow(buffer):
+            return self.test
+        chosen = self.program(wide=False, of_bytes=True, separator=separator, test=True)
+        if isinstance(chosen, ReProgram):
+            return chosen.compiled.search
+        return lambda line: chosen.search(line, 0, len(line))
+
+    def _contains(self, line: bytes) -> bool:
+        return self._literal in line
 
     def count_lines(self, buffer: bytes, separator: int = 10) -> int:
-        """How many lines of `buffer` have a match."""
+        """How many lines of `buffer`, most of which match, have a match."""
+        if self._counts_by_findall(buffer):
+            key = ("count", separator)
+            chosen = self._programs.get(key)
+            if chosen is None:
+                target = Target(False, False, self.utf8, separator, self.newline, False)
+                mark = f"\\x{separator:02x}"
+                text = f"(?:{translate(trim(self.tree), target)})[^{mark}]*{mark}?"
+                chosen = ReProgram(text, ignore_case=self.ignore_case, of_bytes=True, ascii_only=True)
+                self._programs[key] = chosen
+            if isinstance(chosen, ReProgram):
+                return len(chosen.compiled.findall(buffer))
         return sum(1 for _ in self.lines(buffer, separator))
+
+    def _counts_by_findall(self, buffer: bytes) -> bool:
+        traits = self.traits
+        if traits.explosive or traits.backrefs or traits.ambiguous_repeats > 1 or nullable(trim(self.tree)):
+            return False
+        return self.narrow(buffer)
 
 
 def _well_formed(data: bytes) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from belljar.regex.analyse import Traits
@@ -85,14 +86,7 @@ class PerlRegex(Regex):
         self.groups = probe.groups
 
     def _compile(self, wide: bool, of_bytes: bool, separator: int | None, test: bool, long: bool) -> Program:
-        text = _Translator(self.pattern, separator, wide=wide).run()
-        if self.newline:
-            text = f"(?m:{text})"
-        if self.whole_line:
-            edges = ("(?m:^)", "(?m:$)") if separator == 10 else ("\\A", "\\Z")
-            text = f"{edges[0]}(?:{text}){edges[1]}"
-        elif self.whole_word:
-            text = f"(?<!\\w)(?:{text})(?!\\w)"
+        text = self._text(wide, separator)
         if self.risky and not wide and HAVE_RE2:
             # only RE2 is safe from such patterns; it refuses what it can't do
             try:
@@ -111,9 +105,43 @@ class PerlRegex(Regex):
             raise RegexError("regular expression is too large") from error
         return ReProgram(text, ignore_case=self.ignore_case, of_bytes=of_bytes, ascii_only=True)
 
+    def _text(self, wide: bool, separator: int | None) -> str:
+        text = _Translator(self.pattern, separator, wide=wide).run()
+        if self.newline:
+            text = f"(?m:{text})"
+        if self.whole_line:
+            edges = ("(?m:^)", "(?m:$)") if separator == 10 else ("\\A", "\\Z")
+            text = f"{edges[0]}(?:{text}){edges[1]}"
+        elif self.whole_word:
+            text = f"(?<!\\w)(?:{text})(?!\\w)"
+        return text
+
     def search(self, subject: Any, pos: int = 0, end: int | None = None) -> Match | None:
         match = super().search(subject, pos, end)
         return match if match is None or _KEEP not in self._names() else self._kept(match)
+
+    def _scanner(self, *, wide: bool, separator: int) -> Program | None:
+        key = (wide, "scan", separator)
+        if key not in self._programs and HAVE_RE2 and not wide:
+            text = self._text(wide, separator)
+            try:
+                self._programs[key] = Re2Program(
+                    text, ignore_case=self.ignore_case, wide=False, captures=False, longest=False
+                )
+            except (RegexError, UnicodeEncodeError):
+                self._programs[key] = self.program(wide=wide, of_bytes=True, separator=separator, test=True)
+        return self._programs.get(key)
+
+    def _counts_by_findall(self, buffer: bytes) -> bool:
+        return False
+
+    def line_matches(self, buffer: bytes, separator: int = 10) -> Iterator[tuple[int, int]]:
+        if _KEEP not in self._names():
+            yield from super().line_matches(buffer, separator)
+            return
+        for start, end in self.lines(buffer, separator):
+            for match in self.finditer(buffer[start:end]):
+                yield start + match.start(), start + match.end()
 
     @property
     def ascii_search(self) -> Any:
@@ -208,7 +236,7 @@ class _Translator:
         elif char in "*+?{":
             self.quantifier()
         else:
-            self.emit(char)
+            self.emit("(?!)" if char == "\n" and self.lines else char)
             self.pos += 1
 
     def quantifier(self) -> None:
@@ -500,7 +528,7 @@ class _Translator:
                 out.append("-")
             elif char in "[]&~|^":
                 out.append("\\" + char)
-            elif ord(char) > 127 and not self.wide:
+            elif (ord(char) > 127 and not self.wide) or (char == "\n" and self.lines and not negated):
                 out.append("")  # narrow text has none
             else:
                 out.append(char)

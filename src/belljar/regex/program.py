@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from belljar.regex.nodes import RegexError
@@ -68,6 +69,26 @@ class ReProgram:
         found: Any = self.compiled.search(subject, pos, end)
         return found  # type: ignore[no-any-return]
 
+    def lines(self, text: Any, pos: int, separator: int) -> Iterator[tuple[int, int]]:
+        """(start, end) of each line from `pos` on that has a match; `text` ends without a separator."""
+        mark: Any = bytes((separator,)) if isinstance(text, bytes) else chr(separator)
+        search, find, rfind, end = self.compiled.search, text.find, text.rfind, len(text)
+        while pos <= end:
+            match = search(text, pos)
+            if match is None:
+                return
+            first, last = match.span()
+            start = rfind(mark, pos, first) + 1 or pos
+            pos = find(mark, last)
+            if pos < 0:
+                pos = end
+            yield start, pos
+            pos += 1
+
+    def spans(self, text: Any) -> Iterator[tuple[int, int]]:
+        for match in self.compiled.finditer(text):
+            yield match.span()
+
 
 class Re2Program:
     """Runs on RE2, in bytes: Latin-1 for narrow patterns, UTF-8 for wide ones."""
@@ -95,6 +116,30 @@ class Re2Program:
             subject = subject[:end]  # RE2 would look past `end` for $ and \b
         spans = self.match(self.unanchored, subject, pos, len(subject))
         return None if spans[0][0] < 0 else Spans(subject, spans)
+
+    def lines(self, text: bytes, pos: int, separator: int) -> Iterator[tuple[int, int]]:
+        """As ReProgram.lines."""
+        mark = bytes((separator,))
+        match, how, find, rfind, end = self.match, self.unanchored, text.find, text.rfind, len(text)
+        while pos <= end:
+            first, last = match(how, text, pos, end)[0]
+            if first < 0:
+                return
+            start = rfind(mark, pos, first) + 1 or pos
+            pos = find(mark, last)
+            if pos < 0:
+                pos = end
+            yield start, pos
+            pos += 1
+
+    def spans(self, text: bytes) -> Iterator[tuple[int, int]]:
+        match, how, pos, end = self.match, self.unanchored, 0, len(text)
+        while pos <= end:
+            first, last = match(how, text, pos, end)[0]
+            if first < 0:
+                return
+            yield first, last
+            pos = last if last > first else last + 1
 
 
 Program = ReProgram | Re2Program

@@ -187,7 +187,8 @@ class _Writer:
             return "\\B"
         if not target.captures and kind in (Zero.NOT_AFTER_WORD, Zero.NOT_BEFORE_WORD) and target.separator == 10:
             # only the existence of a match counts, so the neighbour may be consumed
-            return "(?:(?m:^)|\\W)" if kind is Zero.NOT_AFTER_WORD else "(?:(?m:$)|\\W)"
+            edge = "^" if kind is Zero.NOT_AFTER_WORD else "$"
+            return f"(?:(?m:{edge})|[^0-9A-Za-z_\\n])"
         raise Untranslatable
 
     def cat(self, items: tuple[Node, ...]) -> str:
