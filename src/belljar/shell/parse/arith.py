@@ -102,15 +102,15 @@ def parse_number(token: str) -> int:
         return wrap(int(token)) if len(token) < 1000 else _in_base(token, 10)
     if token[:2] in ("0x", "0X"):
         return _in_base(token[2:], 16)
+    if token[0] == "0":
+        return _in_base(token, 8)
     if "#" not in token:
-        return _in_base(token, 8 if token[0] == "0" else 10)
+        return _in_base(token, 10)
     head, _, digits = token.partition("#")
-    base = _in_base(head, 8 if head[0] == "0" and len(head) > 1 else 10)
-    if "#" in digits:
-        raise ValueError("invalid number")
+    base = _in_base(head, 10)
     if not 2 <= base <= 64:
         raise ValueError("invalid arithmetic base")
-    if not digits:
+    if not digits or digits[0] == "#":
         raise ValueError("invalid integer constant")
     return _in_base(digits, base)
 

@@ -10,10 +10,11 @@ from typing import TypeAlias
 from belljar.shell.nodes import BraceList, BraceRange, BraceSequence, Literal, Param, Tilde, WordPart
 
 MAX_NESTING = 50
+MAX_LISTED = 1000
 
 MARK = re.compile(r"[{},]")
 RANGE = re.compile(r"(?:(-?[0-9]+|\+[0-9]+)\.\.([-+]?[0-9]+)|([A-Za-z])\.\.([A-Za-z]))(?:\.\.([-+]?[0-9]+))?\Z")
-TILDE = re.compile(r"~([^/]*)")
+TILDE = re.compile(r"~([^/:]*)")
 NAME_TAIL = re.compile(r"[A-Za-z0-9_]+")
 INT64 = 0x7FFFFFFFFFFFFFFF
 
@@ -125,11 +126,27 @@ def fold(items: list[Item]) -> tuple[Item, ...]:
         last = out[-1] if out else None
         if isinstance(item, Literal) and isinstance(last, BraceList) and NAME_TAIL.match(item.text):
             _extend_names(out, last, item)
-        elif isinstance(item, BraceList) and isinstance(last, Param) and _open_ended(last):
+        elif isinstance(item, BraceList | BraceRange) and isinstance(last, Param) and _open_ended(last):
+            if isinstance(item, BraceRange):
+                listed = _listed(item)
+                if listed is None:
+                    out.append(item)
+                    continue
+                item = listed
             out[-1] = BraceList(tuple(BraceSequence(_join(last, inner.items)) for inner in item.alternatives))
         else:
             out.append(item)
     return tuple(out)
+
+
+def _listed(item: BraceRange) -> BraceList | None:
+    """A short range as a list; a long one after a bare `$name` is left alone."""
+    step = abs(item.step) or 1
+    numbers = range(item.first, item.last + 1, step) if item.first <= item.last else range(item.first, item.last - 1, -step)
+    if not 2 <= len(numbers) <= MAX_LISTED:
+        return None
+    texts = [chr(number) if item.letters else str(number).zfill(item.width) for number in numbers]
+    return BraceList(tuple(BraceSequence((Literal(text),)) for text in texts))
 
 
 def _joined(items: list[Item]) -> Iterator[Item]:

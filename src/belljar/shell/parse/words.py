@@ -49,7 +49,7 @@ BACKQUOTE_ESCAPE = re.compile(r"\\([$`\\])")
 BACKQUOTE_ESCAPE_QUOTED = re.compile(r"\\([$`\\\"])")
 ANY_ESCAPE = re.compile(r"\\.", re.DOTALL)
 ASSIGNMENT_HEAD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\[[^\]]*\])?\+?=").match
-TILDE = re.compile(r"~([^/]*)").match
+TILDE = re.compile(r"~([^/:]*)").match
 TILDE_IN_ASSIGNMENT = re.compile(r"(?:(?<=:)|^)~([^/:]*)")
 
 
