@@ -50,7 +50,7 @@ class Words:
     def missing(self, _previous: str) -> str:
         return "argument expected"
 
-    def extra(self, word: str) -> str:
+    def surplus(self, word: str) -> str:
         return f"syntax error: `{word}' unexpected" if word.startswith("-") else "too many arguments"
 
     def parenthesis(self, found: str | None) -> str:
@@ -83,7 +83,7 @@ class Expression:
         self.pos = 0
         found = self._or()
         if self.pos < count:
-            raise TestError(self.words.extra(args[self.pos]))
+            raise TestError(self.words.surplus(args[self.pos]))
         return found
 
     def _few(self, args: list[str]) -> bool | None:
