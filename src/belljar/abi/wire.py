@@ -1,0 +1,230 @@
+"""The frames between a host and a worker: a length, then one msgpack message of a known shape.
+
+Guest text travels as bytes (it need not be UTF-8). Sizes are checked before anything is allocated, and a frame that
+does not decode to one of the shapes below ends the conversation: neither side ever guesses.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import Any, Final, Generic, TypeAlias, TypeVar
+
+import msgspec
+
+FRAME_MAX: Final = 64 << 20
+"""The largest frame either side takes."""
+CHUNK_MAX: Final = 256 << 10
+"""The largest piece of a stream in one frame."""
+WINDOW: Final = 4 << 20
+"""Bytes of one stream that may be on the way before the reader grants more."""
+
+_HEADER: Final = struct.Struct("<I")
+
+Plain: TypeAlias = Any
+"""What a call takes and gives: None, bool, int, float, bytes, str, and lists and dicts of them. Data, never code."""
+
+
+class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    pass
+
+
+# From the host.
+
+
+class Boot(_Message, tag="boot"):
+    """What this sandbox is: sent once, first."""
+
+    env: dict[bytes, bytes]
+    cwd: bytes
+    user: bytes
+    hostname: bytes
+    limits: dict[str, float]
+
+
+class Start(_Message, tag="start"):
+    """Run a program. `stdin` None leaves it open for Input; `size` makes it a terminal of (rows, columns)."""
+
+    id: int
+    argv: list[bytes]
+    env: dict[bytes, bytes]
+    cwd: bytes | None
+    stdin: bytes | None
+    merge: bool
+    limits: dict[str, float] | None
+    size: tuple[int, int] | None = None
+
+
+class Input(_Message, tag="input"):
+    """More standard input; empty: the end of it."""
+
+    id: int
+    data: bytes
+
+
+class Credit(_Message, tag="credit"):
+    """The host has read this much of a stream: as much again may follow."""
+
+    id: int
+    stream: int
+    count: int
+
+
+class Signal(_Message, tag="signal"):
+    """A signal to what was started; `all` sends SIGKILL to everything it started as well."""
+
+    id: int
+    number: int
+    all: bool = False
+
+
+class Resize(_Message, tag="resize"):
+    id: int
+    rows: int
+    columns: int
+
+
+class Call(_Message, tag="call"):
+    """An operation that is answered by Reply or Failure with the same id."""
+
+    id: int
+    name: str
+    arguments: list[Plain]
+
+
+class Answer(_Message, tag="answer"):
+    """The host's answer to an Ask: a value, or an errno and a message."""
+
+    id: int
+    value: Plain
+    errno: int = 0
+    message: bytes = b""
+
+
+HostMessage = Boot | Start | Input | Credit | Signal | Resize | Call | Answer
+
+# From the worker.
+
+
+class Ready(_Message, tag="ready"):
+    """Locked, and these layers hold."""
+
+    layers: list[str]
+    pid: int
+
+
+class Output(_Message, tag="output"):
+    """A piece of a stream: 1 is stdout (or the terminal), 2 is stderr."""
+
+    id: int
+    stream: int
+    data: bytes
+
+
+class Exited(_Message, tag="exited"):
+    """What was started has ended; the last of its output comes along."""
+
+    id: int
+    code: int
+    signal: int
+    limit: str | None
+    stdout: bytes
+    stderr: bytes
+    truncated: bool
+
+
+class Started(_Message, tag="started"):
+    id: int
+    pid: int
+
+
+class Reply(_Message, tag="reply"):
+    id: int
+    value: Plain
+
+
+class Failure(_Message, tag="failure"):
+    """A call or start that could not be done: errno 0 means a bad request rather than a system error."""
+
+    id: int
+    errno: int
+    message: bytes
+    path: bytes | None = None
+
+
+class Ask(_Message, tag="ask"):
+    """The worker needs the host: an operation on a mount or a tool that lives there."""
+
+    id: int
+    target: bytes
+    operation: str
+    arguments: list[Plain]
+
+
+class Event(_Message, tag="event"):
+    kind: str
+    data: dict[bytes, Plain]
+
+
+WorkerMessage = Ready | Output | Exited | Started | Reply | Failure | Ask | Event
+
+_encoder = msgspec.msgpack.Encoder()
+T = TypeVar("T")
+
+
+class WireError(Exception):
+    """The other side broke the rules; the conversation is over."""
+
+
+def encode(message: HostMessage | WorkerMessage) -> bytes:
+    """One frame. Raises WireError if it is too large to be taken."""
+    body = _encoder.encode(message)
+    if len(body) > FRAME_MAX:
+        raise WireError(f"a frame of {len(body)} bytes is over the limit of {FRAME_MAX}")
+    return _HEADER.pack(len(body)) + body
+
+
+class FrameReader(Generic[T]):
+    """From bytes as they come to messages of one direction."""
+
+    def __init__(self, decoder: msgspec.msgpack.Decoder[T]) -> None:
+        self._decoder = decoder
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[T]:
+        """Every message completed by `data`. Raises WireError for a bad length or shape."""
+        buffer = self._buffer
+        buffer += data
+        position = 0
+        try:
+            while len(buffer) - position >= 4:
+                (length,) = _HEADER.unpack_from(buffer, position)
+                if not 0 < length <= FRAME_MAX:
+                    raise WireError(f"a frame claims {length} bytes; the limit is {FRAME_MAX}")
+                end = position + 4 + length
+                if len(buffer) < end:
+                    break
+                with memoryview(buffer) as view, view[position + 4 : end] as body:
+                    try:
+                        message = self._decoder.decode(body)
+                    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+                        raise WireError(f"a frame does not decode: {error}") from None
+                position = end
+                yield message
+        finally:
+            del buffer[:position]
+
+    @property
+    def partial(self) -> bool:
+        """Whether the bytes so far end inside a frame."""
+        return bool(self._buffer)
+
+
+def host_frames() -> FrameReader[HostMessage]:
+    """What a worker reads."""
+    return FrameReader(msgspec.msgpack.Decoder(HostMessage))
+
+
+def worker_frames() -> FrameReader[WorkerMessage]:
+    """What a host reads."""
+    return FrameReader(msgspec.msgpack.Decoder(WorkerMessage))

@@ -1,0 +1,203 @@
+"""Seals a process: namespaces, resource limits, Landlock, seccomp; and proves it before the first guest byte.
+
+Pure ctypes. Each layer is tried and reported; `LAYERS` says what each is for. The order matters and is explained
+where it is not obvious.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import resource
+import signal
+import socket
+import struct
+import sys
+from typing import Final
+
+from belljar.worker.bpf import MACHINES, worker_filter
+
+LAYERS: Final = {
+    "user": "runs as nobody, in a user namespace of its own",
+    "network": "a network namespace with no interfaces",
+    "mount": "a mount namespace whose root is empty",
+    "ipc": "its own System V IPC and POSIX message queues",
+    "rlimits": "memory, CPU time, file size and descriptors are bounded",
+    "no_new_privs": "no program it could start gains rights; it can't be traced or dumped",
+    "landlock": "no path may be opened and no TCP port used, whatever else fails",
+    "seccomp": "only the system calls an interpreter needs; anything else ends the process",
+}
+
+_CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
+_CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+_MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_RDONLY, _MS_REC, _MS_PRIVATE = 2, 4, 8, 1, 16384, 1 << 18
+_MNT_DETACH = 2
+_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
+_SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC = 1, 1
+_NOBODY: Final = 65534
+
+# Numbers of calls that Python has no function for; landlock's and close_range's are the same on every machine.
+_LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446
+_PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
+_SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+class LockdownFailed(RuntimeError):
+    """A layer that must hold does not; says which and why."""
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def _prctl(option: int, value: int) -> None:
+    _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl({option})")
+
+
+def enter_namespaces() -> list[str]:
+    """For a zygote, once, after everything is imported: an empty room for all its children.
+
+    Returns the layers that hold. User namespaces may be forbidden here; then the others that need them are too.
+    """
+    held: list[str] = []
+    if os.geteuid() == 0:
+        # Root inside a user namespace would still be the host's root to the kernel's other checks: give it up first.
+        os.setgroups([])
+        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
+        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+    uid, gid = os.geteuid(), os.getegid()
+    # A process that changed its ids is not dumpable, and then may not write its own uid_map.
+    _prctl(_PR_SET_DUMPABLE, 1)
+    try:
+        _check(_libc.unshare(_CLONE_NEWUSER), "unshare user")
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{_NOBODY} {uid} 1")
+        _write("/proc/self/gid_map", f"{_NOBODY} {gid} 1")
+        held.append("user")
+    except OSError:
+        return held
+    for layer, flag in (("network", _CLONE_NEWNET), ("ipc", _CLONE_NEWIPC), ("uts", _CLONE_NEWUTS)):
+        try:
+            _check(_libc.unshare(flag), f"unshare {layer}")
+            held.append(layer)
+        except OSError:
+            continue
+    try:
+        _empty_root()
+        held.append("mount")
+    except OSError:
+        pass
+    return [layer for layer in held if layer in LAYERS]
+
+
+def _write(path: str, text: str) -> None:
+    with open(path, "w") as file:
+        file.write(text)
+
+
+def _empty_root() -> None:
+    _check(_libc.unshare(_CLONE_NEWNS), "unshare mount")
+    _check(_libc.mount(None, b"/", None, _MS_REC | _MS_PRIVATE, None), "make mounts private")
+    flags = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
+    _check(_libc.mount(b"tmpfs", b"/proc", b"tmpfs", flags, b"size=4k,mode=0555"), "mount tmpfs")
+    os.chdir("/proc")
+    _check(_libc.syscall(_PIVOT_ROOT[platform.machine()], b".", b"."), "pivot_root")
+    _check(_libc.umount2(b".", _MNT_DETACH), "umount old root")
+    os.chdir("/")
+    _check(_libc.mount(None, b"/", None, flags | _MS_RDONLY | 32, None), "make root read-only")
+
+
+def seal(keep: set[int], memory_bytes: int, cpu_seconds: int) -> list[str]:
+    """For a forked worker: everything from here on is irrevocable. Returns the layers that hold.
+
+    `keep` are the descriptors it may have. Raises LockdownFailed if seccomp can't be had: without it there is no wall.
+    """
+    os.setsid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    _close_all_but(keep)
+    held: list[str] = []
+    for what, amount in (
+        (resource.RLIMIT_DATA, memory_bytes),
+        (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_FSIZE, 0),
+        (resource.RLIMIT_CPU, cpu_seconds),
+        (resource.RLIMIT_NOFILE, 32),
+        (resource.RLIMIT_MEMLOCK, 0),
+    ):
+        hard = resource.getrlimit(what)[1]
+        limit = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
+        resource.setrlimit(what, (limit, limit))
+    held.append("rlimits")
+    _prctl(_PR_SET_DUMPABLE, 0)
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
+    held.append("no_new_privs")
+    if _landlock():
+        held.append("landlock")
+    _seccomp()
+    held.append("seccomp")
+    return held
+
+
+def _close_all_but(keep: set[int]) -> None:
+    low = 0
+    for fd in [*sorted(keep), 1 << 30]:
+        os.closerange(low, min(fd, 65536))
+        low = fd + 1
+
+
+def _landlock() -> bool:
+    """Handle every right the kernel knows and allow none."""
+    version = _libc.syscall(_LANDLOCK_CREATE, None, 0, 1)
+    if version < 1:
+        return False
+    rights = {1: 13, 2: 14, 3: 15, 4: 15}.get(version, 16)
+    fields = struct.pack("<QQQ", (1 << rights) - 1, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
+    fields = fields[: 8 if version < 4 else 16 if version < 6 else 24]
+    buffer = ctypes.create_string_buffer(fields, len(fields))
+    fd = _libc.syscall(_LANDLOCK_CREATE, buffer, len(fields), 0)
+    if fd < 0:
+        return False
+    held = int(_libc.syscall(_LANDLOCK_RESTRICT, fd, 0)) == 0
+    os.close(fd)
+    return held
+
+
+def _seccomp() -> None:
+    machine = platform.machine()
+    if machine not in MACHINES or sys.byteorder != "little":
+        raise LockdownFailed(f"seccomp: no filter for {machine}; belljar knows {', '.join(MACHINES)}")
+    program = worker_filter(MACHINES[machine])
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+    buffer = ctypes.create_string_buffer(program, len(program))
+    head = Program(len(program) // 8, ctypes.cast(buffer, ctypes.c_void_p))
+    result = _libc.syscall(_SECCOMP[machine], _SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC, ctypes.byref(head))
+    if result != 0:
+        raise LockdownFailed(f"seccomp: {os.strerror(ctypes.get_errno())}")
+
+
+def prove() -> None:
+    """Try what must not work. Raises LockdownFailed, naming the first thing that did."""
+    for what, attempt in (
+        ("open a file", lambda: os.open("/", os.O_RDONLY)),
+        ("make a socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)),
+        ("fork", os.fork),
+        ("signal another process", lambda: os.kill(1, 0)),
+    ):
+        try:
+            attempt()
+        except OSError:
+            continue
+        if what == "fork":
+            os._exit(125)
+        raise LockdownFailed(f"the lock does not hold: could {what}")
