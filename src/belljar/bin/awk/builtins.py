@@ -209,22 +209,16 @@ class Builtins(Operators):
 
             def rest(frame: Frame) -> str:
                 subject = text(frame)
-                first = start(frame)
-                if first != first:
-                    return subject
-                return subject[max(_round(first) - 1, 0) :]
+                return subject[_offset(start(frame)) :]
 
             return STR, rest
         length = self.num(node.arguments[2])
 
         def cut(frame: Frame) -> str:
             subject = text(frame)
-            first, size = start(frame), length(frame)
-            if first != first or size != size:
-                return ""
-            begin = _round(first)
-            end = begin + _round(size)
-            return subject[max(begin - 1, 0) : max(end - 1, 0)]
+            begin = _offset(start(frame))
+            size = length(frame)
+            return subject[begin : begin + int(min(size, 1e15))] if size >= 1.0 else ""
 
         return STR, cut
 
@@ -371,9 +365,12 @@ class Builtins(Operators):
             node = node.inner
         if isinstance(node, (n.Regex, n.TypedRegex)):
             pattern = self.pattern(node)
+            source = node.source
 
             def by_constant(frame: Frame) -> Callable[[str], tuple[list[str], list[str]]]:
                 compiled = pattern(frame)
+                if source == "":
+                    return lambda subject: (list(subject), [""] * max(len(subject) - 1, 0))
                 if compiled.literal and not wants_separators:
                     literal = compiled.literal
                     return lambda subject: (subject.split(literal) if subject else [], [])
@@ -391,7 +388,7 @@ class Builtins(Operators):
         def by_value(frame: Frame) -> Callable[[str], tuple[list[str], list[str]]]:
             given = value(frame)
             separator = convert(given)
-            if node is None and runtime.splitting != "FS":
+            if node is None and runtime.splitting == "CSV":
                 splitter = runtime.record.general
                 return lambda subject: (splitter(subject), [])  # type: ignore[return-value]
             if separator == " " and type(given) is not RegexValue:
@@ -484,9 +481,13 @@ class Builtins(Operators):
     def call_typeof(self, node: n.Builtin) -> Compiled:
         raw = self._raw(node.arguments[0])
         is_name = isinstance(node.arguments[0], (n.Var, n.Index))
+        record = self.record
+        beyond = self.num(node.arguments[0].index) if isinstance(node.arguments[0], n.Field) else None
 
         def name(frame: Frame) -> str:
             value = raw(frame)
+            if beyond is not None and value == "" and beyond(frame) > record.get_nf():
+                return "unassigned"
             if type(value) is dict:
                 return "array"
             if value is UNINIT or type(value) is Untyped:
@@ -573,9 +574,9 @@ def _reduce(values: list[int], combine: Callable[[int, int], int]) -> int:
     return result
 
 
-def _round(number: float) -> int:
-    """substr() rounds half to even, as C's double_to_int(rint) does."""
-    return round(max(-1e15, min(1e15, number)))
+def _offset(start: float) -> int:
+    """Where substr() begins: fractions are cut off, and what lies before the string is taken for its start."""
+    return int(min(start, 1e15)) - 1 if start >= 1.0 else 0
 
 
 def fill(array: Array, pieces: list[str]) -> None:

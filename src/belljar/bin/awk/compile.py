@@ -167,6 +167,7 @@ class Compiler(Statements):
                 for text in reader.records:
                     record.text = text
                     record.fields = None
+                    record.literal = False
                     record.nr += 1
                     body(frame)
             except NextRecord:
@@ -304,7 +305,7 @@ class Compiler(Statements):
             return self._plain_getline(node)
         assert node.source is not None
         name = self.string(node.source)
-        store = None if node.target is None else self.store(node.target)
+        place = None if node.target is None else self.place(node.target)
         runtime, record, kind, line = self.runtime, self.record, node.kind, node.line
         streams = runtime.streams
         counts = kind != "<"
@@ -312,7 +313,10 @@ class Compiler(Statements):
         errno = runtime.cell("ERRNO")
 
         def read(frame: Frame) -> float:
-            reader = streams.input(kind, name(frame), line)
+            source = name(frame)
+            # The target's subscripts are evaluated even when nothing can be read.
+            where = None if place is None else place[0](frame)
+            reader = streams.input(kind, source, line)
             if reader is None:
                 errno[0] = streams.error
                 return -1.0
@@ -327,10 +331,10 @@ class Compiler(Statements):
                 terminator[0] = reader.remaining_terminator()
             if counts:
                 record.nr += 1
-            if store is None:
+            if place is None:
                 record.set_text(text)
             else:
-                store(frame, strnum(text))
+                place[2](frame, where, strnum(text))
             return 1.0
 
         return NUM, read

@@ -8,7 +8,7 @@ from typing import Any
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkFatal
 from belljar.bin.awk.scope import NUM, STR, VAL, ArrayCode, Compiled, Frame, Scope, StoreCode, StringCode
-from belljar.bin.awk.values import UNINIT, Array, Untyped, Value, strnum, to_number
+from belljar.bin.awk.values import UNINIT, Array, Untyped, Value, to_number
 
 
 class Lvalues(Scope):
@@ -247,7 +247,7 @@ class Lvalues(Scope):
 
             if want in (STR, "print"):
                 return STR, whole
-            return VAL, lambda frame: strnum(whole(frame))
+            return VAL, lambda frame: record.get(0)
         place = number - 1
         convert = self.conversion.string
         if want in (STR, "print"):

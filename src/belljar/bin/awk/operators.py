@@ -314,7 +314,7 @@ class Operators(Lvalues):
             try:
                 text = fields[place]
             except IndexError:
-                return compare(0.0, constant)
+                return compare("", spelled(constant))
             if type(text) is str:
                 number = looks_numeric(text)
                 if number is None:

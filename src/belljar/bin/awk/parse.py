@@ -604,12 +604,13 @@ class Parser:
                     self.token, self.lexer.position, self.lexer.line, self.previous_end = state
                     return left
                 self.advance()
-                left = n.Getline(kind, left, self.optional_lvalue(), line)
+                # The result is an operand: arithmetic and concatenation go on from it.
+                left = self.concatenation(n.Getline(kind, left, self.optional_lvalue(), line))
             else:
                 return left
 
-    def concatenation(self) -> n.Expr:
-        left = self.additive()
+    def concatenation(self, first: n.Expr | None = None) -> n.Expr:
+        left = self.additive(first)
         if not self.starts_operand():
             return left
         parts = [left]
@@ -620,15 +621,15 @@ class Parser:
     def starts_operand(self) -> bool:
         return self.token.kind in _OPERAND_STARTS and self.token.kind not in ("+", "-")
 
-    def additive(self) -> n.Expr:
-        left = self.multiplicative()
+    def additive(self, first: n.Expr | None = None) -> n.Expr:
+        left = self.multiplicative(first)
         while self.token.kind in ("+", "-"):
             operator = self.advance()
             left = n.Binary(operator.kind, left, self.multiplicative(), operator.line)
         return left
 
-    def multiplicative(self) -> n.Expr:
-        left = self.unary()
+    def multiplicative(self, first: n.Expr | None = None) -> n.Expr:
+        left = self.unary() if first is None else first
         while self.token.kind in ("*", "/", "%"):
             operator = self.advance()
             left = n.Binary(operator.kind, left, self.unary(), operator.line)
@@ -725,9 +726,13 @@ class Parser:
         self.deeper()
         try:
             if kind in ("-", "+", "!"):
-                self.advance()
-                return n.Unary(kind, self.field_index())
-            return self.primary()
+                return self.unary()
+            operand = self.primary()
+            if kind == "$" and self.token.kind in ("++", "--") and isinstance(operand, n.Field):
+                # `$$a++` increments the inner field.
+                step = self.advance()
+                return n.Incr(operand, 1.0 if step.kind == "++" else -1.0, False, step.line)
+            return operand
         finally:
             self.depth -= 1
 

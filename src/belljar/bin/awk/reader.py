@@ -145,11 +145,7 @@ class Reader:
         return self._cut_pattern(text)
 
     def _cut_paragraphs(self, text: str) -> tuple[list[str], list[str] | None, str]:
-        if not self.started:
-            text = text.lstrip("\n")
-            if not text:
-                return [], [], ""
-            self.started = True
+        text = text.lstrip("\n")
         found: list[str] = []
         terminators: list[str] = []
         at = 0
@@ -175,7 +171,12 @@ class Reader:
         found: list[str] = []
         terminators: list[str] = []
         at = 0
-        for start, end in pattern.spans(text):
+        spans = pattern.spans(text)
+        if self.started and "^" in self.separator.text:
+            # This is not the beginning of the input, whatever the pattern may think of the text's.
+            spans = [(start - 1, end - 1) for start, end in pattern.spans("\0" + text) if start]
+        self.started = True
+        for start, end in spans:
             if start == end:
                 continue
             if end == len(text) and not self.ended:

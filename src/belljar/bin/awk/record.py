@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from belljar.bin.awk.errors import AwkFatal
 from belljar.bin.awk.patterns import Pattern, compile_pattern
-from belljar.bin.awk.values import UNINIT, Conversion, FieldText, StrNum, Value, strnum
+from belljar.bin.awk.values import Conversion, FieldText, StrNum, Value, strnum
 
 Splitter = Callable[[str], list[Value]]
 
@@ -144,10 +144,12 @@ class Record:
     A plain str among the fields was read and may look numeric; assigned values are float or FieldText.
     """
 
-    __slots__ = ("charge", "conversion", "fields", "general", "nr", "nr_base", "ofs", "splitter", "text")
+    __slots__ = ("charge", "conversion", "fields", "general", "literal", "nr", "nr_base", "ofs", "splitter", "text")
 
     def __init__(self, conversion: Conversion, charge: Callable[[int], None]) -> None:
         self.text: str | None = ""
+        self.literal = False
+        """$0 was assigned a string: it does not look numeric, whatever it spells."""
         self.fields: list[Value] | None = None
         self.splitter: Splitter = split_blanks  # type: ignore[assignment]
         self.general: Splitter = split_blanks  # type: ignore[assignment]
@@ -175,6 +177,7 @@ class Record:
         self.text = text
         self.fields = None
         self.splitter = self.general
+        self.literal = False
 
     def set_splitter(self, splitter: Splitter) -> None:
         """A new FS counts from the next record on: split this one by the old."""
@@ -202,12 +205,13 @@ class Record:
     def get(self, index: int) -> Value:
         """The value of $index, as it compares."""
         if index == 0:
-            return strnum(self.get_text())
+            text = self.get_text()
+            return text if self.literal else strnum(text)
         fields = self.fields
         if fields is None:
             fields = self.split()
         if index > len(fields):
-            return UNINIT
+            return ""
         if index < 0:
             raise AwkFatal(f"attempt to access field {index}")
         value = fields[index - 1]
@@ -218,6 +222,7 @@ class Record:
     def set(self, index: int, value: Value) -> None:
         if index == 0:
             self.set_text(self.conversion.string(value))
+            self.literal = type(value) is str
             return
         if index < 0:
             raise AwkFatal(f"attempt to access field {index}")

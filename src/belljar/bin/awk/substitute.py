@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
 from belljar.bin.awk.patterns import Pattern
+
+_AMPERSAND = re.compile(r"\\*&")
 
 ChargeSize = Callable[[int], None]
 
@@ -13,36 +16,22 @@ ChargeSize = Callable[[int], None]
 @lru_cache(maxsize=256)
 def parse_replacement(text: str, posix: bool = False) -> tuple[str, ...]:
     """The literal pieces of a sub() replacement; the matched text goes between them."""
-    if "\\" not in text:
-        return tuple(text.split("&"))
     pieces: list[str] = []
     current = ""
     at = 0
-    while at < len(text):
-        if text[at] == "&":
+    for match in _AMPERSAND.finditer(text):
+        current += text[at : match.start()]
+        slashes = len(match.group()) - 1
+        current += "\\" * (slashes // 2)
+        if slashes % 2:
+            current += "&"
+        else:
             pieces.append(current)
             current = ""
-            at += 1
-        elif text[at] != "\\":
-            current += text[at]
-            at += 1
-        elif posix and text[at + 1 : at + 2] in ("&", "\\"):
-            current += text[at + 1]
-            at += 2
-        elif text.startswith("\\\\\\&", at):
-            current += "\\&"
-            at += 4
-        elif text.startswith("\\\\&", at):
-            pieces.append(current + "\\")
-            current = ""
-            at += 3
-        elif text.startswith("\\&", at):
-            current += "&"
-            at += 2
-        else:
-            current += "\\"
-            at += 1
-    pieces.append(current)
+        at = match.end()
+    pieces.append(current + text[at:])
+    if posix:
+        pieces = [piece.replace("\\\\", "\\") for piece in pieces]
     return tuple(pieces)
 
 
