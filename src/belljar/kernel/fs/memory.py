@@ -41,12 +41,16 @@ class MemoryNode(Node):
 
 
 class File(MemoryNode):
-    __slots__ = ("contents", "opens")
+    __slots__ = ("_quota", "contents")
 
-    def __init__(self, mode: int, owner: Owner, ino: int, now: int) -> None:
+    def __init__(self, mode: int, owner: Owner, ino: int, now: int, quota: Quota) -> None:
         super().__init__(mode, owner, ino, now)
         self.contents: Contents = b""
-        self.opens = 0
+        self._quota = quota
+
+    def __del__(self) -> None:
+        # The last name and the last descriptor (also one by O_PATH) are gone: only now is the room free again.
+        self._quota.take_bytes(-held(self.contents))
 
 
 class Directory(MemoryNode):
@@ -118,7 +122,7 @@ class MemoryServer(FileServer):
         elif isinstance(node, Symlink):
             size, room = byte_length(node.target), 0
         else:
-            size = room = BLOCK
+            size = room = BLOCK if isinstance(node, Directory) else 0
         return Stat(
             node.mode, node.ino, self.dev, node.nlink, node.uid, node.gid, size,
             node.atime, node.mtime, node.ctime, 0, -(-room // BLOCK) * (BLOCK // 512),
@@ -148,8 +152,10 @@ class MemoryServer(FileServer):
         if kind not in (S_IFREG, S_IFIFO, S_IFSOCK):
             raise SysError(EPERM)
         parent = self._room_for(directory, name)
-        node_type = File if kind == S_IFREG else MemoryNode
-        return self._insert(parent, name, node_type(mode, owner, self._ino(), self._now()))
+        ino, now = self._ino(), self._now()
+        if kind == S_IFREG:
+            return self._insert(parent, name, File(mode, owner, ino, now, self.quota))
+        return self._insert(parent, name, MemoryNode(mode, owner, ino, now))
 
     def mkdir(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
         parent = self._room_for(directory, name)
@@ -210,7 +216,7 @@ class MemoryServer(FileServer):
         self._remove(directory, name)
 
     def _remove(self, parent: Directory, name: str) -> None:
-        """Take a name away, and with the last name of a file that nobody has open, its bytes."""
+        """Take a name away. A file without names lives on while somebody holds it."""
         node = parent.entries.pop(name)
         self.quota.give_file()
         parent.mtime = parent.ctime = node.ctime = self._now()
@@ -220,12 +226,8 @@ class MemoryServer(FileServer):
             parent.nlink -= 1
             return
         node.nlink -= 1
-        if node.nlink == 0:
-            if isinstance(node, File):
-                if node.opens == 0:
-                    self.forget(node)
-            elif isinstance(node, Symlink):
-                self.quota.take_bytes(-len(node.target))
+        if node.nlink == 0 and isinstance(node, Symlink):
+            self.quota.take_bytes(-len(node.target))
 
     def rename(self, source: Node, old: str, target: Node, new: str, flags: int) -> None:
         node = self.walk(source, old)
@@ -362,11 +364,6 @@ class MemoryServer(FileServer):
     def _touch(self, file: File) -> None:
         file.mtime = file.ctime = self._now()
 
-    def forget(self, file: File) -> None:
-        """Nobody can reach the file any more: give its room back."""
-        self.quota.take_bytes(-held(file.contents))
-        file.contents = b""
-
     def read_time(self, file: File) -> None:
         """The access time, as `relatime` keeps it: only moved if it would otherwise be older than a change."""
         if file.atime <= file.mtime:
@@ -388,7 +385,6 @@ class MemoryHandle(Handle):
         self.nonblocking = False
         self._server = server
         self._file = file
-        file.opens += 1
 
     def read(self, offset: int, size: int) -> bytes:
         file = self._file
@@ -417,9 +413,3 @@ class MemoryHandle(Handle):
                 raise SysError(ENXIO)
             return found
         return len(contents) if hole else offset
-
-    def close(self) -> None:
-        file = self._file
-        file.opens -= 1
-        if file.opens == 0 and file.nlink == 0:
-            self._server.forget(file)

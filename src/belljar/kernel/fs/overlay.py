@@ -54,9 +54,12 @@ class OverlayServer(FileServer):
         self._pinned: dict[Node, OverlayNode] = {}
         """Files that changed, lost the name they were held by, and have others in the lower layer still."""
         self._stages = 0
-        root = upper.root
-        self._root = OverlayDirectory(root.mode, root.uid, root.gid, upper=root, lower=lower.root)
-        self._by_lower[lower.root] = self._root
+        root = lower.root
+        self._root = OverlayDirectory(root.mode, root.uid, root.gid, upper=None, lower=root)
+        self._own(self._root)
+        self._root.upper = upper.root
+        upper.setattr(upper.root, SetAttr(mode=root.mode & PERMISSIONS, uid=root.uid, gid=root.gid))
+        self._by_lower[root] = self._root
         self._adopt()
 
     def _adopt(self) -> None:
@@ -288,6 +291,7 @@ class OverlayServer(FileServer):
         if self.readdir(node):
             raise SysError(ENOTEMPTY)
         assert isinstance(directory, OverlayDirectory)
+        self._links(directory)
         if self._is_raised(directory, name, node):
             assert directory.upper is not None
             self.upper.rmdir(directory.upper, name)
@@ -377,6 +381,9 @@ class OverlayServer(FileServer):
             if replaced is not node:
                 self._check_outside(node, target)
                 self._check_outside(replaced, source)
+                if node.is_dir or replaced.is_dir:
+                    self._links(source)
+                    self._links(target)
                 self._exchange(source, old, node, target, new, replaced)
             return
         if replaced is node:
@@ -384,6 +391,9 @@ class OverlayServer(FileServer):
         self._check_outside(node, target)
         if target.removed:
             raise SysError(ENOENT)
+        if node.is_dir:
+            self._links(source)
+            self._links(target)
         if replaced is not None:
             if isinstance(replaced, OverlayDirectory):
                 if not node.is_dir:

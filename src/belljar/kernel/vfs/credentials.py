@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from belljar.abi.flags import S_IFDIR, S_IFMT, S_ISVTX, X_OK
+from belljar.abi.flags import PERMISSIONS, S_IFDIR, S_IFMT, S_IFREG, S_ISGID, S_ISUID, S_ISVTX, X_OK
 from belljar.kernel.vfs.server import Node
 
 
@@ -35,3 +35,13 @@ class Credentials:
     def may_remove(self, directory: Node, node: Node) -> bool:
         """The sticky-bit rule: there, only the file's or the directory's owner may remove or rename."""
         return not directory.mode & S_ISVTX or self.uid in (0, node.uid, directory.uid)
+
+    def mode_after_write(self, node: Node) -> int | None:
+        """A write by anyone but root takes set-id bits away: the new permission bits, or None to leave them."""
+        mode = node.mode
+        if self.uid == 0 or not mode & (S_ISUID | S_ISGID) or mode & S_IFMT != S_IFREG:
+            return None
+        dropped = mode & S_ISUID
+        if mode & S_ISGID and (mode & 0o010 or not self.in_group(node.gid)):
+            dropped |= S_ISGID
+        return mode & PERMISSIONS & ~dropped if dropped else None

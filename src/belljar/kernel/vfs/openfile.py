@@ -14,12 +14,12 @@ from belljar.abi.flags import (
     O_RDONLY,
     O_WRONLY,
     SEEK_CUR,
-    SEEK_DATA,
     SEEK_END,
     SEEK_HOLE,
     SEEK_SET,
 )
-from belljar.abi.records import Stat
+from belljar.abi.records import SetAttr, Stat
+from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Place
 from belljar.kernel.vfs.server import Handle
 
@@ -27,7 +27,7 @@ from belljar.kernel.vfs.server import Handle
 class OpenFile:
     """What a descriptor refers to. Counted: the handle closes when the last descriptor does."""
 
-    __slots__ = ("flags", "handle", "name", "offset", "on_release", "place", "refs")
+    __slots__ = ("flags", "handle", "name", "offset", "on_release", "place", "refs", "writer")
 
     def __init__(self, handle: Handle, flags: int, place: Place, name: str) -> None:
         self.handle = handle
@@ -38,6 +38,8 @@ class OpenFile:
         self.offset = 0
         self.refs = 0
         self.on_release: Callable[[], None] | None = None
+        self.writer: Credentials | None = None
+        """Who opened it for writing, if that was not root: a write then takes set-id bits away."""
         handle.nonblocking = bool(flags & O_NONBLOCK)
 
     def retain(self) -> OpenFile:
@@ -67,6 +69,8 @@ class OpenFile:
         handle = self.handle
         if not handle.seekable:
             return handle.write(0, data)
+        if self.writer is not None and data:
+            self._drop_set_id(self.writer)
         if flags & O_APPEND:
             count = handle.write(None, data)
             self.offset = handle.size()
@@ -85,7 +89,15 @@ class OpenFile:
         self._check_positioned(offset)
         if self.flags & (O_ACCMODE | O_PATH) not in (O_WRONLY, 2):
             raise SysError(EBADF)
+        if self.writer is not None and data:
+            self._drop_set_id(self.writer)
         return self.handle.write(None if self.flags & O_APPEND else offset, data)
+
+    def _drop_set_id(self, writer: Credentials) -> None:
+        mount, node = self.place
+        mode = writer.mode_after_write(node)
+        if mode is not None:
+            mount.server.setattr(node, SetAttr(mode=mode))
 
     def _check_positioned(self, offset: int) -> None:
         if not self.handle.seekable:
@@ -98,6 +110,8 @@ class OpenFile:
         handle = self.handle
         if self.flags & O_PATH:
             raise SysError(EBADF)
+        if not SEEK_SET <= whence <= SEEK_HOLE:
+            raise SysError(EINVAL)
         if not handle.seekable:
             handle.size()
         if whence == SEEK_SET:
@@ -106,21 +120,25 @@ class OpenFile:
             target = self.offset + offset
         elif whence == SEEK_END:
             target = handle.size() + offset
-        elif whence in (SEEK_DATA, SEEK_HOLE):
+        else:
             if not 0 <= offset < handle.size():
                 raise SysError(ENXIO)
             target = handle.seek_data(offset, hole=whence == SEEK_HOLE)
-        else:
-            raise SysError(EINVAL)
         if target < 0:
             raise SysError(EINVAL)
         self.offset = target
         return target
 
     def truncate(self, size: int) -> None:
-        if self.flags & O_ACCMODE == O_RDONLY or size < 0:
+        if size < 0:
+            raise SysError(EINVAL)
+        if self.flags & O_PATH:
+            raise SysError(EBADF)
+        if self.flags & O_ACCMODE == O_RDONLY:
             raise SysError(EINVAL)
         self.handle.truncate(size)
+        if self.writer is not None:
+            self._drop_set_id(self.writer)
 
     def stat(self) -> Stat:
         return self.place.mount.server.stat(self.place.node)
@@ -141,7 +159,7 @@ class DirectoryHandle(Handle):
         raise SysError(EISDIR)
 
     def size(self) -> int:
-        return 0
+        raise SysError(EINVAL)
 
 
 class PathHandle(Handle):

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFDIR, S_IFLNK, S_IFMT, SYMLINK_MAX
-from belljar.abi.paths import check_name, check_path
+from belljar.abi.paths import check_path
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Namespace, Place
 
@@ -114,7 +114,6 @@ def _walk(
             place = parent(viewer, place)
             continue
         if last and stop_before_last:
-            check_name(name)
             return place, Slot(place, name, trailing)
         try:
             if mount.members:

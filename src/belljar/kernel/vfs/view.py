@@ -40,6 +40,8 @@ from belljar.abi.flags import (
     R_OK,
     RENAME_EXCHANGE,
     RENAME_NOREPLACE,
+    S_IFBLK,
+    S_IFCHR,
     S_IFDIR,
     S_IFIFO,
     S_IFLNK,
@@ -192,15 +194,13 @@ class View:
                 if flags & O_EXCL:
                     raise SysError(EEXIST, path)
                 return slot.directory, False
+            if slot.slash:
+                raise SysError(EISDIR, path)
             found = self._entry(slot)
             if found is None:
-                if slot.slash:
-                    raise SysError(EISDIR, path)
                 return self._create_at(slot, S_IFREG | mode & PERMISSIONS, path), True
             if flags & O_EXCL:
                 raise SysError(EEXIST, path)
-            if slot.slash:
-                raise SysError(EISDIR, path)
             if not found.node.is_symlink or flags & O_NOFOLLOW:
                 return found, False
             server = found.mount.server
@@ -239,7 +239,13 @@ class View:
                 handle = mount.server.open(node, flags)
             except SysError as error:
                 raise SysError(error.errno, path) from None
-        return OpenFile(handle, flags, place, path)
+        file = OpenFile(handle, flags, place, path)
+        if writes and kind == S_IFREG and self.credentials.uid != 0:
+            file.writer = self.credentials
+            mode = self.credentials.mode_after_write(node) if flags & O_TRUNC and not created else None
+            if mode is not None:
+                mount.server.setattr(node, SetAttr(mode=mode))
+        return file
 
     # Creating.
 
@@ -253,8 +259,10 @@ class View:
     def mknod(self, path: str, mode: int = S_IFREG | 0o666) -> None:
         """A regular file, FIFO or socket; devices are EPERM whoever asks."""
         kind = mode & S_IFMT or S_IFREG
+        if kind not in (S_IFREG, S_IFIFO, S_IFSOCK, S_IFCHR, S_IFBLK):
+            raise SysError(EPERM if kind == S_IFDIR else EINVAL, path)
         slot = self._new_slot(path)
-        if kind not in (S_IFREG, S_IFIFO, S_IFSOCK):
+        if kind in (S_IFCHR, S_IFBLK):
             raise SysError(EPERM, path)
         self._create_at(slot, kind | mode & PERMISSIONS, path)
 
@@ -270,10 +278,20 @@ class View:
         slot = self._new_slot(path)
         if not self._same_mount(old, slot):
             raise SysError(EXDEV, path)
+        if not self._may_link(old.node):
+            raise SysError(EPERM, source)
         place = self._writable(slot, path)
         if old.node.is_dir:
             raise SysError(EPERM, source)
         place.mount.server.link(old.node, place.node, slot.name)
+
+    def _may_link(self, node: Node) -> bool:
+        """Only an owner may give a file names that its other users could not write to (fs.protected_hardlinks)."""
+        if self.credentials.owns(node):
+            return True
+        mode = node.mode
+        runs_as_others = mode & S_ISUID or (mode & S_ISGID and mode & 0o010)
+        return mode & S_IFMT == S_IFREG and not runs_as_others and self.credentials.may(node, R_OK | W_OK)
 
     def _same_mount(self, old: Place, slot: Slot) -> bool:
         return old.mount is self._creating_member(slot.directory).mount
@@ -387,8 +405,10 @@ class View:
         source, target = resolve_slot(self, old), resolve_slot(self, new)
         if self._creating_member(target.directory).mount is not self._holder_mount(source):
             raise SysError(EXDEV, new)
-        if not source.name or not target.name:
-            raise SysError(EBUSY if not flags & RENAME_NOREPLACE or target.name else EEXIST, old)
+        if not source.name:
+            raise SysError(EBUSY, old)
+        if not target.name:
+            raise SysError(EEXIST if flags & RENAME_NOREPLACE else EBUSY, new)
         from_place, node = self._victim(source, old)
         into = self._creating_member(target.directory)
         replaced = self._entry_of(into, target.name)
@@ -518,7 +538,8 @@ class View:
             raise SysError(EROFS, path)
         if not self.credentials.may(node, W_OK):
             raise SysError(EACCES, path)
-        mount.server.setattr(node, SetAttr(size=min(size, FILE_MAX)))
+        mode = self.credentials.mode_after_write(node)
+        mount.server.setattr(node, SetAttr(mode=mode, size=min(size, FILE_MAX)))
 
     # Mounts.
 
