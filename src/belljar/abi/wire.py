@@ -43,7 +43,10 @@ class Boot(_Message, tag="boot"):
 
 
 class Start(_Message, tag="start"):
-    """Run a program. `stdin` None leaves it open for Input; `size` makes it a terminal of (rows, columns)."""
+    """Run a program. `stdin` None leaves it open for Input; `size` makes it a terminal of (rows, columns).
+
+    `live` sends output as it comes; else it is sent in large pieces, the last of them with the Exited.
+    """
 
     id: int
     argv: list[bytes]
@@ -51,7 +54,8 @@ class Start(_Message, tag="start"):
     cwd: bytes | None
     stdin: bytes | None
     merge: bool
-    limits: dict[str, float] | None
+    live: bool
+    limits: dict[str, float]
     size: tuple[int, int] | None = None
 
 

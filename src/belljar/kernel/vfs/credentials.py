@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from belljar.abi.flags import PERMISSIONS, S_IFDIR, S_IFMT, S_IFREG, S_ISGID, S_ISUID, S_ISVTX, X_OK
+from belljar.abi.records import Owner
 from belljar.kernel.vfs.server import Node
 
 
@@ -13,6 +14,12 @@ class Credentials:
     uid: int = 0
     gid: int = 0
     groups: frozenset[int] = frozenset()
+    creates_as: Owner | None = None
+    """Whom new files belong to, if not to this user: the sandbox's owner puts files there for the agent."""
+
+    @property
+    def owner(self) -> Owner:
+        return self.creates_as if self.creates_as is not None else Owner(self.uid, self.gid)
 
     def may(self, node: Node, want: int) -> bool:
         """Whether all of `want` (R_OK | W_OK | X_OK) is granted by the mode bits."""

@@ -313,9 +313,10 @@ class View:
 
     def _ownership(self, directory: Node) -> tuple[Owner, int]:
         """Whom a new entry of a directory belongs to: a set-group-id directory hands its group on."""
+        owner = self.credentials.owner
         if directory.mode & S_ISGID:
-            return Owner(self.credentials.uid, directory.gid), S_ISGID
-        return Owner(self.credentials.uid, self.credentials.gid), 0
+            return Owner(owner.uid, directory.gid), S_ISGID
+        return owner, 0
 
     def _entry(self, slot: Slot) -> Place | None:
         """What a slot holds, mounts entered; None if nothing."""

@@ -1,0 +1,150 @@
+"""One command under way: its process, its pipes or terminal, and what comes out of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from belljar.abi.errors import SysError
+from belljar.abi.limits import Limits
+from belljar.abi.signals import Signal
+from belljar.kernel.kernel import Kernel
+from belljar.kernel.loader import load, search_path
+from belljar.kernel.process import Process
+from belljar.kernel.status import ExitStatus
+from belljar.kernel.vfs.credentials import Credentials
+from belljar.kernel.vfs.openfile import OpenFile
+
+LINGER: Final = 0.1
+"""Seconds that what an ended command left behind may still add to its output, as long as it is busy."""
+
+OnOutput = Callable[[int, bytes], None]
+"""Called in a fiber with 1 or 2 and a piece of that stream; it may park, and the command then waits."""
+
+
+class Task:
+    """A command started by the sandbox's owner. `on_end` is called once, when its process is over and drained."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        argv: list[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str,
+        credentials: Credentials,
+        limits: Limits | None,
+        stdin: bytes | None,
+        merge_stderr: bool,
+        on_output: OnOutput,
+        on_end: Callable[[Task], None],
+    ) -> None:
+        self._kernel = kernel
+        self._on_output = on_output
+        self._on_end = on_end
+        self._streams_open = 1 if merge_stderr else 2
+        self.truncated = False
+        self.ended = False
+        self.input: OpenFile | None = None
+        input_reader, writer = kernel.open_pipe(kernel.init)
+        writer.retain()
+        if stdin is not None:
+            kernel.fill_pipe(writer, stdin)
+            writer.release()
+        else:
+            self.input = writer
+        out_reader, out_writer = kernel.open_pipe(kernel.init)
+        readers = {1: out_reader}
+        files = {0: input_reader, 1: out_writer, 2: out_writer}
+        if not merge_stderr:
+            readers[2], files[2] = kernel.open_pipe(kernel.init)
+        for reader in readers.values():
+            reader.retain()
+        self.process = kernel.start(
+            lambda process: _launch(process, argv),
+            argv,
+            limits=limits,
+            env=dict(env),
+            credentials=credentials,
+            cwd=cwd,
+            files=files,
+            on_exit=self._exited,
+        )
+        for stream, reader in readers.items():
+            kernel.hub.spawn(lambda stream=stream, reader=reader: self._collect(stream, reader))  # type: ignore[misc]
+
+    @property
+    def status(self) -> ExitStatus:
+        return self.process.status if self.process.status is not None else ExitStatus(0, Signal.KILL)
+
+    @property
+    def limit(self) -> str | None:
+        """The budget that ended it, if one did."""
+        spent = self.process.budget.spent
+        return spent.limit if spent is not None else None
+
+    def write_input(self, data: bytes) -> None:
+        """Blocks while the command does not read. Data for one that no longer can is dropped."""
+        if self.input is None:
+            return
+        try:
+            self.input.write(data)
+        except SysError:
+            self.close_input()
+
+    def close_input(self) -> None:
+        if self.input is not None:
+            writer, self.input = self.input, None
+            writer.release()
+
+    def signal(self, number: int) -> None:
+        """To the command's process group, as a terminal would."""
+        self._kernel.signal_group(self.process.pgid, number)
+
+    def kill(self) -> None:
+        """Everything the command started, at once."""
+        self._kernel.kill_budget(self.process.budget)
+
+    def _collect(self, stream: int, reader: OpenFile) -> None:
+        """Hands on one stream until its last writer is gone, within the command's output budget."""
+        budget = self.process.budget
+        try:
+            while data := reader.read(1 << 20):
+                room = budget.limits.output_bytes - budget.output
+                budget.output += len(data)
+                if len(data) > room:
+                    self.truncated = True
+                    budget.spend("output_bytes")
+                    self._kernel.kill_budget(budget)
+                    data = data[: max(room, 0)]
+                if data and not self.ended:
+                    self._on_output(stream, data)
+        finally:
+            self._streams_open -= 1
+            reader.release()
+
+    def _exited(self, _process: Process) -> None:
+        self._kernel.hub.spawn(self._drain)
+
+    def _drain(self) -> None:
+        """What the command left behind may still be writing (`> >(cat)`): let it come to rest, but not wait for it."""
+        hub = self._kernel.hub
+        until = hub.clock.monotonic() + LINGER
+        while self._streams_open and not hub.idle and hub.clock.monotonic() < until:
+            hub.pause()
+        self.close_input()
+        self.ended = True
+        self._on_end(self)
+
+
+def _launch(process: Process, argv: list[str]) -> int:
+    """Become the program, or say why not, as a shell would."""
+    try:
+        path = search_path(process.fs, argv[0], process.env.get("PATH"))
+        program, full_argv = load(process, path, argv)
+    except SysError as error:
+        reason = "command not found" if "/" not in argv[0] and error.name == "ENOENT" else error.reason
+        process.error(f"belljar: {argv[0]}: {reason}\n")
+        return 127 if error.name in ("ENOENT", "ENOTDIR") else 126
+    process.prepare_exec(path, full_argv, process.env)
+    return program(process)
