@@ -39,7 +39,7 @@ class Boot(_Message, tag="boot"):
     cwd: bytes
     user: bytes
     hostname: bytes
-    limits: dict[str, float]
+    limits: dict[str, int | float]
 
 
 class Start(_Message, tag="start"):
@@ -55,7 +55,7 @@ class Start(_Message, tag="start"):
     stdin: bytes | None
     merge: bool
     live: bool
-    limits: dict[str, float]
+    limits: dict[str, int | float]
     size: tuple[int, int] | None = None
 
 

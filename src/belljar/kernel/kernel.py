@@ -89,6 +89,13 @@ class Kernel:
             server.dev = self._next_dev
             self._next_dev += 1
 
+    def configure(self, hostname: str, limits: Limits) -> None:
+        """Change what a kernel made in advance is called and allows; execs already started keep theirs."""
+        self.hostname = hostname
+        self.limits = limits
+        self.quota.bytes_limit = limits.file_bytes
+        self.quota.files_limit = limits.files
+
     def now(self) -> int:
         return self.machine.clock.time_ns()
 
@@ -247,6 +254,8 @@ class Kernel:
         self._orphan(process)
         if process.session.leader == process.pid and process.session.tty is not None:
             self.signal_group(process.session.foreground, Signal.HUP, but=process, space=process.space)
+            self.signal_group(process.session.foreground, Signal.CONT, but=process, space=process.space)
+            process.session.tty.release()
         self.announce(process, WaitResult(0, status))
         if process.on_exit is not None:
             process.on_exit(process)

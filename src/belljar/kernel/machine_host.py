@@ -65,6 +65,9 @@ class EpollPoller:
         for fd, (events, _callback) in self._watched.items():
             self._epoll.register(fd, events)
 
+    def fileno(self) -> int:
+        return self._epoll.fileno()
+
     def close(self) -> None:
         self._epoll.close()
 

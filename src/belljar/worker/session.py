@@ -74,6 +74,12 @@ class Session:
             self.kernel.register(server)
             fs.mount(server, path, source=server.kind)
 
+    def reconfigure(self, *, env: Mapping[str, str], cwd: str, hostname: str, limits: Limits) -> None:
+        """Turn a session made in advance into the one that was asked for."""
+        self.env |= {"HOSTNAME": hostname, **env}
+        self.cwd = cwd
+        self.kernel.configure(hostname, limits)
+
     def start(
         self,
         command: str | list[str],

@@ -1,0 +1,87 @@
+"""The worker's socket: frames in to the server, frames out without ever blocking the other fibers."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from belljar.abi.wire import HostMessage, WireError, WorkerMessage, encode, host_frames
+from belljar.kernel.fiber import Hub, WaitQueue
+from belljar.kernel.machine_host import EpollPoller
+
+_BACKLOG: Final = 1 << 20
+"""Unsent bytes at which a sender waits for the host to read."""
+_READ: Final = 1 << 18
+
+
+class Channel:
+    """One connection to the host. When it ends, or the host breaks the rules, so does the worker."""
+
+    def __init__(self, connection: socket.socket, hub: Hub, poller: EpollPoller) -> None:
+        connection.setblocking(False)
+        self._socket = connection
+        self._hub = hub
+        self._poller = poller
+        self._frames = host_frames()
+        self._unsent = bytearray()
+        self._drained = WaitQueue(hub)
+        self._handle: Callable[[HostMessage], None] | None = None
+        self.closed = False
+        self.error: WireError | None = None
+
+    def open(self, handle: Callable[[HostMessage], None]) -> None:
+        """From now on, hand every message to `handle`."""
+        self._handle = handle
+        self._poller.watch(self._socket.fileno(), self._ready)
+
+    def send(self, message: WorkerMessage) -> None:
+        """Queue a message; a fiber that sends faster than the host reads waits here."""
+        frame = encode(message)
+        if self._unsent:
+            self._unsent += frame
+        else:
+            sent = self._try(frame)
+            if sent < len(frame):
+                self._unsent += memoryview(frame)[sent:]
+                self._watch(writable=True)
+        while len(self._unsent) > _BACKLOG and not self.closed and self._hub.current is not None:
+            self._drained.wait()
+
+    def _try(self, data: bytes | bytearray | memoryview) -> int:
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:
+            self.closed = True
+            return len(data)
+
+    def _watch(self, *, writable: bool) -> None:
+        self._poller.watch(self._socket.fileno(), self._ready, writable=writable)
+
+    def _ready(self) -> None:
+        if self._unsent:
+            with memoryview(self._unsent) as view:
+                sent = self._try(view)
+            del self._unsent[:sent]
+            if len(self._unsent) <= _BACKLOG:
+                self._drained.wake_all()
+            if not self._unsent:
+                self._watch(writable=False)
+        try:
+            data = self._socket.recv(_READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self.closed = True
+            return
+        assert self._handle is not None
+        try:
+            for message in self._frames.feed(data):
+                self._handle(message)
+        except WireError as error:
+            self.error = error
+            self.closed = True

@@ -1,0 +1,151 @@
+"""What the owner may do with a sandbox's files directly: each operation a function of plain data.
+
+They run with all rights inside the sandbox; what they create belongs to the agent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from errno import EEXIST, EISDIR, ENOENT, ENOTDIR
+from typing import Final
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import O_APPEND, O_CREAT, O_RDONLY, O_TRUNC, O_WRONLY
+from belljar.abi.paths import dirname, fsdecode, fsencode, join
+from belljar.abi.records import Stat
+from belljar.abi.wire import Plain
+from belljar.kernel.vfs.openfile import OpenFile
+from belljar.kernel.vfs.view import View
+
+Operation = Callable[..., Plain]
+
+
+class FileCalls:
+    """The operations by name; `table` is what a server looks a call's name up in."""
+
+    def __init__(self, view: View, cwd: str) -> None:
+        self._view = view
+        self._cwd = cwd
+        self.table: Final[dict[str, Operation]] = {
+            "read": self.read,
+            "write": self.write,
+            "list": self.list,
+            "stat": self.stat,
+            "mkdir": self.mkdir,
+            "symlink": self.symlink,
+            "readlink": self.readlink,
+            "remove": self.remove,
+            "rename": self.rename,
+            "chmod": self.chmod,
+        }
+
+    def _path(self, raw: bytes) -> str:
+        return join(self._cwd, fsdecode(raw))
+
+    def read(self, path: bytes, offset: int, size: int) -> Plain:
+        """At most `size` bytes from `offset`, and whether that was the end."""
+        file = self._open(self._path(path), O_RDONLY)
+        try:
+            if file.place.node.is_dir:
+                raise SysError(EISDIR, self._path(path))
+            data = file.pread(size, offset) if file.handle.seekable else file.read(size)
+            return [data, len(data) < size]
+        finally:
+            file.release()
+
+    def write(self, path: bytes, data: bytes, mode: int | None, append: bool, parents: bool) -> Plain:
+        name = self._path(path)
+        if parents:
+            self._make_parents(name)
+        file = self._open(name, O_WRONLY | O_CREAT | (O_APPEND if append else O_TRUNC), 0o666 if mode is None else mode)
+        try:
+            while data:
+                data = data[file.write(data) :]
+            if mode is not None:
+                self._view.set_mode(file.place, mode, name)
+        finally:
+            file.release()
+        return None
+
+    def _open(self, path: str, flags: int, mode: int = 0o666) -> OpenFile:
+        return self._view.open(path, flags, mode).retain()
+
+    def _make_parents(self, path: str) -> None:
+        parent = dirname(path)
+        try:
+            if not self._view.stat(parent).is_dir:
+                raise SysError(ENOTDIR, parent)
+        except SysError as error:
+            if error.errno != ENOENT:
+                raise
+            self._make_parents(parent)
+            self._view.mkdir(parent)
+
+    def list(self, path: bytes) -> Plain:
+        name = self._path(path)
+        entries = []
+        for entry in sorted(self._view.readdir(name)):
+            try:
+                stat = self._view.stat(join(name, entry.name), follow=False)
+            except SysError:
+                continue  # gone since it was listed
+            entries.append([fsencode(entry.name), *_fields(stat)])
+        return entries
+
+    def stat(self, path: bytes, follow: bool) -> Plain:
+        return _fields(self._view.stat(self._path(path), follow=follow))
+
+    def mkdir(self, path: bytes, parents: bool) -> Plain:
+        name = self._path(path)
+        if parents:
+            self._make_parents(name)
+        try:
+            self._view.mkdir(name)
+        except SysError as error:
+            if not (parents and error.errno == EEXIST and self._view.stat(name).is_dir):
+                raise
+        return None
+
+    def symlink(self, target: bytes, path: bytes) -> Plain:
+        self._make_parents(self._path(path))
+        self._view.symlink(fsdecode(target), self._path(path))
+        return None
+
+    def readlink(self, path: bytes) -> Plain:
+        return fsencode(self._view.readlink(self._path(path)))
+
+    def remove(self, path: bytes, recursive: bool) -> Plain:
+        self._remove(self._path(path), recursive)
+        return None
+
+    def _remove(self, path: str, recursive: bool) -> None:
+        if not self._view.stat(path, follow=False).is_dir:
+            self._view.unlink(path)
+            return
+        if recursive:
+            # Depth first with a list, not recursion: a guest may have made ten thousand levels.
+            directories, todo = [], [path]
+            while todo:
+                directory = todo.pop()
+                directories.append(directory)
+                for entry in self._view.readdir(directory):
+                    child = join(directory, entry.name)
+                    if entry.is_dir:
+                        todo.append(child)
+                    else:
+                        self._view.unlink(child)
+            for directory in reversed(directories[1:]):
+                self._view.rmdir(directory)
+        self._view.rmdir(path)
+
+    def rename(self, old: bytes, new: bytes) -> Plain:
+        self._view.rename(self._path(old), self._path(new))
+        return None
+
+    def chmod(self, path: bytes, mode: int) -> Plain:
+        self._view.chmod(self._path(path), mode)
+        return None
+
+
+def _fields(stat: Stat) -> list[Plain]:
+    return [stat.mode, stat.size, stat.mtime, stat.uid, stat.gid, stat.nlink, stat.ino]

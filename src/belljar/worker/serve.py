@@ -1,0 +1,240 @@
+"""The worker's side of the conversation: messages in, the session at work, messages out. No I/O of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from belljar.abi.errors import BudgetExceeded, SysError
+from belljar.abi.limits import Limits
+from belljar.abi.paths import fsdecode, fsencode
+from belljar.abi.records import Owner
+from belljar.abi.wire import (
+    CHUNK_MAX,
+    WINDOW,
+    Answer,
+    Boot,
+    Call,
+    Credit,
+    Exited,
+    Failure,
+    HostMessage,
+    Input,
+    Output,
+    Plain,
+    Reply,
+    Resize,
+    Signal,
+    Start,
+    Started,
+    WireError,
+    WorkerMessage,
+)
+from belljar.kernel.fiber import WaitQueue
+from belljar.kernel.vfs.credentials import Credentials
+from belljar.worker.files import FileCalls
+from belljar.worker.session import Session
+from belljar.worker.task import Task
+
+Send = Callable[[WorkerMessage], None]
+"""Hands a message to the host; in a fiber it waits while the host does not read."""
+
+_SMALL: Final = 64 << 10
+"""Output below this waits for the command's end, so that a short command is answered by one frame."""
+
+
+class _Stream:
+    """One stream of a started command: what is held back, and how much the host still lets through."""
+
+    __slots__ = ("credit", "held", "size")
+
+    def __init__(self) -> None:
+        self.held: list[bytes] = []
+        self.size = 0
+        self.credit = WINDOW
+
+    def take(self) -> bytes:
+        data, self.held, self.size = b"".join(self.held), [], 0
+        return data
+
+
+class _Job:
+    """A Start under way."""
+
+    __slots__ = ("live", "streams", "task", "waiters")
+
+    def __init__(self, session: Session, live: bool) -> None:
+        self.live = live
+        self.streams = {1: _Stream(), 2: _Stream()}
+        self.waiters = WaitQueue(session.kernel.hub)
+        self.task: Task | None = None
+
+
+class Server:
+    """One sandbox, as the host talks to it. `handle` is called on the hub's loop and never blocks."""
+
+    def __init__(self, session: Session, send: Send) -> None:
+        self._session = session
+        self._send = send
+        self._jobs: dict[int, _Job] = {}
+        self._booted = False
+        owner = session.credentials
+        view = session.kernel.init.fs.fork()
+        view.credentials = Credentials(creates_as=Owner(owner.uid, owner.gid))
+        self._view = view
+        self._files = FileCalls(view, session.cwd)
+
+    def handle(self, message: HostMessage) -> None:
+        """Act on one message. Raises WireError for one that makes no sense."""
+        match message:
+            case Start():
+                self._start(message)
+            case Call():
+                self._spawn(lambda: self._call(message))
+            case Credit(id=number, stream=stream, count=count):
+                self._credit(number, stream, count)
+            case Input(id=number, data=data):
+                self._input(number, data)
+            case Signal(id=number):
+                self._signal(number, message)
+            case Boot():
+                self._boot(message)
+            case Resize() | Answer():
+                raise WireError(f"unexpected {type(message).__name__}")
+
+    def _spawn(self, run: Callable[[], None]) -> None:
+        self._session.kernel.hub.spawn(run)
+
+    def _boot(self, message: Boot) -> None:
+        if self._booted:
+            raise WireError("booted twice")
+        self._booted = True
+        session = self._session
+        session.reconfigure(
+            env={fsdecode(k): fsdecode(v) for k, v in message.env.items()},
+            cwd=fsdecode(message.cwd),
+            hostname=fsdecode(message.hostname),
+            limits=_limits(message.limits),
+        )
+        self._files = FileCalls(self._view, session.cwd)
+
+    def _start(self, message: Start) -> None:
+        if message.id in self._jobs:
+            raise WireError(f"id {message.id} is in use")
+        job = _Job(self._session, message.live)
+        number = message.id
+
+        def on_output(stream: int, data: bytes) -> None:
+            self._output(number, job, stream, data)
+
+        def on_end(task: Task) -> None:
+            self._ended(number, job, task)
+
+        try:
+            job.task = self._session.start(
+                [fsdecode(a) for a in message.argv],
+                env={fsdecode(k): fsdecode(v) for k, v in message.env.items()},
+                cwd=None if message.cwd is None else fsdecode(message.cwd),
+                stdin=message.stdin,
+                merge_stderr=message.merge,
+                limits=_limits(message.limits) if message.limits else None,
+                on_output=on_output,
+                on_end=on_end,
+            )
+        except SysError as error:
+            failure = _failure(number, error)
+            self._spawn(lambda: self._send(failure))
+            return
+        self._jobs[number] = job
+        if message.live:
+            started = Started(number, job.task.process.pid)
+            self._spawn(lambda: self._send(started))
+
+    def _output(self, number: int, job: _Job, stream: int, data: bytes) -> None:
+        """Runs in the collector's fiber: hold small amounts back, wait for the host's credit with large ones."""
+        pipe = job.streams[stream]
+        pipe.held.append(data)
+        pipe.size += len(data)
+        if pipe.size < _SMALL and not job.live:
+            return
+        view = memoryview(pipe.take())
+        while view:
+            while pipe.credit <= 0:
+                job.waiters.wait()
+            piece = view[: min(CHUNK_MAX, pipe.credit)]
+            pipe.credit -= len(piece)
+            self._send(Output(number, stream, bytes(piece)))
+            view = view[len(piece) :]
+
+    def _credit(self, number: int, stream: int, count: int) -> None:
+        job = self._jobs.get(number)
+        if job is not None and stream in job.streams and 0 < count <= WINDOW:
+            job.streams[stream].credit = min(WINDOW, job.streams[stream].credit + count)
+            job.waiters.wake_all()
+
+    def _ended(self, number: int, job: _Job, task: Task) -> None:
+        del self._jobs[number]
+        status = task.status
+        self._send(
+            Exited(
+                number,
+                status.code,
+                status.signal,
+                task.limit,
+                job.streams[1].take(),
+                job.streams[2].take(),
+                task.truncated,
+            )
+        )
+
+    def _input(self, number: int, data: bytes) -> None:
+        job = self._jobs.get(number)
+        if job is None or job.task is None:
+            return  # it ended while the data was on its way
+        task = job.task
+        self._spawn(lambda: task.write_input(data) if data else task.close_input())
+
+    def _signal(self, number: int, message: Signal) -> None:
+        job = self._jobs.get(number)
+        if job is None or job.task is None:
+            return
+        if message.all:
+            job.task.kill()
+        else:
+            job.task.signal(message.number)
+
+    def _call(self, message: Call) -> None:
+        operation = self._files.table.get(message.name) or self._operations().get(message.name)
+        try:
+            if operation is None:
+                raise WireError(f"no operation {message.name!r}")
+            value = operation(*message.arguments)
+        except SysError as error:
+            self._send(_failure(message.id, error))
+        except (TypeError, WireError, BudgetExceeded) as error:
+            self._send(Failure(message.id, 0, str(error).encode()))
+        else:
+            self._send(Reply(message.id, value))
+
+    def _operations(self) -> dict[str, Callable[..., Plain]]:
+        return {"stats": self._stats}
+
+    def _stats(self) -> Plain:
+        kernel = self._session.kernel
+        return {
+            b"processes": len(kernel.init.space.table) - 1,
+            b"files": kernel.quota.files_used,
+            b"bytes": kernel.quota.bytes_used,
+            b"uptime": kernel.hub.clock.monotonic() - kernel.boot_monotonic,
+        }
+
+
+def _limits(given: Mapping[str, Any]) -> Limits:
+    try:
+        return Limits(**given)
+    except (TypeError, ValueError) as error:
+        raise WireError(f"bad limits: {error}") from None
+
+
+def _failure(number: int, error: SysError) -> Failure:
+    return Failure(number, error.errno, error.reason.encode(), None if error.path is None else fsencode(error.path))

@@ -1,0 +1,147 @@
+"""The zygote: a clean, warm process that forks sealed workers. Started as `python -I -m belljar.worker.zygote_host FD`.
+
+It holds no secret and does no guest work. It imports everything, makes one session, gives up its privileges, and then
+only answers requests on its control socket: each answer is the connection to a worker that is already locked. A few
+such workers are kept ready. When the control socket ends, so does the zygote; a worker ends with its own connection.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import sys
+from typing import Final
+
+from belljar.abi.limits import Limits
+from belljar.abi.wire import Ready
+from belljar.bin._kit.discovery import find, names
+from belljar.kernel.cpu_guard_host import CpuGuard
+from belljar.kernel.machine_host import EpollPoller, host_machine
+from belljar.worker.channel_host import Channel
+from belljar.worker.lockdown_host import LockdownFailed, enter_namespaces, prove, seal
+from belljar.worker.serve import Server
+from belljar.worker.session import Session
+
+SPARES: Final = 2
+RECURSION: Final = 60_000
+"""Python frames a worker may nest: the shell's depth limit times the frames of one shell call, with room."""
+OVERHEAD: Final = 256 << 20
+"""What the interpreter itself needs on top of a sandbox's memory limit."""
+CPU_BACKSTOP: Final = 24 * 3600
+
+
+class Worker:
+    """A forked worker, as the zygote knows it until it hands it over."""
+
+    def __init__(self, pid: int, pidfd: int, connection: socket.socket) -> None:
+        self.pid = pid
+        self.pidfd = pidfd
+        self.connection = connection
+
+    def close(self) -> None:
+        self.connection.close()
+        os.close(self.pidfd)
+
+
+class Zygote:
+    def __init__(self, control: socket.socket) -> None:
+        self._control = control
+        self._machine = host_machine()
+        sys.setrecursionlimit(RECURSION)
+        for name in names():
+            find(name)
+        self._session = Session(self._machine, programs=find, names=names())
+        self._layers = enter_namespaces()
+        self._spares: list[Worker] = []
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, _reap)
+        gc.collect()
+        gc.freeze()
+
+    def run(self) -> None:
+        """Answer until the host goes away: 8 bytes of memory limit in; a pid and two descriptors out."""
+        while True:
+            try:
+                ready, _, _ = select.select([self._control], [], [], None if len(self._spares) >= SPARES else 0)
+                if not ready:
+                    self._spares.append(self._fork(Limits().memory_bytes))
+                    continue
+                request = self._control.recv(64)
+            except OSError:
+                return
+            if len(request) != 8:
+                return
+            memory = int.from_bytes(request, "little")
+            worker = self._take(memory)
+            if worker is None:
+                self._control.send(b"-fork failed")
+                continue
+            socket.send_fds(self._control, [b"+%d" % worker.pid], [worker.connection.fileno(), worker.pidfd])
+            worker.close()
+
+    def _take(self, memory: int) -> Worker | None:
+        while memory == Limits().memory_bytes and self._spares:
+            spare = self._spares.pop(0)
+            if not select.select([spare.pidfd], [], [], 0)[0]:
+                return spare
+            spare.close()
+        try:
+            return self._fork(memory)
+        except OSError:
+            return None
+
+    def _fork(self, memory: int) -> Worker:
+        ours, theirs = socket.socketpair()
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                ours.close()
+                status = self._become_worker(theirs, memory)
+            finally:
+                os._exit(status)
+        theirs.close()
+        return Worker(pid, os.pidfd_open(pid), ours)
+
+    def _become_worker(self, connection: socket.socket, memory: int) -> int:
+        poller = self._machine.poller
+        assert isinstance(poller, EpollPoller)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        poller.renew()
+        CpuGuard(self._session.kernel.hub).start()
+        connection.setblocking(True)
+        try:
+            held = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP)
+            prove()
+        except (LockdownFailed, OSError) as error:
+            connection.sendall(b"\0\0\0\0" + str(error).encode())
+            return 1
+        kernel = self._session.kernel
+        channel = Channel(connection, kernel.hub, poller)
+        server = Server(self._session, channel.send)
+        channel.open(server.handle)
+        channel.send(Ready(self._layers + held, os.getpid()))
+        kernel.hub.run(lambda: channel.closed)
+        return 0 if channel.error is None else 2
+
+
+def _reap(_number: int, _frame: object) -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return
+
+
+def main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    Zygote(control).run()
+
+
+if __name__ == "__main__":
+    main()
