@@ -1,5 +1,6 @@
 """The file servers the contract battery runs on. To add one: write `make_x(tree, tmp)` and list it in CASES."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -8,6 +9,7 @@ from pathlib import Path
 from belljar.abi.flags import O_CREAT, O_WRONLY, PERMISSIONS
 from belljar.abi.limits import MIB
 from belljar.abi.records import NANO, SetAttr
+from belljar.kernel.fs.hostdir_host import HostDirServer
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.quota import Quota
@@ -158,6 +160,50 @@ def make_overlay_of_overlay(tree: Tree, tmp: Path) -> FileServer:
     return OverlayServer(make_overlay_mixed(tree, tmp), memory(), Ticking())
 
 
+def write_host(tree: Tree, tmp: Path) -> Path:
+    """The tree as real files, made with plain host calls."""
+    top = tmp / "served"
+    top.mkdir()
+    for path, entry in tree.items():
+        match entry:
+            case Dir():
+                (top / path).mkdir()
+            case File(data, mode, mtime):
+                (top / path).write_bytes(data)
+                (top / path).chmod(mode)
+                os.utime(top / path, ns=(mtime, mtime))
+            case Link(target):
+                (top / path).symlink_to(target)
+            case Hard(old):
+                (top / path).hardlink_to(top / old)
+    for path, entry in tree.items():
+        if isinstance(entry, Dir):
+            (top / path).chmod(entry.mode)
+    return top
+
+
+def make_host(tree: Tree, tmp: Path) -> FileServer:
+    return HostDirServer(write_host(tree, tmp))
+
+
+def make_writable_host(tree: Tree, tmp: Path) -> FileServer:
+    return HostDirServer(write_host(tree, tmp), read_only=False)
+
+
+def make_overlay_over_host(tree: Tree, tmp: Path) -> FileServer:
+    return OverlayServer(make_host(tree, tmp), memory(), Ticking())
+
+
+def make_overlay_into_host(tree: Tree, tmp: Path) -> FileServer:
+    """What is written lands in a directory of the host."""
+    upper = tmp / "upper"
+    upper.mkdir()
+    return OverlayServer(make_memory(tree, tmp), HostDirServer(upper, read_only=False), Ticking())
+
+
+# A host directory can't give files away, and takes no FIFOs.
+HOST_LACKS = frozenset({"owners", "fifos"})
+
 CASES: list[Case] = [
     Case("memory", make_memory, writable=True),
     Case("overlay-all-lower", make_overlay_over_all, writable=True),
@@ -165,4 +211,8 @@ CASES: list[Case] = [
     Case("overlay-mixed", make_overlay_mixed, writable=True),
     Case("overlay-adopting", make_overlay_adopting, writable=True),
     Case("overlay-of-overlay", make_overlay_of_overlay, writable=True),
+    Case("hostdir-read-only", make_host, writable=False),
+    Case("hostdir", make_writable_host, writable=True, lacks=HOST_LACKS),
+    Case("overlay-over-hostdir", make_overlay_over_host, writable=True),
+    Case("overlay-into-hostdir", make_overlay_into_host, writable=True, lacks=HOST_LACKS),
 ]

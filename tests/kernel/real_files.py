@@ -216,5 +216,6 @@ def errno_name(error: OSError) -> str:
 
 
 def describe(found: os.stat_result) -> Answer:
+    special = stat.S_ISFIFO(found.st_mode)  # whose times our pipes do not keep
     size = None if stat.S_ISDIR(found.st_mode) else found.st_size
-    return [found.st_mode, found.st_nlink, found.st_uid, found.st_gid, size, found.st_mtime_ns == MARK]
+    return [found.st_mode, found.st_nlink, found.st_uid, found.st_gid, size, found.st_mtime_ns == MARK and not special]

@@ -106,7 +106,8 @@ class MemoryServer(FileServer):
             raise SysError(ENOTDIR)
         node = directory.entries.get(name)
         if node is None:
-            check_name(name)
+            if directory.nlink:
+                check_name(name)
             raise SysError(ENOENT)
         return node
 
@@ -221,7 +222,7 @@ class MemoryServer(FileServer):
         self.quota.give_file()
         parent.mtime = parent.ctime = node.ctime = self._now()
         if isinstance(node, Directory):
-            node.parent = None
+            node.name = ""
             node.nlink = 0
             parent.nlink -= 1
             return

@@ -97,7 +97,8 @@ class OverlayServer(FileServer):
         if node is not None:
             return node
         if directory.lower is None or name in directory.names:
-            check_name(name)
+            if not directory.removed:
+                check_name(name)
             raise SysError(ENOENT)
         found = self.lower.walk(directory.lower, name)
         node = self._by_lower.get(found)
@@ -301,7 +302,7 @@ class OverlayServer(FileServer):
     def _bury(self, node: OverlayDirectory, parent: OverlayDirectory) -> None:
         self._links_change(parent, -1)
         node.removed = True
-        node.parent, node.nlink = None, 0
+        node.name, node.nlink = "", 0
         self._own(node)
         node.ctime = self._now()
         if node.lower is not None:
@@ -514,7 +515,7 @@ class OverlayServer(FileServer):
 
     def _keep(self, node: OverlayNode) -> None:
         """Hold a changed node, and all above it, by their names."""
-        while (parent := node.parent) is not None and parent.names.get(node.name) is not node:
+        while (parent := node.parent) is not None and node.name and parent.names.get(node.name) is not node:
             parent.names[node.name] = node
             node = parent
 

@@ -59,7 +59,7 @@ def parent(viewer: Viewer, place: Place) -> Place:
         return viewer.namespace.enter(place)
     above = mount.server.locate(node)
     if above is None:
-        return place  # a removed directory: nothing above it any more
+        return place
     up = Place(mount, above[0])
     if up.node is mount.root and mount.point is not None:
         return viewer.namespace.enter(mount.point)
@@ -116,10 +116,7 @@ def _walk(
         if last and stop_before_last:
             return place, Slot(place, name, trailing)
         try:
-            if mount.members:
-                child = step(place, name)
-            else:
-                child = Place(mount, mount.server.walk(node, name))
+            child = step(place, name) if mount.members else Place(mount, mount.server.walk(node, name))
         except SysError as error:
             raise SysError(error.errno, path) from None
         child_node = child[1]
@@ -161,7 +158,7 @@ def path_of(viewer: Viewer, place: Place) -> str | None:
             place = mount.point
             continue
         above = mount.server.locate(node)
-        if above is None:
+        if above is None or not above[1]:
             return None
         names.append(above[1])
         place = Place(mount, above[0])

@@ -1,9 +1,9 @@
 """The file-server contract: what a thing must answer to be mounted in a guest's namespace.
 
 Errors are `SysError`. Each method lists the errnos it may raise beside ENOENT (the node is gone) and EIO. The
-caller (`vfs/view.py`) has already resolved symlinks and mounts, checked permissions, names and read-only mounts; a server
-checks what only it can know atomically: existence, kind, emptiness, space. `tests/contract/` is the contract as
-tests; every server passes it.
+caller (`vfs/view.py`) has already resolved symlinks and mounts, checked permissions, names and read-only mounts; a
+server checks what only it can know atomically: existence, kind, emptiness, space. `tests/contract/` is the contract
+as tests; every server passes it.
 """
 
 from __future__ import annotations
@@ -116,7 +116,10 @@ class FileServer(ABC):
 
     @abstractmethod
     def locate(self, directory: Node) -> tuple[Node, str] | None:
-        """The parent of a directory and its name there; None for the root or a removed directory."""
+        """The parent of a directory and its name there; None for the root.
+
+        A removed directory still has the parent it was removed from, and "" as its name.
+        """
 
     @abstractmethod
     def stat(self, node: Node) -> Stat: ...
@@ -172,5 +175,5 @@ class FileServer(ABC):
     def statfs(self) -> StatFs:
         return StatFs(self.kind, 4096, 0, 0, 0, 0)
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 - most servers hold nothing
         """The kernel is going away: let go of whatever is held outside it."""

@@ -499,16 +499,18 @@ class View:
         if mount.read_only:
             raise SysError(EROFS, path)
         who = self.credentials
-        if who.uid != 0:
-            same_user = uid in (-1, node.uid)
-            same_group = gid in (-1, node.gid) or who.in_group(gid)
-            if not (who.uid == node.uid and same_user and same_group) and not (uid == -1 and gid == -1):
-                raise SysError(EPERM, path)
         mode = None
         if not node.is_dir and node.mode & (S_ISUID | S_ISGID):
             mode = node.mode & PERMISSIONS & ~S_ISUID
-            if mode & 0o010:
+            if mode & 0o010 or not (who.uid == 0 or who.in_group(node.gid)):
                 mode &= ~S_ISGID
+            mode = None if mode == node.mode & PERMISSIONS else mode
+        if who.uid != 0:
+            same_user = uid in (-1, node.uid)
+            same_group = gid in (-1, node.gid) or who.in_group(gid)
+            nothing = uid == gid == -1 and mode is None
+            if not (who.uid == node.uid and same_user and same_group) and not nothing:
+                raise SysError(EPERM, path)
         mount.server.setattr(node, SetAttr(mode=mode, uid=uid if uid != -1 else None, gid=gid if gid != -1 else None))
 
     def utimens(
