@@ -143,6 +143,10 @@ class Scope:
     def with_constant(self, name: str, value: Value) -> "Scope":
         return Scope(self, "constant", name, self.depth, constant=value)
 
+    def origin(self) -> "Scope":
+        """The entry where the function was really defined: an import gives it another name elsewhere."""
+        return self
+
     def variable(self, name: str) -> "Scope | None":
         entry: Scope | None = self
         while entry is not None:
@@ -166,7 +170,7 @@ class Scope:
                 if entry.sort == "function":
                     assert entry.function is not None
                     if len(entry.function.parameters) == arity:
-                        return entry
+                        return entry.origin()
                 elif arity == 0 and entry.sort in ("filter", "parameter"):
                     return entry
             entry = entry.outer

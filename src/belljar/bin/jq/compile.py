@@ -26,6 +26,7 @@ from belljar.bin.jq.code import (
     getter,
     root_scope,
 )
+from belljar.bin.jq.depth import Stack, weigh
 from belljar.bin.jq.formats import FORMATS
 from belljar.bin.jq.nodes import (
     Alternative,
@@ -89,6 +90,7 @@ class Compiler:
         self.charge = runtime.charge
         self.operators = operators.table(runtime)
         self.globals = globals_ or {}
+        self.stack = Stack()
         self.current: Target | None = None
         self.file = "<top-level>"
         self.root = root_scope()
@@ -1026,44 +1028,42 @@ class Compiler:
             assumed = code.kind
         kind = assumed if target.recursive else code.kind
         target.kind = kind
-        target.run = self.trampoline(coerce(code, kind), target)
+        target.run = self.trampoline(coerce(code, kind), target, weigh(entry.function.body))
         return target
 
-    def trampoline(self, code: Code, target: Target) -> Run:
+    def trampoline(self, code: Code, target: Target, weight: int) -> Run:
         """Calls a recursive function's body; its tail calls become turns of this loop."""
-        body, charge = code.run, self.charge
+        body, charge, stack = code.run, self.charge, self.stack
         if not target.recursive:
             return body
-        if not target.tail:
-
-            def counted(v: Value, e: Env) -> Any:
-                charge(1)
-                return body(v, e)
-
-            return counted
         if code.kind != MANY:
 
             def loop(v: Value, e: Env) -> Any:
                 charge(1)
-                output = body(v, e)
+                output = stack.run(weight, body, v, e)
                 while output.__class__ is Tail:
                     charge(1)
-                    output = body(output.value, output.env)
+                    output = stack.run(weight, body, output.value, output.env)
                 return output
 
             return loop
 
         def loop_many(v: Value, e: Env) -> Iterator[Value]:
-            outputs = body(v, e)
+            charge(1)
+            outputs = iter(stack.run(weight, body, v, e))
             while True:
-                charge(1)
-                for output in outputs:
-                    if output.__class__ is Tail:
-                        outputs = body(output.value, output.env)
-                        break
-                    yield output
-                else:
+                stack.push(weight)
+                try:
+                    output = next(outputs, EMPTY)
+                finally:
+                    stack.weight -= weight
+                if output is EMPTY:
                     return
+                if output.__class__ is Tail:
+                    charge(1)
+                    outputs = iter(stack.run(weight, body, output.value, output.env))
+                else:
+                    yield output
 
         return loop_many
 

@@ -13,6 +13,7 @@ SPACE = re.compile(r"[ \t\r\n]+")
 STRING = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 ESCAPE = re.compile(r"\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u.{0,4}|.|$)", re.DOTALL)
 SIMPLE = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+CONTROL = re.compile(r"[\x00-\x1f]")
 ABSENT: Any = object()
 
 
@@ -24,8 +25,15 @@ class Complaint(Exception):
     """What is wrong, before it is known where."""
 
 
-def unescape(body: str) -> str:
+def string_value(body: str) -> str:
     """The string a JSON string's inside stands for."""
+    if CONTROL.search(body):
+        raise Complaint("Invalid string: control characters from U+0000 through U+001F must be escaped")
+    return unescape(body)
+
+
+def unescape(body: str) -> str:
+    """Text with its backslash escapes resolved."""
     return ESCAPE.sub(_unescape_one, body) if "\\" in body else body
 
 
@@ -70,15 +78,13 @@ def literal(token: str) -> Any:
 
 
 class ExactParser:
-    """Feeds on text, yields values. With `seq`, texts are separated by RS and may be abandoned."""
+    """Feeds on text, yields values."""
 
-    def __init__(self, line: int = 1, column: int = 0, seq: bool = False) -> None:
+    def __init__(self, line: int = 1, column: int = 0) -> None:
         self.line = line
         self.column = column
-        self.seq = seq
         self._rest = ""
         self._started = line != 1 or column != 0
-        self._abandoned = False
         self.reset()
 
     def reset(self) -> None:
@@ -112,19 +118,10 @@ class ExactParser:
                 yield from self._flush()
                 self._move(text[position : token.end()])
                 try:
-                    self.value(unescape(token.group()[:-1]))
+                    self.value(string_value(token.group()[:-1]))
                 except Complaint as complaint:
                     raise self._located(complaint) from None
                 position = token.end()
-                continue
-            if ch == "\x1e" and self.seq:
-                self._move(ch)
-                position += 1
-                if self.stack or self._abandoned:
-                    self._abandoned = False
-                    self.reset()
-                    raise self._located(Complaint("Unfinished abandoned text"))
-                yield from self._flush()
                 continue
             if ch in "[]{},:":
                 self._move(ch)
@@ -176,7 +173,6 @@ class ExactParser:
 
     def _located(self, complaint: Complaint) -> ParseError:
         self.reset()
-        self._abandoned = True
         return ParseError(f"{complaint} at line {self.line}, column {self.column}")
 
     def _flush(self) -> Iterator[Any]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from math import inf, isnan
 from typing import TYPE_CHECKING, Any
 
-from belljar.bin.jq import dates, regex
+from belljar.bin.jq import dates, regex, streams
 from belljar.bin.jq.access import Owned, delete_paths, get_path, iterate, iterate_error, set_path
 from belljar.bin.jq.code import EMPTY, MANY, ONE, OPT, Code, Env, Path, PathRun, Scope, as_many
 from belljar.bin.jq.nodes import Identity, Iterate, Literal, Node, RecurseDefault
@@ -655,13 +655,14 @@ def walk(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
     run, charge = code.run, compiler.charge
     outputs = as_many(code)
 
-    def all_of(v: Value, e: Env) -> Iterator[Value]:
+    # Lists rather than generators: plain calls may nest as deeply as values do.
+    def all_of(v: Value, e: Env) -> list[Value]:
         charge(1)
         if v.__class__ is list:
             v = [output for item in v for output in all_of(item, e)]
         elif v.__class__ is dict:
-            v = {key: output for key, item in v.items() for output in take(all_of(item, e), 1)}
-        yield from outputs(v, e)
+            v = {key: output for key, item in v.items() for output in all_of(item, e)[:1]}
+        return list(outputs(v, e))
 
     def one_of(v: Value, e: Env) -> Value:
         charge(1)
@@ -672,6 +673,26 @@ def walk(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
         return run(v, e)
 
     return Code(ONE, one_of) if code.kind == ONE else Code(MANY, all_of)
+
+
+# Event streams
+
+
+@form("tostream", 0)
+def tostream(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    return Code(MANY, lambda v, e: streams.to_events(v))
+
+
+@form("fromstream", 1)
+def fromstream(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    events, charge = compiler.many(arguments[0], scope), compiler.charge
+    return Code(MANY, lambda v, e: streams.from_events(events(v, e), charge))
+
+
+@form("truncate_stream", 1)
+def truncate_stream(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    events = compiler.many(arguments[0], scope)
+    return Code(MANY, lambda v, e: streams.truncated(v, events(None, e)))
 
 
 # The world

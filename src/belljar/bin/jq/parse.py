@@ -258,7 +258,7 @@ class Parser:
             if token.kind not in ("mark", "keyword"):
                 return left
             entry = OPERATORS.get(token.text)
-            if entry is None or entry[0] <= minimum and not (entry[0] == minimum and entry[1] == "right"):
+            if entry is None or (entry[0] <= minimum and not (entry[0] == minimum and entry[1] == "right")):
                 return left
             strength, associativity = entry
             self.take()

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from belljar.bin.jq.access import get_path, index, iterate_error, path_list
 from belljar.bin.jq.code import (
     INVALID,
-    MANY,
     ONE,
     Code,
     CompileProblem,
@@ -22,6 +21,7 @@ from belljar.bin.jq.code import (
     as_many,
     getter,
 )
+from belljar.bin.jq.depth import weigh
 from belljar.bin.jq.nodes import (
     Alternative,
     Bind,
@@ -359,12 +359,22 @@ class PathCompiler:
         kinds, made = self.compiler.closures(entry.function, arguments, scope)
         target = self.target(entry, kinds)
         frames = _frames(scope.depth - entry.depth, made)
-        charge = self.charge
+        charge, stack = self.charge, self.compiler.stack
+        weight = 2 * weigh(entry.function.body)
 
         def run(p: Path, v: Value, e: Env) -> Pairs:
             charge(1)
             for inner in frames(v, e):
-                yield from target.run(p, v, inner)
+                pairs = iter(target.run(p, v, inner))
+                while True:
+                    stack.push(weight)
+                    try:
+                        pair = next(pairs, None)
+                    finally:
+                        stack.weight -= weight
+                    if pair is None:
+                        break
+                    yield pair
 
         return run
 

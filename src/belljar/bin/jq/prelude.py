@@ -30,16 +30,6 @@ def in(xs): . as $x | xs | has($x);
 def inside(xs): . as $x | xs | contains($x);
 def combinations: if length == 0 then [] else .[0][] as $x | (.[1:] | combinations) as $y | [$x] + $y end;
 def combinations(n): . as $dot | [range(n) | $dot] | combinations;
-def truncate_stream(stream): . as $n | null | stream | . as $input |
-  if (.[0] | length) > $n then setpath([0]; $input[0][$n:]) else empty end;
-def fromstream(f): { x: null, e: false } as $init |
-  foreach f as $i ($init;
-    if .e then $init else . end
-    | if $i | length == 2
-      then setpath(["e"]; $i[0] | length == 0) | setpath(["x"] + $i[0]; $i[1])
-      else setpath(["e"]; $i[0] | length == 1) end;
-    if .e then .x else empty end);
-def tostream: path(def r: (.[]? | r), .; r) as $p | getpath($p) | reduce path(.[]?) as $q ([$p, .]; [$p + $q]);
 def JOIN($idx; idx_expr): [.[] | [., $idx[idx_expr]]];
 def JOIN($idx; stream; idx_expr): stream | [., $idx[idx_expr]];
 def JOIN($idx; stream; idx_expr; join_expr): stream | [., $idx[idx_expr]] | join_expr;

@@ -4,12 +4,14 @@ import codecs
 import json
 import re
 from collections.abc import Callable, Iterator
+from math import inf
 from typing import Any
 
 import msgspec
 
-from belljar.bin.jq.exact import ExactParser, ParseError
-from belljar.bin.jq.numbers import parse_fraction, parse_integer
+from belljar.bin.jq.cstack import bounded
+from belljar.bin.jq.exact import MAX_PARSING_DEPTH, ExactParser, ParseError
+from belljar.bin.jq.numbers import INFINITE, NAN, Number, parse_fraction, parse_integer
 
 __all__ = ["Decoder", "ParseError", "parse_one", "parse_whole"]
 
@@ -17,10 +19,12 @@ BLANK = re.compile(r"[ \t\r\n]*")
 LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 FIRST_TRY = 1 << 16
-MAX_BUFFER = 1 << 30
+BATCH = 256
+CONSTANTS = {"NaN": NAN, "Infinity": INFINITE, "-Infinity": Number(-inf)}
 
 _fast = msgspec.json.Decoder(float_hook=parse_fraction)
-_scanner = json.JSONDecoder(parse_float=parse_fraction, parse_int=parse_integer, strict=False)
+_scanner = json.JSONDecoder(parse_float=parse_fraction, parse_int=parse_integer, parse_constant=CONSTANTS.__getitem__)
+_scan_once: Callable[[str, int], tuple[Any, int]] = _scanner.scan_once  # type: ignore[attr-defined]
 FAILURES = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, OverflowError)
 
 
@@ -29,7 +33,7 @@ def parse_whole(data: bytes) -> list[Any] | None:
     if b"-0" in data:
         return None
     try:
-        return [_fast.decode(data)]
+        return [bounded(MAX_PARSING_DEPTH, _fast.decode, data)]
     except FAILURES:
         return None
 
@@ -38,7 +42,7 @@ def parse_one(text: str) -> Any:
     """`fromjson`: the only value in `text`; ParseError names the text."""
     if "-0" not in text:
         try:
-            return _fast.decode(text)
+            return bounded(MAX_PARSING_DEPTH, _fast.decode, text)
         except FAILURES:
             pass
     parser = ExactParser()
@@ -58,41 +62,47 @@ class Decoder:
     Text the C scanner refuses goes to `ExactParser`, which stays in charge from there on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, exact: ExactParser | None = None) -> None:
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
         self._text = ""
         self._try_at = 0
-        self._exact: ExactParser | None = None
+        self._exact = exact
         self._started = False
-        self.lines = 0
-        """Newlines seen so far, for `input_line_number`."""
         self._line = 1
         self._column = 0
+        self._before = 0
+        self._seen: tuple[str | bytes, int] = ("", 0)
 
-    def values(self, chunks: Iterator[bytes], whole: bool) -> Iterator[Any]:
-        """All values in `chunks`; `whole` says they come from a file whose end is near."""
-        if whole:
-            parts = list(chunks)
-            data = parts[0] if len(parts) == 1 else b"".join(parts)
+    @property
+    def lines(self) -> int:
+        """Lines read when the latest value was complete, the one it ends in included."""
+        text, end = self._seen
+        newline: Any = "\n" if isinstance(text, str) else b"\n"
+        rest = text.find(newline, end) >= 0
+        return self._before + text.count(newline, 0, end) + rest
+
+    def new_file(self) -> None:
+        self._before = 0
+        self._seen = ("", 0)
+
+    def whole(self, data: bytes) -> Iterator[Any]:
+        """The values in a whole file."""
+        if not self._text and self._exact is None:
             found = parse_whole(data)
-            self.lines += data.count(b"\n")
             if found is not None:
-                yield from found
-                return
-            chunks = iter([data])
-        for chunk in chunks:
-            if not whole:
-                self.lines += chunk.count(b"\n")
-            yield from self.feed(self._utf8.decode(chunk))
-        yield from self.feed(self._utf8.decode(b"", True))
+                self._seen = (data, len(data))
+                self._started = True
+                return iter(found)
+        return self.feed(data)
 
-    def feed(self, text: str) -> Iterator[Any]:
+    def feed(self, data: bytes, final: bool = False) -> Iterator[Any]:
+        text = self._utf8.decode(data, final)
         if not self._started and text:
             self._started = True
             if text[0] == "\ufeff":
                 text = text[1:]
         if self._exact is not None:
-            yield from self._exact.feed(text)
+            yield from self._exactly(text)
             return
         self._text = self._text + text if self._text else text
         if len(self._text) >= self._try_at:
@@ -100,70 +110,100 @@ class Decoder:
 
     def close(self) -> Iterator[Any]:
         """The values that only the end of all input completes."""
+        yield from self.feed(b"", True)
         if self._exact is None:
             yield from self._scan(True)
         if self._exact is not None:
             yield from self._exact.close()
 
-    def _scan(self, ended: bool) -> Iterator[Any]:
-        text, start, size = self._text, 0, len(self._text)
-        decode: Callable[..., tuple[Any, int]] = _scanner.scan_once  # type: ignore[attr-defined]
-        skip = BLANK.match
-        doubtful = ESCAPED_SURROGATE.search(text) is not None
-        while True:
-            start = skip(text, start).end()  # type: ignore[union-attr]
-            if start == size:
-                self._text, self._try_at = "", 0
-                return
-            # jq also takes nan, +1, 01 and the like; those, and everything wrong, are for the exact parser.
-            try:
-                value, end = decode(text, start)
-            except (StopIteration, ValueError, RecursionError) as error:
-                position = getattr(error, "pos", None)
-                if not ended and self._may_be_cut(text, start, position, size):
-                    self._text = text[start:]
-                    self._advance(text[:start])
-                    self._try_at = len(self._text) * 4 if len(self._text) >= FIRST_TRY else 0
-                    return
-                self._advance(text[:start])
-                self._fall_back(text[start:])
-                yield from self._exact.feed(text[start:])  # type: ignore[union-attr]
-                return
-            if value.__class__ not in (dict, list, str):
-                if end == size and not ended:
-                    self._text = text[start:]
-                    self._advance(text[:start])
-                    return
-                if end < size and text[end] not in ' \t\r\n[{"':
-                    self._advance(text[:start])
-                    self._fall_back(text[start:])
-                    yield from self._exact.feed(text[start:])  # type: ignore[union-attr]
-                    return
-            if doubtful:
-                value = without_surrogates(value)
-            start = end
+    def _exactly(self, text: str) -> Iterator[Any]:
+        assert self._exact is not None
+        before = self._exact.line
+        for value in self._exact.feed(text):
+            self._seen = ("\n" * max(1, self._exact.line - before), self._exact.line - before)
             yield value
+        self._before += text.count("\n")
+        self._seen = ("", 0)
 
-    def _may_be_cut(self, text: str, start: int, position: int | None, size: int) -> bool:
-        if size > MAX_BUFFER:
-            return False
-        # The scanner reports an unfinished string where it began, other unfinished text at the end.
-        return position is None or position >= size - 8 or self._ends_inside_string(text, position)
-
-    def _ends_inside_string(self, text: str, position: int) -> bool:
-        return position > 0 and text[position - 1 : position] == '"' or text[position : position + 1] == '"'
-
-    def _advance(self, text: str) -> None:
-        newlines = text.count("\n")
-        if newlines:
-            self._line += newlines
-            self._column = len(text) - text.rfind("\n") - 1
+    def _scan(self, ended: bool) -> Iterator[Any]:
+        text, start = self._text, 0
+        doubtful = ESCAPED_SURROGATE.search(text) is not None
+        problem: int | None = None
+        while problem is None:
+            found, start, problem = bounded(MAX_PARSING_DEPTH, scan_batch, text, start)
+            for value, end in found:
+                self._seen = (text, end)
+                if value.__class__ not in (dict, list, str):
+                    if end == len(text) and not ended:
+                        # More digits may follow.
+                        self._keep(text, _start_of(text, end))
+                        return
+                    if end < len(text) and text[end] not in ' \t\r\n[{"':
+                        begin = _start_of(text, end)
+                        yield from self._hand_over(text, begin)
+                        return
+                yield without_surrogates(value) if doubtful else value
+        if start == len(text):
+            self._keep(text, start)
+            self._try_at = 0
+        elif not ended and may_be_cut(text, problem):
+            self._keep(text, start)
+            self._try_at = len(self._text) * 4 if len(self._text) >= FIRST_TRY else 0
         else:
-            self._column += len(text)
+            yield from self._hand_over(text, start)
 
-    def _fall_back(self, rest: str) -> None:
-        self._text = ""
+    def _keep(self, text: str, start: int) -> None:
+        """Hold back what begins at `start`, to be read again with more."""
+        gone = text[:start]
+        newlines = gone.count("\n")
+        self._line += newlines
+        self._before += newlines
+        self._column = len(gone) - gone.rfind("\n") - 1 if newlines else self._column + len(gone)
+        self._text = text[start:]
+        self._seen = (self._text, 0)
+
+    def _hand_over(self, text: str, start: int) -> Iterator[Any]:
+        self._keep(text, start)
+        rest, self._text = self._text, ""
         self._exact = ExactParser(line=self._line, column=self._column)
+        yield from self._exactly(rest)
+
+
+def _start_of(text: str, end: int) -> int:
+    """Where the bare word that ends at `end` begins."""
+    start = end
+    while start and text[start - 1] in "-+.0123456789eEaflnrstuyINi":
+        start -= 1
+    return start
+
+
+def scan_batch(text: str, start: int) -> tuple[list[tuple[Any, int]], int, int | None]:
+    """Some values from `start` on, where the next would be, and the place of trouble (the end, if it is that)."""
+    found: list[tuple[Any, int]] = []
+    skip, size = BLANK.match, len(text)
+    while len(found) < BATCH:
+        start = skip(text, start).end()  # type: ignore[union-attr]
+        if start == size:
+            return found, start, size
+        try:
+            value, end = _scan_once(text, start)
+        except StopIteration as stop:
+            return found, start, int(stop.value)
+        except json.JSONDecodeError as error:
+            return found, start, error.pos
+        except (ValueError, RecursionError):
+            return found, start, start
+        found.append((value, end))
+        start = end
+    return found, start, None
+
+
+def may_be_cut(text: str, position: int | None) -> bool:
+    """True if the scanner's trouble may only be that the text ends too early."""
+    if position is None:
+        return False
+    # It reports an unfinished string where that began, anything else unfinished near the end.
+    return position >= len(text) - 8 or text[position : position + 1] == '"' or text[position - 1 : position] == '"'
 
 
 def without_surrogates(value: Any) -> Any:

@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any, Protocol
 
-import re2
+try:
+    import re2
+except ImportError:  # the browser has no RE2 wheel
+    re2 = None
 
 from belljar.bin.jq.values import JqError, Value, type_error
 
@@ -59,8 +62,10 @@ class Match(Protocol):
 
 
 class Pattern(Protocol):
-    groups: int
-    groupindex: Any
+    @property
+    def groups(self) -> int: ...
+    @property
+    def groupindex(self) -> Any: ...
 
     def finditer(self, text: str) -> Iterator[Any]: ...
     def search(self, text: str, position: int) -> Any: ...
@@ -172,7 +177,7 @@ def _bracket(source: str, position: int) -> tuple[str, int]:
 def compiled(source: str, flags: int) -> Pattern:
     text = translate(source)
     try:
-        pattern = re.compile(text, flags | re.MULTILINE)
+        pattern = re.compile(text, flags)
     except (re.error, OverflowError, RecursionError) as problem:
         raise JqError(f"Regex failure: {problem}") from None
     if NESTED_REPEAT.search(text) and not LOOKS_AROUND.search(text):
@@ -184,7 +189,7 @@ def compiled(source: str, flags: int) -> Pattern:
 
 def compile_linear(text: str, flags: int) -> Pattern | None:
     """The same expression on RE2, which never backtracks; None if it has something RE2 does not know."""
-    if flags & re.VERBOSE:
+    if re2 is None or flags & re.VERBOSE:
         return None
     options = re2.Options()
     options.log_errors = False
@@ -192,9 +197,27 @@ def compile_linear(text: str, flags: int) -> Pattern | None:
     options.dot_nl = bool(flags & re.DOTALL)
     options.max_mem = 1 << 24
     try:
-        return re2.compile("(?m)" + text.replace(r"\Z", r"\z"), options)  # type: ignore[no-any-return]
+        return re2.compile(for_linear(text), options)  # type: ignore[no-any-return]
     except re2.error:
         return None
+
+
+LINEAR = {"Z": r"\z", "w": r"[\p{L}\p{M}\p{Nd}_]", "W": r"[^\p{L}\p{M}\p{Nd}_]", "d": r"\p{Nd}", "D": r"\P{Nd}"}
+TOKEN = re.compile(r"\\(.)|\[(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
+
+
+def for_linear(text: str) -> str:
+    """Python's notation in RE2's, whose letters and digits would otherwise be ASCII only."""
+
+    def spell(token: "re.Match[str]") -> str:
+        whole = token.group()
+        if whole == "$":
+            return r"\z"
+        if whole[0] == "[":
+            return whole.replace(r"\w", r"\p{L}\p{M}\p{Nd}_").replace(r"\d", r"\p{Nd}")
+        return LINEAR.get(token.group(1), whole)
+
+    return TOKEN.sub(spell, text)
 
 
 def find(text: Value, expression: Value, modifiers: Value, charge: Charge) -> list[Any]:

@@ -4,8 +4,8 @@ Values are immutable, so each update copies the containers on its way. Inside on
 `reduce`, containers just copied belong to nobody else yet; those are then changed in place.
 """
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from belljar.bin.jq.access import Owned, delete_paths, get_path, index, iterate_error, put, set_path
 from belljar.bin.jq.code import EMPTY, MANY, ONE, Code, Env, Scope, as_many

@@ -23,6 +23,8 @@ from belljar.bin.jq.writer import to_json
 
 Value = Any
 MAX_DEPTH = 10_000
+MAX_KEY_DEPTH = 2_000
+"""Sort keys are compared by C code, which recurses."""
 MAX_REPEAT = 2**29
 MAX_ARRAY = 2**29 - 1
 
@@ -185,7 +187,7 @@ def sort_key(value: Value, depth: int = 0) -> Any:
             return (2, 0)
         return (3, decimal_of(value) if value.literal is not None else value.value)
     if kind is list or kind is dict:
-        if depth > MAX_DEPTH:
+        if depth > MAX_KEY_DEPTH:
             raise JqError("Comparison too deep")
         if kind is list:
             return (5, [sort_key(item, depth + 1) for item in value])
@@ -358,9 +360,19 @@ def contained(outer: Value, inner: Value, depth: int) -> bool:
     if outer.__class__ is not kind:
         return equal(outer, inner)
     if kind is dict:
-        return all(key in outer and contained(outer[key], part, depth + 1) for key, part in inner.items())
+        # Loops, not all() and any(): those would take C stack at every level.
+        for key, part in inner.items():
+            if key not in outer or not contained(outer[key], part, depth + 1):
+                return False
+        return True
     if kind is list:
-        return all(any(contained(whole, part, depth + 1) for whole in outer) for part in inner)
+        for part in inner:
+            for whole in outer:
+                if contained(whole, part, depth + 1):
+                    break
+            else:
+                return False
+        return True
     if kind is str:
         return inner in outer
     return equal(outer, inner)

@@ -8,9 +8,12 @@ from typing import Any
 
 import msgspec
 
+from belljar.bin.jq.cstack import bounded
 from belljar.bin.jq.numbers import Number, format_number
 
 MAX_PRINT_DEPTH = 10_000
+MAX_PRETTY_DEPTH = 500
+SCALARS = (str, int, float, bool, type(None), Number)
 RESET = "\x1b[0m"
 DEFAULT_COLORS = ("0;90", "0;39", "0;39", "0;39", "0;32", "1;39", "1;39", "1;34")
 LINE_START = re.compile(rb"(?m)^ +")
@@ -41,6 +44,10 @@ _plain = msgspec.json.Encoder(enc_hook=encode_odd).encode
 _sorted = msgspec.json.Encoder(enc_hook=encode_odd, order="sorted").encode
 
 
+def _format(text: bytes, indent: int) -> bytes:
+    return msgspec.json.format(text, indent=indent)
+
+
 def to_json(value: Any) -> str:
     """`tojson`."""
     return write(value, COMPACT).decode()
@@ -50,9 +57,13 @@ def write(value: Any, style: Style = COMPACT) -> bytes:
     if style.colors is not None or style.ascii:
         return write_exactly(value, style)
     try:
-        text = _sorted(value) if style.sort else _plain(value)
-        if style.indent is not None or style.tab:
-            text = msgspec.json.format(text, indent=1 if style.tab else style.indent or 0)
+        if value.__class__ in SCALARS:
+            text = _plain(value)
+        else:
+            text = bounded(MAX_PRINT_DEPTH, _sorted if style.sort else _plain, value)
+            if style.indent is not None or style.tab:
+                # Deep values are mostly indentation: those are written piece by piece.
+                text = bounded(MAX_PRETTY_DEPTH, _format, text, 1 if style.tab else style.indent or 0)
             if style.tab:
                 text = LINE_START.sub(lambda match: b"\t" * len(match.group()), text)
     except (RecursionError, UnicodeEncodeError, ValueError, OverflowError, msgspec.DecodeError):

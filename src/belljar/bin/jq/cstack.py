@@ -1,0 +1,24 @@
+"""Keeps C code that recurses, as JSON parsers do, off the end of the C stack.
+
+The interpreter's own recursion limit may be far higher: it is meant for plain Python calls, which need no C stack.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def bounded(levels: int, function: Callable[..., T], *arguments: Any) -> T:
+    """Call C code that recurses: RecursionError past `levels` instead of a crash."""
+    depth, frame = 0, sys._getframe()
+    while frame is not None:
+        depth += 1
+        frame = frame.f_back  # type: ignore[assignment]
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(min(limit, depth + levels))
+    try:
+        return function(*arguments)
+    finally:
+        sys.setrecursionlimit(limit)

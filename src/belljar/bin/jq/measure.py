@@ -1,0 +1,59 @@
+"""Measures how much text a value will become, before it is written.
+
+Values share their parts, so a small program can hold one whose text would fill the world (`[., .]` forty times).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+SMALL = 1 << 14
+
+
+class Measure:
+    """Called with a value: pays for its text if that is large."""
+
+    def __init__(self, charge_size: Callable[[int], None]) -> None:
+        self.charge_size = charge_size
+
+    def __call__(self, value: Any) -> None:
+        if value.__class__ is list or value.__class__ is dict:
+            size = text_size(value)
+            if size > SMALL:
+                self.charge_size(size)
+        elif value.__class__ is str and len(value) > SMALL:
+            self.charge_size(len(value))
+
+
+def text_size(root: Any) -> int:
+    """About how many bytes of JSON `root` is; parts that occur many times are measured once."""
+    sizes: dict[int, int] = {}
+    stack = [root]
+    while stack:
+        value = stack[-1]
+        key = id(value)
+        if key in sizes:
+            stack.pop()
+            continue
+        items = value if value.__class__ is list else value.values()
+        size = 2 + len(value)
+        missing = False
+        for item in items:
+            kind = item.__class__
+            if kind is list or kind is dict:
+                known = sizes.get(id(item))
+                if known is None:
+                    stack.append(item)
+                    missing = True
+                else:
+                    size += known
+            elif kind is str:
+                size += len(item) + 2
+            else:
+                size += 4
+        if missing:
+            continue
+        if value.__class__ is dict:
+            size += sum(map(len, value)) + 3 * len(value)
+        sizes[key] = size
+        stack.pop()
+    return sizes[id(root)]
