@@ -9,7 +9,7 @@ from belljar.abi.errors import SysError
 
 if TYPE_CHECKING:
     from belljar.kernel.process import Process
-    from belljar.kernel.vfs.openfile import OpenFile
+    from belljar.kernel.tty import Terminal
 
 
 class PidSpace:
@@ -71,5 +71,7 @@ class Session:
 
     def __init__(self, leader: int) -> None:
         self.leader = leader
-        self.tty: OpenFile | None = None
+        self.tty: Terminal | None = None
         self.foreground = leader
+        self.space: PidSpace | None = None
+        """Where `leader` and `foreground` are numbered; set when a terminal is acquired."""

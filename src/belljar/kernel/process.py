@@ -11,6 +11,7 @@ from belljar.abi.flags import (
     O_CLOEXEC,
     O_CREAT,
     O_RDONLY,
+    O_RDWR,
     O_TRUNC,
     O_WRONLY,
     POLLERR,
@@ -569,7 +570,7 @@ class Process:
         """The controlling terminal. ENXIO is for the opener to say; ENOTTY here."""
         if self.session.tty is None:
             raise SysError(ENOTTY)
-        return self.session.tty
+        return self.fs.open("/dev/tty", O_RDWR)
 
     # The kernel's side.
 

@@ -7,8 +7,10 @@ from errno import ENOSPC, ENXIO
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi.errors import SysError
+from belljar.abi.flags import O_NOCTTY
 from belljar.abi.records import SetAttr
-from belljar.kernel.fs.synthetic import Device, Entry, Link, SyntheticNode, SyntheticServer, folder
+from belljar.kernel.fs.synthetic import Device, Entry, Folder, Link, SyntheticNode, SyntheticServer, folder
+from belljar.kernel.tty import PTS_MAJOR, MasterHandle, SlaveHandle, Terminal
 from belljar.kernel.vfs.server import Handle, Node
 
 if TYPE_CHECKING:
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 READ_MAX: Final = 1 << 26
 RANDOM_MAX: Final = (1 << 25) - 1
 TTY_GROUP: Final = 5
+TERMINALS_MAX: Final = 256
 
 
 def makedev(major: int, minor: int) -> int:
@@ -72,6 +75,7 @@ class DevServer(SyntheticServer):
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
+        self._terminals: dict[int, Device] = {}
         entropy = kernel.machine.entropy
         self._static: dict[str, Entry] = {
             "null": Device(lambda _flags: NullHandle(), makedev(1, 3)),
@@ -81,6 +85,8 @@ class DevServer(SyntheticServer):
             "urandom": Device(lambda _flags: RandomHandle(entropy.random_bytes), makedev(1, 9)),
             "tty": Device(self._open_tty, makedev(5, 0)),
             "console": Device(self._open_tty, makedev(5, 1), 0o600),
+            "ptmx": Device(self._open_master, makedev(5, 2)),
+            "pts": Folder(self._pts_names, self._find_pts, 0o755),
             "fd": Link(lambda: "/proc/self/fd"),
             "stdin": Link(lambda: "/proc/self/fd/0"),
             "stdout": Link(lambda: "/proc/self/fd/1"),
@@ -90,9 +96,50 @@ class DevServer(SyntheticServer):
         super().__init__(folder(self._static, 0o755), kernel.now)
         # Held, so that chmod and touch last.
         self._held = [self.walk(self.root, name) for name in self._static]
+        self._pts = self.walk(self.root, "pts")
+
+    # Terminals.
 
     def _open_tty(self, flags: int) -> Handle:
-        raise SysError(ENXIO)
+        """The caller's controlling terminal. ENXIO without one."""
+        terminal = self._kernel.caller().session.tty
+        if terminal is None:
+            raise SysError(ENXIO)
+        return SlaveHandle(terminal)
+
+    def _open_master(self, flags: int) -> Handle:
+        """A new terminal, named pts/N for as long as its master is open. ENOSPC."""
+        number = next((n for n in range(TERMINALS_MAX) if n not in self._terminals), None)
+        if number is None:
+            raise SysError(ENOSPC)
+        terminal = Terminal(self._kernel, number, lambda: self._forget(number))
+        uid = self._kernel.caller().fs.credentials.uid
+
+        def open_slave(flags: int) -> Handle:
+            process = self._kernel.caller()
+            handle = SlaveHandle(terminal)
+            if not flags & O_NOCTTY and terminal.may_acquire(process):
+                terminal.acquire(process)
+            return handle
+
+        self._terminals[number] = Device(open_slave, makedev(PTS_MAJOR, number), 0o620, (uid, TTY_GROUP))
+        self._held.append(self.walk(self._pts, str(number)))
+        return MasterHandle(terminal)
+
+    def _forget(self, number: int) -> None:
+        node = self.walk(self._pts, str(number))
+        self._held.remove(node)
+        del self._terminals[number]
+
+    def _pts_names(self) -> list[str]:
+        return ["ptmx", *map(str, self._terminals)]
+
+    def _find_pts(self, name: str) -> Entry | None:
+        if name == "ptmx":
+            return self._static["ptmx"]
+        if not (name.isascii() and name.isdigit()) or (len(name) > 1 and name[0] == "0") or len(name) > 9:
+            return None
+        return self._terminals.get(int(name))
 
     def setattr(self, node: Node, change: SetAttr) -> None:
         assert isinstance(node, SyntheticNode)

@@ -10,6 +10,7 @@ from belljar.abi.flags import S_IFMT, S_IFREG
 from belljar.abi.paths import fsdecode, fsencode, join, normalise
 from belljar.kernel.fiber import State
 from belljar.kernel.pipe import PipeNode
+from belljar.kernel.tty import PTS_MAJOR
 from belljar.kernel.vfs.namespace import Place
 from belljar.kernel.vfs.resolve import path_of
 
@@ -200,7 +201,7 @@ def _terminal(process: Process) -> tuple[int, int]:
     session = process.session
     if session.tty is None:
         return 0, -1
-    return session.tty.stat().rdev, session.foreground
+    return PTS_MAJOR << 8 | session.tty.number, session.foreground
 
 
 def _is_within(space: PidSpace | None, outer: PidSpace) -> bool:
