@@ -117,6 +117,10 @@ class PipeEnd(Handle):
             raise SysError(EBADF)
         return self.pipe.read(size, nonblocking=self.nonblocking)
 
+    def peek(self) -> bytes | memoryview:
+        chunks = self.pipe.chunks
+        return chunks[0] if chunks else b""
+
     def write(self, offset: int | None, data: bytes) -> int:
         if self._access == O_RDONLY:
             raise SysError(EBADF)

@@ -61,6 +61,10 @@ class Handle:
         """At most `size` bytes; b"" at the end. EISDIR, EAGAIN."""
         raise SysError(EINVAL)
 
+    def peek(self) -> bytes | memoryview | None:
+        """Of a stream: bytes that can be read at once, b"" if there are none yet; None if it can't tell."""
+        return None
+
     def write(self, offset: int | None, data: bytes) -> int:
         """Write at `offset`, or at the end if it is None; returns how many bytes were taken. ENOSPC, EFBIG, EPIPE."""
         raise SysError(EINVAL)
