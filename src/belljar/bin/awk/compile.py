@@ -8,10 +8,12 @@ from belljar.abi.errors import SysError
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkFatal, ExitProgram, NextFile, NextRecord
 from belljar.bin.awk.parse import ARITY
+from belljar.bin.awk.reader import Reader
 from belljar.bin.awk.record import split_blanks
 from belljar.bin.awk.scope import NUM, VAL, Compiled, Frame
 from belljar.bin.awk.statements import Code, Statements
 from belljar.bin.awk.values import UNINIT, Array, Untyped, Value, strnum
+from belljar.bin.awk.walk import walk
 
 MAX_DEPTH = 20_000
 """Calls of functions nested deeper than this are refused."""
@@ -49,6 +51,7 @@ class Compiler(Statements):
             self.functions[name].code = self.statement(function.body)
         self.function = None
         self.locals = {}
+        self._survey()
         self.begin = [self.statement(block) for block in self.tree.begin]
         self.main = self.rules()
         self.end = [self.statement(block) for block in self.tree.end]
@@ -164,12 +167,7 @@ class Compiler(Statements):
             body = _ignore
         while reader is not None:
             try:
-                for text in reader.records:
-                    record.text = text
-                    record.fields = None
-                    record.literal = False
-                    record.nr += 1
-                    body(frame)
+                self._run_records(reader, body, frame)
             except NextRecord:
                 pass
             if source.reader is not reader:
@@ -187,6 +185,40 @@ class Compiler(Statements):
             if reader.plain and record.general is split_blanks:  # type: ignore[comparison-overlap]
                 record.splitter = str.split  # type: ignore[assignment]
 
+    def _run_records(self, reader: Reader, body: Code, frame: Frame) -> None:
+        """Run the rules over the records already read."""
+        record = self.record
+        records = reader.records
+        if self.counts:
+            for record.text in records:
+                record.fields = None
+                record.nr += 1
+                body(frame)
+            return
+        left = records.__length_hint__()  # type: ignore[attr-defined]
+        try:
+            if self.eager:
+                split = record.splitter
+                for text in records:
+                    record.text = text
+                    record.fields = split(text)
+                    body(frame)
+            else:
+                for record.text in records:
+                    record.fields = None
+                    body(frame)
+        finally:
+            record.nr += left - records.__length_hint__()  # type: ignore[attr-defined]
+
+    def _survey(self) -> None:
+        """What the loop over records may spare: counting each (nobody looks at NR), asking before it splits."""
+        rules = [self.tree.rules, list(self.tree.functions.values()), self.tree.begin_file, self.tree.end_file]
+        found = list(walk(rules))
+        names = {node.name for node in found if isinstance(node, n.Var)}
+        self.counts = bool(names & {"NR", "FNR"}) or any(isinstance(node, n.Getline) for node in found)
+        assigned = names & {"FS", "RS", "FPAT", "FIELDWIDTHS", "IGNORECASE"}
+        self.eager = not self.counts and not assigned and any(_always_splits(rule) for rule in self.tree.rules)
+
     # -- calls --------------------------------------------------------------------------------------------------
 
     def expr_call(self, node: n.Call, want: str) -> Compiled:
@@ -202,9 +234,8 @@ class Compiler(Statements):
         charge = runtime.charge
         line = node.line
 
-        def enter() -> None:
-            if runtime.depth > MAX_DEPTH:
-                raise AwkFatal(f"function `{node.name}': calls nested too deeply", line)
+        def too_deep() -> AwkFatal:
+            return AwkFatal(f"function `{node.name}': calls nested too deeply", line)
 
         if len(arguments) == 1:
             only = arguments[0]
@@ -213,7 +244,8 @@ class Compiler(Statements):
                 inner = [only(frame), *padding]
                 charge(1)
                 runtime.depth += 1
-                enter()
+                if runtime.depth > MAX_DEPTH:
+                    raise too_deep()
                 function.code(inner)
                 runtime.depth -= 1
                 return inner[-1]
@@ -225,7 +257,8 @@ class Compiler(Statements):
             inner += padding
             charge(1)
             runtime.depth += 1
-            enter()
+            if runtime.depth > MAX_DEPTH:
+                raise too_deep()
             function.code(inner)
             runtime.depth -= 1
             return inner[-1]
@@ -360,6 +393,21 @@ class Compiler(Statements):
             return 1.0
 
         return NUM, read
+
+
+def _always_splits(rule: n.Rule) -> bool:
+    """Does this rule look at a field, or NF, of every record?"""
+    looked: object = rule.body if rule.pattern is None else rule.pattern
+    if isinstance(looked, (n.And, n.Or)):
+        looked = looked.left
+    if rule.pattern is None and isinstance(looked, n.Block):
+        looked = looked.statements[:1]
+    for node in walk(looked):
+        if isinstance(node, n.Field) and not (isinstance(node.index, n.Num) and node.index.value == 0.0):
+            return True
+        if isinstance(node, n.Var) and node.name == "NF":
+            return True
+    return False
 
 
 def _ignore(_frame: Frame) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from belljar.bin.awk.errors import AwkFatal
@@ -49,6 +50,34 @@ def split_format(form: str) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A format as Python's % takes it, and what each argument must be: "s" text, "d" whole, "f" a number."""
+
+    template: str
+    kinds: tuple[str, ...]
+
+
+def plan_format(form: str) -> Plan | None:
+    """The plan for a format made only of what C and Python agree on."""
+    template = ""
+    kinds: list[str] = []
+    for piece in split_format(form):
+        if isinstance(piece, str):
+            template += piece.replace("%", "%%")
+            continue
+        position, flags, width, precision, conversion, _start, _end = piece
+        if position or "'" in flags or "*" in width or len(width) > 3 or conversion not in "sdifeEgG":
+            return None
+        if precision is not None and (not precision.isdigit() or len(precision) > 2 or conversion in "di"):
+            return None
+        if conversion == "s" and set(flags) - {"-"}:
+            return None
+        kinds.append("s" if conversion == "s" else "d" if conversion in "di" else "f")
+        template += f"%{flags}{width}{'' if precision is None else '.' + precision}{conversion}"
+    return Plan(template, tuple(kinds))
+
+
 class _Arguments:
     """Hands out printf's arguments in order or by position."""
 
@@ -92,7 +121,7 @@ def sprintf(
     out: list[str] = []
     padding = 0
     for piece in pieces:
-        if type(piece) is str:
+        if isinstance(piece, str):
             out.append(piece)
             continue
         position, flags, width_text, precision_text, kind, _start, end = piece

@@ -8,7 +8,17 @@ from typing import Any
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkFatal
 from belljar.bin.awk.scope import NUM, STR, VAL, ArrayCode, Compiled, Frame, Scope, StoreCode, StringCode
-from belljar.bin.awk.values import UNINIT, Array, Untyped, Value, to_number
+from belljar.bin.awk.values import (
+    NUMERIC_START,
+    UNINIT,
+    Array,
+    FieldText,
+    Untyped,
+    Value,
+    string_number,
+    strnum,
+    to_number,
+)
 
 
 class Lvalues(Scope):
@@ -24,8 +34,12 @@ class Lvalues(Scope):
             return self._local(node, self.locals[name], want)
         record = self.record
         if name == "NR":
+            if want in (STR, "print"):
+                return STR, lambda frame: str(record.nr)
             return NUM, lambda frame: float(record.nr)
         if name == "FNR":
+            if want in (STR, "print"):
+                return STR, lambda frame: str(record.nr - record.nr_base)
             return NUM, lambda frame: float(record.nr - record.nr_base)
         if name == "NF":
 
@@ -48,11 +62,15 @@ class Lvalues(Scope):
 
             return NUM, number
         if want == STR:
-            convert = self.conversion.string
+            convert, get = self.conversion.string, self.conversion.cache.get
 
             def text(_frame: Frame) -> str:
                 value = cell[0]
-                return value if type(value) is str else convert(value)
+                if type(value) is str:
+                    return value
+                if type(value) is float:
+                    return get(value) or convert(value)
+                return convert(value)
 
             return STR, text
         return VAL, lambda frame: cell[0]
@@ -209,6 +227,8 @@ class Lvalues(Scope):
             index = index.inner
         if isinstance(index, n.Num) and index.value >= 0:
             return self._constant_field(int(index.value), want)
+        if isinstance(index, n.Var) and index.name in self.walking:
+            return self._walked_field(self.walking[index.name], want)
         record = self.record
         place = self.num(index)
         line = node.line
@@ -236,6 +256,25 @@ class Lvalues(Scope):
             return value if type(value) is float else to_number(value)
 
         return NUM, number_of
+
+    def _walked_field(self, holder: list[Value], want: str) -> Compiled:
+        """`$i` inside a loop that walks the fields by i: the loop holds the field."""
+        convert = self.conversion.string
+        if want in (STR, "print"):
+
+            def text(_frame: Frame) -> str:
+                value = holder[0]
+                return value if type(value) is str else convert(value)
+
+            return STR, text
+
+        def value_of(_frame: Frame) -> Value:
+            value = holder[0]
+            if type(value) is str:
+                return strnum(value)
+            return value.s if type(value) is FieldText else value
+
+        return VAL, value_of
 
     def _constant_field(self, number: int, want: str) -> Compiled:
         record = self.record
@@ -273,7 +312,16 @@ class Lvalues(Scope):
                     value = fields[place]
                 except IndexError:
                     return 0.0
-                return value if type(value) is float else to_number(value)
+                if type(value) is str:
+                    # string_number's quick path, without the call
+                    try:
+                        number = float(value)
+                    except ValueError:
+                        return string_number(value)
+                    if number - number == 0.0 and "_" not in value and value.isascii():
+                        return number
+                    return string_number(value)
+                return to_number(value)
 
             return NUM, amount
         get = record.get
@@ -286,12 +334,23 @@ class Lvalues(Scope):
         if isinstance(node, n.Var):
             return self._store_variable(node)
         if isinstance(node, n.Field):
+            if isinstance(node.index, n.Num) and 1 <= node.index.value < 1000:
+                return self._store_field(int(node.index.value))
             place = self.num(node.index)
             put = self.record.set
             line = node.line
             return lambda frame, value: put(field_number(place(frame), line), value)
         array = self.array(node.array)
         key = self.subscript_key(node.subscripts)
+
+        constant = self.constant_array(node.array)
+        if constant is not None and not self.names.nested:
+            plain = constant
+
+            def store_plain(frame: Frame, value: Value) -> None:
+                plain[key(frame)] = value
+
+            return store_plain
 
         def store_element(frame: Frame, value: Value) -> None:
             held = array(frame)
@@ -301,6 +360,21 @@ class Lvalues(Scope):
             held[subscript] = value
 
         return store_element
+
+    def _store_field(self, number: int) -> StoreCode:
+        record = self.record
+
+        def store_field(_frame: Frame, value: Value) -> None:
+            fields = record.fields
+            if fields is None:
+                fields = record.split()
+            if type(value) is str and number <= len(fields) and (not value or value[0] not in NUMERIC_START):
+                fields[number - 1] = value
+                record.text = None
+            else:
+                record.set(number, value)
+
+        return store_field
 
     def _store_variable(self, node: n.Var) -> StoreCode:
         name = node.name

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkFatal
@@ -13,7 +14,7 @@ from belljar.bin.awk.patterns import Pattern, compile_pattern
 from belljar.bin.awk.scope import NUM, STR, TEST, VAL, Compiled, Frame, NumberCode, TestCode
 from belljar.bin.awk.values import UNINIT, RegexValue, StrNum, Uninit, Value, looks_numeric, numeric, to_number
 
-COMPARISONS: dict[str, Callable[[object, object], bool]] = {
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
     "==": operator.eq,
@@ -109,6 +110,9 @@ class Operators(Lvalues):
         left_node, right_node = node.left, node.right
         while isinstance(right_node, n.Group):
             right_node = right_node.inner
+        cell = self.global_cell(left_node)
+        if cell is not None and isinstance(right_node, n.Num) and node.operator in "+-*":
+            return NUM, _cell_arithmetic(node.operator, cell, right_node.value)
         left = self.num(left_node)
         if isinstance(right_node, n.Num):
             found = self._with_constant(node.operator, left, right_node.value)
@@ -272,6 +276,9 @@ class Operators(Lvalues):
         fixed = number.value if isinstance(number, n.Num) else None
         if isinstance(node, n.Field) and isinstance(node.index, n.Num) and node.index.value >= 1 and fixed is not None:
             return self._compare_field(compare, int(node.index.value) - 1, fixed)
+        cell = self.global_cell(node)
+        if cell is not None and fixed is not None:
+            return self._compare_cell(symbol, cell, fixed)
         left, right = self.value(node), self.num(number)
         if fixed is not None:
 
@@ -301,7 +308,45 @@ class Operators(Lvalues):
 
         return compare_mixed
 
-    def _compare_field(self, compare: Callable[[object, object], bool], place: int, constant: float) -> TestCode:
+    def global_cell(self, node: n.Expr) -> list[Value] | None:
+        """The cell of a global scalar without special meaning."""
+        if isinstance(node, n.Var) and self._plain_global(node.name):
+            return self.runtime.cell(node.name)
+        return None
+
+    def _compare_cell(self, symbol: str, cell: list[Value], constant: float) -> TestCode:
+        """A global against a constant: what most loops test."""
+        slow = self.compare_values
+        compare = COMPARISONS[symbol]
+        if symbol == "<":
+
+            def less(_frame: Frame) -> bool:
+                value = cell[0]
+                return value < constant if type(value) is float else slow(compare, value, constant)
+
+            return less
+        if symbol == "<=":
+
+            def at_most(_frame: Frame) -> bool:
+                value = cell[0]
+                return value <= constant if type(value) is float else slow(compare, value, constant)
+
+            return at_most
+        if symbol == ">":
+
+            def more(_frame: Frame) -> bool:
+                value = cell[0]
+                return value > constant if type(value) is float else slow(compare, value, constant)
+
+            return more
+
+        def other(_frame: Frame) -> bool:
+            value = cell[0]
+            return compare(value, constant) if type(value) is float else slow(compare, value, constant)
+
+        return other
+
+    def _compare_field(self, compare: Callable[[Any, Any], bool], place: int, constant: float) -> TestCode:
         record = self.record
         get = record.get
         slow = self.compare_values
@@ -316,15 +361,19 @@ class Operators(Lvalues):
             except IndexError:
                 return compare("", spelled(constant))
             if type(text) is str:
-                number = looks_numeric(text)
-                if number is None:
+                try:
+                    number = float(text)
+                except ValueError:
                     return compare(text, spelled(constant))
-                return compare(number, constant)
+                if number - number == 0.0 and "_" not in text and text.isascii():
+                    return compare(number, constant)
+                found = looks_numeric(text)
+                return compare(text, spelled(constant)) if found is None else compare(found, constant)
             return slow(compare, get(place + 1), constant)
 
         return compare_field
 
-    def compare_values(self, compare: Callable[[object, object], bool], left: Value, right: Value) -> bool:
+    def compare_values(self, compare: Callable[[Any, Any], bool], left: Value, right: Value) -> bool:
         """awk's rule: as numbers when both are or look like ones, else as strings."""
         if type(left) is str or type(right) is str:
             text = self.conversion.string
@@ -502,6 +551,24 @@ class Operators(Lvalues):
             return total if prefix else value
 
         return NUM, step
+
+
+def _cell_arithmetic(symbol: str, cell: list[Value], constant: float) -> NumberCode:
+    """A global variable and a constant."""
+    if symbol == "*":
+
+        def times(_frame: Frame) -> float:
+            value = cell[0]
+            return (value if type(value) is float else to_number(value)) * constant
+
+        return times
+    shift = constant if symbol == "+" else -constant
+
+    def plus(_frame: Frame) -> float:
+        value = cell[0]
+        return (value if type(value) is float else to_number(value)) + shift
+
+    return plus
 
 
 def modulo(number: float, divisor: float, line: int) -> float:

@@ -632,7 +632,11 @@ class Parser:
         left = self.unary() if first is None else first
         while self.token.kind in ("*", "/", "%"):
             operator = self.advance()
-            left = n.Binary(operator.kind, left, self.unary(), operator.line)
+            right = self.unary()
+            if operator.kind != "*" and isinstance(left, n.Num) and isinstance(right, n.Num) and not right.value:
+                what = "division by zero attempted" + (" in `%'" if operator.kind == "%" else "")
+                raise self.complain(what, operator.line)
+            left = n.Binary(operator.kind, left, right, operator.line)
         return left
 
     def unary(self) -> n.Expr:

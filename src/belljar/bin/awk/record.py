@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from belljar.bin.awk.errors import AwkFatal
 from belljar.bin.awk.patterns import Pattern, compile_pattern
-from belljar.bin.awk.values import Conversion, FieldText, StrNum, Value, strnum
+from belljar.bin.awk.values import NUMERIC_START, Conversion, FieldText, StrNum, Value, strnum
 
 Splitter = Callable[[str], list[Value]]
 
@@ -148,8 +148,8 @@ class Record:
 
     def __init__(self, conversion: Conversion, charge: Callable[[int], None]) -> None:
         self.text: str | None = ""
-        self.literal = False
-        """$0 was assigned a string: it does not look numeric, whatever it spells."""
+        self.literal: str | None = None
+        """The string $0 was assigned: as long as it is $0, that does not look numeric, whatever it spells."""
         self.fields: list[Value] | None = None
         self.splitter: Splitter = split_blanks  # type: ignore[assignment]
         self.general: Splitter = split_blanks  # type: ignore[assignment]
@@ -167,17 +167,22 @@ class Record:
         return fields
 
     def rebuild(self) -> str:
-        string = self.conversion.string
         fields = self.fields or []
-        self.charge(len(fields) >> 4)
-        self.text = text = self.ofs.join([f if type(f) is str else string(f) for f in fields])
+        if len(fields) > 256:
+            self.charge(len(fields) >> 4)
+        try:
+            text = self.ofs.join(fields)  # type: ignore[arg-type]
+        except TypeError:
+            string = self.conversion.string
+            text = self.ofs.join([f if type(f) is str else string(f) for f in fields])
+        self.text = text
         return text
 
     def set_text(self, text: str) -> None:
         self.text = text
         self.fields = None
         self.splitter = self.general
-        self.literal = False
+        self.literal = None
 
     def set_splitter(self, splitter: Splitter) -> None:
         """A new FS counts from the next record on: split this one by the old."""
@@ -206,7 +211,7 @@ class Record:
         """The value of $index, as it compares."""
         if index == 0:
             text = self.get_text()
-            return text if self.literal else strnum(text)
+            return text if text is self.literal else strnum(text)
         fields = self.fields
         if fields is None:
             fields = self.split()
@@ -222,7 +227,7 @@ class Record:
     def set(self, index: int, value: Value) -> None:
         if index == 0:
             self.set_text(self.conversion.string(value))
-            self.literal = type(value) is str
+            self.literal = value if type(value) is str else None
             return
         if index < 0:
             raise AwkFatal(f"attempt to access field {index}")
@@ -232,7 +237,8 @@ class Record:
         if index > len(fields):
             self._extend(index)
         if type(value) is str:
-            value = FieldText(value)
+            if value and value[0] in NUMERIC_START:
+                value = FieldText(value)
         elif type(value) is StrNum:
             value = value.s
         fields[index - 1] = value

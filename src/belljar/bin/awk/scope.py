@@ -40,6 +40,8 @@ class Scope:
         self.conversion = runtime.conversion
         self.function: n.Function | None = None
         self.locals: dict[str, int] = {}
+        self.walking: dict[str, list[Value]] = {}
+        """Loop variables that walk the fields, and where the loop holds the current one."""
         self.functions: dict[str, Any] = {}
         """By name, the compiled function; filled before bodies are compiled so that they may refer to each other."""
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
+from typing import Any
 
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.builtins import Builtins
 from belljar.bin.awk.errors import AwkFatal, ExitProgram, NextFile, NextRecord
-from belljar.bin.awk.format import sprintf
+from belljar.bin.awk.format import plan_format, sprintf
 from belljar.bin.awk.scope import NUM, STR, Frame, StringCode
-from belljar.bin.awk.values import UNINIT, Value, numeric, to_number
+from belljar.bin.awk.values import UNINIT, Array, Value, numeric, to_number
 from belljar.bin.awk.walk import walk
 
 BREAK, CONTINUE, NEXT, RETURN = 1, 2, 3, 4
@@ -19,6 +21,13 @@ Code = Callable[[Frame], int | None]
 
 BATCH = 512
 """Loop turns are charged in batches of this many."""
+
+
+def _field_place(node: n.Expr) -> int:
+    """The place of a field given by a constant, else -1."""
+    if isinstance(node, n.Field) and isinstance(node.index, n.Num) and node.index.value >= 1:
+        return int(node.index.value) - 1
+    return -1
 
 
 def nothing(_frame: Frame) -> int | None:
@@ -118,12 +127,39 @@ class Statements(Builtins):
     def _add_to_global(self, node: n.AugAssign) -> Code:
         assert isinstance(node.target, n.Var)
         cell = self.runtime.cell(node.target.name)
+        place = _field_place(node.value)
+        if place >= 0:
+            return self._add_field(cell, place)
         amount = self.num(node.value)
 
         def add(frame: Frame) -> None:
             more = amount(frame)
             value = cell[0]
             cell[0] = (value if type(value) is float else to_number(value)) + more
+
+        return add
+
+    def _add_field(self, cell: list[Value], place: int) -> Code:
+        """`total += $2`: the sum of a column."""
+        record = self.record
+
+        def add(_frame: Frame) -> None:
+            fields = record.fields
+            if fields is None:
+                fields = record.split()
+            total = cell[0]
+            if type(total) is not float:
+                total = to_number(total)
+            try:
+                text = fields[place]
+                number = float(text)  # type: ignore[arg-type]
+                if number - number != 0.0 or not text.isascii() or "_" in text:  # type: ignore[union-attr, operator]
+                    number = to_number(text)
+            except IndexError:
+                number = 0.0
+            except (AttributeError, TypeError, ValueError):
+                number = to_number(fields[place])
+            cell[0] = total + number
 
         return add
 
@@ -233,12 +269,8 @@ class Statements(Builtins):
             return None
         if not (isinstance(step.expression.target, n.Var) and step.expression.target.name == name):
             return None
-        if step.expression.delta != 1.0 or not self._leaves_alone(node.body, name):
+        if step.expression.delta != 1.0 or name in self.walking or not self._leaves_alone(node.body, name):
             return None
-        body = self.statement(node.body)
-        charge = self.runtime.charge
-        record = self.record
-        last = 1 if test.operator == "<=" else 0
         if name in self.locals:
             if self.is_array(name):
                 return None
@@ -247,21 +279,40 @@ class Statements(Builtins):
             index = -1
         else:
             return None
-        cell = [] if index >= 0 else self.runtime.cell(name)
+        cell: list[Value] = [] if index >= 0 else self.runtime.cell(name)
+        counting = self._counted_array(node.body, name)
+        holder: list[Value] = [""]
+        self.walking[name] = holder
+        try:
+            body = self.statement(node.body)
+        finally:
+            del self.walking[name]
+        charge, record, convert = self.runtime.charge, self.record, self.conversion.string
+        last = 0 if test.operator == "<=" else -1
 
         def count(frame: Frame) -> int | None:
             place = frame if index >= 0 else cell
             where = index if index >= 0 else 0
             first = to_number(place[where])
-            end = record.get_nf() + last
-            if not first < end:
+            fields = record.fields
+            if fields is None:
+                fields = record.split()
+            end = len(fields) + last
+            if not 1.0 <= first <= end or first != int(first):
+                return general(frame)
+            charge(end - int(first) + 1)
+            walked = fields if first == 1.0 and not last else fields[int(first) - 1 : end]
+            if counting is not None:
+                for value in walked:
+                    try:
+                        counting[value] += 1.0  # type: ignore[index, operator]
+                    except (KeyError, TypeError):
+                        key = convert(value)
+                        counting[key] = to_number(counting.get(key, UNINIT)) + 1.0
+                place[where] = end + 1.0
                 return None
-            if first != int(first):
-                end += 1
-            turns = int(end) - int(first)
-            charge(turns)
             number = first
-            for _ in range(turns):
+            for holder[0] in walked:
                 place[where] = number
                 signal = body(frame)
                 if signal is not None and signal != CONTINUE:
@@ -270,7 +321,22 @@ class Statements(Builtins):
             place[where] = number
             return None
 
+        general = self._loop(self.test(test), self.statement(node.body), self.statement(step))
         return count
+
+    def _counted_array(self, body: n.Statement, name: str) -> Array | None:
+        """The array of a body that only says `array[$i]++`."""
+        while isinstance(body, n.Block) and len(body.statements) == 1:
+            body = body.statements[0]
+        if not (isinstance(body, n.ExprStatement) and isinstance(body.expression, n.Incr)):
+            return None
+        target = body.expression.target
+        if body.expression.delta != 1.0 or not isinstance(target, n.Index) or len(target.subscripts) != 1:
+            return None
+        key = target.subscripts[0]
+        if not (isinstance(key, n.Field) and isinstance(key.index, n.Var) and key.index.name == name):
+            return None
+        return self.constant_array(target.array)
 
     def _leaves_alone(self, body: n.Statement, name: str) -> bool:
         for node in walk(body):
@@ -443,6 +509,9 @@ class Statements(Builtins):
 
             return whole
         parts = [self._output_text(argument) for argument in node.arguments]
+        places = [_field_place(argument) for argument in node.arguments]
+        if len(parts) > 1 and all(place >= 0 for place in places):
+            return self._printed_fields(places, parts)
         if len(parts) == 1:
             only = parts[0]
             return lambda frame: only(frame) + separators.ors
@@ -450,6 +519,22 @@ class Statements(Builtins):
             first, second = parts
             return lambda frame: f"{first(frame)}{separators.ofs}{second(frame)}{separators.ors}"
         return lambda frame: separators.ofs.join([part(frame) for part in parts]) + separators.ors
+
+    def _printed_fields(self, places: list[int], parts: list[StringCode]) -> StringCode:
+        """`print $1, $3`: taken from the record at once, unless one is missing or not plain text."""
+        separators, record = self.runtime.separators, self.record
+        wanted = itemgetter(*places)
+
+        def fields_text(frame: Frame) -> str:
+            fields = record.fields
+            if fields is None:
+                fields = record.split()
+            try:
+                return separators.ofs.join(wanted(fields)) + separators.ors
+            except (IndexError, TypeError):
+                return separators.ofs.join([part(frame) for part in parts]) + separators.ors
+
+        return fields_text
 
     def _output_text(self, node: n.Expr) -> StringCode:
         """A value as print shows it: numbers by OFMT."""
@@ -478,6 +563,10 @@ class Statements(Builtins):
 
     def format_code(self, arguments: list[n.Expr], line: int) -> StringCode:
         """sprintf() and printf: the format first, then the values."""
+        if isinstance(arguments[0], n.Str):
+            quick = self._constant_format(arguments[0].value, arguments[1:], line)
+            if quick is not None:
+                return quick
         form = self.string(arguments[0])
         values = [self.value(argument) for argument in arguments[1:]]
         conversion = self.conversion
@@ -489,5 +578,39 @@ class Statements(Builtins):
         def formatted(frame: Frame) -> str:
             text = form(frame)
             return sprintf(text, [value(frame) for value in values], conversion, line, charge_size)
+
+        return formatted
+
+    def _constant_format(self, form: str, arguments: list[n.Expr], line: int) -> StringCode | None:
+        """A format known now whose conversions Python's % has too; None when it needs the general way."""
+        plan = plan_format(form)
+        if plan is None or len(plan.kinds) != len(arguments):
+            return None
+        template = plan.template
+        codes = [
+            self.string(argument) if kind == "s" else self.num(argument)
+            for kind, argument in zip(plan.kinds, arguments, strict=True)
+        ]
+        conversion, charge_size = self.conversion, self.runtime.charge_size
+        if not codes:
+            literal = template % ()
+            return lambda frame: literal
+        whole = [place for place, kind in enumerate(plan.kinds) if kind == "d"]
+        floats = [place for place, kind in enumerate(plan.kinds) if kind == "f"]
+
+        def formatted(frame: Frame) -> str:
+            values: list[Any] = [code(frame) for code in codes]
+            raw = values
+            try:
+                if whole:
+                    raw = values.copy()
+                    for place in whole:
+                        values[place] = int(values[place])
+                for place in floats:
+                    if values[place] - values[place] != 0.0:
+                        raise OverflowError
+                return template % tuple(values)
+            except (OverflowError, ValueError):
+                return sprintf(form, raw, conversion, line, charge_size)
 
         return formatted

@@ -33,6 +33,8 @@ class Names:
     def __init__(self, tree: n.Program) -> None:
         self.arrays: set[str] = {"ENVIRON", "ARGV", "PROCINFO", "SYMTAB", "FUNCTAB"}
         self.mentioned: set[str] = set()
+        self.nested = False
+        """Some element may be an array itself."""
         self.array_parameters: dict[str, set[str]] = {name: set() for name in tree.functions}
         self.scalar_parameters: dict[str, set[str]] = {name: set() for name in tree.functions}
         self.functions = tree.functions
@@ -48,12 +50,16 @@ class Names:
                 self.mentioned.add(node.name)
             elif isinstance(node, (n.Index, n.In, n.ForIn, n.Delete)):
                 self._mark(function, node.array)
+                self.nested |= isinstance(node.array, n.Index)
             elif isinstance(node, n.Builtin):
                 for position in _ARRAY_ARGUMENT.get(node.name, ()):
                     if position < len(node.arguments):
                         self._mark(function, node.arguments[position])
+                        self.nested |= isinstance(node.arguments[position], n.Index)
             elif isinstance(node, n.Call):
                 self._calls.append((function, node))
+            if isinstance(node, (n.Call, n.IndirectCall)):
+                self.nested |= any(isinstance(argument, n.Index) for argument in node.arguments)
             if isinstance(node, (n.Assign, n.AugAssign, n.Incr)) and isinstance(node.target, n.Var):
                 self._mark_scalar(function, node.target.name)
 
