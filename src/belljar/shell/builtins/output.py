@@ -1,0 +1,120 @@
+"""echo and printf."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from belljar.abi.paths import fsdecode
+from belljar.shell import echo as echoing
+from belljar.shell.builtins.registry import Options, Usage, builtin
+from belljar.shell.printf import Printf
+from belljar.shell.printf_format import Mistake
+from belljar.shell.quote import for_printf
+from belljar.shell.strftime import local, parse_zone, strftime
+from belljar.shell.variables import is_name
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+
+@builtin("echo")
+def echo(shell: Shell, args: list[str]) -> int:
+    """echo [-neE] [arg ...]
+    Write the arguments, separated by spaces, and a newline.
+
+    Options:
+      -n  no newline
+      -e  interpret backslash escapes
+      -E  don't
+    """
+    if len(args) == 1 and args[0][:1] != "-":
+        text = args[0]
+        if not shell.shopts["xpg_echo"]:
+            shell.write(text + "\n")
+            return 0
+    xpg = shell.shopts["xpg_echo"]
+    data = echoing.render(args, escapes=xpg, options=not (xpg and shell.posix))
+    shell.process.write_all(1, data)
+    return 0
+
+
+class BashDialect:
+    """printf as a builtin: bash's conversions and messages."""
+
+    letters = "diouxXeEfFgGaAcsbqQTn"
+    stops = False
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+
+    def invalid(self, arg: str, _used: int) -> int:
+        if not arg:
+            return 0
+        kind = "number"
+        if arg[0] == "0" and arg[1:2].isdigit():
+            kind = "octal number"
+        elif arg[:2] in ("0x", "0X"):
+            kind = "hex number"
+        self._shell.error(f"printf: {arg}: invalid {kind}")
+        return 1
+
+    def out_of_range(self, arg: str) -> int:
+        self._shell.error(f"printf: warning: {arg}: Numerical result out of range")
+        return 0
+
+    def mistake(self, mistake: Mistake) -> int:
+        if mistake.letter and mistake.letter not in "hjlLtz":
+            self._shell.error(f"printf: `{mistake.letter}': invalid format character")
+        else:
+            self._shell.error(f"printf: `{mistake.text}': missing format character")
+        return 1
+
+    def missing_digits(self, letter: str) -> int:
+        what = "hex digit for \\x" if letter == "x" else f"unicode digit for \\{letter}"
+        self._shell.error(f"printf: missing {what}")
+        return 0
+
+    def after_character(self, rest: str) -> None:
+        """Bash says nothing of them."""
+
+    def quote(self, text: str) -> str:
+        return for_printf(text)
+
+    def time(self, template: str, seconds: int) -> str:
+        kernel = self._shell.process.kernel
+        if seconds == -1:
+            seconds = kernel.now() // 1_000_000_000
+        elif seconds == -2:
+            age = kernel.hub.clock.monotonic() - self._shell.process.start
+            seconds = kernel.now() // 1_000_000_000 - int(age)
+        return strftime(template, local(seconds, parse_zone(self._shell.vars.get("TZ") or "UTC0")))
+
+    def store_count(self, name: str, count: int) -> None:
+        self._shell.assign(name, str(count))
+
+
+@builtin("printf", "v:")
+def printf(shell: Shell, options: Options, args: list[str]) -> int:
+    """printf [-v var] format [arguments]
+    Write the arguments as the format says; with -v, into a variable.
+
+    The format is used again while arguments are left. Beyond printf(3) it knows %b (escapes in the argument), %q
+    (quoted for the shell), %Q (as %q, precision first) and %(FORMAT)T (strftime; -1 is now, -2 the shell's start).
+    """
+    target = options.get("v")
+    if target is not None and not _is_target(target):
+        shell.error(f"printf: `{target}': not a valid identifier")
+        return 2
+    if not args:
+        raise Usage
+    data, status = Printf(BashDialect(shell), args[1:], shell.process.budget).run(args[0])
+    if target is not None:
+        shell.assign(target, fsdecode(data.partition(b"\0")[0]))
+    elif data:
+        shell.process.write_all(1, data)
+    return status
+
+
+def _is_target(text: str) -> bool:
+    name, bracket, rest = text.partition("[")
+    return is_name(name) and (not bracket or (rest.endswith("]") and len(rest) > 1))
