@@ -20,20 +20,43 @@ Patterns (`shell/pattern.py`) and globs are written in bash's own syntax; a back
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
+from belljar.kernel.budget import Budget
 from belljar.kernel.process import Process
-from belljar.shell.control import ShellError
+from belljar.kernel.vfs.openfile import OpenFile
+from belljar.shell.control import Break, Continue, Discard, ExitShell, ExpansionError, Return, ShellError
+from belljar.shell.expand.ifs import prepare
+from belljar.shell.functions import FunctionDef
+from belljar.shell.glob import GlobOptions, glob
+from belljar.shell.input import read_line
+from belljar.shell.jobs import JobTable
+from belljar.shell.nodes import ArrayLiteral, Command, SimpleCommand, Subscript
 from belljar.shell.options import LETTERS, SET_DEFAULTS, SET_OPTIONS, SHOPT_DEFAULTS
-from belljar.shell.variables import ASSOC, Frame, Variables, is_name
+from belljar.shell.pattern import is_pattern
+from belljar.shell.processes import Processes
+from belljar.shell.reporting import Reporting
+from belljar.shell.substitute import close_process_files
+from belljar.shell.traps import Traps
+from belljar.shell.variables import Entry, Frame, Var, Variables, is_name
 
 if TYPE_CHECKING:
-    from belljar.shell.functions import FunctionDef
-    from belljar.shell.jobs import JobTable
-    from belljar.shell.traps import Traps
+    from belljar.shell.builtins import Builtin
+
+ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[(.*?)\])?(\+?)=", re.DOTALL)
+
+
+@cache
+def builtins() -> dict[str, Builtin]:
+    """The builtins; imported late, as they import the shell."""
+    from belljar.shell.builtins import BUILTINS
+
+    return BUILTINS
 
 
 @dataclass(slots=True)
@@ -64,128 +87,600 @@ class AssignmentArg:
         return f"{self.name}{subscript}{'+' if self.append else ''}={value}"
 
 
-class Shell:
+class Shell(Reporting, Processes):
     """The state of one bash process. `fork` makes that of a subshell, sharing everything until it changes."""
 
-    # --- variables ---
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.budget: Budget = process.budget
+        self.vars = Variables(self)
+        """See `variables`. `get`, `set`, `contents`, `set_array`, `set_element`, `unset`, `set_attrs`, `make_local` ..."""
+        self.table = self.vars.table
+        """The variables as they are stored, for compiled code; builtins use `vars`."""
+        self.args: list[str] = []
+        """The positional parameters $1, $2 ...; replace the list (`shell.args = [...]`), don't change it in place."""
+        self.name = "bash"
+        """$0."""
+        self.script: str | None = None
+        """The script file being run, if it is one."""
+        self.functions: dict[str, FunctionDef] = {}
+        self.aliases: dict[str, str] = {}
+        self.traps = Traps(self)
+        self.jobs = JobTable(self)
+        self.hash: dict[str, tuple[str, int]] = {}
+        """The hash table: command name -> (path, hits)."""
+        self.directories: list[str] = []
+        """The directory stack below the current directory (`pushd` puts the old directory at index 0)."""
+        self.disabled: set[str] = set()
+        """Builtins switched off by `enable -n`."""
+        self.coprocs: dict[int, tuple[str, int, int]] = {}
+        self.process_files: list[tuple[int, OpenFile]] = []
+        """What process substitutions of running commands have open."""
 
-    vars: Variables
-    """See `variables`. `get`, `set`, `contents`, `set_array`, `set_element`, `unset`, `set_attrs`, `make_local` ..."""
+        self.options: dict[str, bool] = {name: name in SET_DEFAULTS for name in SET_OPTIONS}
+        """`set -o` options by name; change with `set_option`. The hot ones are attributes too: errexit, nounset, ..."""
+        self.shopts: dict[str, bool] = dict(SHOPT_DEFAULTS)
+        """`shopt` options by name; change with `set_shopt`."""
+        self.interactive = False
+        self.login = False
+        self._mirror_options()
 
-    args: list[str]
-    """The positional parameters $1, $2 ...; replace the list (`shell.args = [...]`), don't change it in place."""
-    name: str
-    """$0."""
+        self.status = 0
+        """$?"""
+        self.pipestatus: list[int] | None = None
+        """PIPESTATUS of the last pipeline; None: it was a single command, whose status is `status`."""
+        self.subst_status = 0
+        """Status of the last command substitution of the command being expanded."""
+        self.line = 0
+        """$LINENO: the line of the running command."""
+        self.loops = 0
+        """How many loops enclose the running command in this function (what `break` may leave)."""
+        self.command: Command | None = None
+        self.trap_command = ""
+        self.last_argument = ""
+        self.subshell = 0
+        """BASH_SUBSHELL."""
+        self.subshell_process = False
+        self.background = False
+        self.shell_pid = process.pid
+        """$$"""
+        self.suppressed = 0
+        """Above 0 inside a condition: `set -e` and the ERR trap don't act."""
+        self.attention = False
+        """Something must be done before the next command: a signal's trap, the DEBUG trap, `set -x`."""
+        self.watching = False
+        """A failing command matters: `set -e` or an ERR trap."""
+        self.in_trap = ""
+        self.trace_depth = 0
+        self.arith_depth = 0
+        self.ifs = prepare(None)
+        self.plain_ifs = True
+        self.special_names: frozenset[str] = frozenset()
+        self.seconds_base = process.kernel.hub.clock.monotonic()
+        self.random_seed = int.from_bytes(process.kernel.machine.entropy.random_bytes(4), "little") & 0x7FFFFFFF
+        self.random_last = 0
+        self.getopts_index = 1
+        self.getopts_place = 0
+        self.exiting = False
 
-    # --- state builtins work on ---
+    def fork(self, process: Process, *, substitution: bool = False) -> Shell:
+        """The state of a subshell that runs in `process`."""
+        child = Shell.__new__(Shell)
+        child.__dict__.update(self.__dict__)
+        child.process = process
+        child.vars = self.vars.fork(child)
+        child.table = child.vars.table
+        child.functions = self.functions.copy()
+        child.aliases = self.aliases.copy()
+        child.options = self.options.copy()
+        child.shopts = self.shopts.copy()
+        child.hash = self.hash.copy()
+        child.directories = self.directories.copy()
+        child.disabled = self.disabled.copy()
+        child.process_files = []
+        child.coprocs = {}
+        child.traps = self.traps.fork(child)
+        child.jobs = JobTable(child)
+        child.jobs.last_pid = self.jobs.last_pid
+        child.subshell = self.subshell + 1
+        child.subshell_process = True
+        child.random_seed = self.random_seed ^ process.pid
+        child.interactive = False
+        child.monitor = False
+        child.options["monitor"] = False
+        if substitution:
+            child.trace_depth = self.trace_depth + 1
+            if child.errexit and not self.shopts["inherit_errexit"] and not self.posix:
+                child.errexit = False
+                child.options["errexit"] = False
+        child.traps_changed()
+        return child
 
-    functions: dict[str, FunctionDef]
-    aliases: dict[str, str]
-    traps: Traps
-    jobs: JobTable
-    hash: dict[str, tuple[str, int]]
-    """The hash table: command name -> (path, hits)."""
-    directories: list[str]
-    """The directory stack below the current directory (`pushd` puts the old directory at index 0)."""
-    disabled: set[str]
-    """Builtins switched off by `enable -n`."""
+    # --- options -------------------------------------------------------------------------------------------------
 
-    options: dict[str, bool]
-    """`set -o` options by name; change with `set_option`. The hot ones are attributes too: errexit, nounset, ..."""
-    shopts: dict[str, bool]
-    """`shopt` options by name; change with `set_shopt`."""
+    def _mirror_options(self) -> None:
+        options, shopts = self.options, self.shopts
+        self.errexit = options["errexit"]
+        self.nounset = options["nounset"]
+        self.xtrace = options["xtrace"]
+        self.noglob = options["noglob"]
+        self.noclobber = options["noclobber"]
+        self.noexec = options["noexec"]
+        self.pipefail = options["pipefail"]
+        self.allexport = options["allexport"]
+        self.braceexpand = options["braceexpand"]
+        self.posix = options["posix"]
+        self.monitor = options["monitor"]
+        self.extglob = shopts["extglob"]
+        self.nocasematch = shopts["nocasematch"]
+        self.patsub_replacement = shopts["patsub_replacement"]
+        self.expand_aliases = shopts["expand_aliases"]
 
-    status: int
-    """$?"""
-    line: int
-    """$LINENO: the line of the running command."""
-    loops: int
-    """How many loops enclose the running command in this function (what `break` may leave)."""
+    def set_option(self, name: str, on: bool) -> None:
+        """`set -o name` or `set +o name`."""
+        if self.options[name] == on:
+            return
+        self.options[name] = on
+        if name == "allexport" and on:
+            for plain in [key for key, entry in self.table.items() if not isinstance(entry, Var)]:
+                self.vars.own_var(plain)
+        if name == "posix":
+            self.shopts["expand_aliases"] = on or self.interactive
+            self.special_names = frozenset(k for k, v in builtins().items() if v.special) if on else frozenset()
+        if name in ("emacs", "vi") and on:
+            self.options["vi" if name == "emacs" else "emacs"] = False
+        self._mirror_options()
+        self.traps_changed()
 
-    interactive: bool
-    login: bool
-    posix: bool
+    def set_shopt(self, name: str, on: bool) -> None:
+        self.shopts[name] = on
+        self._mirror_options()
 
-    # The whole interface; bodies below.
+    def option_letters(self) -> str:
+        """`$-`."""
+        letters = "".join(sorted(letter for letter, name in LETTERS.items() if self.options[name]))
+        letters = "".join(sorted([c for c in letters if c.islower()] + (["i"] if self.interactive else []))) + "".join(
+            sorted(c for c in letters if c.isupper())
+        )
+        return letters + self.invocation_letters
+
+    invocation_letters = ""
+
+    def update_attention(self) -> None:
+        traps = self.traps
+        self.attention = bool(traps.pending) or self.xtrace or ("DEBUG" in traps.commands and not self.in_trap)
+
+    def traps_changed(self) -> None:
+        """Traps or options changed: what must be looked at between commands?"""
+        self.update_attention()
+        self.watching = self.errexit or "ERR" in self.traps.commands
+
+    def signalled(self) -> None:
+        """A trapped signal arrived; its command runs before the next one."""
+        self.attention = True
+
+    # --- variables -----------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> str | None:
         """`$name` for any parameter: a variable, a digit, `@ * # ? - $ ! _`, or `name[subscript]`."""
-        raise NotImplementedError
+        if is_name(name):
+            return self.vars.get(name)
+        from belljar.shell.compile.params import TARGET, compile_value, indirect_param
+
+        return compile_value(indirect_param(name, None))(self) if TARGET.match(name) else None
 
     def assign(self, target: str, value: str) -> None:
         """Assign to `name` or `name[subscript]` as read, printf -v and friends do. ShellError."""
-        raise NotImplementedError
+        if is_name(target):
+            self.vars.set(target, value)
+            return
+        name, bracket, rest = target.partition("[")
+        if not bracket or not rest.endswith("]") or not is_name(name) or len(rest) < 2:
+            raise ShellError(f"`{target}': not a valid identifier")
+        self.vars.set_element(name, self.subscript_text(name, rest[:-1]), value)
+
+    def subscript_text(self, name: str, text: str) -> str:
+        """A subscript given at run time, expanded: a key loses its quotes."""
+        if not any(char in text for char in "$`\"'\\"):
+            return text
+        from belljar.shell.compile.words import compile_scalar
+        from belljar.shell.parse import parse_subscript
+
+        index = parse_subscript(text)
+        return compile_scalar(index.word)(self) if isinstance(index, Subscript) else text
 
     def assign_arg(self, arg: AssignmentArg) -> None:
-        raise NotImplementedError
+        from belljar.shell.compile.assignments import assign_items
+
+        if not isinstance(arg.value, str):
+            if arg.subscript is not None:
+                raise ShellError(f"{arg.name}[{arg.subscript}]: cannot assign list to array member")
+            assign_items(self, arg.name, arg.value, append=arg.append)
+        elif arg.subscript is not None:
+            self.vars.set_element(arg.name, arg.subscript, arg.value, append=arg.append)
+        elif arg.append:
+            self.vars.append(arg.name, arg.value)
+        else:
+            self.vars.set(arg.name, arg.value)
 
     def parse_assignment(self, text: str) -> AssignmentArg | None:
         """`name=value`, `name+=value`, `name[sub]=value`, and `name=(...)` (expanded as bash does for `declare`).
 
         None if the text is no assignment to a valid name.
         """
-        raise NotImplementedError
+        match = ASSIGNMENT.match(text)
+        if match is None:
+            return None
+        name, subscript, plus = match.groups()
+        value = text[match.end() :]
+        if subscript is None and value.startswith("(") and value.endswith(")"):
+            items = self._parse_compound(text[match.end() :])
+            if items is not None:
+                return AssignmentArg(name, None, bool(plus), items)
+        if subscript is not None:
+            subscript = self.subscript_text(name, subscript)
+        return AssignmentArg(name, subscript, bool(plus), value)
+
+    def _parse_compound(self, text: str) -> list[ArrayItem] | None:
+        from belljar.shell.compile.assignments import compile_items
+        from belljar.shell.parse import Parser, ShellSyntaxError
+
+        try:
+            node = Parser(f"x={text}\n").next_command()
+        except ShellSyntaxError:
+            return None
+        if isinstance(node, SimpleCommand) and len(node.assignments) == 1:
+            value = node.assignments[0].value
+            if isinstance(value, ArrayLiteral):
+                return compile_items(value)(self)
+        return None
+
+    def join(self, values: list[str], separator: str | None = None) -> str:
+        """The values of "$*" as one string."""
+        size = sum(map(len, values))
+        if size > 65536:
+            self.budget.charge_size(size)
+        return (self.ifs.joiner if separator is None else separator).join(values)
+
+    # --- expansion -----------------------------------------------------------------------------------------------
 
     def arith(self, expression: str) -> int:
         """The value of an arithmetic expression given as text (no `$` expansion any more). ArithError."""
-        raise NotImplementedError
+        from belljar.shell.compile.arith import evaluate
+
+        return evaluate(self, expression)
 
     def expand_string(self, text: str) -> str:
         """Parameter, command and arithmetic expansion as within double quotes (PS1, PS4, `@P`)."""
-        raise NotImplementedError
+        from belljar.shell.compile.words import compile_quoted
+        from belljar.shell.parse import parse_here_text
+
+        return compile_quoted(parse_here_text(text).parts)(self)
+
+    def expand_prompt(self, text: str) -> str:
+        """Prompt escapes, then the expansions of double quotes."""
+        from belljar.shell.prompt import expand_prompt
+
+        return expand_prompt(self, text)
+
+    def expand_glob(self, pattern: str, text: str) -> list[str]:
+        """The files that match, or the word itself if there are none (unless nullglob or failglob)."""
+        shopts = self.shopts
+        ignore = self.vars.get("GLOBIGNORE")
+        if not is_pattern(pattern, extglob=self.extglob):
+            return [text]
+        options = GlobOptions(
+            dotglob=shopts["dotglob"] or bool(ignore),
+            extglob=self.extglob,
+            globstar=shopts["globstar"],
+            nocase=shopts["nocaseglob"],
+            skip_dots=shopts["globskipdots"],
+            ignore=tuple(ignore.split(":")) if ignore else (),
+        )
+        found = glob(self.process, pattern, options)
+        if found:
+            return found
+        if shopts["failglob"]:
+            raise ExpansionError(f"no match: {text}")
+        return [] if shopts["nullglob"] else [text]
+
+    def expand_tilde(self, user: str) -> str:
+        """~user; what can't be resolved stays as it is."""
+        if user == "":
+            home = self.vars.get("HOME")
+            return home if home is not None else self._home_of(None) or "~"
+        if user == "+":
+            return self.vars.get("PWD") or "~+"
+        if user == "-":
+            return self.vars.get("OLDPWD") or "~-"
+        digits = user.lstrip("+-")
+        if digits.isdigit() and len(user) - len(digits) <= 1:
+            stack = [self.vars.get("PWD") or "", *self.directories]
+            place = int(digits) if user[0] != "-" else len(stack) - 1 - int(digits)
+            return stack[place] if 0 <= place < len(stack) else f"~{user}"
+        return self._home_of(user) or f"~{user}"
+
+    def _home_of(self, user: str | None) -> str | None:
+        try:
+            data = fsdecode(self.process.read_file("/etc/passwd"))
+        except SysError:
+            return None
+        for line in data.splitlines():
+            fields = line.split(":")
+            if len(fields) > 5 and (
+                fields[0] == user if user is not None else fields[2] == str(self.process.fs.credentials.uid)
+            ):
+                return fields[5]
+        return None
+
+    # --- running -------------------------------------------------------------------------------------------------
+
+    def parse_key(self) -> object:
+        """What the parse of a script depends on beside its text; None if it shouldn't be kept."""
+        if self.expand_aliases and self.aliases:
+            return None
+        return (self.extglob, self.posix, self.interactive)
+
+    def aliases_changed(self) -> None:
+        """Aliases were defined or removed: the parser asks for them anew at the next line."""
 
     def run_text(self, text: str, *, line: int = 1, what: str = "") -> int:
         """Parse and run commands in this shell, as `eval` does; returns the status. Control flow passes through.
 
-        `what` is put into syntax errors as `bash: WHAT: line N:` (eval gives "eval"). The compiled form is cached.
+        `what` is put into syntax errors as `bash: WHAT: line N:` (eval gives "eval"). The compiled form is kept.
         """
-        raise NotImplementedError
+        from belljar.shell.programs import SyntaxFailure, run_program
+
+        try:
+            return run_program(self, text, line=line, what=what)
+        except SyntaxFailure:
+            self.status = 2
+            if self.posix and what == "eval" and not self.interactive:
+                raise ExitShell(2) from None
+            return self.status
 
     def source(self, path: str, text: str, args: list[str] | None) -> int:
         """Run a file's text in this shell as `.` does, with a `source` frame; `args` replaces $@ meanwhile. RETURN trap."""
-        raise NotImplementedError
+        from belljar.shell.programs import SyntaxFailure, run_program
+
+        process = self.process
+        process.enter()
+        frame = Frame("source", path, self.line, function=False)
+        outer_args, outer_line, outer_loops = self.args, self.line, self.loops
+        if args is not None:
+            self.args = args
+            frame.args = args
+        self.vars.push(frame)
+        try:
+            try:
+                status = run_program(self, text, line=1, what="")
+            except Return as end:
+                status = end.status
+            except SyntaxFailure:
+                status = 1
+                if self.posix and not self.interactive:
+                    raise ExitShell(2) from None
+            self.status = status
+            command = self.traps.commands.get("RETURN")
+            if command:
+                self.run_trap("RETURN", command)
+            return status
+        finally:
+            self.vars.pop()
+            if args is not None:
+                self.args = outer_args
+            self.line, self.loops = outer_line, outer_loops
+            process.leave()
 
     def call_function(self, name: str, args: list[str]) -> int:
         """Call a function that exists."""
-        raise NotImplementedError
+        return self.call(self.functions[name], [name, *args], True)
+
+    def call(
+        self,
+        function: FunctionDef,
+        argv: list[str],
+        checks: bool,
+        temporary: list[AssignmentArg] | None = None,
+    ) -> int:
+        """Call a function; `checks` False: as a condition, so that `set -e` doesn't act inside."""
+        process = self.process
+        if process.depth >= self.budget.limits.depth:
+            self.budget.exceed("depth")
+        nest = self.table.get("FUNCNEST")
+        if nest is not None:
+            self._check_nesting(function.name)
+        process.depth += 1
+        variables = self.vars
+        frame = Frame(function.name, function.source, self.line, function=True)
+        outer_args, outer_loops = self.args, self.loops
+        self.args = frame.args = argv[1:]
+        self.loops = 0
+        variables.frames.append(frame)
+        hidden = self._hide_traps() if self.traps.commands else None
+        if not checks:
+            self.suppressed += 1
+        try:
+            if temporary:
+                self._bind_arguments(frame, temporary)
+            try:
+                return function.body(self)
+            except Return as end:
+                self.status = end.status
+                return end.status
+        finally:
+            command = self.traps.commands.get("RETURN") if self.traps.commands else None
+            if command:
+                self._run_return_trap(command)
+            if not checks:
+                self.suppressed -= 1
+            self.loops = outer_loops
+            self.args = outer_args
+            variables.pop()
+            if frame.options is not None:
+                self._restore_options(frame.options)
+            if hidden is not None:
+                self._show_traps(hidden)
+            process.depth -= 1
+
+    def _run_return_trap(self, command: str) -> None:
+        status = self.status
+        self.run_trap("RETURN", command)
+        self.status = status
+
+    def _check_nesting(self, name: str) -> None:
+        limit = self.vars.get("FUNCNEST") or ""
+        depth = sum(1 for frame in self.vars.frames if frame.function)
+        if limit.isdigit() and 0 < int(limit) <= depth:
+            self.error(f"{name}: maximum function nesting level exceeded ({limit})")
+            raise Discard(1)
+
+    def _bind_arguments(self, frame: Frame, temporary: list[AssignmentArg]) -> None:
+        """`name=value function`: the variables are local to the call, and exported."""
+        from belljar.shell.invoke import bind_temporary
+
+        hidden: list[tuple[str, Entry | None]] = []
+        for arg in temporary:
+            try:
+                bind_temporary(self, arg, hidden)
+            except ShellError as error:
+                self.error(str(error))
+        for name, entry in hidden:
+            frame.saved.setdefault(name, entry)
+        frame.temporary = frozenset(name for name, _ in hidden)
+
+    def save_options(self) -> object:
+        """What `local -` keeps: store it in the frame's `options`."""
+        return self.options.copy()
+
+    def _restore_options(self, saved: object) -> None:
+        assert isinstance(saved, dict)
+        for name, on in saved.items():
+            self.set_option(name, on)
+
+    def define_function(self, function: FunctionDef) -> None:
+        old = self.functions.get(function.name)
+        if old is not None and old.readonly:
+            self.error(f"{function.name}: readonly function")
+            self.status = 1
+            return
+        if self.posix and function.name in self.special_names:
+            self.error(f"`{function.name}': is a special builtin")
+            raise ExitShell(2)
+        if old is not None and old.exported:
+            function.exported = True
+        self.functions[function.name] = function
+        self.status = 0
+
+    def source_name(self) -> str:
+        """Where code being run was read from (BASH_SOURCE of a function defined now)."""
+        if self.vars.frames:
+            return self.vars.frames[-1].source
+        return self.script if self.script is not None else "main"
 
     def run_command(self, argv: list[str], *, functions: bool = True, builtins: bool = True) -> int:
         """Run an expanded command here, in the foreground, as `command` and `builtin` need: finds function, builtin or file."""
-        raise NotImplementedError
+        from belljar.shell.invoke import run_builtin, run_program
 
-    def find_command(self, name: str, path: str | None = None) -> str | None:
-        """The file a command name means by PATH (or `path`), through the hash table; None if there is none."""
-        raise NotImplementedError
+        name = argv[0]
+        if functions and name in self.functions:
+            return self.call(self.functions[name], argv, True)
+        entry = self.find_builtin(name) if builtins else None
+        if entry is not None:
+            return run_builtin(self, entry, argv, True)
+        return run_program(self, argv, [])
 
-    def exec(self, argv: list[str], env: dict[str, str] | None = None) -> int:
-        """Replace the shell by a program (`exec`): returns 126/127 only if it can't, with the message printed."""
-        raise NotImplementedError
+    def find_builtin(self, name: str) -> Builtin | None:
+        entry = builtins().get(name)
+        return entry if entry is not None and name not in self.disabled else None
 
-    def error(self, message: str) -> None:
-        """`bash: line N: message` (or `script: line N: `) on stderr."""
-        raise NotImplementedError
+    def failed(self, status: int, node: Command | None) -> None:
+        """A command outside any condition failed: the ERR trap, then `set -e`."""
+        if self.suppressed:
+            return
+        command = self.traps.commands.get("ERR")
+        if command and self.in_trap != "ERR":
+            if node is not None:
+                self.command = node
+            self.status = status
+            self.run_trap("ERR", command)
+            self.status = status
+        if self.errexit:
+            raise ExitShell(status)
 
-    def warn(self, message: str) -> None:
-        """As `error`, for what does not make a command fail."""
-        raise NotImplementedError
+    # --- traps ---------------------------------------------------------------------------------------------------
+
+    def _hide_traps(self) -> dict[str, str] | None:
+        """In a function the DEBUG, RETURN and ERR traps don't act unless functrace or errtrace say so."""
+        commands = self.traps.commands
+        names = [] if self.options["functrace"] else ["DEBUG", "RETURN"]
+        if not self.options["errtrace"]:
+            names.append("ERR")
+        hidden = {name: commands.pop(name) for name in names if name in commands}
+        if hidden:
+            self.traps_changed()
+        return hidden or None
+
+    def _show_traps(self, hidden: dict[str, str]) -> None:
+        for name, command in hidden.items():
+            self.traps.commands.setdefault(name, command)
+        self.traps_changed()
+
+    def run_trap(self, name: str, command: str) -> int:
+        """Run a trap's command; `$?` is afterwards what it was before."""
+        status, pipestatus, line = self.status, self.pipestatus, self.line
+        outer, self.in_trap = self.in_trap, name
+        process = self.process
+        process.enter()
+        self.update_attention()
+        try:
+            return self.run_text(command, line=line)
+        finally:
+            process.leave()
+            self.in_trap = outer
+            self.status, self.pipestatus, self.line = status, pipestatus, line
+            self.update_attention()
+
+    def run_pending_traps(self) -> None:
+        """Run the commands of the signals that arrived."""
+        pending, self.traps.pending = self.traps.pending, []
+        for name in pending:
+            command = self.traps.commands.get(name)
+            if command:
+                self.run_trap(name, command)
+        self.update_attention()
+
+    def finish(self, status: int) -> int:
+        """The end of the shell process: the EXIT trap may still change the status."""
+        self.status = status
+        try:
+            if self.traps.pending:
+                self.run_pending_traps()
+            command = self.traps.commands.pop("EXIT", None)
+            if command and not self.traps.inherited("EXIT"):
+                self.vars.frames.clear()
+                self.loops = 0
+                self.suppressed = 0
+                self.in_trap = "EXIT"
+                self.update_attention()
+                self.run_text(command, line=1)
+        except ExitShell as end:
+            return end.status
+        except (Return, Discard) as end:
+            return end.status
+        except (Break, Continue):
+            return self.status
+        return status
+
+    # --- input and output ----------------------------------------------------------------------------------------
 
     def write(self, text: str) -> None:
         """Text to fd 1, at once."""
-        raise NotImplementedError
+        self.process.write_all(1, fsencode(text))
 
-    def set_option(self, name: str, on: bool) -> None:
-        raise NotImplementedError
-
-    def set_shopt(self, name: str, on: bool) -> None:
-        raise NotImplementedError
-
-    def option_letters(self) -> str:
-        """`$-`."""
-        raise NotImplementedError
+    def close_process_files(self, mark: int) -> None:
+        close_process_files(self, mark)
 
     def read_line(self, fd: int, delimiter: str = "\n") -> bytes:
         """Bytes up to and including the delimiter, leaving the descriptor's position right after it. SysError."""
-        raise NotImplementedError
-
-    def fork_run(self, body: object) -> int:
-        raise NotImplementedError
+        return read_line(self.process, fd, fsencode(delimiter))

@@ -72,3 +72,22 @@ class Traps:
         """A caught signal arrived: its command runs between two commands."""
         self.pending.append(signal_name(number))
         self.shell.signalled()
+
+    def inherited(self, name: str) -> bool:
+        return self.shown is not None and name in self.shown
+
+    def fork(self, shell: Shell) -> Traps:
+        """The traps of a subshell: signals are reset to their default, ignored ones stay ignored."""
+        child = Traps(shell)
+        child.inherited_ignores = self.inherited_ignores
+        if not self.commands:
+            return child
+        child.shown = self.listing().copy()
+        options = shell.options
+        keep = {"DEBUG", "RETURN"} if options["functrace"] else set()
+        if options["errtrace"]:
+            keep.add("ERR")
+        child.commands = {k: v for k, v in self.commands.items() if v == "" or k in keep}
+        process = shell.process
+        process.handlers = {n: h for n, h in process.handlers.items() if h is IGNORE}
+        return child

@@ -1,0 +1,328 @@
+"""`[[ ]]` compiled to closures that give a bool, and `[` where its arguments are plain enough."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from operator import eq, ge, gt, le, lt, ne
+from typing import TYPE_CHECKING, TypeAlias
+
+from belljar.abi.paths import fsencode
+from belljar.shell.arrays import Array, Assoc
+from belljar.shell.compile.arith import evaluate
+from belljar.shell.compile.words import (
+    Text,
+    _constant,
+    compile_pattern_text,
+    compile_scalar,
+    compile_text,
+    constant,
+    constant_pattern,
+)
+from belljar.shell.filetest import FILE_COMPARISONS, FILE_OPERATORS, compare_files, test_file
+from belljar.shell.nodes import (
+    CondAnd,
+    CondBinary,
+    CondGroup,
+    CondNode,
+    CondNot,
+    CondOr,
+    CondUnary,
+    DoubleQuoted,
+    Literal,
+    LocaleQuoted,
+    Param,
+    Word,
+)
+from belljar.shell.pattern import compile_pattern
+from belljar.shell.regexes import match_regex, quote_regex
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+Test: TypeAlias = "Callable[[Shell], bool]"
+
+COMPARE: dict[str, Callable[[int, int], bool]] = {"-eq": eq, "-ne": ne, "-lt": lt, "-le": le, "-gt": gt, "-ge": ge}
+
+
+def compile_conditional(node: CondNode) -> Test:
+    match node:
+        case CondGroup(operand):
+            return compile_conditional(operand)
+        case CondNot(operand):
+            negated = compile_conditional(operand)
+            return lambda shell: not negated(shell)
+        case CondAnd(operands):
+            every = [compile_conditional(operand) for operand in operands]
+            if len(every) == 2:
+                first, second = every
+                return lambda shell: first(shell) and second(shell)
+
+            def conjunction(shell: Shell) -> bool:
+                for operand in every:
+                    if not operand(shell):
+                        return False
+                return True
+
+            return conjunction
+        case CondOr(operands):
+            some = [compile_conditional(operand) for operand in operands]
+
+            def disjunction(shell: Shell) -> bool:
+                for operand in some:
+                    if operand(shell):
+                        return True
+                return False
+
+            return disjunction
+        case CondUnary(op, word):
+            return _compile_unary(op, word)
+        case CondBinary(op, left, right):
+            return _compile_binary(op, left, right)
+
+
+def _compile_unary(op: str, word: Word) -> Test:
+    text = compile_scalar(word)
+    match op:
+        case "-n":
+            return lambda shell: bool(text(shell))
+        case "-z":
+            return lambda shell: not text(shell)
+        case "-v":
+            return lambda shell: is_set(shell, text(shell))
+        case "-R":
+            return lambda shell: bool(shell.vars.own_attrs(text(shell)) & 64)
+        case "-o":
+            return lambda shell: shell.options.get(text(shell), False)
+        case "-t":
+            return lambda shell: _is_terminal(shell, text(shell))
+        case _ if op in FILE_OPERATORS:
+            return lambda shell: test_file(shell.process, op, text(shell))
+        case _:
+            raise AssertionError(op)
+
+
+def _is_terminal(shell: Shell, text: str) -> bool:
+    return text.isdigit() and len(text) < 7 and shell.process.isatty(int(text))
+
+
+def is_set(shell: Shell, target: str) -> bool:
+    """`[[ -v target ]]`: a variable, an element, or any element of an array given by [@]."""
+    name, bracket, rest = target.partition("[")
+    if target.isdigit():
+        return int(target) <= len(shell.args) if len(target) < 9 else False
+    if not bracket or not target.endswith("]"):
+        return name.isidentifier() and shell.vars.get(name) is not None
+    subscript = rest[:-1]
+    contents = shell.vars.contents(name)
+    if contents is None:
+        return False
+    if isinstance(contents, Assoc):
+        return subscript in contents.items or (subscript in ("@", "*") and bool(contents.items))
+    if subscript in ("@", "*"):
+        return not isinstance(contents, Array) or len(contents) > 0
+    return shell.vars.get_element(name, subscript) is not None
+
+
+def compile_operand(word: Word) -> Callable[[Shell], int]:
+    """An operand of -eq and its kin in `[[`: an expression."""
+    fixed = constant(word)
+    if (
+        fixed is not None
+        and fixed.isdigit()
+        and fixed.isascii()
+        and (fixed[0] != "0" or fixed == "0")
+        and len(fixed) < 19
+    ):
+        number = int(fixed)
+        return lambda _shell: number
+    text = compile_scalar(word)
+    name = _plain_name(word)
+
+    def operand(shell: Shell) -> int:
+        value: object = shell.table.get(name)
+        if type(value) is int:
+            return value
+        return evaluate(shell, text(shell))
+
+    return operand
+
+
+def _plain_name(word: Word) -> str:
+    """The variable, if the word is just `$name` or `"$name"`."""
+    parts: Sequence[object] = word.parts
+    if len(parts) == 1 and isinstance(parts[0], DoubleQuoted | LocaleQuoted):
+        parts = parts[0].parts
+    if len(parts) == 1 and isinstance(parts[0], Param):
+        part = parts[0]
+        if part.op is None and part.index is None and not part.indirect and part.name.isidentifier():
+            return part.name
+    return ""
+
+
+def _compile_binary(op: str, left: Word, right: Word) -> Test:
+    if op in COMPARE:
+        compare = COMPARE[op]
+        one, two = compile_operand(left), compile_operand(right)
+        return lambda shell: compare(one(shell), two(shell))
+    first = compile_scalar(left)
+    if op in ("=", "==", "!="):
+        return _compile_match(first, right, negated=op == "!=")
+    if op == "=~":
+        pattern = compile_regex(right)
+        return lambda shell: match_regex(shell, first(shell), pattern(shell))
+    second = compile_scalar(right)
+    if op == "<":
+        return lambda shell: fsencode(first(shell)) < fsencode(second(shell))
+    if op == ">":
+        return lambda shell: fsencode(first(shell)) > fsencode(second(shell))
+    if op in FILE_COMPARISONS:
+        return lambda shell: compare_files(shell.process, first(shell), op, second(shell))
+    raise AssertionError(op)
+
+
+def _compile_match(value: Text, word: Word, *, negated: bool) -> Test:
+    fixed = constant_pattern(word)
+    if fixed is not None:
+        simple = compile_pattern(fixed)
+        if simple.literal is not None or not fixed:
+            literal = simple.literal or ""
+
+            def equals(shell: Shell) -> bool:
+                if shell.nocasematch:
+                    return compile_pattern(fixed, nocase=True).matches(value(shell)) != negated
+                return (value(shell) == literal) != negated
+
+            return equals
+        return lambda shell: compile_pattern(fixed, nocase=shell.nocasematch).matches(value(shell)) != negated
+    if len(word.parts) == 1 and isinstance(word.parts[0], DoubleQuoted | LocaleQuoted):
+        other = compile_scalar(word)
+
+        def same(shell: Shell) -> bool:
+            if shell.nocasematch:
+                return (value(shell).casefold() == other(shell).casefold()) != negated
+            return (value(shell) == other(shell)) != negated
+
+        return same
+    pattern = compile_pattern_text(word)
+
+    def matches(shell: Shell) -> bool:
+        text = value(shell)
+        return compile_pattern(pattern(shell), nocase=shell.nocasematch).matches(text) != negated
+
+    return matches
+
+
+def compile_regex(word: Word) -> Text:
+    """The ERE on the right of =~: quoted parts match literally."""
+    pieces: list[Text] = []
+    for part in word.parts:
+        if isinstance(part, Literal):
+            text = part.text
+            pieces.append(lambda _shell, text=text: text)  # type: ignore[misc]
+            continue
+        fixed = _constant((part,))
+        if fixed is not None:
+            fixed = quote_regex(fixed)
+            pieces.append(lambda _shell, text=fixed: text)  # type: ignore[misc]
+        elif isinstance(part, DoubleQuoted | LocaleQuoted):
+            inner = compile_text(part)
+            pieces.append(lambda shell, inner=inner: quote_regex(inner(shell)))  # type: ignore[misc]
+        else:
+            pieces.append(compile_text(part))
+    from belljar.shell.compile.words import join
+
+    return join(pieces) if pieces else lambda _shell: ""
+
+
+# --- [ -------------------------------------------------------------------------------------------------------------------
+
+
+class Fallback(Exception):
+    """An argument turned out to need the builtin itself."""
+
+
+def compile_test_command(words: Sequence[Word]) -> Test | None:
+    """The arguments of `test` (without `]`) where their number can't change: None if it is too unusual.
+
+    The closure raises Fallback when an unquoted value is empty or would be split, or an integer isn't one.
+    """
+    if len(words) == 2:
+        op = constant(words[0])
+        if op not in ("-n", "-z", "-e", "-f", "-d", "-s", "-r", "-w", "-x", "-L", "-h"):
+            return None
+        value = _argument(words[1])
+        if value is None:
+            return None
+        if op == "-n":
+            return lambda shell: bool(value(shell))
+        if op == "-z":
+            return lambda shell: not value(shell)
+        return lambda shell: test_file(shell.process, op, value(shell))
+    if len(words) != 3:
+        return None
+    op = constant(words[1])
+    if op in COMPARE:
+        left, right = _integer_argument(words[0]), _integer_argument(words[2])
+        if left is None or right is None:
+            return None
+        compare = COMPARE[op]
+        return lambda shell: compare(left(shell), right(shell))
+    first, second = _argument(words[0]), _argument(words[2])
+    if first is None or second is None:
+        return None
+    if op in ("=", "=="):
+        return lambda shell: first(shell) == second(shell)
+    if op == "!=":
+        return lambda shell: first(shell) != second(shell)
+    return None
+
+
+def _argument(word: Word) -> Text | None:
+    """A word that is one field, or whose closure raises Fallback if it isn't."""
+    from belljar.shell.compile.words import has_one_field
+
+    if has_one_field(word):
+        return compile_scalar(word)
+    if not _plain_name(word) and not (
+        len(word.parts) == 1
+        and isinstance(word.parts[0], Param)
+        and word.parts[0].op is None
+        and (word.parts[0].name.isdigit() or word.parts[0].name in "#?")
+        and word.parts[0].index is None
+        and not word.parts[0].indirect
+    ):
+        return None
+    text = compile_scalar(word)
+
+    def single(shell: Shell) -> str:
+        value = text(shell)
+        if not value or shell.ifs.touches(value):
+            raise Fallback
+        return value
+
+    return single
+
+
+def _integer_argument(word: Word) -> Callable[[Shell], int] | None:
+    fixed = constant(word)
+    if fixed is not None:
+        if not (fixed.isdigit() and fixed.isascii()) or len(fixed) > 18:
+            return None
+        number = int(fixed)
+        return lambda _shell: number
+    text = _argument(word)
+    if text is None:
+        return None
+    argument = text
+    name = _plain_name(word)
+
+    def integer(shell: Shell) -> int:
+        value: object = shell.table.get(name)
+        if type(value) is int and shell.plain_ifs:
+            return value
+        found = argument(shell)
+        if found.isascii() and (found.isdigit() or (found[:1] == "-" and found[1:].isdigit())) and len(found) < 19:
+            return int(found)
+        raise Fallback
+
+    return integer

@@ -1,0 +1,131 @@
+"""What runs in processes of its own: pipelines, subshells, background commands, coprocesses; and `!` and `time`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from belljar.shell.compile.commands import compile_command, compile_subshell_body
+from belljar.shell.nodes import Command, Coproc, Group, Pipeline, SimpleCommand, Subshell
+from belljar.shell.pipeline import run_coproc, run_pipeline, start_background, start_subshell, timed
+from belljar.shell.print import print_command
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+Run: TypeAlias = "Callable[[Shell], int]"
+
+
+def compile_pipeline(node: Pipeline, *, checks: bool) -> Run:
+    if not node.commands:
+        run: Run = _succeed
+    elif len(node.commands) == 1:
+        run = compile_command(node.commands[0], checks=checks and not node.negated)
+    else:
+        run = _compile_stages(node)
+        if checks and not node.negated:
+            run = _checked(run, node)
+    if node.timed:
+        run = timed(run, posix=node.posix_time)
+    if not node.negated:
+        return run
+    inner = run
+
+    def negated(shell: Shell) -> int:
+        shell.status = status = 0 if inner(shell) else 1
+        return status
+
+    return negated
+
+
+def _succeed(shell: Shell) -> int:
+    shell.status = 0
+    return 0
+
+
+def _checked(run: Run, node: Command) -> Run:
+    def checked(shell: Shell) -> int:
+        status = run(shell)
+        if status and shell.watching:
+            shell.failed(status, node)
+        return status
+
+    return checked
+
+
+def _compile_stages(node: Pipeline) -> Run:
+    stages = [compile_subshell_body(_stage_body(command)) for command in node.commands]
+    last_here = compile_command(node.commands[-1])
+    line = node.line
+
+    def run(shell: Shell) -> int:
+        budget = shell.budget
+        budget.steps += 1
+        if budget.steps >= budget.checkpoint:
+            budget.check()
+        shell.line = line
+        return run_pipeline(shell, stages, last_here, node)
+
+    return run
+
+
+def _stage_body(command: Command) -> Command:
+    """A stage is a process already: `(...)` needs no second one."""
+    if isinstance(command, Subshell):
+        return Group(command.body, command.redirects, command.line)
+    return command
+
+
+def compile_subshell(node: Subshell, *, checks: bool) -> Run:
+    body = compile_subshell_body(node.body) if checks else compile_command(node.body, checks=False)
+    line = node.line
+
+    def run(shell: Shell) -> int:
+        budget = shell.budget
+        budget.steps += 1
+        if budget.steps >= budget.checkpoint:
+            budget.check()
+        shell.line = line
+        status = start_subshell(shell, body)
+        shell.status = status
+        shell.pipestatus = None
+        if status and checks and shell.watching:
+            shell.failed(status, node)
+        return status
+
+    return run
+
+
+def compile_background(command: Command) -> Run:
+    body = compile_subshell_body(_stage_body(command))
+    cached: list[str] = []
+    is_simple = isinstance(command, SimpleCommand)
+
+    def text() -> str:
+        if not cached:
+            cached.append(print_command(command))
+        return cached[0]
+
+    def run(shell: Shell) -> int:
+        budget = shell.budget
+        budget.steps += 1
+        if budget.steps >= budget.checkpoint:
+            budget.check()
+        shell.line = getattr(command, "line", shell.line)
+        start_background(shell, body, text, simple=is_simple)
+        shell.status = 0
+        return 0
+
+    return run
+
+
+def compile_coproc(node: Coproc) -> Run:
+    body = compile_subshell_body(_stage_body(node.command))
+
+    def run(shell: Shell) -> int:
+        shell.line = node.line
+        run_coproc(shell, node.name, body, lambda: print_command(node.command))
+        shell.status = 0
+        return 0
+
+    return run

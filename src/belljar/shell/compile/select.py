@@ -1,0 +1,102 @@
+"""`select` compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+from belljar.abi.paths import fsdecode
+from belljar.shell.compile.commands import bind_loop_variable, compile_command
+from belljar.shell.compile.words import compile_words
+from belljar.shell.control import Break, Continue, ShellError
+from belljar.shell.nodes import Select
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+Run: TypeAlias = "Callable[[Shell], int]"
+
+
+def compile_select(node: Select, *, checks: bool) -> Run:
+    words, body, name = compile_words(node.words), compile_command(node.body, checks=checks), node.name
+
+    def run(shell: Shell) -> int:
+        shell.line = node.line
+        try:
+            items = words(shell)
+        except ShellError as error:
+            shell.abandon(error)
+        if not items:
+            shell.status = 0
+            return 0
+        shell.loops += 1
+        status = 0
+        show = True
+        try:
+            while True:
+                shell.budget.charge()
+                choice = _ask(shell, items, show=show)
+                if choice is None:
+                    shell.process.error("\n") if not shell.posix else None
+                    shell.status = 1
+                    return 1
+                show = False
+                shell.vars.set("REPLY", choice)
+                if not choice:
+                    show = True
+                    continue
+                number = int(choice) if choice.isdigit() and len(choice) < 9 else 0
+                bind_loop_variable(shell, name, items[number - 1] if 0 < number <= len(items) else "")
+                try:
+                    status = body(shell)
+                except Continue as jump:
+                    if jump.levels > 1 and shell.loops > 1:
+                        raise Continue(jump.levels - 1) from None
+                except Break as jump:
+                    status = 0
+                    if jump.levels > 1 and shell.loops > 1:
+                        raise Break(jump.levels - 1) from None
+                    break
+                show = not shell.vars.get("REPLY")
+        finally:
+            shell.loops -= 1
+        shell.status = status
+        return status
+
+    return run
+
+
+def _ask(shell: Shell, items: list[str], *, show: bool) -> str | None:
+    """Show the menu and the prompt, read a line; None at the end of input."""
+    while True:
+        if show:
+            shell.process.error(_menu(shell, items))
+        prompt = shell.vars.get("PS3")
+        shell.process.error("#? " if prompt is None else prompt)
+        line = shell.read_line(0)
+        if not line:
+            return None
+        text = fsdecode(line).rstrip("\n").strip(" \t")
+        if text:
+            return text
+        show = True
+
+
+def _menu(shell: Shell, items: list[str]) -> str:
+    """The numbered items in columns, as bash lays them out."""
+    columns = shell.vars.get("COLUMNS") or "80"
+    width = int(columns) if columns.isdigit() else 80
+    digits = len(str(len(items)))
+    longest = max(len(item) for item in items) + digits + 2 + 2
+    across = max(width // longest, 1) if longest else 1
+    rows = -(-len(items) // across)
+    across = -(-len(items) // rows)
+    if rows == 1:
+        rows, across = across, 1
+    lines = []
+    for row in range(rows):
+        cells = []
+        for place in range(row, len(items), rows):
+            cells.append(f"{place + 1:>{digits}}) {items[place]}")
+        lines.append("".join(cell.ljust(longest) for cell in cells[:-1]) + cells[-1] + "\n")
+    return "".join(lines)

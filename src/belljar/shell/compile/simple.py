@@ -1,0 +1,271 @@
+"""Simple commands compiled: assignments, builtins, functions and programs, with their redirections and environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from belljar.shell.compile.assignments import compile_argument, compile_assignment
+from belljar.shell.compile.conditionals import Fallback, compile_test_command
+from belljar.shell.compile.redirects import Apply, compile_redirects
+from belljar.shell.compile.words import FieldList, compile_words, constant
+from belljar.shell.control import ShellError
+from belljar.shell.invoke import Call, invoke, run_builtin
+from belljar.shell.nodes import Assignment, ProcSub, SimpleCommand, Word
+from belljar.shell.redirections import Saved
+from belljar.shell.substitute import close_process_files
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+Run: TypeAlias = "Callable[[Shell], int]"
+
+
+def compile_simple(node: SimpleCommand, *, checks: bool, last: bool = False) -> Run:
+    """`checks`: a failure may end the shell (`set -e`) or run the ERR trap. `last`: the process has nothing else to do."""
+    run = _compile_unchecked(node, checks=checks, last=last)
+    if not checks:
+        return run
+
+    def checked(shell: Shell) -> int:
+        status = run(shell)
+        if status and shell.watching:
+            shell.failed(status, node)
+        return status
+
+    return checked
+
+
+def _compile_unchecked(node: SimpleCommand, *, checks: bool, last: bool) -> Run:
+    if not node.words:
+        return _compile_assignments(node)
+    if not node.assignments and not node.redirects:
+        quick = _compile_quick(node)
+        if quick is not None:
+            return quick
+    return _compile_general(node, checks=checks, last=last)
+
+
+# --- assignments only ------------------------------------------------------------------------------------------------
+
+
+def _compile_assignments(node: SimpleCommand) -> Run:
+    line = node.line
+    assigns = [compile_assignment(assignment) for assignment in node.assignments]
+    if len(assigns) == 1 and not node.redirects:
+        assign = assigns[0]
+
+        def one(shell: Shell) -> int:
+            budget = shell.budget
+            budget.steps += 1
+            if budget.steps >= budget.checkpoint:
+                budget.check()
+            shell.line = line
+            if shell.attention:
+                return traced(shell)
+            shell.subst_status = 0
+            try:
+                assign(shell)
+            except ShellError as error:
+                shell.abandon(error)
+            shell.status = status = shell.subst_status
+            shell.pipestatus = None
+            return status
+
+        def traced(shell: Shell) -> int:
+            return several(shell)
+
+        several = _assign_several(node, [assign], None)
+        return one
+    return _assign_several(node, assigns, compile_redirects(node.redirects) if node.redirects else None)
+
+
+def _assign_several(node: SimpleCommand, assigns: Sequence[Callable[[Shell], None]], apply: Apply | None) -> Run:
+    line = node.line
+    names = [assignment for assignment in node.assignments]
+
+    def several(shell: Shell) -> int:
+        budget = shell.budget
+        budget.steps += 1
+        if budget.steps >= budget.checkpoint:
+            budget.check()
+        shell.line = line
+        if shell.attention:
+            shell.before(node)
+        shell.subst_status = 0
+        try:
+            for assign, assignment in zip(assigns, names, strict=True):
+                assign(shell)
+                if shell.xtrace:
+                    shell.trace_assignment(assignment)
+        except ShellError as error:
+            shell.abandon(error)
+        status = shell.subst_status
+        if apply is not None:
+            saved = Saved(shell)
+            try:
+                apply(shell, saved)
+            except ShellError as error:
+                shell.error(str(error))
+                status = 1
+            finally:
+                saved.restore()
+        shell.status = status
+        shell.pipestatus = None
+        return status
+
+    return several
+
+
+# --- the commonest builtins ------------------------------------------------------------------------------------------
+
+
+def _compile_quick(node: SimpleCommand) -> Run | None:
+    first = node.words[0]
+    if not isinstance(first, Word) or first.braces is not None:
+        return None
+    name = constant(first)
+    if name in ("[", "test") and all(isinstance(word, Word) and word.braces is None for word in node.words):
+        words = [word for word in node.words if isinstance(word, Word)]
+        if name == "[":
+            if constant(words[-1]) != "]":
+                return None
+            words = words[:-1]
+        test = compile_test_command(words[1:])
+        if test is not None:
+            return _compile_test(node, name, test)
+    if name in (":", "true", "false") and len(node.words) == 1:
+        return _compile_constant(node, name, 1 if name == "false" else 0)
+    return None
+
+
+def _compile_test(node: SimpleCommand, name: str, test: Callable[[Shell], bool]) -> Run:
+    line = node.line
+    general = _compile_general(node, checks=False, last=False)
+
+    def run(shell: Shell) -> int:
+        if shell.attention or name in shell.functions or shell.disabled:
+            return general(shell)
+        budget = shell.budget
+        budget.steps += 1
+        if budget.steps >= budget.checkpoint:
+            budget.check()
+        shell.line = line
+        try:
+            shell.status = status = 0 if test(shell) else 1
+        except Fallback:
+            return general(shell)
+        except ShellError as error:
+            shell.abandon(error)
+        shell.pipestatus = None
+        return status
+
+    return run
+
+
+def _compile_constant(node: SimpleCommand, name: str, status: int) -> Run:
+    line = node.line
+    general = _compile_general(node, checks=False, last=False)
+
+    def run(shell: Shell) -> int:
+        if shell.attention or name in shell.functions or shell.disabled:
+            return general(shell)
+        budget = shell.budget
+        budget.steps += 1
+        if budget.steps >= budget.checkpoint:
+            budget.check()
+        shell.line = line
+        shell.status = status
+        shell.pipestatus = None
+        return status
+
+    return run
+
+
+# --- everything else -------------------------------------------------------------------------------------------------
+
+
+def compile_arguments(words: Sequence[Word | Assignment]) -> FieldList:
+    """The expanded words of a command; assignments (of declaration builtins) come as AssignmentArg."""
+    if all(isinstance(word, Word) for word in words):
+        return compile_words([word for word in words if isinstance(word, Word)])
+    pieces: list[tuple[bool, Callable[[Shell], object]]] = []
+    for word in words:
+        if isinstance(word, Word):
+            pieces.append((True, compile_words([word])))
+        else:
+            pieces.append((False, compile_argument(word)))
+
+    def build(shell: Shell) -> list[str]:
+        out: list[str] = []
+        for is_fields, piece in pieces:
+            if is_fields:
+                out += piece(shell)  # type: ignore[operator]
+            else:
+                out.append(piece(shell))  # type: ignore[arg-type]
+        return out
+
+    return build
+
+
+def _compile_general(node: SimpleCommand, *, checks: bool, last: bool) -> Run:
+    arguments = compile_arguments(node.words)
+    line = node.line
+    apply = compile_redirects(node.redirects) if node.redirects else None
+    assignments = node.assignments
+    call = Call(node, assignments, [compile_argument(item) for item in assignments], apply, checks=checks, last=last)
+    substitutes = any(
+        isinstance(part, ProcSub)
+        for word in [*node.words, *[r.target for r in node.redirects if hasattr(r, "target")]]
+        if isinstance(word, Word)
+        for part in word.parts
+    )
+    plain = apply is None and not assignments and not last
+    from belljar.shell.builtins import BUILTINS
+
+    first = node.words[0]
+    name = constant(first) if isinstance(first, Word) and first.braces is None else None
+    builtin = BUILTINS.get(name) if name is not None and plain else None
+
+    def run(shell: Shell) -> int:
+        budget = shell.budget
+        budget.steps += 1
+        if budget.steps >= budget.checkpoint:
+            budget.check()
+        shell.line = line
+        if shell.attention:
+            shell.before(node)
+        shell.subst_status = 0
+        try:
+            argv = arguments(shell)
+        except ShellError as error:
+            shell.abandon(error)
+        if plain and not shell.xtrace:
+            if builtin is not None:
+                if name not in shell.functions and not shell.disabled:
+                    status = run_builtin(shell, builtin, argv, checks)
+                    shell.status = status
+                    shell.pipestatus = None
+                    return status
+            elif argv:
+                function = shell.functions.get(argv[0])
+                if function is not None and argv[0] not in shell.special_names:
+                    shell.status = status = shell.call(function, argv, checks)
+                    shell.pipestatus = None
+                    return status
+        status = invoke(shell, call, argv)
+        shell.status = status
+        shell.pipestatus = None
+        return status
+
+    if not substitutes:
+        return run
+
+    def closing(shell: Shell) -> int:
+        mark = len(shell.process_files)
+        try:
+            return run(shell)
+        finally:
+            close_process_files(shell, mark)
+
+    return closing

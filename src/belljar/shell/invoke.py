@@ -1,0 +1,302 @@
+"""An expanded command finds what it means (function, builtin or program) and runs with its redirections and environment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from errno import EACCES, ENOENT, ENOEXEC, ENOTDIR
+from typing import TYPE_CHECKING
+
+from belljar.abi.errors import SysError
+from belljar.kernel.loader import load
+from belljar.kernel.process import Process
+from belljar.shell.control import ArithError, ExitShell, ReadonlyError, ShellError
+from belljar.shell.nodes import Assignment, SimpleCommand
+from belljar.shell.redirections import RedirectError, Saved
+from belljar.shell.shell import AssignmentArg
+from belljar.shell.variables import EXPORT, Entry, Var
+
+if TYPE_CHECKING:
+    from belljar.shell.builtins import Builtin
+    from belljar.shell.compile.redirects import Apply
+    from belljar.shell.functions import FunctionDef
+    from belljar.shell.shell import Shell
+
+DECLARING = frozenset({"command", "builtin"})
+"""Builtins that hand on arguments of the form `name=value` already expanded."""
+RUNNING = frozenset({"eval", "source", ".", "command", "builtin"})
+"""Builtins that run commands in this shell, where an outer condition still protects from `set -e`."""
+NOT_FOUND = 127
+NOT_EXECUTABLE = 126
+
+
+class Call:
+    """What the compiler knows of one simple command."""
+
+    __slots__ = ("apply", "assigned", "assignments", "checks", "last", "node")
+
+    def __init__(
+        self,
+        node: SimpleCommand | None,
+        assignments: Sequence[Assignment],
+        assigned: Sequence[Callable[[Shell], AssignmentArg]],
+        apply: Apply | None,
+        *,
+        checks: bool,
+        last: bool,
+    ) -> None:
+        self.node = node
+        self.assignments = assignments
+        self.assigned = assigned
+        self.apply = apply
+        self.checks = checks
+        self.last = last
+
+
+def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
+    """Run an expanded command."""
+    if not argv:
+        return _run_nothing(shell, call)
+    temporary: list[AssignmentArg] = []
+    try:
+        for build in call.assigned:
+            temporary.append(build(shell))
+    except ShellError as error:
+        shell.abandon(error)
+    if shell.xtrace:
+        shell.trace_command(temporary, argv)
+    name = argv[0]
+    function = shell.functions.get(name) if type(name) is str else None
+    builtin = shell.find_builtin(name)
+    if function is not None and not (shell.posix and builtin is not None and builtin.special):
+        builtin = None
+    else:
+        function = None
+    if call.apply is None:
+        return _dispatch(shell, call, argv, function, builtin, temporary)
+    saved = Saved(shell)
+    try:
+        call.apply(shell, saved)
+    except RedirectError as error:
+        saved.restore()
+        shell.error(str(error))
+        if builtin is not None and builtin.special and shell.posix and not shell.interactive:
+            raise ExitShell(1) from None
+        return 1
+    except ShellError as error:
+        saved.restore()
+        shell.abandon(error)
+    except BaseException:
+        saved.restore()
+        raise
+    try:
+        status = _dispatch(shell, call, argv, function, builtin, temporary)
+        if name == "exec" and builtin is not None and len(argv) == 1:
+            saved.keep()
+        return status
+    finally:
+        saved.restore()
+
+
+def _run_nothing(shell: Shell, call: Call) -> int:
+    """All words expanded to nothing: assignments and redirections are done, the status is the last substitution's."""
+    try:
+        for build in call.assigned:
+            build(shell).assign(shell)
+    except ShellError as error:
+        shell.abandon(error)
+    if call.apply is not None:
+        saved = Saved(shell)
+        try:
+            call.apply(shell, saved)
+        except ShellError as error:
+            shell.error(str(error))
+            return 1
+        finally:
+            saved.restore()
+    return shell.subst_status
+
+
+def _dispatch(
+    shell: Shell,
+    call: Call,
+    argv: list[str],
+    function: FunctionDef | None,
+    builtin: Builtin | None,
+    temporary: list[AssignmentArg],
+) -> int:
+    if function is not None:
+        return shell.call(function, argv, call.checks, temporary)
+    if builtin is not None:
+        if not temporary:
+            return run_builtin(shell, builtin, argv, call.checks)
+        if builtin.special and shell.posix:
+            try:
+                for arg in temporary:
+                    arg.assign(shell)
+            except ShellError as error:
+                shell.error(str(error))
+                raise ExitShell(1) from None
+            return run_builtin(shell, builtin, argv, call.checks)
+        with Environment(shell, temporary) as environment:
+            if not environment.done:
+                return 1
+            return run_builtin(shell, builtin, argv, call.checks)
+    return run_program(shell, argv, temporary, last=call.last)
+
+
+class Environment:
+    """Variables bound for the time of one builtin: `IFS=: read x`."""
+
+    def __init__(self, shell: Shell, args: list[AssignmentArg]) -> None:
+        self.shell = shell
+        self.args = args
+        self.saved: list[tuple[str, Entry | None]] = []
+        self.done = True
+
+    def __enter__(self) -> Environment:
+        for arg in self.args:
+            try:
+                bind_temporary(self.shell, arg, self.saved)
+            except ShellError as error:
+                self.shell.error(str(error))
+                self.done = False
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        variables = self.shell.vars
+        for name, entry in reversed(self.saved):
+            if entry is None:
+                variables.table.pop(name, None)
+            else:
+                variables.table[name] = entry
+            variables.changed(name)
+
+
+def bind_temporary(shell: Shell, arg: AssignmentArg, saved: list[tuple[str, Entry | None]]) -> None:
+    """Bind `name=value` in front of a command, exported, remembering what it hides."""
+    name = shell.vars.resolve(arg.name)[0]
+    entry = shell.table.get(name)
+    if isinstance(entry, Var) and entry.attrs & 2:
+        raise ReadonlyError(name)
+    if not isinstance(arg.value, str) or arg.subscript is not None:
+        return
+    value = arg.value
+    attrs = entry.attrs & ~(256 | 512) if isinstance(entry, Var) else 0
+    if arg.append:
+        value = (shell.vars.get(name) or "") + value
+    if attrs & 60:
+        value = shell.vars.convert(attrs, value)
+    saved.append((name, entry))
+    shell.table[name] = Var(value, attrs | EXPORT)
+    shell.vars.changed(name)
+
+
+def run_builtin(shell: Shell, builtin: Builtin, argv: list[str], checks: bool) -> int:
+    """Run a builtin; its errors become messages and a status."""
+    if not builtin.declares and builtin.name not in DECLARING:
+        args = argv[1:] if all(type(arg) is str for arg in argv) else [str(arg) for arg in argv[1:]]
+    else:
+        args = argv[1:]
+    if not checks and builtin.name in RUNNING:
+        shell.suppressed += 1
+        try:
+            return _run_guarded(shell, builtin, args)
+        finally:
+            shell.suppressed -= 1
+    return _run_guarded(shell, builtin, args)
+
+
+def _run_guarded(shell: Shell, builtin: Builtin, args: list[str]) -> int:
+    try:
+        return builtin.function(shell, args)
+    except SysError as error:
+        shell.error(f"{builtin.name}: write error: {error.reason}")
+        return 1
+    except ShellError as error:
+        text = str(error)
+        if text:
+            shell.error(text if isinstance(error, ArithError) and builtin.name != "let" else f"{builtin.name}: {text}")
+        if builtin.special and shell.posix and not shell.interactive:
+            raise ExitShell(error.status) from None
+        return error.status
+
+
+# --- programs ------------------------------------------------------------------------------------------------------------
+
+
+def run_program(shell: Shell, argv: list[str], temporary: list[AssignmentArg], *, last: bool = False) -> int:
+    """Run a program in a process of its own (or, as the `last` thing this process does, in this one)."""
+    argv = argv if all(type(arg) is str for arg in argv) else [str(arg) for arg in argv]
+    name = argv[0]
+    environment = shell.vars.exported()
+    if temporary:
+        environment = dict(environment)
+        saved: list[tuple[str, Entry | None]] = []
+        try:
+            for arg in temporary:
+                bind_temporary(shell, arg, saved)
+                target = shell.vars.resolve(arg.name)[0]
+                value = shell.vars.get(target)
+                if value is not None:
+                    environment[target] = value
+        except ShellError as error:
+            shell.error(str(error))
+            return 1
+        finally:
+            for hidden, entry in reversed(saved):
+                if entry is None:
+                    shell.table.pop(hidden, None)
+                else:
+                    shell.table[hidden] = entry
+                shell.vars.changed(hidden)
+    if "/" in name:
+        path: str | None = name
+    else:
+        path = shell.find_command(name, environment.get("PATH") if temporary else None)
+    if path is None:
+        return shell.command_not_found(argv)
+    process = shell.process
+    environment = {**environment, "_": path}
+    try:
+        program, full = load(process, path, argv)
+    except SysError as error:
+        if error.errno == ENOEXEC:
+            script = shell.script_program(path, argv)
+            if script is None:
+                shell.error(f"{name}: cannot execute binary file: Exec format error")
+                return NOT_EXECUTABLE
+            program, full = script
+        else:
+            return report_failure(shell, name, path, error)
+    if last and shell.is_throwaway():
+        process.prepare_exec(path, full, environment)
+        shell.vars.epoch.end()
+        return program(process)
+
+    def body(child: Process) -> int:
+        child.prepare_exec(path, full, environment)
+        return program(child)
+
+    child = shell.start_process(body, argv)
+    return shell.wait_foreground(child, argv)
+
+
+def report_failure(shell: Shell, name: str, path: str, error: SysError) -> int:
+    """Why a program can't be run, in bash's words."""
+    code = error.errno
+    if code == EACCES:
+        try:
+            is_dir = shell.process.fs.stat(path).is_dir
+        except SysError:
+            is_dir = False
+        shell.error(f"{name}: {'Is a directory' if is_dir else error.reason}")
+        return NOT_EXECUTABLE
+    if code in (ENOENT, ENOTDIR):
+        interpreter = shell.bad_interpreter(path)
+        if interpreter is not None:
+            shell.error(f"{name}: cannot execute: required file not found")
+            return NOT_FOUND
+        shell.error(f"{name}: {error.reason}")
+        return NOT_FOUND if code == ENOENT else NOT_EXECUTABLE
+    shell.error(f"{name}: {error.reason}")
+    return NOT_EXECUTABLE

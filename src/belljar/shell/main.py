@@ -1,0 +1,366 @@
+"""`bash` and `sh` as programs: their command line, start-up files, and where commands come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from belljar.abi.errors import SysError
+from belljar.abi.paths import fsdecode
+from belljar.kernel.process import IGNORE, Process
+from belljar.shell.control import Break, Continue, Discard, ExitShell, Return, ShellError
+from belljar.shell.input import read_line
+from belljar.shell.options import LETTERS, SET_OPTIONS
+from belljar.shell.parse import Parser, ShellSyntaxError
+from belljar.shell.programs import SyntaxFailure, options_for, run_program
+from belljar.shell.shell import Shell
+from belljar.shell.special import install
+from belljar.shell.variables import EXPORT, Var, is_name
+
+VERSION_TEXT = "GNU bash, version 5.2.15(1)-release (x86_64-pc-linux-gnu)\n"
+SET_LETTERS = "abefhkmnptuvxBCEHPT"
+
+
+@dataclass(slots=True)
+class Invocation:
+    """The command line, read."""
+
+    command: str | None = None
+    read_stdin: bool = False
+    interactive: bool | None = None
+    login: bool = False
+    no_profile: bool = False
+    no_rc: bool = False
+    rc_file: str | None = None
+    options: list[tuple[str, bool]] = field(default_factory=list)
+    shopts: list[tuple[str, bool]] = field(default_factory=list)
+    list_options: list[tuple[str, bool]] = field(default_factory=list)
+    operands: list[str] = field(default_factory=list)
+    ask: str = ""
+
+
+class UsageError(Exception):
+    """A wrong command line; the status is 2."""
+
+
+def parse_invocation(args: list[str]) -> Invocation:
+    """Read the arguments of `bash`. UsageError."""
+    found = Invocation()
+    wants_command = False
+    position = 0
+    while position < len(args):
+        arg = args[position]
+        if arg in ("-", "--"):
+            position += 1
+            break
+        if arg.startswith("--"):
+            position += 1
+            position += _long_option(found, arg, args[position:])
+            continue
+        if len(arg) < 2 or arg[0] not in "-+":
+            break
+        position += 1
+        on = arg[0] == "-"
+        for letter in arg[1:]:
+            if letter == "c" and on:
+                wants_command = True
+            elif letter == "s" and on:
+                found.read_stdin = True
+            elif letter == "i" and on:
+                found.interactive = True
+            elif letter == "l" and on:
+                found.login = True
+            elif letter == "r" and on:
+                found.shopts.append(("restricted_shell", True))
+            elif letter == "D":
+                found.options.append(("noexec", True))
+            elif letter in "oO":
+                target = found.options if letter == "o" else found.shopts
+                if position >= len(args):
+                    found.list_options.append((letter, on))
+                    continue
+                target.append((args[position], on))
+                position += 1
+            elif letter in SET_LETTERS:
+                found.options.append((LETTERS[letter], on))
+            else:
+                raise UsageError(f"{arg[0]}{letter}: invalid option")
+    operands = args[position:]
+    if wants_command:
+        if not operands:
+            raise UsageError("-c: option requires an argument")
+        found.command, operands = operands[0], operands[1:]
+    found.operands = operands
+    return found
+
+
+def _long_option(found: Invocation, arg: str, following: list[str]) -> int:
+    """How many of the following arguments the option takes."""
+    match arg[2:]:
+        case "login":
+            found.login = True
+        case "posix":
+            found.options.append(("posix", True))
+        case "noprofile":
+            found.no_profile = True
+        case "norc":
+            found.no_rc = True
+        case "version" | "help":
+            found.ask = arg[2:]
+        case "verbose":
+            found.options.append(("verbose", True))
+        case "rcfile" | "init-file":
+            if not following:
+                raise UsageError(f"{arg[2:]}: option requires an argument")
+            found.rc_file = following[0]
+            return 1
+        case "noediting" | "restricted" | "dump-strings" | "dump-po-strings" | "debugger" | "pretty-print":
+            pass
+        case _:
+            raise UsageError(f"{arg}: invalid option")
+    return 0
+
+
+def main(process: Process) -> int:
+    """Run as `bash` or `sh`, whatever argv[0] says."""
+    argv = process.argv
+    zero = argv[0] if argv else "bash"
+    name = zero.lstrip("-").rpartition("/")[2]
+    try:
+        invocation = parse_invocation(argv[1:])
+    except UsageError as error:
+        process.error(
+            f"{zero}: {error}\nUsage:\t{zero} [GNU long option] [option] ...\n\t{zero} [GNU long option] [option] script-file ...\n"
+        )
+        return 2
+    if invocation.ask:
+        process.stdout.write(VERSION_TEXT.encode())
+        return 0
+    shell = Shell(process)
+    shell.name = zero
+    shell.login = invocation.login or zero.startswith("-")
+    return Session(shell, invocation, posix=name == "sh").run()
+
+
+class Session:
+    """One run of the shell, from its start-up files to its EXIT trap."""
+
+    def __init__(self, shell: Shell, invocation: Invocation, *, posix: bool) -> None:
+        self.shell = shell
+        self.invocation = invocation
+        self.posix = posix
+
+    def run(self) -> int:
+        shell = self.shell
+        try:
+            try:
+                status = self._run()
+            except ExitShell as end:
+                status = end.status
+            except (Return, Discard) as end:
+                status = end.status
+            except (Break, Continue):
+                status = shell.status
+            except ShellError as error:
+                shell.error(str(error))
+                status = error.status
+            return shell.finish(status)
+        finally:
+            shell.vars.epoch.end()
+
+    def _run(self) -> int:
+        shell, invocation = self.shell, self.invocation
+        self._import_environment()
+        install(shell)
+        self._start_directory()
+        if self.posix or shell.vars.get("POSIXLY_CORRECT") is not None:
+            shell.set_option("posix", True)
+        operands = invocation.operands
+        stdin_tty = shell.process.isatty(0) and shell.process.isatty(2)
+        reads_stdin = invocation.command is None and (invocation.read_stdin or not operands)
+        if invocation.interactive or (invocation.interactive is None and reads_stdin and stdin_tty):
+            self._become_interactive()
+        status = self._apply_options()
+        if status is not None:
+            return status
+        shell.invocation_letters = ("c" if invocation.command is not None else "") + ("s" if reads_stdin else "")
+        self._run_startup_files()
+        if invocation.command is not None:
+            if operands:
+                shell.name, shell.args = operands[0], operands[1:]
+            shell.line = 1
+            return self._run_main(lambda: run_program(shell, invocation.command or "", line=1, what="-c", top=True))
+        if reads_stdin:
+            shell.args = operands
+            return self._run_main(self._read_stdin)
+        shell.args = operands[1:]
+        return self._run_script(operands[0])
+
+    def _run_main(self, run: Callable[[], int]) -> int:
+        try:
+            return run()
+        except SyntaxFailure:
+            return 2
+
+    def _apply_options(self) -> int | None:
+        shell = self.shell
+        for name, on in self.invocation.options:
+            if name not in SET_OPTIONS:
+                shell.process.error(f"{shell.name}: {name}: invalid option name\n")
+                return 2
+            shell.set_option(name, on)
+        for name, on in self.invocation.shopts:
+            if name not in shell.shopts:
+                shell.process.error(f"{shell.name}: {name}: invalid shell option name\n")
+                return 2
+            shell.set_shopt(name, on)
+        for letter, on in self.invocation.list_options:
+            shell.run_text(f"set {'-' if on else '+'}o" if letter == "o" else f"shopt {'' if on else '-p'}")
+        return None
+
+    def _become_interactive(self) -> None:
+        shell = self.shell
+        shell.interactive = True
+        shell.set_shopt("expand_aliases", True)
+        for option in ("history", "histexpand", "emacs"):
+            shell.options[option] = True
+        if shell.process.isatty(0):
+            shell.set_option("monitor", True)
+        for name, default in (("PS1", "\\s-\\v\\$ "), ("PS2", "> ")):
+            if shell.vars.get(name) is None:
+                shell.vars.set(name, default)
+
+    def _import_environment(self) -> None:
+        shell = self.shell
+        for name, value in shell.process.env.items():
+            if name.startswith("BASH_FUNC_") and name.endswith("%%"):
+                self._import_function(name[10:-2], value)
+            elif is_name(name):
+                shell.table[name] = Var(value, EXPORT)
+        ignored = {number for number, handler in shell.process.handlers.items() if handler is IGNORE}
+        if ignored:
+            from belljar.abi.signals import signal_name
+
+            shell.traps.inherited_ignores = frozenset(signal_name(number) for number in ignored)
+        level = shell.vars.get("SHLVL") or "0"
+        number = int(level) + 1 if level.isdigit() and len(level) < 9 else 1
+        shell.table["SHLVL"] = Var(str(number), EXPORT)
+        for name in ("OLDPWD", "_"):
+            entry = shell.table.get(name)
+            if name == "OLDPWD" and entry is None:
+                shell.table[name] = Var(None, EXPORT)
+
+    def _import_function(self, name: str, text: str) -> None:
+        shell = self.shell
+        if not text.startswith("() {"):
+            return
+        try:
+            run_program(shell, f"{name} {text}", line=1, what="")
+        except SyntaxFailure:
+            return
+        if name in shell.functions:
+            shell.functions[name].exported = True
+
+    def _start_directory(self) -> None:
+        """PWD from the environment if it really is the current directory, else the true path."""
+        shell = self.shell
+        fs = shell.process.fs
+        try:
+            actual = fs.getcwd()
+        except SysError:
+            actual = None
+        inherited = shell.vars.get("PWD")
+        if inherited is not None and inherited.startswith("/"):
+            try:
+                if fs.resolve(inherited) == fs.cwd:
+                    actual = inherited
+            except SysError:
+                pass
+        if actual is not None:
+            shell.table["PWD"] = Var(actual, EXPORT)
+
+    def _run_startup_files(self) -> None:
+        shell, invocation = self.shell, self.invocation
+        if shell.login and not invocation.no_profile:
+            self._source_if_there("/etc/profile")
+            for name in (".bash_profile", ".bash_login", ".profile"):
+                if self._source_if_there(f"{shell.vars.get('HOME') or ''}/{name}"):
+                    break
+        elif shell.interactive and not invocation.no_rc and not shell.posix:
+            self._source_if_there(invocation.rc_file or f"{shell.vars.get('HOME') or ''}/.bashrc")
+        name = shell.vars.get("ENV") if shell.posix and shell.interactive else shell.vars.get("BASH_ENV")
+        if name and (not shell.interactive or shell.posix) and not (shell.posix and not shell.interactive):
+            self._source_if_there(shell.expand_string(name))
+
+    def _source_if_there(self, path: str) -> bool:
+        try:
+            data = self.shell.process.read_file(path)
+        except SysError:
+            return False
+        self.shell.source(path, fsdecode(data), None)
+        return True
+
+    def _run_script(self, path: str) -> int:
+        shell = self.shell
+        process = shell.process
+        found = path
+        try:
+            try:
+                stat = process.fs.stat(path)
+            except SysError:
+                located = shell.search_path(path, shell.vars.get("PATH")) if "/" not in path else None
+                if located is None:
+                    raise
+                found, stat = located, process.fs.stat(located)
+            if stat.is_dir:
+                process.error(f"{shell.name}: {path}: Is a directory\n")
+                return 126
+            data = process.read_file(found)
+        except SysError as error:
+            process.error(f"{shell.name}: {path}: {error.reason}\n")
+            return 127 if error.name in ("ENOENT", "ENOTDIR") else 126
+        if b"\0" in data[:80].partition(b"\n")[0]:
+            process.error(f"{path}: {path}: cannot execute binary file\n")
+            return 126
+        shell.name = path
+        shell.script = path
+        return self._run_main(lambda: run_program(shell, fsdecode(data.replace(b"\0", b"")), line=1, what="", top=True))
+
+    def _read_stdin(self) -> int:
+        """Commands from standard input, each read only as far as it goes: the rest is the commands' own input."""
+        from belljar.shell.compile.commands import compile_command
+
+        shell = self.shell
+        if shell.interactive:
+            from belljar.shell.interactive import run_interactive
+
+            return run_interactive(shell)
+
+        def next_line() -> str | None:
+            data = read_line(shell.process, 0)
+            if shell.options["verbose"]:
+                shell.process.error(fsdecode(data))
+            return fsdecode(data.replace(b"\0", b"")) if data else None
+
+        options = options_for(shell)
+        parser = Parser(next_line, options)
+        status = 0
+        while True:
+            options_for(shell, options)
+            try:
+                node = parser.next_command()
+            except ShellSyntaxError as error:
+                shell.report_syntax(error, "")
+                return 2
+            for warned in parser.warnings:
+                shell.report_line(warned.line, f"warning: {warned.message}")
+            parser.warnings.clear()
+            if node is None:
+                return status
+            if shell.noexec:
+                continue
+            try:
+                status = compile_command(node)(shell)
+            except Discard as error:
+                shell.loops = 0
+                status = shell.status = error.status

@@ -1,0 +1,169 @@
+"""Running several processes together: pipelines, subshells, background jobs, coprocesses, and `time`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import O_RDONLY
+from belljar.abi.signals import Signal
+from belljar.kernel.process import IGNORE, Process
+from belljar.kernel.vfs.openfile import OpenFile
+from belljar.shell.redirections import Saved
+from belljar.shell.times import render_times
+
+if TYPE_CHECKING:
+    from belljar.shell.nodes import Pipeline
+    from belljar.shell.shell import Shell
+
+Run = Callable[["Shell"], int]
+
+
+def run_pipeline(shell: Shell, stages: Sequence[Run], last_here: Run, node: Pipeline) -> int:
+    """Start every stage in a process of its own, joined by pipes, and wait for all of them."""
+    process = shell.process
+    kernel = process.kernel
+    children: list[Process] = []
+    reader: OpenFile | None = None
+    lastpipe = shell.shopts["lastpipe"] and not shell.monitor
+    count = len(stages)
+    last_status: int | None = None
+    pgid = 0
+    try:
+        for place, stage in enumerate(stages):
+            files: dict[int, OpenFile] = {}
+            if reader is not None:
+                files[0] = reader
+            following: OpenFile | None = None
+            writer: OpenFile | None = None
+            if place < count - 1:
+                following, writer = kernel.open_pipe(process)
+                following.retain()
+                writer.retain()
+                files[1] = writer
+            try:
+                if place == count - 1 and lastpipe:
+                    assert reader is not None
+                    last_status = _run_last_here(shell, last_here, reader)
+                else:
+                    child = shell.fork_run(stage, files=files, pgid=pgid if shell.monitor else None)
+                    pgid = pgid or child.pgid
+                    children.append(child)
+            except BaseException:
+                if following is not None:
+                    following.release()
+                raise
+            finally:
+                if writer is not None:
+                    writer.release()
+                if reader is not None:
+                    reader.release()
+                reader = None
+            reader = following
+    except BaseException:
+        if reader is not None:
+            reader.release()
+        raise
+    statuses = shell.wait_pipeline(children, node)
+    if last_status is not None:
+        statuses.append(last_status)
+    status = statuses[-1]
+    if shell.pipefail:
+        status = next((code for code in reversed(statuses) if code), 0)
+    shell.status = status
+    shell.pipestatus = statuses
+    return status
+
+
+def _run_last_here(shell: Shell, run: Run, reader: OpenFile) -> int:
+    """`shopt -s lastpipe`: the last stage runs in this shell."""
+    saved = Saved(shell)
+    saved.save(0)
+    shell.process.fds.put(0, reader)
+    try:
+        return run(shell)
+    finally:
+        saved.restore()
+
+
+def start_subshell(shell: Shell, run: Run) -> int:
+    """( ... ): in a child process, and wait."""
+    child = shell.fork_run(run)
+    return shell.wait_foreground(child, None)
+
+
+def start_background(shell: Shell, run: Run, text: Callable[[], str], *, simple: bool) -> None:
+    """command &"""
+    files: dict[int, OpenFile] = {}
+    null: OpenFile | None = None
+    if not shell.monitor:
+        try:
+            null = shell.process.fs.open("/dev/null", O_RDONLY).retain()
+            files[0] = null
+        except SysError:
+            null = None
+
+    def body(sub: Shell) -> int:
+        if not sub.monitor:
+            sub.process.catch(Signal.INT, IGNORE)
+            sub.process.catch(Signal.QUIT, IGNORE)
+        return run(sub)
+
+    try:
+        child = shell.fork_run(body, files=files, pgid=0 if shell.monitor else None, background=True)
+    finally:
+        if null is not None:
+            null.release()
+    job = shell.jobs.add([child], text())
+    shell.jobs.last_pid = child.pid
+    if shell.interactive:
+        shell.process.error(f"[{job.number}] {child.pid}\n")
+
+
+def run_coproc(shell: Shell, name: str, run: Run, text: Callable[[], str]) -> None:
+    """coproc name command: two pipes, their descriptors in the array `name`."""
+    process = shell.process
+    kernel = process.kernel
+    out_reader, out_writer = kernel.open_pipe(process)
+    in_reader, in_writer = kernel.open_pipe(process)
+    for file in (out_reader, out_writer, in_reader, in_writer):
+        file.retain()
+    try:
+        child = shell.fork_run(run, files={0: in_reader, 1: out_writer}, background=True)
+        read_fd = _high(process, out_reader)
+        write_fd = _high(process, in_writer)
+    finally:
+        for file in (out_reader, out_writer, in_reader, in_writer):
+            file.release()
+    shell.jobs.add([child], f"coproc {name} {text()}")
+    shell.jobs.last_pid = child.pid
+    shell.vars.set_array(name, [str(read_fd), str(write_fd)])
+    shell.vars.set(f"{name}_PID", str(child.pid))
+    shell.coprocs[child.pid] = (name, read_fd, write_fd)
+
+
+def _high(process: Process, file: OpenFile) -> int:
+    fd = 63
+    while fd in process.fds and fd > 10:
+        fd -= 1
+    process.fds.put(fd, file, cloexec=True)
+    return fd
+
+
+def timed(run: Run, *, posix: bool) -> Run:
+    """time command: how long it took, on stderr, in the form TIMEFORMAT asks for."""
+
+    def measured(shell: Shell) -> int:
+        clock = shell.process.kernel.hub.clock
+        budget = shell.budget
+        start, cpu = clock.monotonic(), budget.cpu
+        try:
+            return run(shell)
+        finally:
+            real, user = clock.monotonic() - start, budget.cpu - cpu
+            text = render_times(shell.vars.get("TIMEFORMAT"), real, max(user, 0.0), 0.0, posix=posix)
+            if text:
+                shell.process.error(text + "\n")
+
+    return measured

@@ -1,0 +1,235 @@
+"""The shell's side of processes: subshells, programs, waiting for them, and finding commands by PATH."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from errno import EINTR
+from typing import TYPE_CHECKING
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import S_IFMT, S_IFREG, WUNTRACED, X_OK
+from belljar.abi.signals import DESCRIPTIONS, Signal
+from belljar.kernel.loader import Program, load
+from belljar.kernel.process import IGNORE, Process
+from belljar.kernel.status import ExitStatus
+from belljar.kernel.vfs.openfile import OpenFile
+from belljar.shell.control import Break, Continue, Discard, ExitShell, Return, ShellError
+
+if TYPE_CHECKING:
+    from belljar.shell.nodes import Command
+    from belljar.shell.shell import Shell
+
+Run = Callable[["Shell"], int]
+
+
+class Processes:
+    """Starting and awaiting."""
+
+    def fork_run(  # type: ignore[misc]
+        self: Shell,
+        run: Run,
+        *,
+        files: Mapping[int, OpenFile] | None = None,
+        substitution: bool = False,
+        background: bool = False,
+        pgid: int | None = None,
+    ) -> Process:
+        """Start a subshell that runs `run`; `files` become its descriptors."""
+        process = self.process
+        if process.depth >= self.budget.limits.depth:
+            self.budget.exceed("depth")
+        child = process.kernel.fork(process, process.argv)
+        child.depth = process.depth + 1
+        if files:
+            fds = child.fds
+            for fd, file in files.items():
+                fds.put(fd, file)
+        if pgid is not None:
+            child.pgid = pgid or child.pid
+        sub = self.fork(child, substitution=substitution)
+        if background:
+            sub.background = True
+        child.start_fiber(lambda _process: sub.run_as_process(run))
+        return child
+
+    def run_as_process(self: Shell, run: Run) -> int:  # type: ignore[misc]
+        """The life of a subshell."""
+        try:
+            try:
+                status = run(self)
+            except ExitShell as end:
+                status = end.status
+            except (Return, Discard) as end:
+                status = end.status
+            except (Break, Continue):
+                status = 0
+            except ShellError as error:
+                self.error(str(error))
+                status = error.status
+            return self.finish(status)
+        finally:
+            self.vars.epoch.end()
+
+    def start_process(self: Shell, body: Callable[[Process], int], argv: list[str]) -> Process:  # type: ignore[misc]
+        """Start a program in a child."""
+        process = self.process
+        child = process.kernel.fork(process, argv)
+        child.depth = process.depth
+        child.handlers = {n: h for n, h in child.handlers.items() if h is IGNORE}
+        if self.monitor:
+            child.pgid = child.pid
+        child.start_fiber(body)
+        return child
+
+    def is_throwaway(self: Shell) -> bool:  # type: ignore[misc]
+        """Whether this process ends after its only command, so that a program may take it over."""
+        return self.subshell_process and not self.traps.commands and not self.process_files
+
+    def wait_for(self: Shell, child: Process) -> int:  # type: ignore[misc]
+        """A child's status, as `$?` shows it."""
+        return self.wait_status(child).shell
+
+    def wait_status(self: Shell, child: Process) -> ExitStatus:  # type: ignore[misc]
+        process = self.process
+        if child.status is None and self.monitor:
+            return self._wait_stoppable(child)
+        return process.wait_for(child)
+
+    def _wait_stoppable(self: Shell, child: Process) -> ExitStatus:  # type: ignore[misc]
+        """With job control a child that stops becomes a job."""
+        while True:
+            try:
+                news = self.process.wait(child.pid, WUNTRACED)
+            except SysError as error:
+                if error.errno != EINTR:
+                    raise
+                continue
+            assert news is not None
+            if news.stopped:
+                job = self.jobs.add([child], " ".join(child.argv), background=False)
+                job.stopped = True
+                self.process.error(f"\n[{job.number}]+  Stopped                 {job.text}\n")
+                return news.status
+            if not news.continued:
+                return news.status
+
+    def wait_foreground(self: Shell, child: Process, argv: list[str] | None) -> int:  # type: ignore[misc]
+        status = self.wait_status(child)
+        if status.signal:
+            self.report_signal(child, status, " ".join(argv) if argv else "")
+        return status.shell
+
+    def wait_pipeline(self: Shell, children: list[Process], _node: Command) -> list[int]:  # type: ignore[misc]
+        """Wait for all stages; the statuses in order."""
+        statuses = [self.wait_status(child) for child in children]
+        if statuses and statuses[-1].signal:
+            self.report_signal(children[-1], statuses[-1], "")
+        return [status.shell for status in statuses]
+
+    def report_signal(self: Shell, child: Process, status: ExitStatus, text: str) -> None:  # type: ignore[misc]
+        """What bash says of a foreground child killed by a signal; of SIGINT and SIGPIPE nothing."""
+        if status.signal in (Signal.INT, Signal.PIPE):
+            return
+        what = DESCRIPTIONS.get(status.signal, f"Unknown signal {status.signal}")
+        if self.interactive:
+            self.process.error(f"{what}\n")
+        else:
+            self.report_line(self.line, f"{child.pid:>5} {what:<23} {text}".rstrip())
+
+    # Finding commands.
+
+    def find_command(self: Shell, name: str, path: str | None = None) -> str | None:  # type: ignore[misc]
+        """The file a command name means by PATH (or `path`), through the hash table; None if there is none."""
+        if "/" in name:
+            return name
+        if path is None:
+            found = self.hash.get(name)
+            if found is not None:
+                self.hash[name] = (found[0], found[1] + 1)
+                return found[0]
+        located = self.search_path(name, self.vars.get("PATH") if path is None else path)
+        if located is not None and path is None and self.options["hashall"]:
+            self.hash[name] = (located, 1)
+        return located
+
+    def search_path(self: Shell, name: str, path: str | None, *, every: bool = False) -> str | None:  # type: ignore[misc]
+        """The first executable of that name; if there is none, the first file that isn't executable."""
+        if not name or path is None:
+            return None
+        fs = self.process.fs
+        second: str | None = None
+        for directory in path.split(":"):
+            candidate = f"{directory}/{name}" if directory else f"./{name}"
+            try:
+                place = fs.resolve(candidate)
+            except SysError:
+                continue
+            if place.node.mode & S_IFMT != S_IFREG:
+                continue
+            if fs.credentials.may(place.node, X_OK):
+                return candidate
+            second = second or candidate
+        return second
+
+    def command_not_found(self: Shell, argv: list[str]) -> int:  # type: ignore[misc]
+        name = argv[0]
+        handler = self.functions.get("command_not_found_handle")
+        if handler is not None:
+            child = self.fork_run(lambda sub: sub.call(handler, ["command_not_found_handle", *argv], True))
+            return self.wait_for(child)
+        if self.vars.get("PATH") in (None, ""):
+            self.error(f"{name}: No such file or directory")
+        else:
+            self.error(f"{name}: command not found")
+        return 127
+
+    def script_program(self: Shell, path: str, argv: list[str]) -> tuple[Program, list[str]] | None:  # type: ignore[misc]
+        """A file without `#!` that is text: this shell runs it. None if it is binary."""
+        try:
+            file = self.process.fs.open(path, 0).retain()
+        except SysError:
+            return None
+        try:
+            head = file.read(80)
+        finally:
+            file.release()
+        if b"\0" in head.partition(b"\n")[0]:
+            return None
+        from belljar.shell.main import main
+
+        return main, ["bash", path, *argv[1:]]
+
+    def bad_interpreter(self: Shell, path: str) -> str | None:  # type: ignore[misc]
+        """The `#!` interpreter of a file that exists, when it is the one that doesn't."""
+        try:
+            file = self.process.fs.open(path, 0).retain()
+        except SysError:
+            return None
+        try:
+            head = file.read(128)
+        finally:
+            file.release()
+        return head[2:].decode(errors="replace").split()[0] if head.startswith(b"#!") else None
+
+    def exec(self: Shell, argv: list[str], env: dict[str, str] | None = None) -> int:  # type: ignore[misc]
+        """Replace the shell by a program (`exec`): returns 126/127 only if it can't, with the message printed."""
+        from belljar.shell.invoke import report_failure
+
+        name = argv[0]
+        path = name if "/" in name else self.find_command(name)
+        if path is None:
+            self.error(f"exec: {name}: not found")
+            return 127
+        environment = dict(self.vars.exported() if env is None else env)
+        process = self.process
+        try:
+            program, full = load(process, path, argv)
+        except SysError as error:
+            script = self.script_program(path, argv) if error.name == "ENOEXEC" else None
+            if script is None:
+                self.error(f"exec: {name}: cannot execute: {error.reason}") if error.name == "EACCES" else None
+                return 126 if error.name == "EACCES" else report_failure(self, name, path, error)
+            program, full = script
+        environment["_"] = path
+        process.prepare_exec(path, full, environment)
+        process.exit(program(process))

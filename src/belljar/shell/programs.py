@@ -1,0 +1,127 @@
+"""Scripts as compiled programs: parsed command by command, as bash reads them, and kept by their text."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from belljar.shell.compile.commands import compile_command
+from belljar.shell.control import Discard
+from belljar.shell.parse import ParseOptions, Parser, ShellSyntaxError
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+Run = Callable[["Shell"], int]
+CACHED_PROGRAMS: Final = 512
+CACHED_SIZE: Final = 1 << 20
+"""Longer texts aren't kept."""
+
+
+class SyntaxFailure(Exception):
+    """A syntax error, already reported."""
+
+
+class ProgramCache:
+    """Programs that were read to their end, by text and parse options; the least recently used go first."""
+
+    def __init__(self) -> None:
+        self._programs: OrderedDict[object, list[Run]] = OrderedDict()
+
+    def get(self, key: object) -> list[Run] | None:
+        found = self._programs.get(key)
+        if found is not None:
+            self._programs.move_to_end(key)
+        return found
+
+    def put(self, key: object, runs: list[Run]) -> None:
+        self._programs[key] = runs
+        if len(self._programs) > CACHED_PROGRAMS:
+            self._programs.popitem(last=False)
+
+
+_CACHE: Final = ProgramCache()
+"""Closures hold nothing of the shell that made them, so every shell of the worker shares them."""
+
+
+def options_for(shell: Shell, options: ParseOptions | None = None) -> ParseOptions:
+    """What the shell's state means to the parser now."""
+    options = options or ParseOptions()
+    options.extglob = shell.extglob
+    options.posix = shell.posix
+    options.comments = not shell.interactive or shell.shopts["interactive_comments"]
+    options.alias = shell.aliases.get if shell.expand_aliases and shell.aliases else None
+    return options
+
+
+def run_program(shell: Shell, text: str, *, line: int, what: str, top: bool = False) -> int:
+    """Run a script's text. `top`: it is the shell's own script, so a discarded command does not end it."""
+    key = shell.parse_key()
+    cache_key = (text, line, key) if len(text) < CACHED_SIZE and key is not None else None
+    runs = _CACHE.get(cache_key) if cache_key is not None else None
+    if runs is not None:
+        return _replay(shell, runs, text, line, what, key, top)
+    return _read_and_run(shell, text, line, what, cache_key, top, skip=0)
+
+
+def _replay(shell: Shell, runs: list[Run], text: str, line: int, what: str, key: object, top: bool) -> int:
+    status = 0
+    for place, run in enumerate(runs):
+        status = _run_one(shell, run, top)
+        if shell.parse_key() != key:
+            return _read_and_run(shell, text, line, what, None, top, skip=place + 1)
+    return status
+
+
+def _run_one(shell: Shell, run: Run, top: bool) -> int:
+    if not top:
+        return run(shell)
+    try:
+        return run(shell)
+    except Discard as error:
+        shell.loops = 0
+        shell.status = error.status
+        return error.status
+
+
+def _read_and_run(shell: Shell, text: str, line: int, what: str, cache_key: object, top: bool, *, skip: int) -> int:
+    options = options_for(shell)
+    parser = Parser(text, options, line)
+    key = shell.parse_key()
+    runs: list[Run] = []
+    status = 0
+    single = cache_key is not None and "\n" not in text
+    place = 0
+    while True:
+        try:
+            node = parser.next_command()
+        except ShellSyntaxError as error:
+            shell.report_syntax(error, what)
+            raise SyntaxFailure from None
+        if parser.warnings:
+            for warned in parser.warnings:
+                shell.report_line(warned.line, f"warning: {warned.message}")
+            parser.warnings.clear()
+        if node is None:
+            break
+        run = compile_command(node)
+        runs.append(run)
+        if single:
+            # One line is one command: it may be kept before it has run, however it ends.
+            single = False
+            assert cache_key is not None
+            _CACHE.put(cache_key, runs)
+        place += 1
+        if place <= skip:
+            continue
+        if shell.noexec:
+            continue
+        status = _run_one(shell, run, top)
+        if shell.parse_key() != key:
+            cache_key = None
+            options_for(shell, options)
+            key = shell.parse_key()
+    if cache_key is not None:
+        _CACHE.put(cache_key, runs)
+    return status

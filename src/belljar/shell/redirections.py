@@ -1,0 +1,94 @@
+"""Redirections at run time: what they do to the descriptors of the process, and how that is undone."""
+
+from __future__ import annotations
+
+from errno import EBADF, EEXIST
+from typing import TYPE_CHECKING
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY
+from belljar.kernel.vfs.openfile import OpenFile
+from belljar.shell.control import ShellError
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+FLAGS = {
+    "<": O_RDONLY,
+    ">": O_WRONLY | O_CREAT | O_TRUNC,
+    ">|": O_WRONLY | O_CREAT | O_TRUNC,
+    ">>": O_WRONLY | O_CREAT | O_APPEND,
+    "<>": O_RDWR | O_CREAT,
+    "&>": O_WRONLY | O_CREAT | O_TRUNC,
+    "&>>": O_WRONLY | O_CREAT | O_APPEND,
+}
+LOWEST_NAMED = 10
+
+
+class RedirectError(ShellError):
+    """A redirection that failed: the command isn't run."""
+
+
+class Saved:
+    """Descriptors as they were, for as long as a command runs with others."""
+
+    __slots__ = ("files", "shell")
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self.files: list[tuple[int, OpenFile | None, bool]] = []
+
+    def save(self, fd: int) -> None:
+        fds = self.shell.process.fds
+        old = fds.get(fd)
+        if old is not None:
+            old.retain()
+        self.files.append((fd, old, fd in fds.cloexec))
+
+    def restore(self) -> None:
+        fds = self.shell.process.fds
+        for fd, old, cloexec in reversed(self.files):
+            if old is not None:
+                fds.put(fd, old, cloexec=cloexec)
+                old.release()
+            elif fd in fds:
+                fds.close(fd)
+        self.files.clear()
+
+    def keep(self) -> None:
+        """Let the redirections stay (`exec > file`)."""
+        for _, old, _ in self.files:
+            if old is not None:
+                old.release()
+        self.files.clear()
+
+
+def open_target(shell: Shell, name: str, op: str) -> OpenFile:
+    """The file a redirection names. RedirectError."""
+    flags = FLAGS[op]
+    try:
+        if shell.noclobber and op in (">", "&>"):
+            return _open_new(shell, name, flags)
+        return shell.process.fs.open(name, flags, 0o666)
+    except SysError as error:
+        raise RedirectError(f"{name}: {error.reason}") from None
+
+
+def _open_new(shell: Shell, name: str, flags: int) -> OpenFile:
+    """`set -C`: a regular file that exists isn't overwritten."""
+    fs = shell.process.fs
+    try:
+        if not fs.stat(name).is_regular:
+            return fs.open(name, flags, 0o666)
+    except SysError:
+        pass
+    try:
+        return fs.open(name, flags | O_EXCL, 0o666)
+    except SysError as error:
+        if error.errno == EEXIST:
+            raise RedirectError(f"{name}: cannot overwrite existing file") from None
+        raise
+
+
+def bad_descriptor(text: str) -> RedirectError:
+    return RedirectError(f"{text}: {SysError(EBADF).reason}")

@@ -1,0 +1,225 @@
+"""Special variables: those computed when read, and those whose change has an effect."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from belljar.shell.arrays import Array, Assoc
+from belljar.shell.expand.ifs import prepare
+from belljar.shell.variables import ARRAY, ASSOC, EXPORT, INTEGER, READONLY, DynamicVar, Var, Variables
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+VERSION = "5.2.15(1)-release"
+VERSINFO = ("5", "2", "15", "1", "release", "x86_64-pc-linux-gnu")
+
+
+# --- effects of a change -------------------------------------------------------------------------------------------
+
+
+def _ifs_changed(shell: Shell) -> None:
+    value = shell.vars.get("IFS")
+    shell.ifs = prepare(value)
+    shell.plain_ifs = value is None or not any(char in "-0123456789" for char in value)
+
+
+def _path_changed(shell: Shell) -> None:
+    shell.hash = {}
+
+
+def _optind_changed(shell: Shell) -> None:
+    shell.getopts_place = 0
+
+
+def _posix_changed(shell: Shell) -> None:
+    if shell.vars.get("POSIXLY_CORRECT") is not None and not shell.posix:
+        shell.set_option("posix", True)
+
+
+HOOKS = {
+    "IFS": _ifs_changed,
+    "PATH": _path_changed,
+    "OPTIND": _optind_changed,
+    "POSIXLY_CORRECT": _posix_changed,
+}
+
+
+# --- values computed when read -------------------------------------------------------------------------------------
+
+
+def _now_ns(shell: Shell) -> int:
+    return shell.process.kernel.machine.clock.time_ns()
+
+
+def _seconds(shell: Shell) -> str:
+    return str(int(shell.process.kernel.hub.clock.monotonic() - shell.seconds_base))
+
+
+def _set_seconds(shell: Shell, value: str) -> None:
+    offset = int(value) if value.lstrip("-").isdigit() else 0
+    shell.seconds_base = shell.process.kernel.hub.clock.monotonic() - offset
+
+
+def _random(shell: Shell) -> str:
+    """Bash's generator: Park and Miller's, folded to 15 bits, never the same twice in a row."""
+    while True:
+        seed = shell.random_seed or 123459876
+        high, low = divmod(seed, 127773)
+        seed = 16807 * low - 2836 * high
+        if seed < 0:
+            seed += 0x7FFFFFFF
+        shell.random_seed = seed
+        value = (seed >> 16) ^ (seed & 0xFFFF)
+        value &= 0x7FFF
+        if value != shell.random_last:
+            shell.random_last = value
+            return str(value)
+
+
+def _set_random(shell: Shell, value: str) -> None:
+    shell.random_seed = shell.arith(value) & 0xFFFFFFFF
+    shell.random_last = 0
+
+
+def _srandom(shell: Shell) -> str:
+    return str(int.from_bytes(shell.process.kernel.machine.entropy.random_bytes(4), "little"))
+
+
+def function_names(shell: Shell) -> list[str]:
+    """FUNCNAME: innermost first, `main` last when a script runs."""
+    names = [frame.name for frame in reversed(shell.vars.frames)]
+    if not any(frame.function for frame in shell.vars.frames):
+        return []
+    if shell.script is not None:
+        names.append("main")
+    return names
+
+
+def _funcname(shell: Shell) -> Array | None:
+    names = function_names(shell)
+    return Array.of(names) if names else None
+
+
+def _sources(shell: Shell) -> Array | None:
+    names = [frame.source for frame in reversed(shell.vars.frames)]
+    if shell.script is not None:
+        names.append(shell.script)
+    return Array.of(names)
+
+
+def _linenos(shell: Shell) -> Array | None:
+    lines = [str(frame.line) for frame in reversed(shell.vars.frames)]
+    if shell.script is not None:
+        lines.append("0")
+    return Array.of(lines)
+
+
+def _pipestatus(shell: Shell) -> Array:
+    statuses = shell.pipestatus
+    return Array.of([str(shell.status)] if statuses is None else [str(status) for status in statuses])
+
+
+def _dirstack(shell: Shell) -> Array:
+    return Array.of([shell.vars.get("PWD") or "", *shell.directories])
+
+
+def _groups(shell: Shell) -> Array:
+    return Array.of([str(shell.process.fs.credentials.gid)])
+
+
+def _aliases(shell: Shell) -> Assoc:
+    contents = Assoc()
+    for name, text in shell.aliases.items():
+        contents.set(name, text)
+    return contents
+
+
+def _commands(shell: Shell) -> Assoc:
+    contents = Assoc()
+    for name, (path, _) in shell.hash.items():
+        contents.set(name, path)
+    return contents
+
+
+def _shellopts(shell: Shell) -> str:
+    return ":".join(sorted(name for name, on in shell.options.items() if on))
+
+
+def _bashopts(shell: Shell) -> str:
+    return ":".join(sorted(name for name, on in shell.shopts.items() if on))
+
+
+def _argv(shell: Shell) -> Array:
+    values: list[str] = []
+    for frame in reversed(shell.vars.frames):
+        values += reversed(frame.args)
+    return Array.of(values)
+
+
+def _epoch_real(shell: Shell) -> str:
+    now = _now_ns(shell)
+    return f"{now // 1_000_000_000}.{now % 1_000_000_000 // 1000:06d}"
+
+
+def _set_argv0(shell: Shell, value: str) -> None:
+    shell.name = value
+
+
+def install(shell: Shell) -> None:
+    """Bind the special variables of a new shell."""
+    Variables.HOOKS.update(HOOKS)
+    table = shell.table
+    process = shell.process
+    dynamic = {
+        "RANDOM": DynamicVar(_random, _set_random, INTEGER),
+        "SRANDOM": DynamicVar(_srandom, None, INTEGER),
+        "SECONDS": DynamicVar(_seconds, _set_seconds, INTEGER),
+        "LINENO": DynamicVar(lambda sh: str(sh.line), lambda sh, value: None, INTEGER),
+        "EPOCHSECONDS": DynamicVar(lambda sh: str(_now_ns(sh) // 1_000_000_000)),
+        "EPOCHREALTIME": DynamicVar(_epoch_real),
+        "BASHPID": DynamicVar(lambda sh: str(sh.process.pid), None, INTEGER),
+        "BASH_SUBSHELL": DynamicVar(lambda sh: str(sh.subshell)),
+        "BASH_COMMAND": DynamicVar(lambda sh: sh.command_text()),
+        "BASH_ARGV0": DynamicVar(lambda sh: sh.name, _set_argv0),
+        "FUNCNAME": DynamicVar(_funcname, None, ARRAY),
+        "BASH_SOURCE": DynamicVar(_sources, None, ARRAY),
+        "BASH_LINENO": DynamicVar(_linenos, None, ARRAY),
+        "BASH_ARGC": DynamicVar(lambda sh: Array.of([str(len(f.args)) for f in reversed(sh.vars.frames)]), None, ARRAY),
+        "BASH_ARGV": DynamicVar(_argv, None, ARRAY),
+        "PIPESTATUS": DynamicVar(_pipestatus, None, ARRAY),
+        "DIRSTACK": DynamicVar(_dirstack, None, ARRAY),
+        "GROUPS": DynamicVar(_groups, None, ARRAY),
+        "BASH_ALIASES": DynamicVar(_aliases, None, ASSOC),
+        "BASH_CMDS": DynamicVar(_commands, None, ASSOC),
+        "SHELLOPTS": DynamicVar(_shellopts, None, READONLY),
+        "BASHOPTS": DynamicVar(_bashopts, None, READONLY),
+        "_": DynamicVar(lambda sh: sh.last_argument, lambda sh, value: None),
+    }
+    for name, var in dynamic.items():
+        old = table.get(name)
+        if name in ("SHELLOPTS", "BASHOPTS") and isinstance(old, Var):
+            var.attrs |= EXPORT
+        table[name] = var
+    uid = process.fs.credentials.uid
+    for name, value, attrs in (
+        ("UID", str(uid), INTEGER | READONLY),
+        ("EUID", str(uid), INTEGER | READONLY),
+        ("PPID", str(process.parent.pid if process.parent is not None else 0), INTEGER | READONLY),
+    ):
+        table[name] = Var(value, attrs)
+    table["BASH_VERSINFO"] = Var(Array.of(VERSINFO), ARRAY | READONLY)
+    for name, value in (
+        ("BASH", f"/bin/{'sh' if shell.posix else 'bash'}"),
+        ("BASH_VERSION", VERSION),
+        ("HOSTNAME", process.kernel.hostname),
+        ("HOSTTYPE", "x86_64"),
+        ("MACHTYPE", "x86_64-pc-linux-gnu"),
+        ("OSTYPE", "linux-gnu"),
+        ("IFS", " \t\n"),
+        ("OPTIND", "1"),
+        ("OPTERR", "1"),
+        ("PS4", "+ "),
+    ):
+        if name not in table or name in ("IFS", "OPTIND", "OPTERR"):
+            table[name] = Var(value) if name in HOOKS else value

@@ -1,0 +1,148 @@
+"""Running a command for its output: `$(...)` in a subshell or, when it changes nothing, right here; `<(...)` as a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from belljar.abi.flags import O_RDONLY, O_WRONLY
+from belljar.abi.paths import fsdecode
+from belljar.kernel.vfs.openfile import OpenFile
+from belljar.kernel.vfs.server import Handle
+from belljar.shell.control import Discard, ExitShell, ShellError
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+Run = Callable[["Shell"], int]
+LOWEST_PROCESS_FD = 63
+
+
+class Collector(Handle):
+    """Takes what a builtin writes, in memory."""
+
+    __slots__ = ("parts", "shell", "size")
+    seekable = False
+
+    def __init__(self, shell: Shell) -> None:
+        super().__init__()
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.shell = shell
+
+    def write(self, offset: int | None, data: bytes) -> int:
+        self.size += len(data)
+        if self.size > 65536:
+            self.shell.budget.charge_size(self.size)
+        self.parts.append(data)
+        return len(data)
+
+
+class Text(Handle):
+    """The body of a here-document, read from memory."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__()
+        self.data = data
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self.data[offset : offset + size]
+
+    def size(self) -> int:
+        return len(self.data)
+
+
+def here_file(shell: Shell, data: bytes) -> OpenFile:
+    """An open file that reads `data`: no pipe to fill, so no size deadlocks."""
+    return OpenFile(Text(data), O_RDONLY, shell.process.fs.root, "/tmp/here")
+
+
+def tidy(shell: Shell, data: bytes) -> str:
+    """Output as a substitution gives it: without NULs and trailing newlines."""
+    if b"\0" in data:
+        shell.warn("warning: command substitution: ignored null byte in input")
+        data = data.replace(b"\0", b"")
+    return fsdecode(data.rstrip(b"\n"))
+
+
+def capture_here(shell: Shell, run: Run) -> str:
+    """Run something that leaves the shell as it is, its output collected."""
+    collector = Collector(shell)
+    process = shell.process
+    fds = process.fds
+    old = fds.get(1)
+    if old is not None:
+        old.retain()
+    fds.put(1, OpenFile(collector, O_WRONLY, process.fs.root, "pipe:"))
+    process.enter()
+    outer = shell.status
+    try:
+        shell.subst_status = run(shell)
+    except ShellError as error:
+        shell.error(str(error))
+        shell.subst_status = error.status
+    except (ExitShell, Discard) as end:
+        shell.subst_status = end.status
+    finally:
+        process.leave()
+        shell.status = outer
+        if old is not None:
+            fds.put(1, old)
+            old.release()
+        else:
+            fds.close(1)
+    return tidy(shell, b"".join(collector.parts))
+
+
+def capture_output(shell: Shell, run: Run) -> str:
+    """Run a command in a subshell and read what it writes."""
+    process = shell.process
+    reader, writer = process.kernel.open_pipe(process)
+    reader.retain()
+    writer.retain()
+    try:
+        child = shell.fork_run(run, files={1: writer}, substitution=True)
+    finally:
+        writer.release()
+    parts: list[bytes] = []
+    size = 0
+    try:
+        while data := reader.read(1 << 18):
+            size += len(data)
+            if size > 65536:
+                shell.budget.charge_size(size)
+            parts.append(data)
+    finally:
+        reader.release()
+    shell.subst_status = shell.wait_for(child)
+    return tidy(shell, b"".join(parts) if len(parts) != 1 else parts[0])
+
+
+def open_process(shell: Shell, run: Run, *, reads: bool) -> str:
+    """`<(command)`: a path under /dev/fd that reads the command's output (or, for `>(...)`, feeds its input)."""
+    process = shell.process
+    reader, writer = process.kernel.open_pipe(process)
+    ours, theirs = (reader, writer) if reads else (writer, reader)
+    fd = LOWEST_PROCESS_FD
+    while fd in process.fds and fd > 10:
+        fd -= 1
+    theirs.retain()
+    try:
+        child = shell.fork_run(run, files={1 if reads else 0: theirs}, substitution=True, background=True)
+        process.fds.put(fd, ours)
+    finally:
+        theirs.release()
+    shell.process_files.append((fd, ours))
+    shell.jobs.last_pid = child.pid
+    return f"/dev/fd/{fd}"
+
+
+def close_process_files(shell: Shell, mark: int) -> None:
+    """Close what the process substitutions of a finished command opened."""
+    fds = shell.process.fds
+    while len(shell.process_files) > mark:
+        fd, file = shell.process_files.pop()
+        if fds.get(fd) is file:
+            fds.close(fd)
