@@ -1,0 +1,224 @@
+"""/srv: servers and directories posted under a name, for other processes to mount (Plan 9's srv(3)).
+
+The host posts a server with `post`. A guest posts a directory it has open by creating a file here and writing the
+descriptor's number to it (`exec 3<dir; echo 3 >/srv/name`); whoever may read the file may mount it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from errno import EBADF, EBUSY, EEXIST, EINVAL, EIO, ENOENT, ENOSPC, ENOTDIR, EPERM
+from typing import TYPE_CHECKING, Final
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import O_ACCMODE, O_RDONLY, S_IFDIR, S_IFMT, S_IFREG
+from belljar.abi.paths import check_name
+from belljar.abi.records import Dirent, Owner, SetAttr, Stat
+from belljar.kernel.vfs.server import FileServer, Handle, Node
+
+if TYPE_CHECKING:
+    from belljar.kernel.kernel import Kernel
+    from belljar.kernel.vfs.namespace import Order
+    from belljar.kernel.vfs.openfile import OpenFile
+    from belljar.kernel.vfs.view import View
+
+POSTS_MAX: Final = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What a name stands for: a server's tree from a node down."""
+
+    server: FileServer
+    root: Node
+    read_only: bool = False
+    held: OpenFile | None = field(default=None, repr=False)
+    """The guest's open directory, kept open while it is posted."""
+
+
+class SrvNode(Node):
+    __slots__ = ("ctime", "ino", "mtime", "posted")
+
+    def __init__(self, mode: int, owner: Owner, ino: int, now: int) -> None:
+        super().__init__(mode, owner.uid, owner.gid)
+        self.ino = ino
+        self.mtime = self.ctime = now
+        self.posted: Posted | None = None
+
+
+class SrvServer(FileServer):
+    """The names. Everybody may post; as in /tmp, only who posted a name may take it away."""
+
+    kind = "srv"
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self._root = SrvNode(S_IFDIR | 0o1777, Owner(0, 0), 1, kernel.now())
+        self._names: dict[str, SrvNode] = {}
+        self._next_ino = 2
+
+    # The host's side.
+
+    def post(
+        self,
+        name: str,
+        server: FileServer,
+        *,
+        read_only: bool = False,
+        mode: int = 0o444,
+        owner: Owner = Owner(0, 0),  # noqa: B008 - frozen
+    ) -> None:
+        """Offer a server. EEXIST."""
+        self._kernel.register(server)
+        node = self._add(name, S_IFREG | mode, owner)
+        node.posted = Posted(server, server.root, read_only)
+
+    def find(self, name: str) -> Posted:
+        """ENOENT."""
+        node = self._names.get(name)
+        if node is None or node.posted is None:
+            raise SysError(ENOENT, name)
+        return node.posted
+
+    def _add(self, name: str, mode: int, owner: Owner) -> SrvNode:
+        check_name(name)
+        if name in self._names:
+            raise SysError(EEXIST, name)
+        if len(self._names) >= POSTS_MAX:
+            raise SysError(ENOSPC, name)
+        node = self._names[name] = SrvNode(mode, owner, self._next_ino, self._kernel.now())
+        self._next_ino += 1
+        self._root.mtime = node.mtime
+        return node
+
+    # The guest's side.
+
+    @property
+    def root(self) -> Node:
+        return self._root
+
+    def walk(self, directory: Node, name: str) -> Node:
+        if directory is not self._root:
+            raise SysError(ENOTDIR)
+        node = self._names.get(name)
+        if node is None:
+            check_name(name)
+            raise SysError(ENOENT)
+        return node
+
+    def locate(self, directory: Node) -> None:
+        return None
+
+    def readdir(self, directory: Node) -> Sequence[Dirent]:
+        if directory is not self._root:
+            raise SysError(ENOTDIR)
+        return [Dirent(name, node.ino, S_IFREG) for name, node in self._names.items()]
+
+    def stat(self, node: Node) -> Stat:
+        assert isinstance(node, SrvNode)
+        links = 2 if node is self._root else int(node in self._names.values())
+        return Stat(
+            node.mode, node.ino, self.dev, links, node.uid, node.gid, 0, node.mtime, node.mtime, node.ctime
+        )  # fmt: skip
+
+    def create(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
+        if mode & S_IFMT != S_IFREG:
+            raise SysError(EPERM)
+        return self._add(name, mode, owner)
+
+    def unlink(self, directory: Node, name: str) -> None:
+        node = self.walk(directory, name)
+        assert isinstance(node, SrvNode)
+        del self._names[name]
+        self._root.mtime = self._kernel.now()
+        if node.posted is not None and node.posted.held is not None:
+            node.posted.held.release()
+        node.posted = None
+
+    def setattr(self, node: Node, change: SetAttr) -> None:
+        assert isinstance(node, SrvNode)
+        node.mode = node.mode if change.mode is None else node.mode & S_IFMT | change.mode
+        node.uid = node.uid if change.uid is None else change.uid
+        node.gid = node.gid if change.gid is None else change.gid
+        node.mtime = node.mtime if change.mtime is None else change.mtime
+        node.ctime = self._kernel.now()
+
+    def open(self, node: Node, flags: int) -> Handle:
+        assert isinstance(node, SrvNode)
+        return SrvHandle(self, node, may_take=flags & O_ACCMODE == O_RDONLY or flags & O_ACCMODE == 2)
+
+    def accept(self, node: SrvNode, data: bytes) -> None:
+        """A guest posts an open directory of its own by number. EBUSY if something is posted already, EBADF, EINVAL."""
+        if node.posted is not None:
+            raise SysError(EBUSY)
+        text = data.strip()
+        if not text.isdigit() or len(text) > 9:
+            raise SysError(EINVAL)
+        file = self._kernel.caller().fds.get(int(text))
+        if file is None:
+            raise SysError(EBADF)
+        mount, place = file.place
+        if not place.is_dir:
+            raise SysError(ENOTDIR)
+        if mount.server is self or node not in self._names.values():
+            raise SysError(EINVAL)
+        node.posted = Posted(mount.server, place, mount.read_only, file.retain())
+
+
+class SrvHandle(Handle):
+    """An open name: written to, to post; asked for `posted`, to mount."""
+
+    __slots__ = ("_may_take", "_node", "_server")
+
+    def __init__(self, server: SrvServer, node: SrvNode, *, may_take: bool) -> None:
+        self.nonblocking = False
+        self._server = server
+        self._node = node
+        self._may_take = may_take
+
+    def read(self, offset: int, size: int) -> bytes:
+        raise SysError(EIO)
+
+    def write(self, offset: int | None, data: bytes) -> int:
+        self._server.accept(self._node, data)
+        return len(data)
+
+    def truncate(self, size: int) -> None:
+        """There is nothing to cut."""
+
+    def size(self) -> int:
+        return 0
+
+    def ioctl(self, request: str, argument: object = None) -> object:
+        if request != "posted":
+            return super().ioctl(request, argument)
+        if not self._may_take:
+            raise SysError(EBADF)
+        if self._node.posted is None:
+            raise SysError(ENOENT)
+        return self._node.posted
+
+
+def mount_posted(
+    view: View, name: str, path: str, *, order: Order = "replace", creates: bool = True, read_only: bool = False
+) -> None:
+    """Mount what is posted at the path `name` (mount(1)). EACCES, ENOENT, EINVAL if it is no posted server."""
+    file = view.open(name, O_RDONLY).retain()
+    try:
+        try:
+            posted = file.handle.ioctl("posted")
+        except SysError as error:
+            raise SysError(error.errno if error.errno == ENOENT else EINVAL, name) from None
+    finally:
+        file.release()
+    assert isinstance(posted, Posted)
+    view.namespace.mount(
+        view.resolve(path),
+        posted.server,
+        posted.root,
+        order=order,
+        creates=creates,
+        read_only=read_only or posted.read_only,
+        source=name,
+    )
