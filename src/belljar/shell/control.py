@@ -45,6 +45,10 @@ class Discard(ControlFlow):
         self.status = status
 
 
+class Abandon(Discard):
+    """A Discard raised for a failed expansion or assignment: also `eval` ends it."""
+
+
 class ShellError(Exception):
     """A mistake of the guest, not yet reported: `str(error)` is bash's message without the `bash: line N: ` prefix.
 

@@ -224,8 +224,13 @@ def _run_guarded(shell: Shell, builtin: Builtin, args: list[str]) -> int:
 # --- programs ------------------------------------------------------------------------------------------------------------
 
 
-def run_program(shell: Shell, argv: list[str], temporary: list[AssignmentArg], *, last: bool = False) -> int:
-    """Run a program in a process of its own (or, as the `last` thing this process does, in this one)."""
+def run_program(
+    shell: Shell, argv: list[str], temporary: list[AssignmentArg], *, last: bool = False, path: str | None = None
+) -> int:
+    """Run a program in a process of its own (or, as the `last` thing this process does, in this one).
+
+    `path`: where to look for it instead of PATH.
+    """
     argv = argv if all(type(arg) is str for arg in argv) else [str(arg) for arg in argv]
     name = argv[0]
     environment = shell.vars.exported()
@@ -249,10 +254,9 @@ def run_program(shell: Shell, argv: list[str], temporary: list[AssignmentArg], *
                 else:
                     shell.table[hidden] = entry
                 shell.vars.changed(hidden)
-    if "/" in name:
-        path: str | None = name
-    else:
-        path = shell.find_command(name, environment.get("PATH") if temporary else None)
+    if path is None and temporary:
+        path = environment.get("PATH")
+    path = shell.find_command(name, path)
     if path is None:
         return shell.command_not_found(argv)
     process = shell.process

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from errno import EINTR
+from typing import TYPE_CHECKING, Final
 
+from belljar.abi.errors import SysError
+from belljar.abi.flags import WCONTINUED, WNOHANG, WUNTRACED
+from belljar.abi.signals import Signal, parse_signal
 from belljar.kernel.process import Process
-from belljar.kernel.status import ExitStatus
+from belljar.kernel.status import ExitStatus, WaitResult
+from belljar.shell.control import ShellError
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
+
+REMEMBERED: Final = 1000
+"""How many ended children's statuses are kept for a later `wait`."""
 
 
 @dataclass(slots=True)
@@ -55,44 +63,196 @@ class JobTable:
         self.previous: int = 0
         self.last_pid: int | None = None
         """$!"""
+        self.ended: dict[int, ExitStatus] = {}
+        """Statuses of children that are no longer jobs, for a later `wait pid`."""
 
     def add(self, processes: list[Process], text: str, *, background: bool = True) -> Job:
-        raise NotImplementedError
+        self.refresh()
+        if not self.shell.interactive:
+            for job in [job for job in self.jobs.values() if job.done and job.notified]:
+                self._forget(job)
+        number = max(self.jobs, default=0) + 1
+        job = Job(number, processes[0].pgid, text, processes, background=background)
+        self.jobs[number] = job
+        self._make_current(number)
+        return job
+
+    def _make_current(self, number: int) -> None:
+        if self.current != number:
+            self.previous, self.current = self.current, number
 
     def find(self, spec: str) -> Job:
         """The job of `%1`, `%+`, `%%`, `%-`, `%name`, `%?text`. ShellError: `spec: no such job`, `ambiguous job spec`."""
-        raise NotImplementedError
+        name = spec.removeprefix("%")
+        job: Job | None
+        if name in ("", "%", "+"):
+            job = self.jobs.get(self.current)
+        elif name == "-":
+            job = self.jobs.get(self.previous) or self.jobs.get(self.current)
+        elif name.isdigit() and len(name) < 9:
+            job = self.jobs.get(int(name))
+        else:
+            if name.startswith("?"):
+                found = [job for job in self.jobs.values() if name[1:] in job.text]
+            else:
+                found = [job for job in self.jobs.values() if job.text.startswith(name)]
+            if len(found) > 1:
+                raise ShellError(f"{spec}: ambiguous job spec")
+            job = found[0] if found else None
+        if job is None:
+            raise ShellError(f"{spec}: no such job")
+        return job
 
     def by_pid(self, pid: int) -> Job | None:
-        raise NotImplementedError
+        for job in self.jobs.values():
+            if any(process.pid == pid for process in job.processes):
+                return job
+        return None
 
     def remove(self, job: Job) -> None:
-        raise NotImplementedError
+        self.jobs.pop(job.number, None)
+        if job.number in (self.current, self.previous):
+            if job.number == self.current:
+                self.current = self.previous
+            others = [number for number in self.jobs if number != self.current]
+            self.previous = max(others, default=0)
+            if self.current not in self.jobs:
+                self.current = self.previous
+                self.previous = max((number for number in self.jobs if number != self.current), default=0)
+
+    def _forget(self, job: Job) -> None:
+        """Take a job off the list, but remember how its processes ended."""
+        self.ended.update(job.statuses)
+        while len(self.ended) > REMEMBERED:
+            del self.ended[next(iter(self.ended))]
+        self.remove(job)
 
     def refresh(self) -> None:
         """Take in what children did meanwhile, without waiting."""
-        raise NotImplementedError
+        process = self.shell.process
+        while True:
+            try:
+                news = process.wait(-1, WNOHANG | WUNTRACED | WCONTINUED)
+            except SysError:
+                return
+            if news is None:
+                return
+            self._note(news)
+
+    def _note(self, news: WaitResult) -> None:
+        job = self.by_pid(news.pid)
+        if job is None:
+            if not news.stopped and not news.continued:
+                self.ended[news.pid] = news.status
+                self.shell.child_ended(news.pid)
+            return
+        if news.stopped or news.continued:
+            job.stopped = news.stopped
+        else:
+            job.statuses[news.pid] = news.status
+            job.stopped = False
+            self.shell.child_ended(news.pid)
+        job.notified = False
+
+    def _wait_news(self) -> int | None:
+        """Wait until any child changes; None, or 128+n if a trapped signal came first. ECHILD."""
+        try:
+            news = self.shell.process.wait(-1, WUNTRACED)
+        except SysError as error:
+            if error.errno != EINTR:
+                raise
+            return self.interruption()
+        assert news is not None
+        self._note(news)
+        return None
+
+    def interruption(self) -> int | None:
+        """128+n of the first signal whose trap waits to be run."""
+        for name in self.shell.traps.pending:
+            number = parse_signal(name)
+            if number:
+                return 128 + number
+        return None
 
     def wait(self, job: Job) -> int:
-        """Wait until the job ends (or stops); its status. EINTR-safe: a trapped signal ends it with 128+n."""
-        raise NotImplementedError
+        """Wait until the job ends (or stops); its status. A trapped signal ends it with 128+n."""
+        while not job.done and not (job.stopped and self.shell.monitor):
+            try:
+                interrupted = self._wait_news()
+            except SysError:
+                break
+            if interrupted is not None:
+                return interrupted
+        if job.done:
+            self._forget(job)
+        return job.status
 
     def wait_pid(self, pid: int) -> int | None:
         """Wait for one child by pid; None if it isn't a child of this shell (127 is the builtin's to say)."""
-        raise NotImplementedError
+        self.refresh()
+        while True:
+            ended = self.ended.get(pid)
+            if ended is not None:
+                return ended.shell
+            job = self.by_pid(pid)
+            if job is not None:
+                status = job.statuses.get(pid)
+                if status is not None:
+                    if job.done:
+                        self._forget(job)
+                    return status.shell
+            elif not any(child.pid == pid for child in self.shell.process.children):
+                return None
+            interrupted = self._wait_news()
+            if interrupted is not None:
+                return interrupted
 
     def wait_any(self, jobs: list[Job] | None = None) -> tuple[Job, int] | None:
         """`wait -n`: the next of these jobs (all, if None) to end; None if there is none to wait for."""
-        raise NotImplementedError
+        self.refresh()
+        while True:
+            wanted = [job for job in (self.jobs.values() if jobs is None else jobs) if job.number in self.jobs]
+            if not wanted:
+                return None
+            for job in wanted:
+                if job.done:
+                    self._forget(job)
+                    return job, job.status
+            try:
+                interrupted = self._wait_news()
+            except SysError:
+                return None
+            if interrupted is not None:
+                return wanted[0], interrupted
 
     def wait_all(self) -> int:
         """`wait` without arguments; 0, or 128+n if a trapped signal came."""
-        raise NotImplementedError
+        self.refresh()
+        while any(not job.done and not job.stopped for job in self.jobs.values()):
+            try:
+                interrupted = self._wait_news()
+            except SysError:
+                break
+            if interrupted is not None:
+                return interrupted
+        for job in [job for job in self.jobs.values() if job.done]:
+            self._forget(job)
+        return 0
 
     def foreground(self, job: Job) -> int:
         """`fg`: continue the job and wait for it."""
-        raise NotImplementedError
+        job.background = False
+        self._make_current(job.number)
+        self._continue(job)
+        return self.wait(job)
 
     def background(self, job: Job) -> None:
         """`bg`: continue the job."""
-        raise NotImplementedError
+        job.background = True
+        self._continue(job)
+
+    def _continue(self, job: Job) -> None:
+        job.stopped = False
+        for child in job.processes:
+            if child.status is None:
+                child.deliver(Signal.CONT)

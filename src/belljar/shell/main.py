@@ -189,6 +189,7 @@ class Session:
             if operands:
                 shell.name, shell.args = operands[0], operands[1:]
             shell.line = 1
+            shell.from_argument = True
             return self._run_main(lambda: run_program(shell, invocation.command or "", line=1, what="-c", top=True))
         if reads_stdin:
             shell.args = operands

@@ -211,8 +211,13 @@ class Processes:
             file.release()
         return head[2:].decode(errors="replace").split()[0] if head.startswith(b"#!") else None
 
-    def exec(self: Shell, argv: list[str], env: dict[str, str] | None = None) -> int:  # type: ignore[misc]
-        """Replace the shell by a program (`exec`): returns 126/127 only if it can't, with the message printed."""
+    def exec(  # type: ignore[misc]
+        self: Shell, argv: list[str], env: dict[str, str] | None = None, *, title: str | None = None
+    ) -> int:
+        """Replace the shell by a program (`exec`): returns 126/127 only if it can't, with the message printed.
+
+        `title` is its argv[0].
+        """
         from belljar.shell.invoke import report_failure
 
         name = argv[0]
@@ -222,6 +227,8 @@ class Processes:
             return 127
         environment = dict(self.vars.exported() if env is None else env)
         process = self.process
+        if title is not None:
+            argv = [title, *argv[1:]]
         try:
             program, full = load(process, path, argv)
         except SysError as error:

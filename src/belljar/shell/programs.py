@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from belljar.shell.compile.commands import compile_command
-from belljar.shell.control import Discard
+from belljar.shell.control import Abandon, Discard
 from belljar.shell.parse import ParseOptions, Parser, ShellSyntaxError
 
 if TYPE_CHECKING:
@@ -80,6 +80,8 @@ def _run_one(shell: Shell, run: Run, top: bool) -> int:
     try:
         return run(shell)
     except Discard as error:
+        if shell.from_argument and not isinstance(error, Abandon):
+            raise
         shell.loops = 0
         shell.status = error.status
         return error.status

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.shell import quote
-from belljar.shell.control import Discard, ExitShell, ExpansionError, ShellError
+from belljar.shell.control import Abandon, ExitShell, ExpansionError, ShellError
 from belljar.shell.nodes import Assignment, Command
 from belljar.shell.parse import ShellSyntaxError
 from belljar.shell.print import print_command
@@ -50,10 +50,10 @@ class Reporting:
     def abandon(self: Shell, error: ShellError) -> NoReturn:  # type: ignore[misc]
         """An expansion or assignment failed: report it, and end the command, or the shell where bash does."""
         self.error(str(error))
-        self.status = error.status
+        self.status = 1
         if isinstance(error, ExpansionError) and error.exits and not self.interactive:
-            raise ExitShell(error.status) from None
-        raise Discard(error.status if error.status != 127 else 1) from None
+            raise ExitShell(127 if self.from_argument and not self.subshell_process else 1) from None
+        raise Abandon(1) from None
 
     # `set -x`
 

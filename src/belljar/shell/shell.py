@@ -30,7 +30,7 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.kernel.budget import Budget
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.openfile import OpenFile
-from belljar.shell.control import Break, Continue, Discard, ExitShell, ExpansionError, Return, ShellError
+from belljar.shell.control import Abandon, Break, Continue, Discard, ExitShell, ExpansionError, Return, ShellError
 from belljar.shell.expand.ifs import prepare
 from belljar.shell.functions import FunctionDef
 from belljar.shell.glob import GlobOptions, glob
@@ -101,6 +101,8 @@ class Shell(Reporting, Processes):
         """The positional parameters $1, $2 ...; replace the list (`shell.args = [...]`), don't change it in place."""
         self.name = "bash"
         """$0."""
+        self.from_argument = False
+        """Whether the script is the argument of -c."""
         self.script: str | None = None
         """The script file being run, if it is one."""
         self.functions: dict[str, FunctionDef] = {}
@@ -159,8 +161,10 @@ class Shell(Reporting, Processes):
         self.seconds_base = process.kernel.hub.clock.monotonic()
         self.random_seed = int.from_bytes(process.kernel.machine.entropy.random_bytes(4), "little") & 0x7FFFFFFF
         self.random_last = 0
-        self.getopts_index = 1
-        self.getopts_place = 0
+        self.getopts = (1, 1)
+        """Which argument `getopts` reads, and at which letter of it it is."""
+        self.ulimits: dict[str, int] = {}
+        """What `ulimit` lowered, by option letter."""
         self.exiting = False
 
     def fork(self, process: Process, *, substitution: bool = False) -> Shell:
@@ -177,6 +181,8 @@ class Shell(Reporting, Processes):
         child.hash = self.hash.copy()
         child.directories = self.directories.copy()
         child.disabled = self.disabled.copy()
+        if self.history.lines:
+            child.history = self.history.copy()
         child.process_files = []
         child.coprocs = {}
         child.traps = self.traps.fork(child)
@@ -433,6 +439,11 @@ class Shell(Reporting, Processes):
 
         try:
             return run_program(self, text, line=line, what=what)
+        except Abandon as end:
+            if what != "eval":
+                raise
+            self.status = end.status
+            return end.status
         except SyntaxFailure:
             self.status = 2
             if self.posix and what == "eval" and not self.interactive:
@@ -578,8 +589,13 @@ class Shell(Reporting, Processes):
             return self.vars.frames[-1].source
         return self.script if self.script is not None else "main"
 
-    def run_command(self, argv: list[str], *, functions: bool = True, builtins: bool = True) -> int:
-        """Run an expanded command here, in the foreground, as `command` and `builtin` need: finds function, builtin or file."""
+    def run_command(
+        self, argv: list[str], *, functions: bool = True, builtins: bool = True, path: str | None = None
+    ) -> int:
+        """Run an expanded command here, in the foreground, as `command` and `builtin` need: function, builtin or file.
+
+        `path`: where to look for files instead of PATH.
+        """
         from belljar.shell.invoke import run_builtin, run_program
 
         name = argv[0]
@@ -588,7 +604,7 @@ class Shell(Reporting, Processes):
         entry = self.find_builtin(name) if builtins else None
         if entry is not None:
             return run_builtin(self, entry, argv, True)
-        return run_program(self, argv, [])
+        return run_program(self, argv, [], path=path)
 
     def find_builtin(self, name: str) -> Builtin | None:
         entry = builtins().get(name)
@@ -607,6 +623,18 @@ class Shell(Reporting, Processes):
             self.status = status
         if self.errexit:
             raise ExitShell(status)
+
+    def child_ended(self, pid: int) -> None:
+        """A child is gone: a coprocess's descriptors close and its variables vanish."""
+        found = self.coprocs.pop(pid, None)
+        if found is None:
+            return
+        name, *fds = found
+        for fd in fds:
+            if fd in self.process.fds:
+                self.process.fds.close(fd)
+        for variable in (name, f"{name}_PID"):
+            self.vars.unset(variable)
 
     # --- traps ---------------------------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ def _path_changed(shell: Shell) -> None:
 
 
 def _optind_changed(shell: Shell) -> None:
-    shell.getopts_place = 0
+    shell.getopts = (0, 1)
 
 
 def _posix_changed(shell: Shell) -> None:

@@ -404,7 +404,7 @@ def assign_default(shell: Shell, part: Param, value: str) -> str:
 def missing(shell: Shell, part: Param, op: Default, word: Text) -> ExpansionError:
     """`${x?message}` of an unset parameter."""
     text = word(shell) if op.word.parts else "parameter null or not set" if op.colon else "parameter not set"
-    return ExpansionError(f"{label(part)}: {text}", 127, exits=True)
+    return ExpansionError(f"{label(part)}: {text}", exits=True)
 
 
 def compile_default_pattern(part: Param) -> Text:

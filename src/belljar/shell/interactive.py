@@ -1,0 +1,85 @@
+"""The interactive loop: prompt, read a command, run it, tell of jobs, until the input ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from belljar.abi.errors import SysError
+from belljar.abi.paths import fsdecode
+from belljar.shell.compile.commands import compile_command
+from belljar.shell.control import Break, Continue, Discard, Return
+from belljar.shell.input import read_line
+from belljar.shell.parse import Parser, ShellSyntaxError
+from belljar.shell.programs import options_for
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+
+class LineSource:
+    """Lines for the parser, each asked for with PS1, or PS2 inside a command."""
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self.first = True
+
+    def __call__(self) -> str | None:
+        shell = self.shell
+        prompt = shell.vars.get("PS1" if self.first else "PS2")
+        self.first = False
+        if prompt:
+            shell.process.error(shell.expand_prompt(prompt))
+        while True:
+            try:
+                data = read_line(shell.process, 0)
+                break
+            except SysError as error:
+                if error.name != "EINTR":
+                    return None
+                shell.run_pending_traps()
+        return fsdecode(data.replace(b"\0", b"")) if data else None
+
+
+def run_interactive(shell: Shell) -> int:
+    """Read and run commands until the input ends or `exit`."""
+    source = LineSource(shell)
+    options = options_for(shell)
+    parser = Parser(source, options)
+    while True:
+        source.first = True
+        options_for(shell, options)
+        notify(shell)
+        command = shell.vars.get("PROMPT_COMMAND")
+        if command:
+            shell.run_text(command)
+        try:
+            node = parser.next_command()
+        except ShellSyntaxError as error:
+            for message in error.messages():
+                shell.process.error(f"{shell.name}: {message}\n")
+            shell.status = 2
+            continue
+        if node is None:
+            shell.process.error("exit\n")
+            return shell.status
+        try:
+            compile_command(node)(shell)
+        except (Return, Discard) as end:
+            shell.status = end.status
+        except (Break, Continue):
+            shell.status = 0
+        shell.loops = 0
+
+
+def notify(shell: Shell) -> None:
+    """Tell of background jobs that ended."""
+    from belljar.shell.builtins.jobs import line
+
+    shell.jobs.refresh()
+    for job in list(shell.jobs.jobs.values()):
+        if job.notified:
+            continue
+        job.notified = True
+        shell.process.error(line(shell, job) + "\n")
+        if job.done:
+            shell.jobs.remove(job)
