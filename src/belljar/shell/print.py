@@ -27,6 +27,7 @@ from belljar.shell.nodes import (
     HereDoc,
     If,
     IfClause,
+    ListItem,
     Pipeline,
     Redirect,
     Select,
@@ -348,7 +349,8 @@ class Printer:
         last = len(command.items) - 1
         for place, item in enumerate(command.items):
             self.command(item.command)
-            if place and not item.background:
+            # Bash's tree leans left, but `a; b &` holds the pair (b &).
+            if place and not (item.background and self._pairs(command.items[place - 1])):
                 self._flush_any()
             if item.background:
                 self._flush(" &")
@@ -360,18 +362,22 @@ class Printer:
         self._flush_any()
         self._connections -= 1
 
+    def _pairs(self, before: ListItem) -> bool:
+        """Whether a background command after `before` is a pair of its own in bash's tree."""
+        return not before.background and not (before.newline and self._in_substitution)
+
     def _separate(self, *, newline: bool) -> None:
+        newline = newline and self._in_substitution
         if self._deferred:
             self._flush("" if self._functions else ";")
         elif self._after_heredoc:
             self._after_heredoc = False
-        else:
-            self._put("\n" if newline and self._in_substitution else ";")
+        elif self._functions or not newline:
+            self._put("\n" if newline else ";")
         if self._functions:
             self._put("\n")
         else:
-            if not newline:
-                self._put(" ")
+            self._put("\n" if newline else " ")
             self._skip += 1
 
     # --- [[ ]] ---

@@ -142,7 +142,9 @@ def fold(items: list[Item]) -> tuple[Item, ...]:
 def _listed(item: BraceRange) -> BraceList | None:
     """A short range as a list; a long one after a bare `$name` is left alone."""
     step = abs(item.step) or 1
-    numbers = range(item.first, item.last + 1, step) if item.first <= item.last else range(item.first, item.last - 1, -step)
+    numbers = (
+        range(item.first, item.last + 1, step) if item.first <= item.last else range(item.first, item.last - 1, -step)
+    )
     if not 2 <= len(numbers) <= MAX_LISTED:
         return None
     texts = [chr(number) if item.letters else str(number).zfill(item.width) for number in numbers]

@@ -128,6 +128,10 @@ class CompoundReader(ConditionalReader):
             self.advance()
             otherwise = self.compound_list()
         self._expect("fi")
+        if isinstance(otherwise, If) and not otherwise.redirects:
+            # `else if ... fi` is `elif`, and bash prints the one for the other.
+            clauses += otherwise.clauses
+            otherwise = otherwise.otherwise
         return If(tuple(clauses), otherwise, self.redirections(), line)
 
     def _while(self) -> While:

@@ -72,7 +72,8 @@ class ConditionalReader(SimpleReader):
         elif self._is_word("!"):
             self.enter()
             self.advance()
-            node = CondNot(self._term())
+            inner = self._term()
+            node = inner.operand if isinstance(inner, CondNot) else CondNot(inner)  # `! !` cancels out, as in bash
             self.depth -= 1
         else:
             node = self._test()

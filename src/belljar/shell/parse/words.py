@@ -42,6 +42,7 @@ SPECIAL = r"[A-Za-z_][A-Za-z0-9_]*|[0-9@*#?$!-]"
 DOLLAR = re.compile(
     rf"\$(?:({SPECIAL})|\{{([A-Za-z_][A-Za-z0-9_]*|[0-9]+|[@*#?$!-])\}}|(\{{)|(\(\()|(\()|(')|(\")|(\[))"
 ).match
+ACTIVE = re.compile(r"[$`\"'\\}]").search
 PLAIN_QUOTE = re.compile(r'"([^$`"\\]*)"').match
 ANSI_BODY = re.compile(r"[^'\\]*+(?:\\.[^'\\]*+)*+'", re.DOTALL).match
 BACKQUOTE_BODY = re.compile(r"[^`\\]*+(?:\\.[^`\\]*+)*+`", re.DOTALL).match
@@ -321,7 +322,10 @@ class WordReader(Source):
                 self.pos = pos
                 break
             if char == "$":
-                parts.append(part := self.dollar(pos, quoted=quoted))
+                # In "${x:-$'a'}" the inner quotes are quotes after all.
+                parts.append(part := self.dollar(pos, quoted=quoted, in_braces=context is BRACE_QUOTED))
+                if context is BRACE_QUOTED and isinstance(part, AnsiQuoted) and not ACTIVE(part.text):
+                    parts[-1] = part = Literal(part.text)
                 dirty = dirty or part.__class__ is Literal
             elif char == "`":
                 parts.append(self._backquote(pos, quoted=quoted))
@@ -367,11 +371,14 @@ class WordReader(Source):
 
     # --- expansions ---
 
-    def dollar(self, pos: int, *, quoted: bool) -> WordPart:
-        """The expansion that begins with the `$` at `pos`, or a Literal if none does."""
+    def dollar(self, pos: int, *, quoted: bool, in_braces: bool = False) -> WordPart:
+        """The expansion that begins with the `$` at `pos`, or a Literal if none does.
+
+        Where all is `quoted`, $' and $" are quotes only in the word of a ${ }.
+        """
         match = DOLLAR(self.text, pos)
         group = match.lastindex if match else 0
-        if match is None or (quoted and group in (6, 7)):
+        if match is None or (quoted and not in_braces and group in (6, 7)):
             self.pos = pos + 1
             return Literal("$")
         if group == 1:
