@@ -18,6 +18,10 @@ class FdTable:
         self._limit = limit
         self.cloexec: set[int] = set()
 
+    def set_limit(self, limit: int) -> None:
+        """Refuse descriptors from `limit` on; never more than before."""
+        self._limit = min(limit, self._limit)
+
     def fork(self) -> FdTable:
         child = FdTable(self._limit)
         child._files = self._files.copy()

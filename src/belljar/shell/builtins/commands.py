@@ -282,7 +282,7 @@ def exec_(shell: Shell, options: Options, args: list[str]) -> int:
     title = options.get("a", args[0])
     if "l" in options:
         title = "-" + title.rpartition("/")[2] if "a" not in options else "-" + title
-    environment = {} if "c" in options else None
+    environment: dict[str, str] | None = {} if "c" in options else None
     status = shell.exec(args, environment, title=title)
     if not shell.interactive and not shell.shopts["execfail"]:
         raise ExitShell(status)

@@ -108,7 +108,7 @@ def local(shell: Shell, options: Options, args: list[str | AssignmentArg]) -> in
         return 1
     if "-" in args:
         if frame.options is None:
-            shell.vars.own_frame(shell.vars.frames.index(frame)).options = dict(shell.options)
+            shell.vars.own_frame(shell.vars.frames.index(frame)).options = shell.save_options()
         args = [arg for arg in args if arg != "-"]
         if not args:
             return 0
@@ -359,7 +359,7 @@ def export(shell: Shell, options: Options, args: list[str | AssignmentArg]) -> i
             return _list_functions(shell, lambda found: shell.functions[found].exported)
         return _list_with(shell, "export", EXPORT)
     if "f" in options:
-        return _mark_functions(shell, "export", args, exported="n" not in options)
+        return _mark_functions(shell, "export", args, on="n" not in options)
     off = EXPORT if "n" in options else 0
     return _each(shell, Request("export", EXPORT & ~off, off), args)
 
@@ -380,7 +380,7 @@ def readonly(shell: Shell, options: Options, args: list[str | AssignmentArg]) ->
             return _list_functions(shell, lambda found: shell.functions[found].readonly)
         return _list_with(shell, "readonly", READONLY)
     if "f" in options:
-        return _mark_functions(shell, "readonly", args, readonly=True)
+        return _mark_functions(shell, "readonly", args, on=True)
     on, _ = _bits(options)
     return _each(shell, Request("readonly", on & (ARRAY | ASSOC) | READONLY), args)
 
@@ -403,7 +403,7 @@ def _list_functions(shell: Shell, wanted: Callable[[str], bool]) -> int:
     return 0
 
 
-def _mark_functions(shell: Shell, name: str, args: list[str | AssignmentArg], **marks: bool) -> int:
+def _mark_functions(shell: Shell, name: str, args: list[str | AssignmentArg], *, on: bool) -> int:
     status = 0
     for arg in args:
         found = shell.functions.get(str(arg))
@@ -411,6 +411,7 @@ def _mark_functions(shell: Shell, name: str, args: list[str | AssignmentArg], **
             shell.error(f"{name}: {arg}: not a function")
             status = 1
         else:
-            shell.functions[str(arg)] = replace(found, **marks)
+            marked = replace(found, exported=on) if name == "export" else replace(found, readonly=on)
+            shell.functions[str(arg)] = marked
             shell.vars.changed(str(arg))
     return status

@@ -154,12 +154,13 @@ def shift(shell: Shell, args: list[str]) -> int:
     Drop the first N positional parameters (one, if N isn't given).
     """
     args = _operands(shell, "shift", args)
-    count: int | None = 1
+    count = 1
     if args:
-        count = parse_integer(args[0])
-        if count is None:
+        number = parse_integer(args[0])
+        if number is None:
             shell.error(f"shift: {args[0]}: numeric argument required")
             return 1
+        count = number
         if count < 0:
             shell.error(f"shift: {args[0]}: shift count out of range")
             return 1

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from belljar.shell.arrays import Array, Assoc
 from belljar.shell import print as printing
+from belljar.shell.arrays import Array, Assoc
 from belljar.shell.quote import for_declare, for_key, for_set
 from belljar.shell.variables import LETTERS, Contents, Var
 

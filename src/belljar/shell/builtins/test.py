@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from belljar.shell.builtins.registry import builtin
-from belljar.shell.testexpr import BINARY, Expression, TestError, Words
+from belljar.shell.testexpr import Expression, TestError, Words
 from belljar.shell.variables import NAMEREF
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def is_set(shell: Shell, word: str) -> bool:
         contents = shell.vars.contents(name)
         if contents is None or isinstance(contents, str):
             return contents is not None
-        return len(contents) > 0 if rest[:-1] == "@" or not hasattr(contents, "get") else len(contents) > 0
+        return len(contents) > 0
     return shell.get(word) is not None
 
 
@@ -75,6 +75,3 @@ def bracket(shell: Shell, args: list[str]) -> int:
         shell.error("[: missing `]'")
         return 2
     return evaluate(shell, "[", args[:-1])
-
-
-__all__ = ["BINARY", "bracket", "evaluate", "is_set", "test"]

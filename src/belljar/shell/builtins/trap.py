@@ -46,14 +46,14 @@ def trap(shell: Shell, options: Options, args: list[str]) -> int:
     listing = shell.traps.listing()
     if "p" in options or not args:
         return _print(shell, listing, args)
-    command: str | None
+    command: str | None = None
     if len(args) == 1 or args[0].isdigit():
         # One signal, or a number first: all are signals to be reset.
         if len(args) == 1 and trap_name(args[0]) is None:
             raise Usage
-        command, names = None, args
+        names = args
     elif args[0] == "-":
-        command, names = None, args[1:]
+        names = args[1:]
     else:
         command, names = args[0], args[1:]
     status = 0

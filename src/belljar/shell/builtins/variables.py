@@ -29,9 +29,7 @@ def unset(shell: Shell, options: Options, args: list[str]) -> int:
     status = 0
     for arg in args:
         try:
-            if "f" in options:
-                _unset_function(shell, arg)
-            elif not _unset_variable(shell, arg, reference="n" in options) and not options:
+            if "f" in options or not (_unset_variable(shell, arg, reference="n" in options) or options):
                 _unset_function(shell, arg)
         except ReadonlyError as error:
             shell.error(f"unset: {error.name}: cannot unset: readonly variable")
