@@ -1,3 +1,48 @@
-"""belljar: a sandbox for AI agents. The public names, nothing else."""
+"""belljar: a sandbox for AI agents. The public names, nothing else.
+
+They load on first use: the worker's side imports this package too, and needs none of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from belljar.api.names import (
+        Entry,
+        ExecError,
+        ExecResult,
+        FileError,
+        FileResult,
+        IsolationUnavailable,
+        Limits,
+        Sandbox,
+        SandboxClosed,
+        SandboxCreationError,
+        SandboxError,
+    )
+
+__all__ = [
+    "Entry",
+    "ExecError",
+    "ExecResult",
+    "FileError",
+    "FileResult",
+    "IsolationUnavailable",
+    "Limits",
+    "Sandbox",
+    "SandboxClosed",
+    "SandboxCreationError",
+    "SandboxError",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name in __all__:
+        from belljar.api import names
+
+        return getattr(names, name)
+    raise AttributeError(f"module 'belljar' has no attribute {name!r}")

@@ -18,7 +18,7 @@ _ODD = {"[": "test"}
 def names() -> tuple[str, ...]:
     """Every utility, sorted."""
     found = [_command(module.name) for module in iter_modules(package.__path__) if not module.name.startswith("_")]
-    return tuple(sorted([*found, *_ODD]))
+    return tuple(sorted(found + [odd for odd, module in _ODD.items() if module in found]))
 
 
 def _command(module: str) -> str:

@@ -1,0 +1,203 @@
+"""The owner's side of the conversation with a worker: requests out, results in. No I/O, no threads, no loop.
+
+Both fronts share it: they move the bytes and decide how to wait. Everything a worker sends is hostile until checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from belljar.abi.paths import fsencode
+from belljar.abi.wire import (
+    WINDOW,
+    Ask,
+    Call,
+    Credit,
+    Event,
+    Exited,
+    Failure,
+    HostMessage,
+    Output,
+    Plain,
+    Ready,
+    Reply,
+    Start,
+    Started,
+    WireError,
+    WorkerMessage,
+    encode,
+    worker_frames,
+)
+from belljar.api.errors import SandboxError
+
+_SLACK: Final = 1 << 20
+
+OnChunk = Callable[[bytes], object]
+
+
+class Pending:
+    """A request that waits for its answer."""
+
+    __slots__ = ("done", "error", "on_done", "value")
+
+    def __init__(self) -> None:
+        self.done = False
+        self.error: SandboxError | Failure | None = None
+        self.value: Plain = None
+        self.on_done: Callable[[], None] | None = None
+
+    def finish(self) -> None:
+        self.done = True
+        if self.on_done is not None:
+            self.on_done()
+
+
+class Running(Pending):
+    """A command that was started: collects its output, within what it may send."""
+
+    __slots__ = ("_allowed", "exited", "granted", "granted_by_reader", "on_chunk", "parts", "pid", "received")
+
+    def __init__(self, allowed: int, on_chunk: dict[int, OnChunk]) -> None:
+        super().__init__()
+        self._allowed = allowed
+        self.parts: dict[int, list[bytes]] = {1: [], 2: []}
+        self.on_chunk = on_chunk
+        self.granted = {1: WINDOW, 2: WINDOW}
+        self.granted_by_reader = False
+        """The reader of a stream grants more as it reads; else receiving is reading."""
+        self.received = 0
+        self.pid = 0
+        self.exited: Exited | None = None
+
+    def take(self, stream: int, data: bytes) -> None:
+        if stream not in self.parts:
+            raise WireError(f"output on stream {stream}")
+        self.received += len(data)
+        if self.received > self._allowed + _SLACK:
+            raise WireError("more output than the limit allows")
+        if not data:
+            return
+        callback = self.on_chunk.get(stream)
+        if callback is not None:
+            callback(data)
+        else:
+            self.parts[stream].append(data)
+
+
+class Conversation:
+    """Numbers requests, matches answers, and refuses what fits nothing."""
+
+    def __init__(self) -> None:
+        self._frames = worker_frames()
+        self._next = 1
+        self._waiting: dict[int, Pending] = {}
+        self.ready: Ready | None = None
+        self.outbox: list[bytes] = []
+        """Frames to send because of what was received (credits)."""
+        self.on_event: Callable[[Event], None] | None = None
+        self.on_ask: Callable[[Ask], None] | None = None
+
+    def call(self, name: str, *arguments: Plain) -> tuple[Pending, bytes]:
+        pending = Pending()
+        return pending, encode(Call(self._register(pending), name, list(arguments)))
+
+    def start(
+        self,
+        argv: list[str],
+        *,
+        env: dict[str, str],
+        cwd: str | None,
+        stdin: bytes | None,
+        merge: bool,
+        live: bool,
+        limits: dict[str, int | float],
+        allowed_output: int,
+        on_chunk: dict[int, OnChunk],
+    ) -> tuple[int, Running, bytes]:
+        running = Running(allowed_output, on_chunk)
+        number = self._register(running)
+        message = Start(
+            number,
+            [fsencode(arg) for arg in argv],
+            {fsencode(k): fsencode(v) for k, v in env.items()},
+            None if cwd is None else fsencode(cwd),
+            stdin,
+            merge,
+            live,
+            limits,
+        )
+        return number, running, encode(message)
+
+    def message(self, message: HostMessage) -> bytes:
+        return encode(message)
+
+    def _register(self, pending: Pending) -> int:
+        number, self._next = self._next, self._next + 1
+        self._waiting[number] = pending
+        return number
+
+    def feed(self, data: bytes) -> None:
+        """Take in what the worker sent. Raises WireError when it broke the rules."""
+        for message in self._frames.feed(data):
+            self._take(message)
+
+    def _take(self, message: WorkerMessage) -> None:
+        match message:
+            case Exited(id=number):
+                running = self._running(number)
+                del self._waiting[number]
+                running.take(1, message.stdout)
+                running.take(2, message.stderr)
+                running.exited = message
+                running.finish()
+            case Output(id=number, stream=stream, data=piece):
+                running = self._running(number)
+                running.take(stream, piece)
+                running.granted[stream] -= len(piece)
+                if running.granted[stream] < 0:
+                    raise WireError("output beyond what was granted")
+                if running.granted[stream] < WINDOW // 2 and not running.granted_by_reader:
+                    count = WINDOW - running.granted[stream]
+                    running.granted[stream] = WINDOW
+                    self.outbox.append(encode(Credit(number, stream, count)))
+            case Reply(id=number, value=value):
+                pending = self._pop(number)
+                pending.value = value
+                pending.finish()
+            case Failure(id=number):
+                pending = self._pop(number)
+                pending.error = message
+                pending.finish()
+            case Started(id=number, pid=pid):
+                self._running(number).pid = pid
+            case Ready():
+                if self.ready is not None:
+                    raise WireError("ready twice")
+                self.ready = message
+            case Event():
+                if self.on_event is not None:
+                    self.on_event(message)
+            case Ask():
+                if self.on_ask is None:
+                    raise WireError("asked for something that was never offered")
+                self.on_ask(message)
+
+    def _running(self, number: int) -> Running:
+        pending = self._waiting.get(number)
+        if not isinstance(pending, Running):
+            raise WireError(f"news of a command that was never started ({number})")
+        return pending
+
+    def _pop(self, number: int) -> Pending:
+        pending = self._waiting.pop(number, None)
+        if pending is None:
+            raise WireError(f"an answer to nothing ({number})")
+        return pending
+
+    def fail(self, error: SandboxError) -> None:
+        """The worker is gone: every request ends with the reason."""
+        waiting, self._waiting = self._waiting, {}
+        for pending in waiting.values():
+            pending.error = error
+            pending.finish()

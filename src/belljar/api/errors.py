@@ -1,0 +1,67 @@
+"""What can go wrong for the owner of a sandbox. Every message says what to do next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from belljar.abi.errors import strerror
+
+if TYPE_CHECKING:
+    from belljar.api.results import ExecResult
+
+
+class SandboxError(Exception):
+    """The root of all belljar errors."""
+
+
+class SandboxClosed(SandboxError):
+    """The sandbox is gone: closed by you, or its worker ended. Make a new one."""
+
+
+class SandboxCreationError(SandboxError):
+    """A sandbox could not be made; `__cause__` has the reason."""
+
+
+class IsolationUnavailable(SandboxError):
+    """A layer of isolation that was required does not hold on this machine."""
+
+    def __init__(self, missing: set[str], held: list[str]) -> None:
+        names = ", ".join(sorted(missing))
+        super().__init__(
+            f"required isolation is not available here: {names} (held: {', '.join(held)}). "
+            "Allow it on this machine, or leave it out of require=."
+        )
+        self.missing = missing
+        self.held = held
+
+
+class EngineUnavailable(SandboxError):
+    """An interpreter is not installed; the message says what to install."""
+
+
+class FileError(SandboxError):
+    """A file operation failed, as the guest's system call would: `errno` and `path`."""
+
+    def __init__(self, errno: int, path: str) -> None:
+        super().__init__(f"{path}: {strerror(errno)}")
+        self.errno = errno
+        self.path = path
+
+
+class ExecError(SandboxError):
+    """A command did not exit with 0; raised by `ExecResult.check()`."""
+
+    def __init__(self, result: ExecResult) -> None:
+        tail = result.stderr.strip().splitlines()[-3:]
+        said = f": {' / '.join(tail)}" if tail else ""
+        why = f" (limit: {result.limit})" if result.limit else ""
+        super().__init__(f"exit code {result.exit_code}{why}{said}")
+        self.result = result
+
+
+class SnapshotError(SandboxError):
+    """A snapshot could not be made, read or trusted."""
+
+
+class PolicyError(SandboxError):
+    """A network policy is wrong, or failed while deciding."""

@@ -1,0 +1,127 @@
+"""The synchronous front's wire: whoever waits for an answer reads the socket for everyone.
+
+There is no thread of ours on the way of a plain call: the caller sends, then receives until its own answer is there. If
+another thread is already receiving, it delivers; a helper thread only exists while something may arrive unasked.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from belljar.abi.wire import WireError
+from belljar.api.core import Conversation, Pending
+from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.worker.supervisor_host import WorkerHandle
+
+_READ = 1 << 20
+
+
+class Link:
+    """One worker, its conversation, and the rules for who reads."""
+
+    def __init__(self, worker: WorkerHandle, conversation: Conversation) -> None:
+        self._worker = worker
+        self.conversation = conversation
+        self._changed = threading.Condition()
+        self._reading = False
+        self._send_lock = threading.Lock()
+        self._reader: threading.Thread | None = None
+        self._gone: SandboxError | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._worker.pid
+
+    @property
+    def closed(self) -> bool:
+        return self._gone is not None
+
+    def send(self, frame: bytes) -> None:
+        if self._gone is not None:
+            raise self._gone
+        try:
+            with self._send_lock:
+                self._worker.connection.settimeout(None)
+                self._worker.connection.sendall(frame)
+        except OSError as error:
+            gone = SandboxClosed(f"the sandbox's worker is gone ({error}). Make a new sandbox.")
+            self._fail(gone)
+            raise gone from None
+
+    def wait(self, pending: Pending, deadline: float | None = None) -> bool:
+        """Until the answer is there; False if the (monotonic) deadline passed first."""
+        return self.wait_until(lambda: pending.done, deadline)
+
+    def wait_until(self, ready: Callable[[], bool], deadline: float | None = None) -> bool:
+        while not ready():
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            with self._changed:
+                if ready():
+                    break
+                if self._gone is not None:
+                    raise self._gone
+                if self._reading:
+                    self._changed.wait(left)
+                    continue
+                self._reading = True
+            try:
+                self._receive(left)
+            finally:
+                with self._changed:
+                    self._reading = False
+                    self._changed.notify_all()
+        return True
+
+    def _receive(self, timeout: float | None) -> None:
+        connection = self._worker.connection
+        try:
+            connection.settimeout(timeout)
+            data = connection.recv(_READ)
+        except TimeoutError:
+            return
+        except OSError as error:
+            self._fail(SandboxClosed(f"the connection to the sandbox broke: {error}. Make a new sandbox."))
+            return
+        if not data:
+            self._fail(
+                SandboxClosed(
+                    "the sandbox's worker ended unexpectedly: it crashed, was killed, or ran out of memory. "
+                    "Make a new sandbox; raise Limits(memory_bytes=...) if it needs more."
+                )
+            )
+            return
+        try:
+            self.conversation.feed(data)
+        except WireError as error:
+            self._fail(SandboxClosed(f"the sandbox's worker broke the protocol and was ended: {error}."))
+            return
+        if self.conversation.outbox:
+            frames, self.conversation.outbox = self.conversation.outbox, []
+            self.send(b"".join(frames))
+
+    def _fail(self, error: SandboxError) -> None:
+        if self._gone is None:
+            self._gone = error
+            self._worker.kill()
+            self.conversation.fail(error)
+            with self._changed:
+                self._changed.notify_all()
+
+    def serve_in_background(self) -> None:
+        """Have a thread receive whenever no caller does: something may arrive unasked from now on."""
+        if self._reader is None:
+            self._reader = threading.Thread(target=self._serve, name="belljar-reader", daemon=True)
+            self._reader.start()
+
+    def _serve(self) -> None:
+        try:
+            self.wait_until(lambda: self._gone is not None)
+        except SandboxError:
+            return
+
+    def close(self) -> None:
+        self._fail(SandboxClosed("the sandbox was closed"))

@@ -1,0 +1,47 @@
+"""Files of the owner's machine, for upload and download: the only place the API reads or writes them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def walk_local(top: str) -> Iterator[tuple[str, bool, int | None]]:
+    """Relative path, whether it is a directory, and mode; the top itself is "". Symlinks below it are left out."""
+    root = Path(top)
+    if not root.is_dir():
+        yield "", False, root.stat().st_mode & 0o777
+        return
+    yield "", True, None
+    for directory, names, files in os.walk(root):
+        for name in sorted(names):
+            yield str((Path(directory) / name).relative_to(root)), True, None
+        for name in sorted(files):
+            path = Path(directory) / name
+            if path.is_file() and not path.is_symlink():
+                yield str(path.relative_to(root)), False, path.stat().st_mode & 0o777
+
+
+def read_local(top: str, relative: str) -> bytes:
+    return (Path(top) / relative if relative else Path(top)).read_bytes()
+
+
+def write_local(top: str, relative: str, data: bytes | None) -> None:
+    """A directory (data None) or a file below `top`. A name that would leave it is refused, whoever sent it."""
+    root = Path(top)
+    parts = [part for part in relative.split("/") if part]
+    if any(part in (".", "..") or "\0" in part for part in parts):
+        raise ValueError(f"refusing to write {relative!r}: it would leave {top}")
+    target = root.joinpath(*parts)
+    for above in [*reversed(target.parents)][len(root.parents) :]:
+        if above != root and above.is_symlink():
+            raise ValueError(f"refusing to write through the symlink {above}")
+    if data is None:
+        target.mkdir(parents=True, exist_ok=True)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    fd = os.open(target, flags, 0o644)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)

@@ -1,0 +1,35 @@
+"""Every public name in one place, for the package's door."""
+
+from belljar.abi.limits import Limits
+from belljar.api.errors import (
+    EngineUnavailable,
+    ExecError,
+    FileError,
+    IsolationUnavailable,
+    PolicyError,
+    SandboxClosed,
+    SandboxCreationError,
+    SandboxError,
+    SnapshotError,
+)
+from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
+from belljar.api.sandbox import Sandbox
+
+__all__ = [
+    "EngineUnavailable",
+    "Entry",
+    "ExecError",
+    "ExecResult",
+    "FileError",
+    "FileResult",
+    "GrepMatch",
+    "Info",
+    "IsolationUnavailable",
+    "Limits",
+    "PolicyError",
+    "Sandbox",
+    "SandboxClosed",
+    "SandboxCreationError",
+    "SandboxError",
+    "SnapshotError",
+]

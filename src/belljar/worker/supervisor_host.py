@@ -1,0 +1,115 @@
+"""Starts the zygote of this process and gets workers from it; replaces it when it is gone or old."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+RECYCLE_AFTER: Final = 10_000
+"""Workers from one zygote: all of them share its memory layout and hash seed, so it does not live forever."""
+_ANSWER_SECONDS: Final = 60.0
+
+
+class WorkerUnavailable(RuntimeError):
+    """No worker could be had; says why."""
+
+
+@dataclass(slots=True)
+class WorkerHandle:
+    """A sealed worker: its connection, and a descriptor that means its process whatever becomes of the pid."""
+
+    pid: int
+    pidfd: int
+    connection: socket.socket
+
+    def kill(self) -> None:
+        """End it at once and let go. Idempotent."""
+        if self.pidfd >= 0:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+            os.close(self.pidfd)
+            self.pidfd = -1
+        self.connection.close()
+
+
+class Supervisor:
+    """One zygote, started when first needed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._taken = 0
+
+    def take(self, memory_bytes: int) -> WorkerHandle:
+        """A worker with this much memory. A zygote that does not answer is replaced once."""
+        with self._lock:
+            if self._taken >= RECYCLE_AFTER:
+                self._stop()
+            for last_try in (False, True):
+                try:
+                    if self._control is None:
+                        self._start()
+                    return self._request(memory_bytes)
+                except (OSError, WorkerUnavailable) as error:
+                    self._stop()
+                    if last_try:
+                        raise WorkerUnavailable(f"the zygote gives no worker: {error}") from error
+        raise AssertionError("unreachable")
+
+    def _request(self, memory_bytes: int) -> WorkerHandle:
+        assert self._control is not None
+        self._control.send(memory_bytes.to_bytes(8, "little"))
+        answer, fds, _flags, _address = socket.recv_fds(self._control, 256, 2)
+        if not answer.startswith(b"+") or len(fds) != 2:
+            for fd in fds:
+                os.close(fd)
+            raise WorkerUnavailable(answer[1:].decode("utf-8", "replace") or "it ended")
+        self._taken += 1
+        return WorkerHandle(int(answer[1:]), fds[1], socket.socket(fileno=fds[0]))
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-I", "-m", "belljar.worker.zygote_host", str(theirs.fileno())],
+                env={},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        ours.settimeout(_ANSWER_SECONDS)
+        self._control = ours
+        self._taken = 0
+
+    def _stop(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def close(self) -> None:
+        """End the zygote; workers that were taken live on."""
+        with self._lock:
+            self._stop()
+
+    def forget(self) -> None:
+        """In a forked child of the owner: the zygote is the parent's."""
+        self.__init__()  # type: ignore[misc]
+
+
+shared: Final = Supervisor()
+"""The zygote that every sandbox of this process comes from."""
+os.register_at_fork(after_in_child=shared.forget)
