@@ -1,3 +1,4 @@
+# ruff: noqa: E501, RUF005
 """Where aliases are expanded; the expectations are those of bash 5.2."""
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 from typing import TypeAlias
 
 from belljar.shell.nodes import BraceList, BraceRange, BraceSequence, Literal, Param, Tilde, WordPart
@@ -20,11 +21,11 @@ INT64 = 0x7FFFFFFFFFFFFFFF
 
 Item: TypeAlias = "WordPart | BraceList | BraceRange"
 #: A part, or one of the characters `{`, `,` and `}` as a str.
-Token: TypeAlias = "WordPart | str"
+Piece: TypeAlias = "WordPart | str"
 
 
-def tokens_of(parts: tuple[WordPart, ...]) -> list[Token]:
-    tokens: list[Token] = []
+def tokens_of(parts: tuple[WordPart, ...]) -> list[Piece]:
+    tokens: list[Piece] = []
     for part in parts:
         if not isinstance(part, Literal):
             tokens.append(part)
@@ -40,14 +41,14 @@ def tokens_of(parts: tuple[WordPart, ...]) -> list[Token]:
     return tokens
 
 
-def match_braces(tokens: list[Token]) -> dict[int, int]:
+def match_braces(tokens: list[Piece]) -> dict[int, int]:
     """The closing brace of each opening one that has one."""
     closing: dict[int, int] = {}
     stack: list[int] = []
-    for place, token in enumerate(tokens):
-        if token == "{":
+    for place, piece in enumerate(tokens):
+        if piece == "{":
             stack.append(place)
-        elif token == "}" and stack:
+        elif piece == "}" and stack:
             closing[stack.pop()] = place
     return closing
 
@@ -64,12 +65,12 @@ def parse_range(text: str) -> BraceRange | None:
         return BraceRange(ord(letter), ord(last_letter), step, letters=True)
     if len(first) > 20 or len(last) > 20 or not (-INT64 <= int(first) <= INT64 and -INT64 <= int(last) <= INT64):
         return None
-    padded = any(len(end) > 1 and end[0] == "0" or len(end) > 2 and end[:2] == "-0" for end in (first, last))
+    padded = any((len(end) > 1 and end[0] == "0") or (len(end) > 2 and end[:2] == "-0") for end in (first, last))
     return BraceRange(int(first), int(last), step, max(len(first), len(last)) if padded else 0)
 
 
 class _BraceReader:
-    def __init__(self, tokens: list[Token]) -> None:
+    def __init__(self, tokens: list[Piece]) -> None:
         self.tokens = tokens
         self.closing = match_braces(tokens)
 
@@ -87,15 +88,15 @@ class _BraceReader:
                     items.append(Literal(first.text[match.end() :]))
                 place += 1
         while place < end:
-            token = self.tokens[place]
-            if token == "{" and depth < MAX_NESTING:
+            piece = self.tokens[place]
+            if piece == "{" and depth < MAX_NESTING:
                 close = self.closing.get(place, end)
                 group = self.group(place, close, depth, begins=begins and not items) if close < end else None
                 if group is not None:
                     items.append(group)
                     place = close + 1
                     continue
-            items.append(Literal(token) if isinstance(token, str) else token)
+            items.append(Literal(piece) if isinstance(piece, str) else piece)
             place += 1
         return BraceSequence(fold(items))
 
@@ -110,17 +111,14 @@ class _BraceReader:
         if commas:
             bounds = [start, *commas, close]
             return BraceList(
-                tuple(
-                    self.sequence(left + 1, right, depth + 1, begins=begins)
-                    for left, right in zip(bounds, bounds[1:], strict=False)
-                )
+                tuple(self.sequence(left + 1, right, depth + 1, begins=begins) for left, right in pairwise(bounds))
             )
         inner = self.tokens[start + 1 : close]
         return parse_range(inner[0].text) if len(inner) == 1 and isinstance(inner[0], Literal) else None
 
 
 def fold(items: list[Item]) -> tuple[Item, ...]:
-    """Join adjacent literals, and heed that bash expands braces on text: `$x{a,b}` is `$xa $xb`, `{$x,b}a` is `$xa ba`."""
+    """Join adjacent literals, and heed that bash expands braces on text: `$x{a,b}` is `$xa $xb`."""
     out: list[Item] = []
     for item in _joined(items):
         last = out[-1] if out else None

@@ -26,7 +26,7 @@ from belljar.shell.parse.compound import CASE_ENDS, CLOSERS, CompoundReader
 from belljar.shell.parse.errors import ShellSyntaxError, Warned
 from belljar.shell.parse.source import ParseOptions
 from belljar.shell.parse.static_arith import ACTIVE, make_subscript
-from belljar.shell.parse.tokens import END, OTHER, WORD
+from belljar.shell.parse.tokens import END, WORD
 from belljar.shell.parse.words import HEREDOC, SUBSCRIPT
 
 LIST_ENDS = CASE_ENDS | {")", END}

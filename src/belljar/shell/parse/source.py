@@ -12,7 +12,7 @@ CHUNK = 1 << 15
 #: How much text aliases may add to one command: each may name others twice, so it could double again and again.
 MAX_ALIAS_TEXT = 1 << 16
 
-#: Levels of nested commands, substitutions and parentheses before the parser gives up; bash would go on till it crashes.
+#: Levels of nested commands, substitutions and parentheses before the parser gives up; bash goes on till it crashes.
 MAX_NESTING = 150
 
 Reader = Callable[[], "str | None"]

@@ -37,7 +37,7 @@ class TokenReader(HereDocReader):
     def advance(self) -> None:
         """Look at the token at `pos`."""
         match = (TOKEN if self.options.comments else TOKEN_NO_COMMENT)(self.text, self.pos)
-        assert match is not None  # noqa: S101  (the pattern matches the empty string)
+        assert match is not None
         group = match.lastindex
         if group == 1:
             self.kind = WORD
