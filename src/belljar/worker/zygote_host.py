@@ -114,17 +114,14 @@ class Zygote:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         poller.renew()
         CpuGuard(self._session.kernel.hub).start()
-        connection.setblocking(True)
+        kernel = self._session.kernel
+        channel = Channel(connection, kernel.hub, poller)
+        channel.open(Server(self._session, channel.send).handle)
         try:
             held = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP)
             prove()
-        except (LockdownFailed, OSError) as error:
-            connection.sendall(b"\0\0\0\0" + str(error).encode())
+        except (LockdownFailed, OSError):
             return 1
-        kernel = self._session.kernel
-        channel = Channel(connection, kernel.hub, poller)
-        server = Server(self._session, channel.send)
-        channel.open(server.handle)
         channel.send(Ready(self._layers + held, os.getpid()))
         kernel.hub.run(lambda: channel.closed)
         return 0 if channel.error is None else 2
