@@ -1,4 +1,4 @@
-# ruff: noqa: E501, RUF005
+# ruff: noqa: E501
 """Valid bash scripts as text, made by chance, for property tests of the parser and the printer."""
 
 from __future__ import annotations

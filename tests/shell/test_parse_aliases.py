@@ -1,4 +1,4 @@
-# ruff: noqa: E501, RUF005
+# ruff: noqa: E501
 """Where aliases are expanded; the expectations are those of bash 5.2."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# ruff: noqa: E501, RUF005
+# ruff: noqa: E501
 """Scripts made to hurt the parser: refused or parsed, in time about linear in their size."""
 
 from __future__ import annotations

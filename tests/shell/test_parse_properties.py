@@ -1,4 +1,4 @@
-# ruff: noqa: E501, RUF005
+# ruff: noqa: RUF005
 """Properties of the parser and the printer on made-up scripts and on noise."""
 
 from __future__ import annotations
