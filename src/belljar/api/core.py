@@ -93,6 +93,8 @@ class Conversation:
         self._next = 1
         self._waiting: dict[int, Pending] = {}
         self.ready: Ready | None = None
+        self.bug: str | None = None
+        """Where in our own code the worker failed, if it had the time to say so."""
         self.outbox: list[bytes] = []
         """Frames to send because of what was received (credits)."""
         self.on_event: Callable[[Event], None] | None = None
@@ -175,6 +177,8 @@ class Conversation:
                 if self.ready is not None:
                     raise WireError("ready twice")
                 self.ready = message
+            case Event(kind="bug", data=data):
+                self.bug = bytes(data.get(b"trace", b"")).decode("utf-8", "replace")
             case Event():
                 if self.on_event is not None:
                     self.on_event(message)

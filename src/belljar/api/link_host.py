@@ -87,12 +87,7 @@ class Link:
             self._fail(SandboxClosed(f"the connection to the sandbox broke: {error}. Make a new sandbox."))
             return
         if not data:
-            self._fail(
-                SandboxClosed(
-                    "the sandbox's worker ended unexpectedly: it crashed, was killed, or ran out of memory. "
-                    "Make a new sandbox; raise Limits(memory_bytes=...) if it needs more."
-                )
-            )
+            self._fail(self._end_of_worker())
             return
         try:
             self.conversation.feed(data)
@@ -102,6 +97,14 @@ class Link:
         if self.conversation.outbox:
             frames, self.conversation.outbox = self.conversation.outbox, []
             self.send(b"".join(frames))
+
+    def _end_of_worker(self) -> SandboxClosed:
+        if self.conversation.bug is not None:
+            return SandboxClosed(f"a bug in belljar ended the sandbox; please report it:\n{self.conversation.bug}")
+        return SandboxClosed(
+            "the sandbox's worker ended unexpectedly: it crashed, was killed, or ran out of memory. "
+            "Make a new sandbox; raise Limits(memory_bytes=...) if it needs more."
+        )
 
     def _fail(self, error: SandboxError) -> None:
         if self._gone is None:

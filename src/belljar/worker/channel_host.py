@@ -48,6 +48,11 @@ class Channel:
         while len(self._unsent) > _BACKLOG and not self.closed and self._hub.current is not None:
             self._drained.wait()
 
+    def flush(self) -> None:
+        """Try once more to send what is left, outside the loop: the last words of a worker."""
+        if self._unsent:
+            self._try(self._unsent)
+
     def _try(self, data: bytes | bytearray | memoryview) -> int:
         try:
             return self._socket.send(data)

@@ -13,11 +13,12 @@ import select
 import signal
 import socket
 import sys
+import traceback
 from typing import Final
 
 from belljar.abi.limits import Limits
-from belljar.abi.wire import Ready
-from belljar.bin._kit.discovery import find, names
+from belljar.abi.wire import Event, Ready
+from belljar.bin._kit.discovery import find, names, preload
 from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.worker.channel_host import Channel
@@ -51,8 +52,7 @@ class Zygote:
         self._control = control
         self._machine = host_machine()
         sys.setrecursionlimit(RECURSION)
-        for name in names():
-            find(name)
+        preload()
         self._session = Session(self._machine, programs=find, names=names())
         self._layers = enter_namespaces()
         self._spares: list[Worker] = []
@@ -123,7 +123,12 @@ class Zygote:
         except (LockdownFailed, OSError):
             return 1
         channel.send(Ready(self._layers + held, os.getpid()))
-        kernel.hub.run(lambda: channel.closed)
+        try:
+            kernel.hub.run(lambda: channel.closed)
+        except Exception:  # noqa: BLE001 - the frame that owns the worker: our bug ends the sandbox, the owner is told
+            channel.send(Event("bug", {b"trace": traceback.format_exc(limit=-12).encode()}))
+            channel.flush()
+            return 3
         return 0 if channel.error is None else 2
 
 

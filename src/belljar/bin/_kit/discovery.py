@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from pkgutil import iter_modules
+from pkgutil import iter_modules, walk_packages
 
+from belljar import abi, kernel, regex, shell
 from belljar import bin as package
 from belljar.bin._kit.program import Program
 
@@ -37,3 +38,12 @@ def find(name: str) -> Program | None:
         path += "_host"
     main = import_module(path).main
     return main if isinstance(main, Program) else Program(name, main.__doc__ or name, None, lambda p, _: main(p))
+
+
+def preload() -> None:
+    """Import every module a session could need: once a worker is locked, nothing more can be loaded."""
+    for layer in (abi, kernel, regex, shell, package):
+        for module in walk_packages(layer.__path__, f"{layer.__name__}."):
+            import_module(module.name)
+    for name in names():
+        find(name)
