@@ -53,7 +53,7 @@ def _value(shell: Shell, code: str, time_format: str | None, rest: str) -> str |
 
 def _now(shell: Shell, template: str) -> str:
     seconds = shell.process.kernel.now() // 1_000_000_000
-    return strftime(template, local(seconds, parse_zone(shell.vars.get("TZ") or "UTC0")))
+    return strftime(template, local(seconds, parse_zone(shell.vars.exported().get("TZ") or "UTC0")))
 
 
 def _directory(shell: Shell) -> str:

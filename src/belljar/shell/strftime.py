@@ -9,6 +9,8 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
+from belljar.shell.zones import zone_rule
+
 DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 MONTHS: Final = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
@@ -45,7 +47,8 @@ class Zone:
 
 @lru_cache(maxsize=64)
 def parse_zone(text: str) -> Zone:
-    """What TZ means. A name without a rule is UTC under that name, as glibc has it where there are no zone files."""
+    """What TZ means: a POSIX rule, or a zone's name. An unknown name is UTC under that name, as glibc has it."""
+    text = zone_rule(text.removeprefix(":")) or text
     match = _ZONE.fullmatch(text)
     if match is None:
         name = text.lstrip(":")

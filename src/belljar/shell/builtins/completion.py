@@ -75,7 +75,7 @@ def compgen(shell: Shell, args: list[str]) -> int:
     """
     parsed = _parse(shell, "compgen", args, "")
     if parsed is None:
-        return 1
+        return 2
     spec, _, rest = parsed
     word = rest[0] if rest else ""
     for letter, value in (("F", spec.function), ("C", spec.command)):
@@ -105,7 +105,7 @@ def complete(shell: Shell, args: list[str]) -> int:
     """
     parsed = _parse(shell, "complete", args, "prDEI")
     if parsed is None:
-        return 1
+        return 2
     spec, flags, names = parsed
     names = [_SPECIAL[letter] for letter in "DEI" if letter in flags] or names
     table = shell.completions
@@ -127,14 +127,9 @@ def complete(shell: Shell, args: list[str]) -> int:
 
 
 def _remove(shell: Shell, names: list[str]) -> int:
-    status = 0
-    for name in names:
-        if name not in shell.completions:
-            shell.error(f"complete: {name}: no completion specification")
-            status = 1
     gone = names or list(shell.completions)
     shell.completions = {name: spec for name, spec in shell.completions.items() if name not in gone}
-    return status
+    return 0
 
 
 @builtin("compopt")
@@ -159,7 +154,7 @@ def compopt(shell: Shell, args: list[str]) -> int:
                 position += 1
             if value not in OPTIONS:
                 shell.error(f"compopt: {value}: invalid option name")
-                return 1
+                return 2
             changes.append((value, arg[0] == "-"))
         elif arg[0] == "-" and arg[1] in _SPECIAL:
             flags.append(_SPECIAL[arg[1]])

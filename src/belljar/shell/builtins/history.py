@@ -149,10 +149,7 @@ def fc(shell: Shell, args: list[str]) -> int:
                 raise Usage(f"-{letter}: invalid option")
     rest = args[position:]
     lines = list(shell.history.lines)
-    if shell.options["history"] and lines and lines[-1].lstrip().startswith("fc"):
-        current = lines.pop()
-    else:
-        current = ""
+    current = lines.pop() if shell.options["history"] and lines and lines[-1].lstrip().startswith("fc") else ""
     if "s" in options or options.get("e") == "-":
         return _again(shell, rest, lines)
     return _range(shell, options, rest, lines, current)
@@ -200,10 +197,7 @@ def _range(shell: Shell, options: Options, args: list[str], lines: list[str], cu
     listing = "l" in options
     default_first = str(-16 if listing else -1)
     first = _locate(shell, args[0] if args else default_first, lines)
-    if len(args) > 1:
-        last = _locate(shell, args[1], lines)
-    else:
-        last = len(lines) - 1 if listing else first
+    last = _locate(shell, args[1], lines) if len(args) > 1 else len(lines) - 1 if listing else first
     if first is None or last is None:
         shell.error("fc: no command found")
         return 1

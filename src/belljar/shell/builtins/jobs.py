@@ -34,8 +34,7 @@ def line(shell: Shell, job: Job, *, long: bool = False) -> str:
     mark = "+" if job.number == shell.jobs.current else "-" if job.number == shell.jobs.previous else " "
     ampersand = " &" if not job.done and not job.stopped and job.background else ""
     pid = f"{job.processes[0].pid} " if long else ""
-    width = 24 if not long else 24
-    return f"[{job.number}]{mark}  {pid}{state(job, long=long):<{width}}{job.text}{ampersand}"
+    return f"[{job.number}]{mark}  {pid}{state(job, long=long):<24}{job.text}{ampersand}"
 
 
 @builtin("jobs", "lnprsx")
@@ -321,10 +320,7 @@ def _kill_one(shell: Shell, target: str, number: int) -> bool:
         if job is None:
             return False
         pids = [-job.pgid] if job.pgid and shell.options["monitor"] else [p.pid for p in job.processes]
-        if job.stopped and number in (Signal.TERM, Signal.HUP):
-            pids_continue = pids
-        else:
-            pids_continue = []
+        pids_continue = pids if job.stopped and number in (Signal.TERM, Signal.HUP) else []
         done = False
         for pid in pids:
             done = _send(shell, pid, number, target) or done

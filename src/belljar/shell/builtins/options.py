@@ -36,15 +36,14 @@ def set_(shell: Shell, args: list[str]) -> int:
             _apply(shell, changes)
             shell.args = args[position + 1 :]
             return 0
-        if arg in ("-", "+"):
+        if arg == "-":
             _apply(shell, changes)
-            if arg == "-":
-                shell.set_option("verbose", False)
-                shell.set_option("xtrace", False)
+            shell.set_option("verbose", False)
+            shell.set_option("xtrace", False)
             if args[position + 1 :]:
                 shell.args = args[position + 1 :]
             return 0
-        if arg[0:1] not in ("-", "+") or len(arg) < 2:
+        if arg[0:1] not in ("-", "+"):
             break
         position += 1
         on = arg[0] == "-"

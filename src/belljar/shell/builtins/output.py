@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from belljar.abi.paths import fsdecode
+from belljar.abi.paths import byte_length, fsdecode
 from belljar.shell import echo as echoing
 from belljar.shell.builtins.registry import Options, Usage, builtin
 from belljar.shell.printf import Printf
@@ -87,7 +87,10 @@ class BashDialect:
         elif seconds == -2:
             age = kernel.hub.clock.monotonic() - self._shell.process.start
             seconds = kernel.now() // 1_000_000_000 - int(age)
-        return strftime(template, local(seconds, parse_zone(self._shell.vars.get("TZ") or "UTC0")))
+        # The C library reads the environment, so only an exported TZ counts; and bash's buffer has 128 bytes.
+        zone = parse_zone(self._shell.vars.exported().get("TZ") or "UTC0")
+        text = strftime(template, local(seconds, zone))
+        return text if byte_length(text) < 128 else ""
 
     def store_count(self, name: str, count: int) -> None:
         self._shell.assign(name, str(count))

@@ -98,15 +98,26 @@ def _take(
     deadline = shell.process.kernel.hub.clock.monotonic() + timeout if timeout else None
     lines = Lines(shell.process, fd, deadline)
     data, end = lines.read(delimiter, limit)
-    while end is End.DELIMITER and delimiter is not None:
-        line = data[: -len(delimiter)]
-        if raw or not _is_escaped(line):
-            return line, end
-        # The delimiter itself is escaped: a newline vanishes with its backslash, another one is kept.
-        kept = line[:-1] if delimiter == b"\n" else data
-        more, end = lines.read(delimiter, None if limit is None else max(0, limit - len(kept)))
-        data = kept + more
+    while not raw and b"\\" in data:
+        if end is End.DELIMITER and delimiter is not None and _is_escaped(data[:-1]):
+            # The delimiter itself is escaped: a newline vanishes with its backslash, another one is kept.
+            data = data[:-2] if delimiter == b"\n" else data
+            missing = None if limit is None else limit - _count(data)
+        elif end is End.LIMIT and limit is not None and (missing := limit - _count(data)) > 0:
+            pass
+        else:
+            break
+        more, end = lines.read(delimiter, missing)
+        data += more
+    if end is End.DELIMITER:
+        data = data[:-1]
     return data, end
+
+
+def _count(data: bytes) -> int:
+    """How many characters are there once backslashes are gone."""
+    text, _ = unescape(fsdecode(data))
+    return len(text)
 
 
 def _is_escaped(line: bytes) -> bool:
@@ -294,7 +305,8 @@ def _mapfile(shell: Shell, name: str, options: Options, args: list[str]) -> int:
     try:
         if "O" not in options:
             shell.vars.set_array(array, [])
-        _fill(shell, array, fd, delimiter, values, trim="t" in options, callback=options.get("C"))
+        if not _is_directory(shell, fd):
+            _fill(shell, array, fd, delimiter, values, trim="t" in options, callback=options.get("C"))
     except ReadonlyError as error:
         shell.error(str(error))
         return 1
@@ -302,6 +314,11 @@ def _mapfile(shell: Shell, name: str, options: Options, args: list[str]) -> int:
         shell.error(f"{name}: read error: {fd}: {error.reason}")
         return 1
     return 0
+
+
+def _is_directory(shell: Shell, fd: int) -> bool:
+    """Bash takes a directory for an empty file here."""
+    return fd in shell.process.fds and shell.process.fstat(fd).is_dir
 
 
 def _fill(

@@ -58,12 +58,12 @@ def trap(shell: Shell, options: Options, args: list[str]) -> int:
         command, names = args[0], args[1:]
     status = 0
     for spec in names:
-        name = trap_name(spec)
-        if name is None:
+        target = trap_name(spec)
+        if target is None:
             shell.error(f"trap: {spec}: invalid signal specification")
             status = 1
         else:
-            shell.traps.set(name, command)
+            shell.traps.set(target, command)
     return status
 
 
@@ -74,10 +74,10 @@ def _print(shell: Shell, listing: dict[str, str], args: list[str]) -> int:
         return 0
     status = 0
     for spec in args:
-        name = trap_name(spec)
-        if name is None:
+        found = trap_name(spec)
+        if found is None:
             shell.error(f"trap: {spec}: invalid signal specification")
             status = 1
-        elif name in listing:
-            _show(shell, name, listing[name])
+        elif found in listing:
+            _show(shell, found, listing[found])
     return status

@@ -54,7 +54,7 @@ def _unset_variable(shell: Shell, arg: str, *, reference: bool) -> bool:
     variables = shell.vars
     name, bracket, rest = arg.partition("[")
     if bracket and rest.endswith("]") and is_name(name):
-        subscript = rest[:-1]
+        subscript = shell.subscript_text(name, rest[:-1])
         contents = variables.contents(name)
         if subscript in ("@", "*") and not (isinstance(contents, Assoc) and contents.get(subscript) is not None):
             if isinstance(contents, Array | Assoc):
@@ -141,6 +141,7 @@ def getopts(shell: Shell, args: list[str]) -> int:
         return status
 
     if place == 1:
+        index = min(index, len(words) + 1)
         word = words[index - 1] if 0 < index <= len(words) else ""
         if not word.startswith("-") or word == "-" or word == "--":
             return finish("?", index + (word == "--"), 1, None, 1)
