@@ -116,6 +116,7 @@ class Conversation:
         limits: dict[str, int | float],
         allowed_output: int,
         on_chunk: dict[int, OnChunk],
+        size: tuple[int, int] | None = None,
     ) -> tuple[int, Running, bytes]:
         running = Running(allowed_output, on_chunk)
         number = self._register(running)
@@ -128,6 +129,7 @@ class Conversation:
             merge,
             live,
             limits,
+            size,
         )
         return number, running, encode(message)
 

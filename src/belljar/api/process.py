@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 
 from belljar.abi.signals import parse_signal
-from belljar.abi.wire import CHUNK_MAX, Credit, Input, Signal
+from belljar.abi.wire import CHUNK_MAX, Credit, Input, Resize, Signal
 from belljar.api.clock_host import monotonic
 from belljar.api.core import Running
 from belljar.api.errors import SandboxError
@@ -26,13 +26,17 @@ class Stream:
         self._chunks.append(data)
 
     def __iter__(self) -> Iterator[bytes]:
-        while True:
-            self._process.wait_output(lambda: bool(self._chunks))
-            if not self._chunks:
-                return
-            data = self._chunks.popleft()
-            self._process.grant(self._number, len(data))
+        while data := self.next_chunk():
             yield data
+
+    def next_chunk(self, deadline: float | None = None) -> bytes:
+        """The next piece; b"" at the end, or once the (monotonic) deadline has passed."""
+        self._process.wait_output(lambda: bool(self._chunks), deadline)
+        if not self._chunks:
+            return b""
+        data = self._chunks.popleft()
+        self._process.grant(self._number, len(data))
+        return data
 
     def read(self) -> bytes:
         """Everything to the end."""
@@ -71,7 +75,14 @@ class Process:
         self.stdin = Stdin(self)
 
     def start(
-        self, argv: list[str], *, env: dict[str, str], cwd: str | None, stdin: bytes | None, allowed: int
+        self,
+        argv: list[str],
+        *,
+        env: dict[str, str],
+        cwd: str | None,
+        stdin: bytes | None,
+        allowed: int,
+        size: tuple[int, int] | None = None,
     ) -> None:
         self._number, self._running, frame = self._link.conversation.start(
             argv,
@@ -83,6 +94,7 @@ class Process:
             limits={},
             allowed_output=allowed,
             on_chunk={1: self.stdout.put, 2: self.stderr.put},
+            size=size,
         )
         running = self._running
         running.granted_by_reader = True
@@ -124,8 +136,8 @@ class Process:
 
     # For its streams.
 
-    def wait_output(self, ready: Callable[[], bool]) -> None:
-        self._link.wait_until(lambda: ready() or self._state.done)
+    def wait_output(self, ready: Callable[[], bool], deadline: float | None = None) -> None:
+        self._link.wait_until(lambda: ready() or self._state.done, deadline)
         if isinstance(self._state.error, SandboxError):
             raise self._state.error
 
@@ -137,3 +149,36 @@ class Process:
     def send_input(self, data: bytes) -> None:
         if not self.exited:
             self._link.send(self._link.conversation.message(Input(self._number, data)))
+
+    def send_resize(self, rows: int, columns: int) -> None:
+        if not self.exited:
+            self._link.send(self._link.conversation.message(Resize(self._number, rows, columns)))
+
+
+class Terminal:
+    """A command on a terminal: `sandbox.pty`. What you write is typed, what you read is shown."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def read(self, timeout: float | None = None) -> bytes:
+        """What is shown next; b"" at the end, or when `timeout` seconds brought nothing."""
+        return self._process.stdout.next_chunk(None if timeout is None else monotonic() + timeout)
+
+    def write(self, data: str | bytes) -> None:
+        self._process.stdin.write(data)
+
+    def resize(self, rows: int, cols: int) -> None:
+        if not (0 < rows < 65536 and 0 < cols < 65536):
+            raise ValueError(f"a terminal of {rows} rows and {cols} columns")
+        self._process.send_resize(rows, cols)
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        return self._process.wait(timeout)
+
+    def kill(self, signal: str | int = "HUP") -> None:
+        self._process.kill(signal)
+
+    @property
+    def exited(self) -> bool:
+        return self._process.exited

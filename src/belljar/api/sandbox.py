@@ -12,7 +12,7 @@ from belljar.api.core import Conversation, Pending
 from belljar.api.errors import IsolationUnavailable, SandboxCreationError, SandboxError
 from belljar.api.files import Files
 from belljar.api.link_host import Link
-from belljar.api.process import Process
+from belljar.api.process import Process, Terminal
 from belljar.api.request import (
     GRACE,
     FileContents,
@@ -172,6 +172,27 @@ class Sandbox:
             allowed=self._limits.output_bytes,
         )
         return process
+
+    def pty(
+        self,
+        command: str | list[str] = "exec bash -il",
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        rows: int = 24,
+        cols: int = 80,
+    ) -> Terminal:
+        """Start a command on a terminal of its own."""
+        process = Process(self._link)
+        process.start(
+            check_command(command),
+            env={"TERM": "xterm-256color", **check_environment(env)},
+            cwd=cwd,
+            stdin=None,
+            allowed=self._limits.output_bytes,
+            size=(rows, cols),
+        )
+        return Terminal(process)
 
     # Everything else.
 

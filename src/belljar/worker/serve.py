@@ -9,6 +9,7 @@ from belljar.abi.errors import BudgetExceeded, SysError
 from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import Owner
+from belljar.abi.termios import WinSize
 from belljar.abi.wire import (
     CHUNK_MAX,
     WINDOW,
@@ -99,7 +100,11 @@ class Server:
                 self._signal(number, message)
             case Boot():
                 self._boot(message)
-            case Resize() | Answer():
+            case Resize(id=number, rows=rows, columns=columns):
+                job = self._jobs.get(number)
+                if job is not None and job.task is not None:
+                    job.task.resize(_winsize((rows, columns)))
+            case Answer():
                 raise WireError(f"unexpected {type(message).__name__}")
 
     def _spawn(self, run: Callable[[], None]) -> None:
@@ -140,6 +145,7 @@ class Server:
                 limits=_limits(message.limits) if message.limits else None,
                 on_output=on_output,
                 on_end=on_end,
+                terminal=None if message.size is None else _winsize(message.size),
             )
         except SysError as error:
             failure = _failure(number, error)
@@ -227,6 +233,11 @@ class Server:
             b"bytes": kernel.quota.bytes_used,
             b"uptime": kernel.hub.clock.monotonic() - kernel.boot_monotonic,
         }
+
+
+def _winsize(size: tuple[int, int]) -> WinSize:
+    rows, columns = (min(max(number, 0), 65535) for number in size)
+    return WinSize(rows, columns)
 
 
 def _limits(given: Mapping[str, Any]) -> Limits:

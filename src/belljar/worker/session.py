@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from belljar.abi.limits import Limits
+from belljar.abi.termios import WinSize
 from belljar.kernel.fs.dev import DevServer
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.proc import ProcServer
@@ -91,6 +92,7 @@ class Session:
         cwd: str | None = None,
         limits: Limits | None = None,
         merge_stderr: bool = False,
+        terminal: WinSize | None = None,
     ) -> Task:
         """Set a command going. A str runs in bash; a list is argv. `stdin` None leaves it open."""
         return Task(
@@ -104,6 +106,7 @@ class Session:
             merge_stderr=merge_stderr,
             on_output=on_output,
             on_end=on_end,
+            terminal=terminal,
         )
 
     def exec(

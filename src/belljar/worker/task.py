@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from errno import EIO
 from typing import Final
 
 from belljar.abi.errors import SysError
+from belljar.abi.flags import O_RDWR
 from belljar.abi.limits import Limits
 from belljar.abi.signals import Signal
+from belljar.abi.termios import WinSize
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import load, search_path
 from belljar.kernel.process import Process
@@ -38,30 +41,24 @@ class Task:
         merge_stderr: bool,
         on_output: OnOutput,
         on_end: Callable[[Task], None],
+        terminal: WinSize | None = None,
     ) -> None:
         self._kernel = kernel
         self._on_output = on_output
         self._on_end = on_end
-        self._streams_open = 1 if merge_stderr else 2
         self.truncated = False
         self.ended = False
         self.input: OpenFile | None = None
-        input_reader, writer = kernel.open_pipe(kernel.init)
-        writer.retain()
-        if stdin is not None:
-            kernel.fill_pipe(writer, stdin)
-            writer.release()
+        self._master: OpenFile | None = None
+        if terminal is not None:
+            files: dict[int, OpenFile] = {}
+            readers = {1: self._open_terminal(terminal, credentials)}
         else:
-            self.input = writer
-        out_reader, out_writer = kernel.open_pipe(kernel.init)
-        readers = {1: out_reader}
-        files = {0: input_reader, 1: out_writer, 2: out_writer}
-        if not merge_stderr:
-            readers[2], files[2] = kernel.open_pipe(kernel.init)
-        for reader in readers.values():
-            reader.retain()
+            files, readers = self._open_pipes(stdin, merge_stderr)
+        self._streams_open = len(readers)
+        master = self._master
         self.process = kernel.start(
-            lambda process: _launch(process, argv),
+            lambda process: _launch(process, argv, master),
             argv,
             limits=limits,
             env=dict(env),
@@ -72,6 +69,34 @@ class Task:
         )
         for stream, reader in readers.items():
             kernel.hub.spawn(lambda stream=stream, reader=reader: self._collect(stream, reader))  # type: ignore[misc]
+
+    def _open_pipes(self, stdin: bytes | None, merge_stderr: bool) -> tuple[dict[int, OpenFile], dict[int, OpenFile]]:
+        """The descriptors of the command, and our ends of its outputs."""
+        kernel = self._kernel
+        input_reader, writer = kernel.open_pipe(kernel.init)
+        writer.retain()
+        if stdin is not None:
+            kernel.fill_pipe(writer, stdin)
+            writer.release()
+        else:
+            self.input = writer
+        out_reader, out_writer = kernel.open_pipe(kernel.init)
+        readers = {1: out_reader.retain()}
+        files = {0: input_reader, 1: out_writer, 2: out_writer}
+        if not merge_stderr:
+            error_reader, files[2] = kernel.open_pipe(kernel.init)
+            readers[2] = error_reader.retain()
+        return files, readers
+
+    def _open_terminal(self, size: WinSize, credentials: Credentials) -> OpenFile:
+        """A terminal whose person is the sandbox's owner; the command opens its other side."""
+        fs = self._kernel.init.fs
+        master = fs.open("/dev/ptmx", O_RDWR).retain()
+        master.handle.ioctl("set_winsize", size)
+        fs.chown(_terminal_path(master), credentials.uid, -1)
+        self._master = master
+        self.input = master.retain()
+        return master.retain()
 
     @property
     def status(self) -> ExitStatus:
@@ -97,6 +122,10 @@ class Task:
             writer, self.input = self.input, None
             writer.release()
 
+    def resize(self, size: WinSize) -> None:
+        if self._master is not None:
+            self._master.handle.ioctl("set_winsize", size)
+
     def signal(self, number: int) -> None:
         """To the command's process group, as a terminal would."""
         self._kernel.signal_group(self.process.pgid, number)
@@ -109,7 +138,7 @@ class Task:
         """Hands on one stream until its last writer is gone, within the command's output budget."""
         budget = self.process.budget
         try:
-            while data := reader.read(1 << 20):
+            while data := _read(reader):
                 room = budget.limits.output_bytes - budget.output
                 budget.output += len(data)
                 if len(data) > room:
@@ -133,12 +162,33 @@ class Task:
         while self._streams_open and not hub.idle and hub.clock.monotonic() < until:
             hub.pause()
         self.close_input()
+        if self._master is not None:
+            self._master.release()
         self.ended = True
         self._on_end(self)
 
 
-def _launch(process: Process, argv: list[str]) -> int:
+def _read(reader: OpenFile) -> bytes:
+    """The next piece; b"" at the end, which on a terminal is the error that its last program is gone."""
+    try:
+        return reader.read(1 << 20)
+    except SysError as error:
+        if error.errno == EIO:
+            return b""
+        raise
+
+
+def _terminal_path(master: OpenFile) -> str:
+    return f"/dev/pts/{master.handle.ioctl('pty_number')}"
+
+
+def _launch(process: Process, argv: list[str], master: OpenFile | None) -> int:
     """Become the program, or say why not, as a shell would."""
+    if master is not None:
+        # The leader of a session that opens a terminal gets it as the controlling one.
+        process.open(_terminal_path(master), O_RDWR)
+        process.dup2(0, 1)
+        process.dup2(0, 2)
     try:
         path = search_path(process.fs, argv[0], process.env.get("PATH"))
         program, full_argv = load(process, path, argv)
