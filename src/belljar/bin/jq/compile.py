@@ -99,6 +99,9 @@ class Compiler:
         self.library: dict[tuple[str, int], Scope] = {}
         self.search_list: list[str] = []
         self.describe_module: Callable[[str], Value] | None = None
+        self.formats = FORMATS
+        self.forms: dict[tuple[str, int], Any] = {}
+        """Builtins of a dialect, looked at before jq's own."""
         self._compilers: dict[type, Callable[[Any, Scope, bool], Code]] = {
             Identity: lambda node, scope, tail: Code(ONE, identity),
             RecurseDefault: self.recurse_default,
@@ -164,7 +167,7 @@ class Compiler:
         return Code(ONE, lambda v, e: render(v))
 
     def renderer(self, name: str) -> Callable[[Value], str]:
-        render = FORMATS.get(name)
+        render = self.formats.get(name)
         if render is None:
             raise CompileProblem(f"{name} is not a valid format")
         return render
@@ -907,7 +910,7 @@ class Compiler:
         name, arity = node.name, len(node.arguments)
         entry = scope.callee(name, arity) or self.library.get((name, arity))
         if entry is None:
-            form = FORMS.get((name, arity))
+            form = self.forms.get((name, arity)) or FORMS.get((name, arity))
             if form is not None:
                 return form(self, scope, node.arguments)
             native = NATIVES.get((name, arity))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from datetime import date, timedelta
+from functools import lru_cache
 from math import floor, isnan
 from typing import NamedTuple
 
@@ -292,29 +293,90 @@ RANGES = {
     "u": (1, 7),
     "w": (0, 6),
 }
-SPACES = re.compile(r"\s*")
-DIGITS = re.compile(r"[-+]?\d+")
-OFFSET = re.compile(r"Z|[+-]\d{2}(?::?\d{2})?")
-LETTERS = re.compile(r"[A-Za-z]*")
-UP_TO = {width: re.compile(rf"[+-]?\d{{1,{width}}}") for width in (1, 2, 3, 4)}
+WORDS = {
+    "a": "|".join(f"{name}|{name[:3]}" for name in DAYS),
+    "b": "|".join(f"{name}|{name[:3]}" for name in MONTHS),
+}
+OTHER = {
+    "n": r"\s*+",
+    "t": r"\s*+",
+    "%": r"\s*+%",
+    "s": r"\s*+([-+]?\d{1,18}+)",
+    "p": r"\s*+(am|pm)",
+    "P": r"\s*+(am|pm)",
+    "z": r"\s*+(Z|[-+]\d\d(?::?\d\d)?)",
+    "Z": r"\s*+([A-Za-z]*+)",
+}
+SAME = {"e": "d", "k": "H", "l": "I", "A": "a", "B": "b", "h": "b", "P": "p"}
 
 
-class Mismatch(Exception):
-    """The text is not in the format."""
+@lru_cache(64)
+def reader(form: str) -> tuple[re.Pattern[str], list[str]] | None:
+    """A format as a regular expression and the letters of its groups; None if it has an unknown directive."""
+    letters: list[str] = []
+    pieces: list[str] = []
+    previous = None
+    while previous != form:
+        previous = form
+        form = re.sub("%([cDxFrRTX])", lambda match: COMPOSED[match.group(1)], form)
+    place = 0
+    while place < len(form):
+        ch = form[place]
+        place += 1
+        if ch.isspace():
+            pieces.append(r"\s*+")
+            continue
+        if ch != "%":
+            pieces.append(re.escape(ch))
+            continue
+        while place < len(form) and form[place] in "-_0^#EO":
+            place += 1
+        letter = form[place : place + 1]
+        place += 1
+        name = SAME.get(letter, letter)
+        if letter in NUMBER_WIDTHS:
+            pieces.append(rf"\s*+([-+]?\d{{1,{NUMBER_WIDTHS[letter]}}}+)")
+        elif name in WORDS:
+            pieces.append(rf"\s*+({WORDS[name]})")
+        elif letter in OTHER:
+            pieces.append(OTHER[letter])
+            if "(" not in OTHER[letter]:
+                continue
+        else:
+            return None
+        letters.append(name)
+    return re.compile("".join(pieces), re.IGNORECASE), letters
 
 
 def strptime(text: Value, form: Value) -> list[Value]:
     if text.__class__ is not str or form.__class__ is not str:
         raise JqError("strptime/1 requires string inputs and arguments")
-    fields: dict[str, int] = {}
-    try:
-        end = _scan(text, 0, form, fields)
-        if end < len(text) and not text[end].isspace():
-            raise Mismatch
-    except Mismatch:
-        raise JqError(f'date "{text}" does not match format "{form}"') from None
+    found = reader(form)
+    match = found[0].match(text) if found is not None else None
+    fields = read_fields(match.groups(), found[1]) if match is not None and found is not None else None
+    if match is None or fields is None or (match.end() < len(text) and not text[match.end()].isspace()):
+        raise JqError(f'date "{text}" does not match format "{form}"')
     result = assemble(fields).array()
-    return [*result, text[end:]] if end < len(text) else result
+    return [*result, text[match.end() :]] if match.end() < len(text) else result
+
+
+def read_fields(groups: tuple[str, ...], letters: list[str]) -> dict[str, int] | None:
+    """What each directive said; None if a number is out of its range."""
+    fields: dict[str, int] = {}
+    for letter, text in zip(letters, groups, strict=True):
+        if letter == "a":
+            fields["w"] = [day[:3] for day in DAYS].index(text[:3].capitalize())
+        elif letter == "b":
+            fields["m"] = [month[:3] for month in MONTHS].index(text[:3].capitalize()) + 1
+        elif letter == "p":
+            fields["p"] = int(text.lower() == "pm")
+        elif letter not in "zZ":
+            value = int(text)
+            low, high = RANGES.get(letter, (-LARGEST_TIME, LARGEST_TIME))
+            if not low <= value <= high:
+                return None
+            fields["w" if letter == "u" else letter] = value % 7 if letter == "u" else value
+    return fields
 
 
 def assemble(fields: dict[str, int]) -> Moment:
@@ -336,79 +398,3 @@ def assemble(fields: dict[str, int]) -> Moment:
     weekday = base.weekday if known else fields.get("w", base.weekday if day else 0)
     yearday = fields.get("j", base.yearday + 1) - 1 if known or "m" in fields else 0
     return Moment(year, month, day, hour, fields.get("M", 0), fields.get("S", 0), weekday, yearday)
-
-
-def _scan(text: str, position: int, form: str, fields: dict[str, int]) -> int:
-    place = 0
-    while place < len(form):
-        ch = form[place]
-        place += 1
-        if ch.isspace():
-            position = SPACES.match(text, position).end()  # type: ignore[union-attr]
-            continue
-        if ch != "%":
-            if not text.startswith(ch, position):
-                raise Mismatch
-            position += 1
-            continue
-        while place < len(form) and form[place] in "-_0^#EO":
-            place += 1
-        if place == len(form):
-            raise Mismatch
-        position = _scan_field(text, position, form[place], fields)
-        place += 1
-    return position
-
-
-def _scan_field(text: str, position: int, letter: str, fields: dict[str, int]) -> int:
-    if letter in COMPOSED:
-        return _scan(text, position, COMPOSED[letter], fields)
-    if letter in "nt":
-        return SPACES.match(text, position).end()  # type: ignore[union-attr]
-    if letter == "%":
-        if not text.startswith("%", position):
-            raise Mismatch
-        return position + 1
-    position = SPACES.match(text, position).end()  # type: ignore[union-attr]
-    if letter in NUMBER_WIDTHS:
-        match = UP_TO[NUMBER_WIDTHS[letter]].match(text, position)
-        if match is None:
-            raise Mismatch
-        value = int(match.group())
-        low, high = RANGES.get(letter, (-9999, 9999))
-        if not low <= value <= high:
-            raise Mismatch
-        name = {"e": "d", "k": "H", "l": "I", "u": "w"}.get(letter, letter)
-        fields[name] = value % 7 if letter == "u" else value
-        return match.end()
-    if letter == "s":
-        match = DIGITS.match(text, position)
-        if match is None or abs(int(match.group()[:20])) > LARGEST_TIME:
-            raise Mismatch
-        fields["s"] = int(match.group())
-        return match.end()
-    if letter in "aAbBh":
-        names = DAYS if letter in "aA" else MONTHS
-        for number, name in enumerate(names):
-            for spelling in (name, name[:3]):
-                if text[position : position + len(spelling)].lower() == spelling.lower():
-                    if letter in "aA":
-                        fields["w"] = number
-                    else:
-                        fields["m"] = number + 1
-                    return position + len(spelling)
-        raise Mismatch
-    if letter in "pP":
-        half = text[position : position + 2].lower()
-        if half not in ("am", "pm"):
-            raise Mismatch
-        fields["p"] = half == "pm"
-        return position + 2
-    if letter == "z":
-        match = OFFSET.match(text, position)
-        if match is None:
-            raise Mismatch
-        return match.end()
-    if letter == "Z":
-        return LETTERS.match(text, position).end()  # type: ignore[union-attr]
-    raise Mismatch

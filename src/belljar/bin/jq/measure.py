@@ -7,26 +7,30 @@ from collections.abc import Callable
 from typing import Any
 
 SMALL = 1 << 14
+SHALLOW = 200
 
 
 class Measure:
-    """Called with a value: pays for its text if that is large."""
+    """Called with a value: pays for its text if that is large. True if the value is also known to be shallow."""
 
     def __init__(self, charge_size: Callable[[int], None]) -> None:
         self.charge_size = charge_size
 
-    def __call__(self, value: Any) -> None:
+    def __call__(self, value: Any) -> bool:
         if value.__class__ is list or value.__class__ is dict:
-            size = text_size(value)
+            size, depth = text_size(value)
             if size > SMALL:
                 self.charge_size(size)
-        elif value.__class__ is str and len(value) > SMALL:
+            return depth < SHALLOW
+        if value.__class__ is str and len(value) > SMALL:
             self.charge_size(len(value))
+        return True
 
 
-def text_size(root: Any) -> int:
-    """About how many bytes of JSON `root` is; parts that occur many times are measured once."""
+def text_size(root: Any) -> tuple[int, int]:
+    """About how many bytes of JSON `root` is (parts that occur often are measured once), and a bound of its depth."""
     sizes: dict[int, int] = {}
+    depth = 0
     stack = [root]
     while stack:
         value = stack[-1]
@@ -51,9 +55,10 @@ def text_size(root: Any) -> int:
             else:
                 size += 4
         if missing:
+            depth = max(depth, len(stack))
             continue
         if value.__class__ is dict:
             size += sum(map(len, value)) + 3 * len(value)
         sizes[key] = size
         stack.pop()
-    return sizes[id(root)]
+    return sizes[id(root)], depth

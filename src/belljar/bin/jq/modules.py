@@ -75,9 +75,7 @@ class Modules:
                 raise ModuleProblem(f"jq: error: module not found: {path} ({error.reason})\n") from None
             program = parse(text, path)
             if program.body is not None:
-                raise ModuleProblem(
-                    "jq: error: library should only have function definitions, not a main expression\n"
-                )
+                raise ModuleProblem("jq: error: library should only have function definitions, not a main expression\n")
             self._programs[path] = program
         return self._programs[path]
 

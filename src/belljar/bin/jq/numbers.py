@@ -143,7 +143,10 @@ def absolute(number: "int | float | Number") -> "int | float | Number":
 def format_number(number: "int | float | Number") -> str:
     kind = number.__class__
     if kind is int:
-        return str(number) if -(10**4000) < number < 10**4000 else format_float(to_float(number))  # type: ignore[operator]
+        try:
+            return str(number)
+        except ValueError:
+            return format_float(to_float(number))
     if kind is Number:
         literal = number.literal  # type: ignore[union-attr]
         return literal if literal is not None else format_float(number.value)  # type: ignore[union-attr]

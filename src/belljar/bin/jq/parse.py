@@ -73,9 +73,9 @@ OPERATORS: dict[str, tuple[int, str]] = {
 IDENTITY = Identity()
 
 
-def parse(source: str, file: str = "<top-level>") -> Program:
-    """The program `source` is. SyntaxProblem if it is none."""
-    parser = Parser(source)
+def parse(source: str, file: str = "<top-level>", ireduce: bool = False) -> Program:
+    """The program `source` is. SyntaxProblem if it is none. `ireduce`: allow yq's `. as $x ireduce (...)`."""
+    parser = Parser(source, ireduce)
     try:
         return parser.program(file)
     except RecursionError:
@@ -83,8 +83,9 @@ def parse(source: str, file: str = "<top-level>") -> Program:
 
 
 class Parser:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, ireduce: bool = False) -> None:
         self.source = source
+        self.ireduce = ireduce
         self.tokens = tokenize(source)
         self.position = 0
         self.nesting = 0
@@ -247,6 +248,9 @@ class Parser:
         expression = self.expression(0)
         if self.accept("as"):
             patterns = self.patterns()
+            if self.ireduce and self.peek().text == "ireduce":
+                self.take()
+                return self.fold_body("reduce", expression, patterns), False
             self.expect("|")
             return Bind(expression, patterns, self.query(commas)), True
         return expression, False
@@ -428,7 +432,9 @@ class Parser:
     def fold(self, keyword: str) -> Node:
         source = self.expression(0)
         self.expect("as")
-        patterns = self.patterns()
+        return self.fold_body(keyword, source, self.patterns())
+
+    def fold_body(self, keyword: str, source: Node, patterns: tuple[Pattern, ...]) -> Node:
         self.expect("(")
         initial = self.query()
         self.expect(";")

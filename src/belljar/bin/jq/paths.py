@@ -335,7 +335,7 @@ class PathCompiler:
                 return form(self, scope, node.arguments)
             if (name, arity) in FIRST:
                 return self.index(Index(Identity(), Literal(FIRST[name, arity])), scope)
-            if (name, arity) in FORMS or (name, arity) in NATIVES:
+            if (name, arity) in compiler.forms or (name, arity) in FORMS or (name, arity) in NATIVES:
                 return self.computed(compiler.value(node, scope))
             entry = compiler.prelude(name, arity)
         if entry is None:

@@ -199,8 +199,7 @@ class Session:
                 stdout.write(data + end)
             else:
                 self.last = NULL if value is None or value is False else OK
-                measure(value)
-                stdout.write(start + write(value, style) + end)
+                stdout.write(start + write(value, style, measure(value)) + end)
             if flush:
                 stdout.flush()
 

@@ -53,19 +53,24 @@ def to_json(value: Any) -> str:
     return write(value, COMPACT).decode()
 
 
-def write(value: Any, style: Style = COMPACT) -> bytes:
+def write(value: Any, style: Style = COMPACT, shallow: bool = False) -> bytes:
+    """The text of `value`. `shallow`: it is known to be far from the limits of the C stack."""
     if style.colors is not None or style.ascii:
         return write_exactly(value, style)
+    encode = _sorted if style.sort else _plain
+    indent = 1 if style.tab else style.indent
     try:
-        if value.__class__ in SCALARS:
-            text = _plain(value)
+        if shallow or value.__class__ in SCALARS:
+            text = encode(value)
+            if indent is not None and value:
+                text = _format(text, indent)
         else:
-            text = bounded(MAX_PRINT_DEPTH, _sorted if style.sort else _plain, value)
-            if style.indent is not None or style.tab:
+            text = bounded(MAX_PRINT_DEPTH, encode, value)
+            if indent is not None:
                 # Deep values are mostly indentation: those are written piece by piece.
-                text = bounded(MAX_PRETTY_DEPTH, _format, text, 1 if style.tab else style.indent or 0)
-            if style.tab:
-                text = LINE_START.sub(lambda match: b"\t" * len(match.group()), text)
+                text = bounded(MAX_PRETTY_DEPTH, _format, text, indent)
+        if style.tab:
+            text = LINE_START.sub(lambda match: b"\t" * len(match.group()), text)
     except (RecursionError, UnicodeEncodeError, ValueError, OverflowError, msgspec.DecodeError):
         # Too deep for the C stack, or digits beyond its integers: the long way prints those as well.
         return write_exactly(value, style)
