@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 from belljar.regex.analyse import Traits, nullable
-from belljar.regex.nodes import Alt, Cat, Char, Group, Node, RegexError, Repeat
+from belljar.regex.nodes import Alt, Assert, Cat, Char, Group, Node, RegexError, Repeat, Zero
 from belljar.regex.nodes import Any as AnyNode
 from belljar.regex.program import HAVE_RE2, Match, Program, Re2Program, ReProgram, Spans, Subject
 from belljar.regex.translate import Target, Untranslatable, translate
@@ -152,6 +153,44 @@ class Regex:
         """search(bytes, pos, end) for ASCII subjects of moderate length, without further checks."""
         chosen = self.program(wide=False, of_bytes=True)
         return chosen.compiled.search if isinstance(chosen, ReProgram) else chosen.search
+
+    # -- for callers that use `re` directly
+
+    @property
+    def quick(self) -> re.Pattern[bytes] | None:
+        """The pattern of `re` for ASCII subjects, where that is the right engine."""
+        chosen = self.program(wide=False, of_bytes=True)
+        return chosen.compiled if isinstance(chosen, ReProgram) else None
+
+    @property
+    def may_be_empty(self) -> bool:
+        return nullable(self.tree)
+
+    @property
+    def anchored(self) -> bool:
+        """Is there at most one match a line, because it must begin or end it?"""
+        ends = self.tree.items if isinstance(self.tree, Cat) else (self.tree,)
+        return bool(ends) and (ends[0] == Assert(Zero.LINE_START) or ends[-1] == Assert(Zero.LINE_END))
+
+    def may_match(self, buffer: bytes) -> bool:
+        """False if a quick look shows that nothing in `buffer` matches."""
+        return not self._literal or self._literal in buffer
+
+    def line_pattern(self, frame: str, *, wide: bool) -> re.Pattern[Any] | None:
+        """The pattern of `re` for whole buffers of newline-separated lines, put in `frame` for its {}.
+
+        None where RE2 would have to find the longest match.
+        """
+        if not self.traits.longest_first or self.traits.ambiguous_repeats > 2:
+            return None
+        key = ("line", frame, wide)
+        chosen = self._programs.get(key)
+        if chosen is None:
+            text = translate(self.tree, Target(False, wide, self.utf8, 10, self.newline, True))
+            text = frame.replace("{}", text)
+            chosen = ReProgram(text, ignore_case=self.ignore_case, of_bytes=not wide, ascii_only=not wide)
+            self._programs[key] = chosen
+        return chosen.compiled if isinstance(chosen, ReProgram) else None
 
     # -- whole buffers of lines
 

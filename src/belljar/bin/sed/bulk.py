@@ -1,0 +1,156 @@
+"""Runs simple scripts on whole buffers: `s`, `y`, `/re/d` and `-n /re/p` without a Python step for each line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from belljar.bin.sed.machine import Machine
+from belljar.bin.sed.script import CaseChange, Command, Pattern, Script, Substitution
+from belljar.bin.sed.streams import CHUNK, Reader
+from belljar.bin.sed.substitute import template
+from belljar.regex import Regex
+
+Bulk = Callable[[bytes], bytes]
+_LONG_REPLACEMENT = 256
+
+
+def bulk_operation(script: Script, machine: Machine) -> Bulk | None:
+    """The script as a function on buffers of whole lines; None if it needs to go line by line."""
+    settings = machine.settings
+    if settings.null_data or settings.unbuffered or not script.commands:
+        return None
+    if machine.quiet:
+        return _printing(script.commands[0]) if len(script.commands) == 1 else None
+    operations = [_operation(command) for command in script.commands]
+    if any(operation is None for operation in operations):
+        return None
+    if len(operations) == 1:
+        return operations[0]
+
+    def all_of_them(buffer: bytes) -> bytes:
+        for operation in operations:
+            assert operation is not None
+            buffer = operation(buffer)
+        return buffer
+
+    return all_of_them
+
+
+def _selection(command: Command) -> Regex | None:
+    if command.second is None and isinstance(command.first, Pattern):
+        return command.first.regex if command.first.regex is not None and not command.first.regex.newline else None
+    return None
+
+
+def _printing(command: Command) -> Bulk | None:
+    regex = _selection(command)
+    return _filter(regex, keep=not command.negated) if command.name == "p" and regex is not None else None
+
+
+def _operation(command: Command) -> Bulk | None:
+    if command.name == "d":
+        regex = _selection(command)
+        return _filter(regex, keep=command.negated) if regex is not None else None
+    if command.first is not None or command.negated:
+        return None
+    if command.name == "s" and command.substitution is not None:
+        return _substitute(command.substitution)
+    if command.name == "y" and all(char.isascii() for pair in command.mapping.items() for char in pair):
+        if "\n" in command.mapping or "\n" in command.mapping.values():
+            return None
+        table = bytes(ord(command.mapping.get(chr(code), chr(code))) for code in range(256))
+        return lambda buffer: buffer.translate(table)
+    return None
+
+
+def _filter(regex: Regex, *, keep: bool) -> Bulk:
+    def run(buffer: bytes) -> bytes:
+        out: list[bytes] = []
+        last = 0
+        for start, end in regex.lines(buffer):
+            if keep:
+                out.append(buffer[start : end + 1])
+            elif start > last:
+                out.append(buffer[last:start])
+            last = end + 1
+        if not keep:
+            out.append(buffer[last:])
+        return b"".join(out)
+
+    return run
+
+
+def _substitute(substitution: Substitution) -> Bulk | None:
+    regex = substitution.regex
+    once = regex is not None and (not substitution.globally or regex.anchored)
+    # where a match takes the rest of its line along, a group around the pattern comes first
+    text = template(substitution.parts, shift=1 if once else 0)
+    if regex is None or text is None or substitution.prints or substitution.filename or substitution.number != 1:
+        return None
+    if (
+        len(text) > _LONG_REPLACEMENT
+        or regex.newline
+        or any(isinstance(part, CaseChange) for part in substitution.parts)
+    ):
+        return None
+    if not once and regex.may_be_empty:
+        return None
+    narrow = _compiled(regex, once, wide=False)
+    if narrow is None:
+        return None
+    if once:
+        text += b"\\g<%d>\n" % (regex.groups + 2)
+
+    def run(buffer: bytes) -> bytes:
+        if not regex.may_match(buffer):
+            return buffer
+        if regex.narrow(buffer):
+            return bytes(narrow.sub(text, buffer))
+        wide = _compiled(regex, once, wide=True)
+        assert wide is not None
+        decoded = buffer.decode("utf-8", "surrogateescape")
+        replacement = text.decode("utf-8", "surrogateescape")
+        return str(wide.sub(replacement, decoded)).encode("utf-8", "surrogateescape")
+
+    return run
+
+
+def _compiled(regex: Regex, once: bool, *, wide: bool) -> re.Pattern[Any] | None:
+    """The pattern for all lines at once; `once`: it takes the rest of its line with it, newline included."""
+    return regex.line_pattern("({})([^\\n]*)\\n" if once else "{}", wide=wide)
+
+
+def run_bulk(machine: Machine, operation: Bulk) -> None:
+    """Every file through `operation`."""
+    budget = machine.process.budget
+    while (opened := machine.open_next()) is not None:
+        machine.switch(opened)
+        for buffer in _buffers(opened[0]):
+            budget.charge(1 + (len(buffer) >> 6))
+            if buffer.endswith(b"\n"):
+                machine.out.raw(operation(buffer))
+            else:
+                last = operation(buffer + b"\n")
+                if last:
+                    machine.out.line(last[:-1], b"")
+
+
+def _buffers(reader: Reader) -> Iterator[bytes]:
+    """Whole lines; a last one without a newline comes alone."""
+    parts: list[bytes] = []
+    held = 0
+    while data := reader.process.read(reader.fd, CHUNK):
+        cut = data.rfind(b"\n") + 1
+        if not cut:
+            held += len(data)
+            reader.process.budget.charge_size(held)
+            parts.append(data)
+            continue
+        parts.append(data[:cut])
+        yield b"".join(parts)
+        parts = [data[cut:]] if cut < len(data) else []
+        held = len(data) - cut
+    if parts:
+        yield b"".join(parts)
