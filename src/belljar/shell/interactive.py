@@ -51,7 +51,10 @@ def run_interactive(shell: Shell) -> int:
         notify(shell)
         command = shell.vars.get("PROMPT_COMMAND")
         if command:
-            shell.run_text(command)
+            try:
+                shell.run_text(command)
+            except (Return, Discard):
+                pass
         try:
             node = parser.next_command()
         except ShellSyntaxError as error:

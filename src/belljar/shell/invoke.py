@@ -13,7 +13,7 @@ from belljar.shell.control import ArithError, ExitShell, ReadonlyError, ShellErr
 from belljar.shell.nodes import Assignment, SimpleCommand
 from belljar.shell.redirections import RedirectError, Saved
 from belljar.shell.shell import AssignmentArg
-from belljar.shell.variables import EXPORT, Entry, Var
+from belljar.shell.variables import EXPORT, Entry, Frame, Var
 
 if TYPE_CHECKING:
     from belljar.shell.builtins import Builtin
@@ -137,9 +137,7 @@ def _dispatch(
                 shell.error(str(error))
                 raise ExitShell(1) from None
             return run_builtin(shell, builtin, argv, call.checks)
-        with Environment(shell, temporary) as environment:
-            if not environment.done:
-                return 1
+        with Environment(shell, temporary):
             return run_builtin(shell, builtin, argv, call.checks)
     return run_program(shell, argv, temporary, last=call.last)
 
@@ -150,26 +148,23 @@ class Environment:
     def __init__(self, shell: Shell, args: list[AssignmentArg]) -> None:
         self.shell = shell
         self.args = args
-        self.saved: list[tuple[str, Entry | None]] = []
-        self.done = True
 
-    def __enter__(self) -> Environment:
+    def __enter__(self) -> None:
+        shell = self.shell
+        saved: list[tuple[str, Entry | None]] = []
         for arg in self.args:
             try:
-                bind_temporary(self.shell, arg, self.saved)
+                bind_temporary(shell, arg, saved)
             except ShellError as error:
-                self.shell.error(str(error))
-                self.done = False
-        return self
+                shell.error(str(error))
+        frame = Frame("", "", 0, function=False)
+        for name, entry in saved:
+            frame.saved.setdefault(name, entry)
+        frame.temporary = frozenset(frame.saved)
+        shell.vars.push(frame)
 
     def __exit__(self, *_: object) -> None:
-        variables = self.shell.vars
-        for name, entry in reversed(self.saved):
-            if entry is None:
-                variables.table.pop(name, None)
-            else:
-                variables.table[name] = entry
-            variables.changed(name)
+        self.shell.vars.pop()
 
 
 def bind_temporary(shell: Shell, arg: AssignmentArg, saved: list[tuple[str, Entry | None]]) -> None:
@@ -239,14 +234,15 @@ def run_program(
         saved: list[tuple[str, Entry | None]] = []
         try:
             for arg in temporary:
-                bind_temporary(shell, arg, saved)
+                try:
+                    bind_temporary(shell, arg, saved)
+                except ShellError as error:
+                    shell.error(str(error))
+                    continue
                 target = shell.vars.resolve(arg.name)[0]
                 value = shell.vars.get(target)
                 if value is not None:
                     environment[target] = value
-        except ShellError as error:
-            shell.error(str(error))
-            return 1
         finally:
             for hidden, entry in reversed(saved):
                 if entry is None:

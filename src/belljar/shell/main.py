@@ -62,7 +62,7 @@ def parse_invocation(args: list[str]) -> Invocation:
         position += 1
         on = arg[0] == "-"
         for letter in arg[1:]:
-            if letter == "c" and on:
+            if letter == "c":
                 wants_command = True
             elif letter == "s" and on:
                 found.read_stdin = True

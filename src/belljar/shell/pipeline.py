@@ -32,6 +32,8 @@ def run_pipeline(shell: Shell, stages: Sequence[Run], last_here: Run, node: Pipe
     pgid = 0
     try:
         for place, stage in enumerate(stages):
+            if shell.attention:
+                shell.before_stage(node.commands[place])
             files: dict[int, OpenFile] = {}
             if reader is not None:
                 files[0] = reader

@@ -8,12 +8,12 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.shell import quote
 from belljar.shell.control import Abandon, ExitShell, ExpansionError, ShellError
-from belljar.shell.nodes import Assignment, Command
+from belljar.shell.nodes import Command, SimpleCommand
 from belljar.shell.parse import ShellSyntaxError
 from belljar.shell.print import print_command
 
 if TYPE_CHECKING:
-    from belljar.shell.shell import AssignmentArg, Shell
+    from belljar.shell.shell import ArrayItem, AssignmentArg, Shell
 
 
 class Reporting:
@@ -33,9 +33,8 @@ class Reporting:
     def message_name(self: Shell) -> str:  # type: ignore[misc]
         """What messages begin with: inside a sourced file or function, the file that is being read."""
         for frame in reversed(self.vars.frames):
-            if frame.source and frame.source != "environment":
-                return frame.source if frame.source != "main" else self.name
-            break
+            if frame.source:
+                return frame.source
         return self.name
 
     def report_line(self: Shell, line: int, message: str) -> None:  # type: ignore[misc]
@@ -66,7 +65,7 @@ class Reporting:
             status = self.status
             try:
                 shown = self.expand_prompt(prompt) if "\\" in prompt else self.expand_string(prompt)
-            except ShellError:
+            except (ShellError, ShellSyntaxError):
                 shown = prompt
             finally:
                 self.xtrace = tracing
@@ -86,32 +85,17 @@ class Reporting:
 
     def trace_command(self: Shell, temporary: list[AssignmentArg], argv: list[str]) -> None:  # type: ignore[misc]
         for arg in temporary:
-            self.trace(_assignment_text(arg))
-        self.trace(" ".join([_argument_text(arg) for arg in argv]))
-
-    def trace_assignment(self: Shell, node: Assignment) -> None:  # type: ignore[misc]
-        from belljar.shell.print import print_word
-
-        plus = "+" if node.append else ""
-        if node.index is None and hasattr(node.value, "parts"):
-            value = self.vars.get(node.name) or ""
-            if node.append:
-                from belljar.shell.compile.words import compile_scalar
-
-                value = compile_scalar(node.value)(self)
-            self.trace(f"{node.name}{plus}={quote.for_trace_value(value)}")
-            return
-        subscript = ""
-        if node.index is not None:
-            word = getattr(node.index, "word", None)
-            subscript = f"[{print_word(word)}]" if word is not None else "[@]"
-        if hasattr(node.value, "parts"):
-            from belljar.shell.compile.words import compile_scalar
-
-            self.trace(f"{node.name}{subscript}{plus}={quote.for_trace_value(compile_scalar(node.value)(self))}")
-        else:
-            words = " ".join(print_word(element.value) for element in node.value.elements)
-            self.trace(f"{node.name}{plus}=({words})")
+            self.trace(assignment_text(arg))
+        words = []
+        for word in argv:
+            if isinstance(word, str):
+                words.append(quote.for_trace(word))
+            elif isinstance(word.value, str):
+                words.append(assignment_text(word))
+            else:
+                self.trace(assignment_text(word))
+                words.append(word.name)
+        self.trace(" ".join(words))
 
     def command_text(self: Shell) -> str:  # type: ignore[misc]
         """BASH_COMMAND."""
@@ -130,15 +114,26 @@ class Reporting:
         self.command = node
         self.update_attention()
 
+    def before_stage(self: Shell, node: Command) -> None:  # type: ignore[misc]
+        """The DEBUG trap runs here for a simple command that a pipeline runs elsewhere."""
+        if isinstance(node, SimpleCommand):
+            self.line = node.line
+            self.before(node)
+
     def before_compound(self: Shell, node: Command) -> None:  # type: ignore[misc]
         self.before(node)
 
 
-def _assignment_text(arg: AssignmentArg) -> str:
-    value = quote.for_trace_value(arg.value) if isinstance(arg.value, str) else "(...)"
+def assignment_text(arg: AssignmentArg) -> str:
+    """An assignment as `set -x` shows it."""
+    if isinstance(arg.value, str):
+        value = quote.for_trace_value(arg.value)
+    else:
+        value = "(" + " ".join([_item_text(item) for item in arg.value]) + ")"
     subscript = f"[{arg.subscript}]" if arg.subscript is not None else ""
     return f"{arg.name}{subscript}{'+' if arg.append else ''}={value}"
 
 
-def _argument_text(arg: object) -> str:
-    return quote.for_trace(arg) if isinstance(arg, str) else _assignment_text(arg)  # type: ignore[arg-type]
+def _item_text(item: ArrayItem) -> str:
+    value = quote.single(item.value)
+    return value if item.key is None else f"[{item.key}]{'+' if item.append else ''}={value}"

@@ -34,6 +34,7 @@ from belljar.shell.control import Abandon, Break, Continue, Discard, ExitShell, 
 from belljar.shell.expand.ifs import prepare
 from belljar.shell.functions import FunctionDef
 from belljar.shell.glob import GlobOptions, glob
+from belljar.shell.history import History
 from belljar.shell.input import read_line
 from belljar.shell.jobs import JobTable
 from belljar.shell.nodes import ArrayLiteral, Command, SimpleCommand, Subscript
@@ -42,13 +43,16 @@ from belljar.shell.pattern import is_pattern
 from belljar.shell.processes import Processes
 from belljar.shell.reporting import Reporting
 from belljar.shell.substitute import close_process_files
-from belljar.shell.traps import Traps
+from belljar.shell.traps import PSEUDO, Traps
 from belljar.shell.variables import Entry, Frame, Var, Variables, is_name
 
 if TYPE_CHECKING:
     from belljar.shell.builtins import Builtin
+    from belljar.shell.complete import Specification
 
 ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[(.*?)\])?(\+?)=", re.DOTALL)
+
+INVALID_NAME: Final = re.compile(r"[$`\"'\\<>]")
 
 
 @cache
@@ -129,7 +133,7 @@ class Shell(Reporting, Processes):
 
         self.status = 0
         """$?"""
-        self.pipestatus: list[int] | None = None
+        self.pipestatus: list[int] | None = []
         """PIPESTATUS of the last pipeline; None: it was a single command, whose status is `status`."""
         self.subst_status = 0
         """Status of the last command substitution of the command being expanded."""
@@ -157,6 +161,8 @@ class Shell(Reporting, Processes):
         self.arith_depth = 0
         self.ifs = prepare(None)
         self.plain_ifs = True
+        self.byte_locale = False
+        """Whether a character is a byte (the locale C) rather than UTF-8."""
         self.special_names: frozenset[str] = frozenset()
         self.seconds_base = process.kernel.hub.clock.monotonic()
         self.random_seed = int.from_bytes(process.kernel.machine.entropy.random_bytes(4), "little") & 0x7FFFFFFF
@@ -165,6 +171,12 @@ class Shell(Reporting, Processes):
         """Which argument `getopts` reads, and at which letter of it it is."""
         self.ulimits: dict[str, int] = {}
         """What `ulimit` lowered, by option letter."""
+        self.history = History()
+        self.command_number = 1
+        self.completions: dict[str, Specification] = {}
+        """What `complete` said, by command; replaced, never changed in place."""
+        self.bindings: dict[str, str] = {}
+        """What `bind` said, by key; replaced, never changed in place."""
         self.exiting = False
 
     def fork(self, process: Process, *, substitution: bool = False) -> Shell:
@@ -188,6 +200,10 @@ class Shell(Reporting, Processes):
         child.traps = self.traps.fork(child)
         child.jobs = JobTable(child)
         child.jobs.last_pid = self.jobs.last_pid
+        if self.jobs.jobs:
+            child.jobs.jobs = self.jobs.jobs.copy()
+            child.jobs.current, child.jobs.previous = self.jobs.current, self.jobs.previous
+        child.loops = 0
         child.subshell = self.subshell + 1
         child.subshell_process = True
         child.random_seed = self.random_seed ^ process.pid
@@ -290,9 +306,12 @@ class Shell(Reporting, Processes):
         if not any(char in text for char in "$`\"'\\"):
             return text
         from belljar.shell.compile.words import compile_scalar
-        from belljar.shell.parse import parse_subscript
+        from belljar.shell.parse import ShellSyntaxError, parse_subscript
 
-        index = parse_subscript(text)
+        try:
+            index = parse_subscript(text)
+        except ShellSyntaxError:
+            raise ShellError(f"{name}[{text}]: bad array subscript") from None
         return compile_scalar(index.word)(self) if isinstance(index, Subscript) else text
 
     def assign_arg(self, arg: AssignmentArg) -> None:
@@ -527,6 +546,7 @@ class Shell(Reporting, Processes):
                 self.suppressed -= 1
             self.loops = outer_loops
             self.args = outer_args
+            self.line = frame.line
             variables.pop()
             if frame.options is not None:
                 self._restore_options(frame.options)
@@ -575,6 +595,10 @@ class Shell(Reporting, Processes):
             self.error(f"{function.name}: readonly function")
             self.status = 1
             return
+        if INVALID_NAME.search(function.name):
+            self.error(f"`{function.name}': not a valid identifier")
+            self.status = 1
+            return
         if self.posix and function.name in self.special_names:
             self.error(f"`{function.name}': is a special builtin")
             raise ExitShell(2)
@@ -587,7 +611,9 @@ class Shell(Reporting, Processes):
         """Where code being run was read from (BASH_SOURCE of a function defined now)."""
         if self.vars.frames:
             return self.vars.frames[-1].source
-        return self.script if self.script is not None else "main"
+        if self.script is not None:
+            return self.script
+        return "environment" if self.from_argument else "main"
 
     def run_command(
         self, argv: list[str], *, functions: bool = True, builtins: bool = True, path: str | None = None
@@ -662,7 +688,7 @@ class Shell(Reporting, Processes):
         process.enter()
         self.update_attention()
         try:
-            return self.run_text(command, line=line)
+            return self.run_text(command, line=line if name in PSEUDO else 1)
         finally:
             process.leave()
             self.in_trap = outer

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from belljar.kernel.loader import DEFAULT_PATH
+from belljar.shell import history_file
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.expand.ifs import prepare
 from belljar.shell.variables import ARRAY, ASSOC, EXPORT, INTEGER, READONLY, DynamicVar, Var, Variables
@@ -37,7 +39,21 @@ def _posix_changed(shell: Shell) -> None:
         shell.set_option("posix", True)
 
 
+def _locale_changed(shell: Shell) -> None:
+    value = ""
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        value = shell.vars.get(name) or ""
+        if value:
+            break
+    shell.byte_locale = "utf" not in value.lower()
+
+
 HOOKS = {
+    "HISTSIZE": history_file.size_changed,
+    "HISTFILESIZE": history_file.file_size_changed,
+    "LC_ALL": _locale_changed,
+    "LC_CTYPE": _locale_changed,
+    "LANG": _locale_changed,
     "IFS": _ifs_changed,
     "PATH": _path_changed,
     "OPTIND": _optind_changed,
@@ -88,7 +104,7 @@ def _srandom(shell: Shell) -> str:
 
 def function_names(shell: Shell) -> list[str]:
     """FUNCNAME: innermost first, `main` last when a script runs."""
-    names = [frame.name for frame in reversed(shell.vars.frames)]
+    names = [frame.name for frame in reversed(shell.vars.frames) if frame.name]
     if not any(frame.function for frame in shell.vars.frames):
         return []
     if shell.script is not None:
@@ -102,14 +118,14 @@ def _funcname(shell: Shell) -> Array | None:
 
 
 def _sources(shell: Shell) -> Array | None:
-    names = [frame.source for frame in reversed(shell.vars.frames)]
+    names = [frame.source for frame in reversed(shell.vars.frames) if frame.name]
     if shell.script is not None:
         names.append(shell.script)
     return Array.of(names)
 
 
 def _linenos(shell: Shell) -> Array | None:
-    lines = [str(frame.line) for frame in reversed(shell.vars.frames)]
+    lines = [str(frame.line) for frame in reversed(shell.vars.frames) if frame.name]
     if shell.script is not None:
         lines.append("0")
     return Array.of(lines)
@@ -162,6 +178,13 @@ def _epoch_real(shell: Shell) -> str:
     return f"{now // 1_000_000_000}.{now % 1_000_000_000 // 1000:06d}"
 
 
+def _last_argument(shell: Shell) -> str:
+    last: object = shell.last_argument
+    if isinstance(last, str):
+        return last
+    return str(last) if isinstance(getattr(last, "value", None), str) else str(getattr(last, "name", ""))
+
+
 def _set_argv0(shell: Shell, value: str) -> None:
     shell.name = value
 
@@ -194,7 +217,7 @@ def install(shell: Shell) -> None:
         "BASH_CMDS": DynamicVar(_commands, None, ASSOC),
         "SHELLOPTS": DynamicVar(_shellopts, None, READONLY),
         "BASHOPTS": DynamicVar(_bashopts, None, READONLY),
-        "_": DynamicVar(lambda sh: sh.last_argument, lambda sh, value: None),
+        "_": DynamicVar(_last_argument, lambda sh, value: None),
     }
     for name, var in dynamic.items():
         old = table.get(name)
@@ -209,6 +232,7 @@ def install(shell: Shell) -> None:
     ):
         table[name] = Var(value, attrs)
     table["BASH_VERSINFO"] = Var(Array.of(VERSINFO), ARRAY | READONLY)
+    _locale_changed(shell)
     for name, value in (
         ("BASH", f"/bin/{'sh' if shell.posix else 'bash'}"),
         ("BASH_VERSION", VERSION),
@@ -220,6 +244,8 @@ def install(shell: Shell) -> None:
         ("OPTIND", "1"),
         ("OPTERR", "1"),
         ("PS4", "+ "),
+        ("SHELL", "/bin/bash"),
+        ("PATH", DEFAULT_PATH),
     ):
         if name not in table or name in ("IFS", "OPTIND", "OPTERR"):
             table[name] = Var(value) if name in HOOKS else value

@@ -192,7 +192,7 @@ class Variables:
         if entry.attrs & NAMEREF:
             target, subscript = self.resolve(name)
             if subscript is not None:
-                return self.get_element(target, subscript)
+                return self.get_element(target, self.shell.subscript_text(target, subscript))
             if target == name:
                 return None
             return self.get(target)
@@ -293,7 +293,7 @@ class Variables:
             if target is None:
                 return
             if subscript is not None:
-                self.set_element(target, subscript, value)
+                self.set_element(target, self.shell.subscript_text(target, subscript), value)
                 return
             if target != name:
                 self.set(target, value)
@@ -326,7 +326,7 @@ class Variables:
         """`name+=value`: adds if the integer attribute is set."""
         target, subscript = self.resolve(name)
         if subscript is not None:
-            self.set_element(target, subscript, value, append=True)
+            self.set_element(target, self.shell.subscript_text(target, subscript), value, append=True)
             return
         old = self.get(target) or ""
         if self.attrs(target) & INTEGER:
@@ -545,8 +545,6 @@ class Variables:
         top = True
         for place in range(len(self.frames) - 1, -1, -1):
             frame = self.frames[place]
-            if not frame.function:
-                continue
             if name in frame.saved:
                 if top and name not in frame.temporary:
                     self.table[name] = Var(None, 0, None)
@@ -554,7 +552,7 @@ class Variables:
                     self._restore(name, self.own_frame(place).saved.pop(name))
                 self.changed(name)
                 return True
-            top = False
+            top = top and not frame.function
         del self.table[name]
         self.changed(name)
         return True
@@ -565,6 +563,7 @@ class Variables:
         entry = self.table.get(target)
         if entry is None:
             return False
+        subscript = self.shell.subscript_text(target, subscript)
         if not isinstance(entry, Var):
             if self.shell.arith(subscript) in (0, -1):
                 return self.unset(target)
@@ -645,6 +644,7 @@ class Variables:
             return
         frame = self.own_frame(place)
         if name in frame.saved:
+            frame.temporary -= {name}
             return
         entry = self.table.get(name)
         if isinstance(entry, Var) and entry.attrs & READONLY:

@@ -275,7 +275,10 @@ def _compile_variable(node: ArithVariable) -> Number:
             if type(contents) is Array:
                 place = position(shell)
                 if place < 0:
-                    place = shell.vars.check_index(name, contents, place)
+                    place += contents.last + 1
+                    if place < 0:
+                        shell.error(f"{name}: bad array subscript")
+                        return 0
                 value = contents.items.get(place)
                 return number_of(shell, value) if value is not None else _unset(shell, name)
             if type(contents) is Assoc:

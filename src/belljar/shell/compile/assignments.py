@@ -112,12 +112,12 @@ def _compile_element(node: Assignment, word: Word) -> Assign:
             variables = shell.vars
             if entry.attrs & ASSOC:
                 where = key(shell)
-                if not where:
+                if not shown:
                     raise ShellError(f"{name}[{shown}]: bad array subscript")
                 variables.set_key(name, where, text(shell), append=append)
                 return
             contents = entry.value
-            if type(contents) is Array and entry.attrs == 256 and not append:
+            if type(contents) is Array and entry.attrs == 256 and not append and shown:
                 place = position(shell)
                 if place >= 0:
                     value = text(shell)
@@ -133,7 +133,7 @@ def _compile_element(node: Assignment, word: Word) -> Assign:
         if isinstance(found, Var) and found.attrs & ASSOC:
             shell.vars.set_key(base, key(shell), text(shell), append=append)
             return
-        if not shown.strip():
+        if not shown:
             raise ShellError(f"{name}[{shown}]: bad array subscript")
         place = position(shell)
         shell.vars.set_index(base, place, text(shell), append=append, subscript=shown)
@@ -267,6 +267,8 @@ def _assign_assoc(shell: Shell, name: str, items: Sequence[ArrayItem], *, append
 
         raise ReadonlyError(name)
     var = variables.own_assoc(name)
+    old = var.value
+    assert isinstance(old, Assoc)
     if not append:
         var.value = Assoc()
     if items and items[0].key is None:
@@ -277,6 +279,9 @@ def _assign_assoc(shell: Shell, name: str, items: Sequence[ArrayItem], *, append
     for item in items:
         if item.key is None:
             shell.error(f"{name}: {item.value}: must use subscript when assigning associative array")
+        elif item.append and not append:
+            # What `+=` adds to is the array as it was before this assignment.
+            variables.set_key(name, item.key, (old.get(item.key) or "") + item.value)
         else:
             variables.set_key(name, item.key, item.value, append=item.append)
 

@@ -106,12 +106,10 @@ def _redirected(redirects: Sequence[Redirect], run: Run) -> Run:
     if not redirects:
         return run
     apply = compile_redirects(redirects)
-    line = redirects[0].line
 
     def redirected(shell: Shell) -> int:
         saved = Saved(shell)
         mark = len(shell.process_files)
-        shell.line = line or shell.line
         try:
             try:
                 apply(shell, saved)

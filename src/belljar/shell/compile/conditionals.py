@@ -18,6 +18,7 @@ from belljar.shell.compile.words import (
     constant,
     constant_pattern,
 )
+from belljar.shell.control import ArithError, ShellError
 from belljar.shell.filetest import FILE_COMPARISONS, FILE_OPERATORS, compare_files, test_file
 from belljar.shell.nodes import (
     CondAnd,
@@ -31,6 +32,7 @@ from belljar.shell.nodes import (
     Literal,
     LocaleQuoted,
     Param,
+    Tilde,
     Word,
 )
 from belljar.shell.pattern import compile_pattern
@@ -120,7 +122,13 @@ def is_set(shell: Shell, target: str) -> bool:
         return subscript in contents.items or (subscript in ("@", "*") and bool(contents.items))
     if subscript in ("@", "*"):
         return not isinstance(contents, Array) or len(contents) > 0
-    return shell.vars.get_element(name, subscript) is not None
+    try:
+        return shell.vars.get_element(name, subscript) is not None
+    except ArithError:
+        raise
+    except ShellError as error:
+        shell.error(str(error))
+        return False
 
 
 def compile_operand(word: Word) -> Callable[[Shell], int]:
@@ -224,7 +232,7 @@ def compile_regex(word: Word) -> Text:
         if fixed is not None:
             fixed = quote_regex(fixed)
             pieces.append(lambda _shell, text=fixed: text)  # type: ignore[misc]
-        elif isinstance(part, DoubleQuoted | LocaleQuoted):
+        elif isinstance(part, DoubleQuoted | LocaleQuoted | Tilde):
             inner = compile_text(part)
             pieces.append(lambda shell, inner=inner: quote_regex(inner(shell)))  # type: ignore[misc]
         else:

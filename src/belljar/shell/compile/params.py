@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
+from belljar.abi.paths import byte_length
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.compile.arith import compile_arith
 from belljar.shell.compile.words import (
@@ -114,6 +115,8 @@ def compile_value(part: Param) -> Value:
     """The value of a single parameter or element, None if unset."""
     name, index = part.name, part.index
     if isinstance(index, Subscript):
+        if not index.word.parts:
+            return _bad_subscript(name)
         return compile_element(name, index)
     if name.isdigit():
         return _compile_positional(int(name) if len(name) < 9 else 10**9)
@@ -144,6 +147,13 @@ def compile_value(part: Param) -> Value:
         return shell.vars.get(name)
 
     return variable
+
+
+def _bad_subscript(name: str) -> Value:
+    def bad(_shell: Shell) -> str | None:
+        raise ExpansionError(f"${{{name}[]}}: bad substitution")
+
+    return bad
 
 
 def _compile_positional(number: int) -> Value:
@@ -331,7 +341,9 @@ def _compile_length(part: Param) -> Text:
 
     def length(shell: Shell) -> str:
         text = value(shell)
-        return str(len(text if text is not None else unbound(shell, part)))
+        if text is None:
+            text = unbound(shell, part)
+        return str(len(text) if not shell.byte_locale else byte_length(text))
 
     return length
 
@@ -476,6 +488,19 @@ def compile_strip_pattern(word: Word) -> Callable[[Shell], Pattern]:
 
 def compile_operator(op: object) -> Callable[[Shell, str], str]:
     """What an operator makes of one value."""
+    operate = _compile_operator(op)
+    if isinstance(op, Transform):
+        return operate
+
+    def run(shell: Shell, value: str) -> str:
+        if shell.byte_locale and not value.isascii():
+            return operators.widen(operate(shell, operators.narrow(value)))
+        return operate(shell, value)
+
+    return run
+
+
+def _compile_operator(op: object) -> Callable[[Shell, str], str]:
     match op:
         case Strip(kind, word):
             pattern = compile_strip_pattern(word)
@@ -638,13 +663,16 @@ def _named(shell: Shell, target: str, part: Param) -> Param:
 
 @lru_cache(maxsize=512)
 def indirect_param(target: str, op: object) -> Param:
-    from belljar.shell.parse import parse_subscript
+    from belljar.shell.parse import ShellSyntaxError, parse_subscript
 
     match = TARGET.match(target)
     if match is None:
         raise ShellError(f"{target}: invalid variable name")
     name, subscript, special = match.groups()
-    index: Index | None = parse_subscript(subscript) if subscript is not None else None
+    try:
+        index: Index | None = parse_subscript(subscript) if subscript is not None else None
+    except ShellSyntaxError:
+        raise ExpansionError(f"{target}: bad substitution") from None
     return Param(name or special, index, op=op)  # type: ignore[arg-type]
 
 
@@ -707,8 +735,8 @@ def _compile_default_emit(part: Param, op: Default, *, quoted: bool) -> Emit:
         if values is not None:
             found = values(shell)
             text = None if not found else shell.join(found, None if joined else " ")
-            if colon and found and not joined and len(found) > 1:
-                text = "x" if any(found) else text
+            if colon and len(found) > 1:
+                text = "several values are never null"
         else:
             assert value is not None
             text = value(shell)
@@ -716,7 +744,7 @@ def _compile_default_emit(part: Param, op: Default, *, quoted: bool) -> Emit:
         if kind == "+":
             if not absent:
                 emit_word(shell, fields)
-            elif quoted:
+            elif quoted and not is_list:
                 _emit_nothing(fields, op)
             return
         if absent:

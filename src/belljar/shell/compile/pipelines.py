@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.shell.compile.commands import compile_command, compile_subshell_body
+from belljar.shell.compile.simple import compile_simple
 from belljar.shell.nodes import Command, Coproc, Group, Pipeline, SimpleCommand, Subshell
 from belljar.shell.pipeline import run_coproc, run_pipeline, start_background, start_subshell, timed
 from belljar.shell.print import print_command
@@ -97,7 +98,10 @@ def compile_subshell(node: Subshell, *, checks: bool) -> Run:
 
 
 def compile_background(command: Command) -> Run:
-    body = compile_subshell_body(_stage_body(command))
+    if isinstance(command, SimpleCommand):
+        body = compile_simple(command, checks=False, last=True)
+    else:
+        body = compile_subshell_body(_stage_body(command))
     cached: list[str] = []
     is_simple = isinstance(command, SimpleCommand)
 

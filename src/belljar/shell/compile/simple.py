@@ -11,13 +11,15 @@ from belljar.shell.compile.redirects import Apply, compile_redirects
 from belljar.shell.compile.words import FieldList, compile_words, constant
 from belljar.shell.control import ShellError
 from belljar.shell.invoke import Call, invoke, run_builtin
-from belljar.shell.nodes import Assignment, ProcSub, SimpleCommand, Word
+from belljar.shell.nodes import Assignment, Literal, ProcSub, SimpleCommand, Subscript, Word, WordPart
 from belljar.shell.redirections import Saved
+from belljar.shell.reporting import assignment_text
 from belljar.shell.substitute import close_process_files
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
+DECLARATIONS = frozenset({"declare", "typeset", "local", "export", "readonly"})
 Run: TypeAlias = "Callable[[Shell], int]"
 
 
@@ -38,7 +40,7 @@ def compile_simple(node: SimpleCommand, *, checks: bool, last: bool = False) -> 
 
 def _compile_unchecked(node: SimpleCommand, *, checks: bool, last: bool) -> Run:
     if not node.words:
-        return _compile_assignments(node)
+        return _compile_assignments(node, checks=checks)
     if not node.assignments and not node.redirects:
         quick = _compile_quick(node)
         if quick is not None:
@@ -49,7 +51,7 @@ def _compile_unchecked(node: SimpleCommand, *, checks: bool, last: bool) -> Run:
 # --- assignments only ------------------------------------------------------------------------------------------------
 
 
-def _compile_assignments(node: SimpleCommand) -> Run:
+def _compile_assignments(node: SimpleCommand, *, checks: bool) -> Run:
     line = node.line
     assigns = [compile_assignment(assignment) for assignment in node.assignments]
     if len(assigns) == 1 and not node.redirects:
@@ -61,8 +63,8 @@ def _compile_assignments(node: SimpleCommand) -> Run:
             if budget.steps >= budget.checkpoint:
                 budget.check()
             shell.line = line
-            if shell.attention:
-                return traced(shell)
+            if shell.attention or (shell.errexit and not checks):
+                return several(shell)
             shell.subst_status = 0
             try:
                 assign(shell)
@@ -70,19 +72,20 @@ def _compile_assignments(node: SimpleCommand) -> Run:
                 shell.abandon(error)
             shell.status = status = shell.subst_status
             shell.pipestatus = None
+            shell.last_argument = ""
             return status
 
-        def traced(shell: Shell) -> int:
-            return several(shell)
-
-        several = _assign_several(node, [assign], None)
+        several = _assign_several(node, [assign], None, checks=checks)
         return one
-    return _assign_several(node, assigns, compile_redirects(node.redirects) if node.redirects else None)
+    apply = compile_redirects(node.redirects) if node.redirects else None
+    return _assign_several(node, assigns, apply, checks=checks)
 
 
-def _assign_several(node: SimpleCommand, assigns: Sequence[Callable[[Shell], None]], apply: Apply | None) -> Run:
+def _assign_several(
+    node: SimpleCommand, assigns: Sequence[Callable[[Shell], None]], apply: Apply | None, *, checks: bool
+) -> Run:
     line = node.line
-    names = [assignment for assignment in node.assignments]
+    arguments = [compile_argument(assignment) for assignment in node.assignments]
 
     def several(shell: Shell) -> int:
         budget = shell.budget
@@ -94,10 +97,21 @@ def _assign_several(node: SimpleCommand, assigns: Sequence[Callable[[Shell], Non
             shell.before(node)
         shell.subst_status = 0
         try:
-            for assign, assignment in zip(assigns, names, strict=True):
-                assign(shell)
-                if shell.xtrace:
-                    shell.trace_assignment(assignment)
+            if shell.xtrace:
+                for build in arguments:
+                    argument = build(shell)
+                    shell.trace(assignment_text(argument))
+                    argument.assign(shell)
+            elif not checks and shell.errexit:
+                shell.suppressed += 1
+                try:
+                    for assign in assigns:
+                        assign(shell)
+                finally:
+                    shell.suppressed -= 1
+            else:
+                for assign in assigns:
+                    assign(shell)
         except ShellError as error:
             shell.abandon(error)
         status = shell.subst_status
@@ -112,6 +126,7 @@ def _assign_several(node: SimpleCommand, assigns: Sequence[Callable[[Shell], Non
                 saved.restore()
         shell.status = status
         shell.pipestatus = None
+        shell.last_argument = ""
         return status
 
     return several
@@ -185,8 +200,24 @@ def _compile_constant(node: SimpleCommand, name: str, status: int) -> Run:
 # --- everything else -------------------------------------------------------------------------------------------------
 
 
+def _as_word(word: Word | Assignment) -> Word | Assignment:
+    """`name=value` behind something that isn't a declaration builtin itself (`command export x=$y`): a plain word."""
+    if isinstance(word, Word) or not isinstance(word.value, Word):
+        return word
+    index: tuple[WordPart, ...] = ()
+    if isinstance(word.index, Subscript):
+        index = (Literal("["), *word.index.word.parts, Literal("]"))
+    elif word.index is not None:
+        index = (Literal("[*]" if word.index.joined else "[@]"),)
+    equals = Literal("+=" if word.append else "=")
+    return Word((Literal(word.name), *index, equals, *word.value.parts))
+
+
 def compile_arguments(words: Sequence[Word | Assignment]) -> FieldList:
     """The expanded words of a command; assignments (of declaration builtins) come as AssignmentArg."""
+    first = words[0] if words else None
+    if not (isinstance(first, Word) and constant(first) in DECLARATIONS):
+        words = [_as_word(word) for word in words]
     if all(isinstance(word, Word) for word in words):
         return compile_words([word for word in words if isinstance(word, Word)])
     pieces: list[tuple[bool, Callable[[Shell], object]]] = []
@@ -237,13 +268,21 @@ def _compile_general(node: SimpleCommand, *, checks: bool, last: bool) -> Run:
             shell.before(node)
         shell.subst_status = 0
         try:
-            argv = arguments(shell)
+            if checks or not shell.errexit:
+                argv = arguments(shell)
+            else:
+                shell.suppressed += 1
+                try:
+                    argv = arguments(shell)
+                finally:
+                    shell.suppressed -= 1
         except ShellError as error:
             shell.abandon(error)
         if plain and not shell.xtrace:
             if builtin is not None:
                 if name not in shell.functions and not shell.disabled:
                     status = run_builtin(shell, builtin, argv, checks)
+                    shell.last_argument = argv[-1]
                     shell.status = status
                     shell.pipestatus = None
                     return status
@@ -251,11 +290,14 @@ def _compile_general(node: SimpleCommand, *, checks: bool, last: bool) -> Run:
                 function = shell.functions.get(argv[0])
                 if function is not None and argv[0] not in shell.special_names:
                     shell.status = status = shell.call(function, argv, checks)
+                    shell.last_argument = argv[-1]
                     shell.pipestatus = None
                     return status
         status = invoke(shell, call, argv)
         shell.status = status
         shell.pipestatus = None
+        if argv:
+            shell.last_argument = argv[-1]
         return status
 
     if not substitutes:

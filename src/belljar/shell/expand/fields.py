@@ -60,11 +60,13 @@ class Fields:
                 first = False
                 self.quoted(value)
             return
+        ifs = self.shell.ifs
+        separates = bool(ifs.joiner) and ifs.joiner not in ifs.whitespace
         first = True
         for value in values:
             if not first:
                 self.flush()
-                if self.has:
+                if self.has or separates:
                     self._end_field()
             first = False
             self.expanded(value)

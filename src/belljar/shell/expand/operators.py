@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from belljar.abi.paths import fsdecode, fsencode
 from belljar.shell import quote
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.control import ExpansionError
@@ -16,6 +17,16 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 REPLACEMENT = re.compile(r"\\[&\\]|&|[^\\&]+|\\")
+
+
+def narrow(text: str) -> str:
+    """One character a byte, as the locale C sees it: bytes above 127 become surrogate escapes."""
+    return fsencode(text).decode("ascii", "surrogateescape")
+
+
+def widen(text: str) -> str:
+    """The text of `narrow` with its UTF-8 sequences as characters again."""
+    return fsdecode(fsencode(text))
 
 
 def strip(value: str, op: str, pattern: Pattern) -> str:
