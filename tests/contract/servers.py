@@ -1,18 +1,28 @@
 """The file servers the contract battery runs on. To add one: write `make_x(tree, tmp)` and list it in CASES."""
 
+import io
 import os
+import tarfile
+import time
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
-from belljar.abi.flags import O_CREAT, O_WRONLY, PERMISSIONS
+import msgspec
+from fsspec.core import url_to_fs
+
+from belljar.abi.flags import O_CREAT, O_WRONLY, PERMISSIONS, S_IFDIR, S_IFLNK, S_IFREG
 from belljar.abi.limits import MIB
 from belljar.abi.records import NANO, SetAttr
+from belljar.kernel.fs.archive import ArchiveServer
+from belljar.kernel.fs.fsspec_host import FsspecServer
 from belljar.kernel.fs.hostdir_host import HostDirServer
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.quota import Quota
+from belljar.kernel.fs.remote import Export, RemoteServer
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace
 from belljar.kernel.vfs.server import FileServer, Handle, Node
@@ -201,6 +211,94 @@ def make_overlay_into_host(tree: Tree, tmp: Path) -> FileServer:
     return OverlayServer(make_memory(tree, tmp), HostDirServer(upper, read_only=False), Ticking())
 
 
+def make_tar(tree: Tree, _tmp: Path) -> FileServer:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for path, entry in tree.items():
+            info = tarfile.TarInfo(path)
+            info.mtime = START // NANO
+            match entry:
+                case Dir(mode):
+                    info.type, info.mode = tarfile.DIRTYPE, mode
+                case File(data, mode, _):
+                    info.size, info.mode = len(data), mode
+                    archive.addfile(info, io.BytesIO(data))
+                    continue
+                case Link(target):
+                    info.type, info.linkname = tarfile.SYMTYPE, target
+                case Hard(old):
+                    info.type, info.linkname = tarfile.LNKTYPE, old
+            archive.addfile(info)
+    return ArchiveServer(buffer.getvalue())
+
+
+def make_zip(tree: Tree, _tmp: Path) -> FileServer:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, entry in tree.items():
+            match entry:
+                case Dir(mode):
+                    info, data, kind = zipfile.ZipInfo(path + "/"), b"", S_IFDIR
+                case File(data, mode, _):
+                    info, kind = zipfile.ZipInfo(path, time.gmtime(START // NANO)[:6]), S_IFREG
+                case Link(target):
+                    info, data, mode, kind = zipfile.ZipInfo(path), target.encode(), 0o777, S_IFLNK
+                case Hard():
+                    continue
+            info.create_system, info.external_attr = 3, (kind | mode) << 16
+            archive.writestr(info, data)
+    return ArchiveServer(buffer.getvalue())
+
+
+def remote(server: FileServer) -> FileServer:
+    """The same server at the far end of a channel that carries bytes."""
+    export = Export(server)
+
+    def call(message: object) -> dict[str, object]:
+        request = msgspec.msgpack.decode(msgspec.msgpack.encode(message))
+        return msgspec.msgpack.decode(msgspec.msgpack.encode(export.serve(request)), type=dict[str, object])
+
+    return RemoteServer(call)
+
+
+def make_remote(tree: Tree, tmp: Path) -> FileServer:
+    return remote(make_memory(tree, tmp))
+
+
+def make_remote_overlay(tree: Tree, tmp: Path) -> FileServer:
+    return remote(make_overlay_mixed(tree, tmp))
+
+
+def make_fsspec(tree: Tree, tmp: Path) -> FileServer:
+    top = f"memory://{tmp.name}-{next(_FSSPEC_TREES)}"
+    url_to_fs(top)[0].mkdir(top)
+    fill_fsspec(FsspecServer(top, read_only=False), tree)
+    return FsspecServer(top)
+
+
+def make_writable_fsspec(tree: Tree, tmp: Path) -> FileServer:
+    top = f"memory://{tmp.name}-{next(_FSSPEC_TREES)}"
+    url_to_fs(top)[0].mkdir(top)
+    server = FsspecServer(top, read_only=False)
+    fill_fsspec(server, tree)
+    return server
+
+
+def fill_fsspec(server: FileServer, tree: Tree) -> None:
+    view = view_of(server)
+    for path, entry in tree.items():
+        if isinstance(entry, Dir):
+            view.mkdir(path)
+        elif isinstance(entry, File):
+            file = view.open(path, O_CREAT | O_WRONLY, 0o644).retain()
+            file.write(entry.data)
+            file.release()
+
+
+_FSSPEC_TREES = count()
+# What no object store knows.
+FSSPEC_LACKS = frozenset({"symlinks", "hard links", "modes", "times", "owners", "fifos", "sparse", "bytes"})
+
 # A host directory can't give files away, and takes no FIFOs.
 HOST_LACKS = frozenset({"owners", "fifos"})
 
@@ -215,4 +313,10 @@ CASES: list[Case] = [
     Case("hostdir", make_writable_host, writable=True, lacks=HOST_LACKS),
     Case("overlay-over-hostdir", make_overlay_over_host, writable=True),
     Case("overlay-into-hostdir", make_overlay_into_host, writable=True, lacks=HOST_LACKS),
+    Case("archive-tar", make_tar, writable=False),
+    Case("archive-zip", make_zip, writable=False, lacks=frozenset({"hard links"})),
+    Case("remote", make_remote, writable=True),
+    Case("remote-overlay", make_remote_overlay, writable=True),
+    Case("fsspec-read-only", make_fsspec, writable=False, lacks=FSSPEC_LACKS),
+    Case("fsspec", make_writable_fsspec, writable=True, lacks=FSSPEC_LACKS),
 ]

@@ -374,6 +374,10 @@ class SlaveHandle(Handle):
     def read(self, offset: int, size: int) -> bytes:
         return self.terminal.read(size, nonblocking=self.nonblocking)
 
+    def peek(self) -> bytes:
+        ready = self.terminal.discipline.ready
+        return ready[0] if ready else b""
+
     def write(self, offset: int | None, data: bytes) -> int:
         return self.terminal.write(data, nonblocking=self.nonblocking)
 

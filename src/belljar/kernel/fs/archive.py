@@ -15,12 +15,12 @@ import zlib
 from calendar import timegm
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from errno import EACCES, EINVAL, EIO, ENOENT, ENOTDIR, ENOTSUP, ENXIO
+from errno import EACCES, EINVAL, EIO, ENOENT, ENOTDIR, ENOTSUP, ENXIO, EROFS
 from io import SEEK_SET, BytesIO, RawIOBase
 from typing import IO, Final
 
 from belljar.abi.errors import SysError
-from belljar.abi.flags import NAME_MAX, S_IFDIR, S_IFLNK, S_IFREG
+from belljar.abi.flags import NAME_MAX, O_ACCMODE, O_RDONLY, O_TRUNC, S_IFDIR, S_IFLNK, S_IFREG
 from belljar.abi.limits import GIB, MIB
 from belljar.abi.paths import byte_length, check_name
 from belljar.abi.records import NANO, Dirent, Owner, Stat, StatFs
@@ -280,6 +280,8 @@ class ArchiveServer(FileServer):
         assert isinstance(node, ArchiveNode)
         if node.opener is None:
             raise SysError(ENXIO)
+        if flags & O_ACCMODE != O_RDONLY or flags & O_TRUNC:
+            raise SysError(EROFS)
         try:
             return ArchiveHandle(node.opener(), node.size)
         except NotImplementedError:
