@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
+from belljar.shell import history_file
 from belljar.shell.compile.commands import compile_command
 from belljar.shell.control import Break, Continue, Discard, Return
 from belljar.shell.input import read_line
-from belljar.shell.parse import Parser, ShellSyntaxError
+from belljar.shell.parse import ParseOptions, Parser, ShellSyntaxError
 from belljar.shell.programs import options_for
 
 if TYPE_CHECKING:
@@ -21,12 +22,20 @@ class LineSource:
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
-        self.first = True
+        self.read = ""
+        """What has been read of the command at hand."""
 
     def __call__(self) -> str | None:
+        while True:
+            line = self._ask()
+            if line is not None and (line := history_file.substitute(self.shell, line)) is None:
+                continue
+            self.read += line or ""
+            return line
+
+    def _ask(self) -> str | None:
         shell = self.shell
-        prompt = shell.vars.get("PS1" if self.first else "PS2")
-        self.first = False
+        prompt = shell.vars.get("PS2" if self.read.strip() else "PS1")
         if prompt:
             shell.process.error(shell.expand_prompt(prompt))
         while True:
@@ -45,8 +54,16 @@ def run_interactive(shell: Shell) -> int:
     source = LineSource(shell)
     options = options_for(shell)
     parser = Parser(source, options)
+    history_file.begin(shell)
+    try:
+        return _loop(shell, source, parser, options)
+    finally:
+        history_file.end(shell)
+
+
+def _loop(shell: Shell, source: LineSource, parser: Parser, options: ParseOptions) -> int:
     while True:
-        source.first = True
+        source.read = ""
         options_for(shell, options)
         notify(shell)
         command = shell.vars.get("PROMPT_COMMAND")
@@ -58,6 +75,7 @@ def run_interactive(shell: Shell) -> int:
         try:
             node = parser.next_command()
         except ShellSyntaxError as error:
+            history_file.note(shell, source.read)
             for message in error.messages():
                 shell.process.error(f"{shell.name}: {message}\n")
             shell.status = 2
@@ -65,6 +83,8 @@ def run_interactive(shell: Shell) -> int:
         if node is None:
             shell.process.error("exit\n")
             return shell.status
+        history_file.note(shell, source.read)
+        shell.command_number += 1
         try:
             compile_command(node)(shell)
         except (Return, Discard) as end:

@@ -203,7 +203,7 @@ def _range(shell: Shell, options: Options, args: list[str], lines: list[str], cu
         return 1
     backwards = "r" in options
     if first > last:
-        first, last, backwards = last, first, not backwards
+        first, last, backwards = last, first, True
     places = list(range(first, last + 1))
     if backwards:
         places.reverse()
