@@ -189,7 +189,10 @@ class Helper:
         os.chown(path, uid, gid, follow_symlinks=follow)
 
     def do_truncate(self, path: str, size: int) -> None:
+        same = size >= 0 and os.stat(path).st_size == size
         os.truncate(path, size)
+        if same:  # tmpfs leaves the time then; POSIX and ext4 do not
+            os.utime(path)
 
     def do_mark(self, path: str, follow: bool) -> None:
         os.utime(path, ns=(MARK, MARK), follow_symlinks=follow)

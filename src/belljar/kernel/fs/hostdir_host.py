@@ -282,14 +282,9 @@ class HostDirServer(FileServer):
         access = flags & O_ACCMODE
         if access != O_RDONLY or flags & O_TRUNC:
             self._check_writable(node)
-        fd = self._reopen(node, os.O_RDWR if access == O_ACCMODE else access)
-        if flags & O_TRUNC:
-            try:
-                os.ftruncate(fd, 0)
-            except OSError:
-                os.close(fd)
-                raise
-        return HostHandle(fd, node)
+        if flags & O_TRUNC:  # which Linux allows with O_RDONLY too
+            self._resize(node, 0)
+        return HostHandle(self._reopen(node, os.O_RDWR if access == O_ACCMODE else access), node)
 
     def _reopen(self, node: HostNode, access: int) -> int:
         """From a name to the file, checked to be this regular file, and only then to its contents.

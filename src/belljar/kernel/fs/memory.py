@@ -164,7 +164,11 @@ class MemoryServer(FileServer):
 
     def symlink(self, directory: Node, name: str, target: str, owner: Owner) -> Node:
         parent = self._room_for(directory, name)
-        self.quota.take_bytes(len(target))
+        try:
+            self.quota.take_bytes(len(target))
+        except SysError:
+            self.quota.give_file()
+            raise
         return self._insert(parent, name, Symlink(target, owner, self._ino(), self._now()))
 
     def link(self, node: Node, directory: Node, name: str) -> None:

@@ -133,6 +133,9 @@ class Namespace:
             if len(rest) > 1:
                 self._unite(mount.point, rest)
                 return
+            if (rest[0].mount, rest[0].node) != mount.point:
+                self._cover(mount.point, rest[0].mount)  # what was covered first is out; the other one stays
+                return
         self._own()
         covers = self._tops[mount.point.node]
         del covers[mount.point.mount]
