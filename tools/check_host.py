@@ -16,7 +16,7 @@ from pathlib import Path
 PACKAGE = Path("src/belljar")
 
 # The one place that finds utilities by file name, so that adding one is adding one file.
-DISCOVERY = frozenset({"bin/_kit.py", "bin/_kit/__init__.py", "bin/_kit/discovery.py"})
+DISCOVERY = frozenset({"bin/_kit/discovery.py", "shell/builtins/__init__.py"})
 
 # Above the worker, `async def` and asyncio's waiting are the API itself.
 ASYNC_PACKAGES = frozenset({"api", "browser", "cli", "cluster", "harness", "integrations", "server"})
@@ -192,7 +192,7 @@ class Reader:
                     node.lineno, f"imports `{module}`", "it reads files; move it to a *_host.py file"
                 )
         elif parents & IMPORT_BY_NAME and not self.discovery_file:
-            what = "import by name is for the discovery module in bin/_kit; write an import statement"
+            what = "import by name is for the two discovery modules (utilities, builtins); write an import statement"
             yield Finding(node.lineno, f"imports `{module}`", what)
         elif parents & HOST_MODULES and not self.host_file and not (self.async_file and "asyncio" in parents):
             what = "host contact: move it to a *_host.py file and pass what you need as an argument"

@@ -1,0 +1,1 @@
+"""The `belljar` command: one module a subcommand."""

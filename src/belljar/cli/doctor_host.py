@@ -1,0 +1,80 @@
+"""`belljar doctor`: which walls hold on this machine, and what to do about those that do not."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import sys
+from importlib.metadata import PackageNotFoundError, version
+
+from belljar import __version__
+from belljar.api.sandbox import Sandbox
+from belljar.cli.screen_host import colour, say
+from belljar.worker.lockdown_host import LAYERS
+
+ADVICE = {
+    "user": "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile)",
+    "network": "needs the user layer",
+    "mount": "needs the user layer",
+    "ipc": "needs the user layer",
+    "landlock": "needs Linux 5.13 or newer with landlock in the lsm= boot list",
+}
+
+INSTALL = {"dulwich": "pip install 'belljar[git]'", "fsspec": "pip install 'belljar[fs]'"}
+
+
+def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subcommands.add_parser("doctor", help="show which isolation layers hold on this machine")
+    parser.add_argument("--json", action="store_true", help="for machines")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with Sandbox() as sandbox:
+        held = set(sandbox.info.isolation)
+        works = sandbox.exec("echo ok").stdout == "ok\n"
+    packages = {name: _installed(name) for name in ("greenlet", "msgspec", "google-re2", "dulwich", "fsspec")}
+    if arguments.json:
+        report = {
+            "belljar": __version__,
+            "python": platform.python_version(),
+            "kernel": platform.release(),
+            "works": works,
+            "layers": {name: name in held for name in LAYERS},
+            "packages": packages,
+        }
+        say(json.dumps(report))
+    else:
+        table(held, works, packages)
+    return 0 if works and held >= {"seccomp", "rlimits", "no_new_privs"} else 1
+
+
+def _installed(package: str) -> str:
+    """Its version, or "" if it is not there."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def table(held: set[str], works: bool, packages: dict[str, str]) -> None:
+    good, bad, end = ("\x1b[32m", "\x1b[33m", "\x1b[0m") if colour() else ("", "", "")
+
+    def mark(ok: bool) -> str:
+        return f"{good}yes{end}" if ok else f"{bad}no {end}"
+
+    say(f"belljar {__version__}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}\n")
+    say(f"{mark(works)}  a sandbox starts and runs a command\n")
+    say("Walls around a sandbox")
+    for name, meaning in LAYERS.items():
+        say(f"  {mark(name in held)}  {name:<13} {meaning}")
+        if name not in held:
+            say(f"       {'':<13} -> {ADVICE.get(name, 'see docs/ARCHITECTURE.md')}")
+    say("\nTiers")
+    say(f"  {mark(works)}  virtual")
+    for tier in ("native", "microvm"):
+        say(f"  {mark(False)}  {tier:<13} not in this version")
+    say("\nPackages")
+    for name, installed in packages.items():
+        say(f"  {mark(bool(installed))}  {name:<13} {installed or INSTALL.get(name, 'pip install belljar')}")
