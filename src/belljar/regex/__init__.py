@@ -25,13 +25,13 @@ def compile(
     *,
     syntax: str = "ere",
     ignore_case: bool = False,
-    newline: bool = False,
+    newline: bool | int | None = False,
     utf8: bool = True,
 ) -> Regex:
     """Compile one pattern.
 
     syntax: bre, ere (POSIX), grep, egrep, sed, sed-ere, awk, emacs (GNU's variants), fixed, perl.
-    newline: ^ and $ also match at newlines, which . and [^x] don't match.
+    newline: ^ and $ also match at newlines, which . and [^x] don't match; or which byte that is.
     utf8: characters are UTF-8 sequences, else single bytes.
     Raises RegexError with GNU's message.
     """
@@ -43,14 +43,15 @@ def compile_any(
     *,
     syntax: str = "ere",
     ignore_case: bool = False,
-    newline: bool = False,
+    newline: bool | int | None = False,
     utf8: bool = True,
     whole_line: bool = False,
     whole_word: bool = False,
 ) -> Regex:
     """Compile a choice of patterns (grep -e A -e B), optionally held to whole lines or words."""
     texts = tuple(_characters(pattern, utf8) for pattern in patterns)
-    return _compiled(texts, syntax, ignore_case, newline, utf8, whole_line, whole_word)
+    line_end = 10 if newline is True else None if newline is False else newline
+    return _compiled(texts, syntax, ignore_case, line_end, utf8, whole_line, whole_word)
 
 
 def _characters(pattern: str | bytes, utf8: bool) -> str:
@@ -67,7 +68,7 @@ def _compiled(
     patterns: tuple[str, ...],
     syntax: str,
     ignore_case: bool,
-    newline: bool,
+    newline: int | None,
     utf8: bool,
     whole_line: bool,
     whole_word: bool,

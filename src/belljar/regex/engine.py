@@ -27,7 +27,7 @@ class Regex:
         traits: Traits,
         *,
         ignore_case: bool = False,
-        newline: bool = False,
+        newline: int | None = None,
         utf8: bool = True,
         warnings: tuple[str, ...] = (),
     ) -> None:

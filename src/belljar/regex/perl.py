@@ -72,7 +72,7 @@ class PerlRegex(Regex):
     """A Perl pattern; `re`'s first match is what Perl finds, too."""
 
     def __init__(
-        self, pattern: str, *, ignore_case: bool, utf8: bool, newline: bool, whole_line: bool, whole_word: bool
+        self, pattern: str, *, ignore_case: bool, utf8: bool, newline: int | None, whole_line: bool, whole_word: bool
     ) -> None:
         self.pattern = pattern
         self.whole_line = whole_line
@@ -107,7 +107,7 @@ class PerlRegex(Regex):
 
     def _text(self, wide: bool, separator: int | None) -> str:
         text = _Translator(self.pattern, separator, wide=wide).run()
-        if self.newline:
+        if self.newline is not None:
             text = f"(?m:{text})"
         if self.whole_line:
             edges = ("(?m:^)", "(?m:$)") if separator == 10 else ("\\A", "\\Z")

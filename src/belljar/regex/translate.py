@@ -35,7 +35,7 @@ class Target:
     wide: bool  # code points (str for `re`, UTF-8 for RE2), else bytes
     utf8: bool  # the pattern's characters are UTF-8 (else: one byte each)
     separator: int | None  # line mode: the byte no match may contain
-    newline: bool  # ^ and $ match at newlines, . and [^x] don't match one
+    newline: int | None  # ^ and $ match at this character (a newline), . and [^x] don't match it
     captures: bool  # keep the groups' numbers
 
 
@@ -100,8 +100,8 @@ class _Writer:
         out: list[tuple[int, int]] = []
         if target.separator is not None:
             out.append((target.separator, target.separator))
-        if target.newline:
-            out.append((10, 10))
+        if target.newline is not None:
+            out.append((target.newline, target.newline))
         if target.wide and not target.re2:
             out.append(_RAW)
         return tuple(out)
@@ -138,15 +138,16 @@ class _Writer:
 
     def zero(self, kind: Zero) -> str:
         target = self.target
-        lines = target.newline or target.separator == 10
+        lines = 10 in (target.newline, target.separator)
+        by_nul = not lines and 0 in (target.newline, target.separator)
         end = "\\z" if target.re2 else "\\Z"
         match kind:
             case Zero.LINE_START:
-                if target.separator == 0:
+                if by_nul:
                     return self.zero_separated("(?<![^\\x00])")
                 return "(?m:^)" if lines else "\\A"
             case Zero.LINE_END:
-                if target.separator == 0:
+                if by_nul:
                     return self.zero_separated("(?![^\\x00])")
                 return "(?m:$)" if lines else end
             case Zero.BUFFER_START:

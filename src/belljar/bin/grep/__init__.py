@@ -22,7 +22,7 @@ from belljar.bin._kit.program import version
 from belljar.bin.grep.files import Selection, walk
 from belljar.bin.grep.options import UNLIMITED, USAGE, Options, context_length, max_count
 from belljar.bin.grep.output import Style, parse_colors
-from belljar.bin.grep.patterns import Matcher, collect, compile_patterns
+from belljar.bin.grep.patterns import Matcher, Nothing, collect, compile_patterns
 from belljar.bin.grep.search import Plan, Search
 from belljar.kernel.process import Process
 
@@ -143,6 +143,9 @@ class Grep:
         except regex.RegexError as error:
             process.warn(str(error))
             return 2
+        hopeless = self.limit == 0 or (isinstance(matcher, Nothing) and not options.invert)
+        if hopeless and options.list_files is not False:
+            return 1
         if options.line_buffered:
             process.stdout.line_buffered()
         for name in self.files():

@@ -76,7 +76,7 @@ def usage() -> str:
 
 
 def edit(process: Process, options: Options, sources: list[Source], files: list[str]) -> int:
-    syntax = Syntax(options.extended, options.posix, options.sandbox, is_utf8(process.env))
+    syntax = Syntax(options.extended, options.posix, options.sandbox, is_utf8(process.env), options.null_data)
     script = parse(sources, syntax)
     settings = Settings(
         quiet=options.quiet or script.quiet,
@@ -122,7 +122,8 @@ def scripts(process: Process, options: Options, operands: list[str], args: list[
             text = process.read_file(name).decode("utf-8", "surrogateescape")
         except SysError as error:
             raise Fatal(f"couldn't open file {name}: {error.reason}") from error
-        sources.append(Source(text.removesuffix("\n"), name))
+        # a backslash before the final newline begins an empty line of text
+        sources.append(Source(text if text.endswith("\\\n") else text.removesuffix("\n"), name))
     return sources
 
 

@@ -23,6 +23,8 @@ def bulk_operation(script: Script, machine: Machine) -> Bulk | None:
         return None
     if machine.quiet:
         return _printing(script.commands[0]) if len(script.commands) == 1 else None
+    if any(_makes_lines(command) for command in script.commands[:-1]):
+        return None  # what follows must not take part of a pattern space for a line
     operations = [_operation(command) for command in script.commands]
     if any(operation is None for operation in operations):
         return None
@@ -38,9 +40,14 @@ def bulk_operation(script: Script, machine: Machine) -> Bulk | None:
     return all_of_them
 
 
+def _makes_lines(command: Command) -> bool:
+    parts = command.substitution.parts if command.substitution is not None else ()
+    return any(isinstance(part, bytes) and b"\n" in part for part in parts)
+
+
 def _selection(command: Command) -> Regex | None:
     if command.second is None and isinstance(command.first, Pattern):
-        return command.first.regex if command.first.regex is not None and not command.first.regex.newline else None
+        return command.first.regex if command.first.regex is not None and command.first.regex.newline is None else None
     return None
 
 
@@ -91,7 +98,7 @@ def _substitute(substitution: Substitution) -> Bulk | None:
         return None
     if (
         len(text) > _LONG_REPLACEMENT
-        or regex.newline
+        or regex.newline is not None
         or any(isinstance(part, CaseChange) for part in substitution.parts)
     ):
         return None

@@ -101,7 +101,7 @@ class _Compiler:
         state = Range(from_start=first == LineNumber(0))
         machine.ranges.append(state)
         self.range = state
-        starts = self.single(first)
+        starts = self.single(first) if not isinstance(first, LineNumber) else self.reached(first.number, second, state)
         ends = self.single(second) if isinstance(second, Pattern | Last | Step) else None
 
         def last_line() -> int:
@@ -124,19 +124,35 @@ class _Compiler:
                 if ends is None:
                     state.end = last_line()
                     state.active = state.end > machine.number
+                    state.closed = not state.active
                 else:
                     state.active = True
                 return True
             if ends is not None:
                 if ends():
                     state.active = False
+                    state.closed = True
                 return True
             number = machine.number
             if number >= state.end:
                 state.active = False
+                state.closed = True
             return number <= state.end
 
         return inside
+
+    def reached(self, number: int, second: Address, state: Range) -> Condition:
+        """A range from a line number on also starts after it, if that line did not come by here."""
+        machine = self.machine
+        end = second.number if isinstance(second, LineNumber) else None
+
+        def starts() -> bool:
+            line = machine.number
+            if line == number:
+                return True
+            return not state.closed and line > number and (end is None or line <= end)
+
+        return starts
 
     # -- commands
 

@@ -46,15 +46,17 @@ class Fatal(Exception):
 class Range:
     """The state of an `addr1,addr2`; compiled conditions set it."""
 
-    __slots__ = ("active", "end", "from_start")
+    __slots__ = ("active", "closed", "end", "from_start")
 
     def __init__(self, from_start: bool) -> None:
         self.from_start = from_start
         self.active = from_start
+        self.closed = False  # a range that starts at a line number starts once
         self.end = -1
 
     def reset(self) -> None:
         self.active = self.from_start
+        self.closed = False
 
 
 class Machine:

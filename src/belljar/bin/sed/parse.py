@@ -49,6 +49,7 @@ class Syntax:
     posix: bool = False
     sandbox: bool = False
     utf8: bool = True
+    null_data: bool = False
 
 
 def parse(sources: list[Source], syntax: Syntax) -> Script:
@@ -241,8 +242,8 @@ class _Parser:
     def version(self) -> None:
         self.skip_blanks()
         wanted = self.word(" \t\n;")
-        parts = [int(part) if part.isdigit() else 0 for part in wanted.split(".")] if wanted else []
-        if parts > [4, 9]:
+        parts = wanted.split(".") if wanted else []
+        if not all(part.isdigit() for part in parts) or [int(part) for part in parts] > [4, 9]:
             raise self.fail("expected newer version of sed")
 
     def filename(self) -> str:
@@ -367,7 +368,7 @@ class _Parser:
                 pattern,
                 syntax="sed-ere" if syntax.extended else "sed",
                 ignore_case="I" in flags or "i" in flags,
-                newline="M" in flags or "m" in flags,
+                newline=(0 if syntax.null_data else 10) if "M" in flags or "m" in flags else None,
                 utf8=syntax.utf8,
             )
         except regex.RegexError as error:
