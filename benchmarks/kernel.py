@@ -2,7 +2,8 @@
 
 Usage: python benchmarks/kernel.py [--json] [--quick]
 
-Each figure is the best of several rounds; the ratio is ours to Linux's (of throughput, more is better). The real files are in /dev/shm, which is memory as ours is.
+Each figure is the best of several rounds; the ratio is ours to Linux's (of throughput, more is better). The real files
+are in /dev/shm, which is memory as ours is.
 """
 
 from __future__ import annotations

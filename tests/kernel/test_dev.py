@@ -4,6 +4,8 @@ from errno import EACCES, ENOENT, ENOSPC, ENXIO, EROFS
 
 from belljar.abi.flags import O_CREAT, O_RDWR, O_TRUNC, O_WRONLY, S_IFCHR, S_IFLNK
 from belljar.kernel.process import Process
+from belljar.kernel.status import ExitStatus
+from belljar.kernel.vfs.credentials import Credentials
 from tests.kernel.rig import errno_of, new_kernel, result
 
 
@@ -75,6 +77,20 @@ def test_standard_streams_by_name() -> None:
         assert errno_of(process.open, "/dev/fd/00") == ENOENT
 
     result(new_kernel(), main, uid=1000)
+
+
+def test_streams_given_by_the_host_can_be_opened_again_by_their_user() -> None:
+    kernel = new_kernel()
+    reader, writer = kernel.open_pipe(kernel.init)
+
+    def main(process: Process) -> int:
+        process.write_file("/dev/stdout", b"again")
+        return 0
+
+    process = kernel.start(main, ["x"], credentials=Credentials(1000, 1000), files={1: writer})
+    kernel.hub.run(lambda: process.status is not None)
+    assert process.status == ExitStatus(0)
+    assert reader.read(100) == b"again"
 
 
 def test_a_file_by_descriptor_is_opened_afresh_with_its_own_rights() -> None:

@@ -16,7 +16,7 @@ from belljar.kernel.fs.quota import Quota
 from belljar.kernel.loader import Program
 from belljar.kernel.machine import Machine
 from belljar.kernel.pids import PidSpace, Session
-from belljar.kernel.pipe import PipeEnd, PipeServer
+from belljar.kernel.pipe import PipeEnd, PipeNode, PipeServer
 from belljar.kernel.process import IGNORE, Body, Process
 from belljar.kernel.status import ExitStatus, ProcessExit, WaitResult
 from belljar.kernel.vfs.credentials import Credentials
@@ -131,6 +131,10 @@ class Kernel:
             process.fs.chdir(cwd)
             for fd, file in (files or {}).items():
                 process.fds.put(fd, file)
+                if isinstance(file.place.node, PipeNode):
+                    # Whoever runs may open its own streams again by name (/dev/stdout).
+                    file.place.node.uid = process.fs.credentials.uid
+                    file.place.node.gid = process.fs.credentials.gid
         except SysError:
             self.finish(process, ExitStatus(1))
             raise
