@@ -22,22 +22,24 @@ KEYWORDS = frozenset(
 
 
 def files_in_path(shell: Shell, name: str, path: str | None = None) -> list[str]:
-    """Every executable file the name could mean, in PATH's order."""
+    """Every executable file the name could mean, in PATH's order; failing that, the first that isn't executable."""
     fs = shell.process.fs
     candidates = [name]
     if "/" not in name:
         text = path if path is not None else shell.vars.get("PATH")
         candidates = [f"{part}/{name}" if part else f"./{name}" for part in (text or "").split(":")] if text else []
     found: list[str] = []
+    spare: list[str] = []
     for candidate in dict.fromkeys(candidates):
         try:
             if not fs.stat(candidate).is_regular:
                 continue
+            spare.append(candidate)
             fs.access(candidate, X_OK)
         except SysError:
             continue
         found.append(candidate)
-    return found
+    return found or (spare[:1] if "/" not in name else [])
 
 
 def _builtin(shell: Shell, name: str) -> Builtin | None:

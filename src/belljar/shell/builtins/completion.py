@@ -1,11 +1,10 @@
 # ruff: noqa: E501 - the usage lines are bash's own
-"""complete, compgen, compopt and bind."""
+"""complete, compgen and compopt."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from belljar.abi.errors import SysError
 from belljar.shell.builtins.registry import Options, Usage, builtin
 from belljar.shell.complete import ACTIONS, LETTERS, OPTIONS, Specification, generate
 
@@ -177,47 +176,3 @@ def compopt(shell: Shell, args: list[str]) -> int:
             options = {option for option in spec.options if (option, False) not in changes}
             spec.options = options | {option for option, on in changes if on}
     return status
-
-
-@builtin("bind", "lpsvPSVXm:f:q:u:r:x:")
-def bind(shell: Shell, options: Options, args: list[str]) -> int:
-    """bind [-lpsvPSVX] [-m keymap] [-f filename] [-q name] [-u name] [-r keyseq] [-x keyseq:shell-command] [keyseq:readline-function or readline-command]
-    Set or show key bindings of the line editor.
-    """
-    if not shell.interactive:
-        shell.error("bind: warning: line editing not enabled")
-    if "m" in options and options["m"] not in (
-        "emacs",
-        "emacs-standard",
-        "emacs-meta",
-        "emacs-ctlx",
-        "vi",
-        "vi-move",
-        "vi-command",
-        "vi-insert",
-    ):
-        shell.error(f"bind: `{options['m']}': invalid keymap name")
-        return 1
-    for letter in ("q", "u"):
-        if letter in options:
-            shell.error(f"bind: `{options[letter]}': unknown function name")
-            return 1
-    if "f" in options:
-        try:
-            shell.process.fs.resolve(options["f"])
-        except SysError as error:
-            shell.error(f"bind: {options['f']}: cannot read: {error.reason}")
-            return 1
-    bindings = dict(shell.bindings)
-    if "x" in options:
-        keys, _, command = options["x"].partition(":")
-        bindings[keys.strip()] = command.strip()
-    if "r" in options:
-        bindings.pop(options["r"], None)
-    for arg in args:
-        keys, _, command = arg.partition(":")
-        bindings[keys.strip()] = command.strip()
-    shell.bindings = bindings
-    if options.keys() & {"X", "s", "S", "p", "P"}:
-        shell.write("".join(f"{keys}: {command}\n" for keys, command in bindings.items()))
-    return 0

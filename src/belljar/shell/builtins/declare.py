@@ -382,7 +382,12 @@ def readonly(shell: Shell, options: Options, args: list[str | AssignmentArg]) ->
     if "f" in options:
         return _mark_functions(shell, "readonly", args, on=True)
     on, _ = _bits(options)
-    return _each(shell, Request("readonly", on & (ARRAY | ASSOC) | READONLY), args)
+    status = 0
+    for arg in args:
+        # A variable that is only declared stays no array, whatever -a says.
+        kind = on & (ARRAY | ASSOC) if isinstance(arg, AssignmentArg) or shell.vars.declared(str(arg)) else 0
+        status = _each(shell, Request("readonly", kind | READONLY), [arg]) or status
+    return status
 
 
 def _list_with(shell: Shell, name: str, attribute: int) -> int:

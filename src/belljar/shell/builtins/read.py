@@ -333,9 +333,9 @@ def _fill(
         pieces = data.split(delimiter)
         last = pieces.pop()
         keep = b"" if trim or delimiter == b"\0" else delimiter
-        found = [fsdecode((piece + keep).replace(b"\0", b"")) for piece in pieces]
+        found = [fsdecode((piece + keep).partition(b"\0")[0]) for piece in pieces]
         if last:
-            found.append(fsdecode(last.replace(b"\0", b"")))
+            found.append(fsdecode(last.partition(b"\0")[0]))
         shell.process.budget.charge(len(found))
         _append(shell, array, values["O"], found)
         return
@@ -346,7 +346,7 @@ def _fill(
             return
         if trim and end is End.DELIMITER:
             line = line[:-1]
-        text = fsdecode(line.replace(b"\0", b""))
+        text = fsdecode(line.partition(b"\0")[0])
         index = values["O"] + count
         count += 1
         if callback is not None and count % values["c"] == 0:
