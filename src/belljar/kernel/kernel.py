@@ -155,6 +155,7 @@ class Kernel:
         child.pgid = parent.pgid
         child.executable = parent.executable
         child.handlers = dict(parent.handlers)
+        child.rlimits = parent.rlimits
         child.blocked = parent.blocked
         return child
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from errno import ECHILD, EINTR, EINVAL, ENOTTY, EPERM, EPIPE, ESRCH
+from errno import ECHILD, EFBIG, EINTR, EINVAL, ENOTTY, EPERM, EPIPE, ESRCH
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
+    O_APPEND,
     O_CLOEXEC,
     O_CREAT,
     O_RDONLY,
@@ -91,6 +92,8 @@ class Process:
         self.pid = space.enroll(self)
         self.pgid = self.pid
         self.handlers: dict[int, Handler | Ignore] = {}
+        self.rlimits: dict[str, tuple[int | None, int | None]] = {}
+        """What `ulimit` set, soft and hard, by its letter; None is unlimited. Replaced, never changed in place."""
         self.blocked: frozenset[int] = frozenset()
         self.pending: list[int] = []
         self.interrupted = False
@@ -157,12 +160,26 @@ class Process:
         """May take fewer bytes than given. A pipe nobody reads: SIGPIPE, then EPIPE if that is ignored or caught."""
         file = self.fds[fd]
         self.budget.charge()
+        if self.rlimits:
+            data = self._within_file_size(file, data)
         try:
             return file.write(data)
         except SysError as error:
             if error.errno == EPIPE:
                 self.raise_signal(Signal.PIPE)
             raise
+
+    def _within_file_size(self, file: OpenFile, data: bytes) -> bytes:
+        """As much of `data` as `ulimit -f` lets into a file. SIGXFSZ, then EFBIG, if that is nothing."""
+        soft, _ = self.rlimits.get("f", (None, None))
+        if soft is None or not file.handle.seekable:
+            return data
+        start = file.handle.size() if file.flags & O_APPEND else file.offset
+        room = soft * 1024 - start
+        if room <= 0 and data:
+            self.raise_signal(Signal.XFSZ)
+            raise SysError(EFBIG)
+        return data[:room]
 
     def write_all(self, fd: int, data: bytes) -> None:
         count = self.write(fd, data)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from belljar.shell.builtins.registry import Options, builtin
+from belljar.shell.builtins.registry import Options, Usage, builtin
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -14,125 +14,119 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One thing that can be limited: `unit` as shown, `scale` bytes (or the like) to it."""
+    """One thing that can be limited: its unit as shown, and what it is if nobody said anything (None: unlimited)."""
 
     letter: str
     text: str
-    unit: str
-    field: str = ""
-    scale: int = 1
+    unit: str = ""
     default: int | None = None
+    limit: str = ""
+    """The field of the sandbox's limits that it shows."""
 
 
 _RESOURCES: Final = [
     Resource("R", "real-time non-blocking time", "microseconds"),
-    Resource("c", "core file size", "blocks", default=0),
-    Resource("d", "data seg size", "kbytes", "memory_bytes", 1024),
-    Resource("e", "scheduling priority", "", default=0),
-    Resource("f", "file size", "blocks", "file_bytes", 1024),
-    Resource("i", "pending signals", "", default=1024),
-    Resource("l", "max locked memory", "kbytes", default=0),
-    Resource("m", "max memory size", "kbytes", "memory_bytes", 1024),
-    Resource("n", "open files", "", "open_files"),
-    Resource("p", "pipe size", "512 bytes", default=8),
-    Resource("q", "POSIX message queues", "bytes", default=0),
-    Resource("r", "real-time priority", "", default=0),
-    Resource("s", "stack size", "kbytes", default=8192),
-    Resource("t", "cpu time", "seconds", "cpu_seconds"),
-    Resource("u", "max user processes", "", "processes"),
-    Resource("v", "virtual memory", "kbytes", "memory_bytes", 1024),
-    Resource("x", "file locks", ""),
+    Resource("c", "core file size", "blocks", 0),
+    Resource("d", "data seg size", "kbytes"),
+    Resource("e", "scheduling priority", default=0),
+    Resource("f", "file size", "blocks"),
+    Resource("i", "pending signals", default=1024),
+    Resource("l", "max locked memory", "kbytes", 8192),
+    Resource("m", "max memory size", "kbytes"),
+    Resource("n", "open files", limit="open_files"),
+    Resource("p", "pipe size", "512 bytes", 8),
+    Resource("q", "POSIX message queues", "bytes", 819200),
+    Resource("r", "real-time priority", default=0),
+    Resource("s", "stack size", "kbytes", 8192),
+    Resource("t", "cpu time", "seconds"),
+    Resource("u", "max user processes", limit="processes"),
+    Resource("v", "virtual memory", "kbytes"),
+    Resource("x", "file locks"),
 ]
 _BY_LETTER: Final = {resource.letter: resource for resource in _RESOURCES}
 
 
-def _value(shell: Shell, resource: Resource) -> int | None:
-    """The limit in its unit; None is unlimited."""
-    chosen = shell.ulimits.get(resource.letter)
-    if chosen is not None:
-        return chosen
-    if not resource.field:
-        return resource.default
-    limit = getattr(shell.process.budget.limits, resource.field)
-    return int(limit) // resource.scale
+def _value(shell: Shell, resource: Resource) -> tuple[int | None, int | None]:
+    """The soft and the hard limit."""
+    default = getattr(shell.process.budget.limits, resource.limit) if resource.limit else resource.default
+    return shell.process.rlimits.get(resource.letter, (default, default))
 
 
 def _text(value: int | None) -> str:
     return "unlimited" if value is None else str(value)
 
 
+def _labelled(resource: Resource, value: int | None) -> str:
+    unit = f"({resource.unit}, -{resource.letter})" if resource.unit else f"(-{resource.letter})"
+    return f"{resource.text:<{max(20, 39 - len(unit))}} {unit} {_text(value)}"
+
+
 @builtin("ulimit")
 def ulimit(shell: Shell, args: list[str]) -> int:
     """ulimit [-SHabcdefiklmnpqrstuvxPRT] [limit]
-    Show or lower what processes may use.
+    Show or set what processes may use.
 
     Options:
-      -S, -H  the soft or the hard limit    -a  all of them
+      -S, -H  the soft or the hard limit (both, if neither is given)    -a  all of them
       -c core files  -d data  -e priority  -f file size  -i signals  -l locked memory  -m memory  -n open files
       -p pipe buffer  -q message queues  -r real-time priority  -s stack  -t CPU seconds  -u processes
       -v virtual memory  -x file locks
+    Only file size and open files are enforced; the sandbox has its own limits for the rest.
     """
-    from belljar.shell.builtins.registry import Usage
-
-    letters: list[str] = []
+    sides: set[str] = set()
     everything = False
-    value = ""
-    settings: list[tuple[Resource, str]] = []
-    position = 0
-    while position < len(args):
-        arg = args[position]
-        position += 1
-        if arg.startswith("-") and len(arg) > 1 and arg != "--":
+    wanted: list[tuple[Resource, str | None]] = []
+    for position, arg in enumerate(args):
+        if arg.startswith("-") and len(arg) > 1 and not arg[1].isdigit():
             for letter in arg[1:]:
                 if letter == "a":
                     everything = True
+                elif letter in "SH":
+                    sides.add(letter)
                 elif letter in _BY_LETTER:
-                    letters.append(letter)
-                elif letter not in "SH":
+                    wanted.append((_BY_LETTER[letter], None))
+                elif letter != "-" or position:
                     raise Usage(f"-{letter}: invalid option")
-        elif arg != "--":
-            value = arg
-            settings.append((_BY_LETTER[letters[-1] if letters else "f"], value))
+        elif wanted:
+            wanted[-1] = (wanted[-1][0], arg)
+        else:
+            wanted.append((_BY_LETTER["f"], arg))
+    side = 1 if sides == {"H"} else 0
     if everything:
         for resource in _RESOURCES:
-            unit = f"({resource.unit}, -{resource.letter})" if resource.unit else f"(-{resource.letter})"
-            gap = 40 - len(resource.text) - len(unit)
-            shell.write(f"{resource.text}{' ' * max(1, gap - 1)}{unit} {_text(_value(shell, resource))}\n")
+            shell.write(_labelled(resource, _value(shell, resource)[side]) + "\n")
         return 0
-    if settings:
-        for resource, text in settings:
-            if not _set(shell, resource, text):
+    wanted = wanted or [(_BY_LETTER["f"], None)]
+    for resource, text in wanted:
+        if text is not None:
+            if not _set(shell, resource, text, sides or {"S", "H"}):
                 return 1
-        return 0
-    chosen = [_BY_LETTER[letter] for letter in letters or ["f"]]
-    for resource in chosen:
-        shown = _text(_value(shell, resource))
-        if len(chosen) > 1:
-            unit = f"({resource.unit}, -{resource.letter})" if resource.unit else f"(-{resource.letter})"
-            gap = 40 - len(resource.text) - len(unit)
-            shown = f"{resource.text}{' ' * max(1, gap - 1)}{unit} {shown}"
-        shell.write(shown + "\n")
+        else:
+            value = _value(shell, resource)[side]
+            shell.write((_labelled(resource, value) if len(wanted) > 1 else _text(value)) + "\n")
     return 0
 
 
-def _set(shell: Shell, resource: Resource, text: str) -> bool:
-    current = _value(shell, resource)
-    if text in ("unlimited",):
-        wanted: int | None = None
-    elif text in ("hard", "soft"):
-        wanted = current
+def _set(shell: Shell, resource: Resource, text: str, sides: set[str]) -> bool:
+    soft, hard = _value(shell, resource)
+    if text in ("unlimited", "hard", "soft"):
+        value = {"unlimited": None, "hard": hard, "soft": soft}[text]
     elif text.isascii() and text.isdigit() and len(text) < 19:
-        wanted = int(text)
+        value = int(text)
     else:
         shell.error(f"ulimit: {text}: invalid number")
         return False
-    if current is not None and (wanted is None or wanted > current):
+    if hard is not None and (value is None or value > hard):
         shell.error(f"ulimit: {resource.text}: cannot modify limit: Operation not permitted")
         return False
-    if wanted is not None:
-        shell.ulimits = {**shell.ulimits, resource.letter: wanted}
-        if resource.letter == "n":
-            shell.process.fds.set_limit(wanted)
+    soft = value if "S" in sides else soft
+    if "H" in sides:
+        hard = value
+        if hard is not None and soft is not None and soft > hard:
+            soft = hard
+    shell.process.rlimits = {**shell.process.rlimits, resource.letter: (soft, hard)}
+    if resource.letter == "n" and soft is not None:
+        shell.process.fds.set_limit(soft)
     return True
 
 
