@@ -110,9 +110,11 @@ def iterate(target: Value) -> Iterable[Value]:
     """The items `.[]` gives."""
     kind = target.__class__
     if kind is list:
-        return target  # type: ignore[no-any-return]
+        items: Iterable[Value] = target
+        return items
     if kind is dict:
-        return target.values()  # type: ignore[no-any-return]
+        members: Iterable[Value] = target.values()
+        return members
     raise iterate_error(target)
 
 
@@ -155,7 +157,7 @@ def checked_path(path: Value) -> list[Value]:
         raise JqError("Path must be specified as an array")
     if len(path) > MAX_PATH_DEPTH:
         raise JqError("Path too deep")
-    return path  # type: ignore[no-any-return]
+    return path
 
 
 def get_path(target: Value, path: Value) -> Value:

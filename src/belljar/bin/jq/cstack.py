@@ -5,6 +5,7 @@ The interpreter's own recursion limit may be far higher: it is meant for plain P
 
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -12,10 +13,11 @@ T = TypeVar("T")
 
 def bounded(levels: int, function: Callable[..., T], *arguments: Any) -> T:
     """Call C code that recurses: RecursionError past `levels` instead of a crash."""
-    depth, frame = 0, sys._getframe()
+    depth = 0
+    frame: FrameType | None = sys._getframe()
     while frame is not None:
         depth += 1
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(min(limit, depth + levels))
     try:

@@ -57,19 +57,19 @@ def _unescape_one(match: "re.Match[str]") -> str:
     return "\ufffd" if 0xD800 <= point < 0xE000 else chr(point)
 
 
-def literal(token: str) -> Any:
+def literal(word: str) -> Any:
     """The value of a bare word."""
-    first = token[0]
+    first = word[0]
     if first == "'":
         raise Complaint("Invalid string literal; expected \", but got '")
-    if first == "t" or first == "f" or (first == "n" and token != "nan"):
-        word = {"t": "true", "f": "false", "n": "null"}[first]
-        if token != word:
+    if first == "t" or first == "f" or (first == "n" and word != "nan"):
+        known = {"t": "true", "f": "false", "n": "null"}[first]
+        if word != known:
             raise Complaint("Invalid literal")
         return {"t": True, "f": False, "n": None}[first]
-    if NUMERIC.fullmatch(token):
-        return parse_literal(token)
-    bare = token.lstrip("-+") if token[:2] not in ("--", "++", "+-", "-+") else token
+    if NUMERIC.fullmatch(word):
+        return parse_literal(word)
+    bare = word.lstrip("-+") if word[:2] not in ("--", "++", "+-", "-+") else word
     if bare.lower() == "nan":
         return NAN
     if bare.lower() in ("infinity", "inf"):

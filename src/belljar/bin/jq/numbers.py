@@ -11,6 +11,7 @@ A number is one of three Python types, so that the common ones cost nothing:
 import re
 from decimal import Decimal, InvalidOperation, localcontext
 from math import copysign, inf, isnan, nan
+from typing import Any
 
 EXACT = 2**53 - 1
 """The largest whole number that no other shares its double with."""
@@ -53,17 +54,17 @@ def from_int(value: int) -> "int | Number":
     return Number(to_float(value))
 
 
-def to_float(number: "int | float | Number") -> float:
+def to_float(number: Any) -> float:
     if number.__class__ is Number:
-        return number.value  # type: ignore[union-attr]
+        return number.value
     try:
-        return float(number)  # type: ignore[arg-type]
+        return float(number)
     except OverflowError:
-        return inf if number > 0 else -inf  # type: ignore[operator]
+        return inf if number > 0 else -inf
 
 
-def is_nan(number: "int | float | Number") -> bool:
-    return number.__class__ is Number and isnan(number.value)  # type: ignore[union-attr]
+def is_nan(number: Any) -> bool:
+    return number.__class__ is Number and isnan(number.value)
 
 
 def parse_literal(text: str) -> "int | float | Number":
@@ -114,33 +115,33 @@ def canonical_literal(text: str) -> str:
         return str(exact)
 
 
-def decimal_of(number: "int | float | Number") -> Decimal:
-    if number.__class__ is Number and number.literal is not None:  # type: ignore[union-attr]
-        return Decimal(number.literal)  # type: ignore[union-attr]
-    return Decimal(to_float(number)) if number.__class__ is not int else Decimal(number)  # type: ignore[arg-type]
+def decimal_of(number: Any) -> Decimal:
+    if number.__class__ is Number and number.literal is not None:
+        return Decimal(number.literal)
+    return Decimal(to_float(number)) if number.__class__ is not int else Decimal(number)
 
 
-def negate(number: "int | float | Number") -> "int | float | Number":
+def negate(number: Any) -> Any:
     """`-number`; a literal keeps its digits."""
     if number.__class__ is Number:
-        literal = number.literal  # type: ignore[union-attr]
-        value = -number.value  # type: ignore[union-attr]
+        literal = number.literal
+        value = -number.value
         if literal is None:
             return from_float(value)
         return Number(value, literal[1:] if literal[0] == "-" else "-" + literal)
     if number == 0:
         return Number(-0.0)
-    return -number  # type: ignore[operator]
+    return -number
 
 
-def absolute(number: "int | float | Number") -> "int | float | Number":
+def absolute(number: Any) -> Any:
     if number.__class__ is Number:
-        value = number.value  # type: ignore[union-attr]
+        value = number.value
         return negate(number) if copysign(1.0, value) < 0 else number
-    return -number if number < 0 else number  # type: ignore[operator]
+    return -number if number < 0 else number
 
 
-def format_number(number: "int | float | Number") -> str:
+def format_number(number: Any) -> str:
     kind = number.__class__
     if kind is int:
         try:
@@ -148,9 +149,9 @@ def format_number(number: "int | float | Number") -> str:
         except ValueError:
             return format_float(to_float(number))
     if kind is Number:
-        literal = number.literal  # type: ignore[union-attr]
-        return literal if literal is not None else format_float(number.value)  # type: ignore[union-attr]
-    return format_float(number)  # type: ignore[arg-type]
+        literal = number.literal
+        return literal if literal is not None else format_float(number.value)
+    return format_float(number)
 
 
 def format_float(value: float) -> str:

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from belljar.bin.jq.code import Runtime
+from belljar.bin.jq.numbers import EXACT
 from belljar.bin.jq.values import (
-    EXACT,
     Value,
     add,
     compare,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from belljar.bin.jq.access import get_path, index, iterate_error, path_list
+from belljar.bin.jq.builtins.registry import FORMS, NATIVES, PATH_FORMS
 from belljar.bin.jq.code import (
     INVALID,
     ONE,
@@ -22,6 +23,7 @@ from belljar.bin.jq.code import (
     getter,
 )
 from belljar.bin.jq.depth import weigh
+from belljar.bin.jq.frames import frames_maker
 from belljar.bin.jq.nodes import (
     Alternative,
     Bind,
@@ -323,9 +325,6 @@ class PathCompiler:
     # Calls
 
     def call(self, node: Call, scope: Scope) -> PathRun:
-        from belljar.bin.jq.forms import FORMS, PATH_FORMS
-        from belljar.bin.jq.natives import NATIVES
-
         name, arity = node.name, len(node.arguments)
         compiler = self.compiler
         entry = scope.callee(name, arity) or compiler.library.get((name, arity))
@@ -353,12 +352,10 @@ class PathCompiler:
         return self.call_function(entry, node.arguments, scope)
 
     def call_function(self, entry: Scope, arguments: tuple[Node, ...], scope: Scope) -> PathRun:
-        from belljar.bin.jq.compile import _frames
-
         assert entry.function is not None
         kinds, made = self.compiler.closures(entry.function, arguments, scope)
         target = self.target(entry, kinds)
-        frames = _frames(scope.depth - entry.depth, made)
+        frames = frames_maker(scope.depth - entry.depth, made)
         charge, stack = self.charge, self.compiler.stack
         weight = 2 * weigh(entry.function.body)
 

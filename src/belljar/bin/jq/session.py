@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from belljar.abi.errors import SysError
+from belljar.bin.jq.builtins.world import Halt
 from belljar.bin.jq.code import EMPTY, CompileProblem, as_many
 from belljar.bin.jq.compile import Compiler
 from belljar.bin.jq.exact import ParseError
-from belljar.bin.jq.forms import Halt
 from belljar.bin.jq.inputs import Inputs
 from belljar.bin.jq.lexer import SyntaxProblem
 from belljar.bin.jq.measure import Measure

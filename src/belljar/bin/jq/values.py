@@ -106,7 +106,7 @@ def type_error2(left: Value, right: Value, message: str) -> JqError:
 def compare_numbers(left: Value, right: Value) -> int:
     """-1, 0 or 1. Two literals compare exactly, anything else as doubles; nan is below everything."""
     if left.__class__ is not Number and right.__class__ is not Number and left.__class__ is right.__class__:
-        return (left > right) - (left < right)
+        return int(left > right) - int(left < right)
     if is_literal(left) and is_literal(right):
         a, b = decimal_of(left), decimal_of(right)
         return (a > b) - (a < b)
@@ -128,7 +128,7 @@ def compare(left: Value, right: Value, depth: int = 0) -> int:
     """jq's total order: null < false < true < numbers < strings < arrays < objects."""
     a, b = left.__class__, right.__class__
     if a is str and b is str:
-        return (left > right) - (left < right)
+        return int(left > right) - int(left < right)
     rank = RANKS[a]
     if rank != RANKS[b]:
         return -1 if rank < RANKS[b] else 1
@@ -361,7 +361,7 @@ def contained(outer: Value, inner: Value, depth: int) -> bool:
         return equal(outer, inner)
     if kind is dict:
         # Loops, not all() and any(): those would take C stack at every level.
-        for key, part in inner.items():
+        for key, part in inner.items():  # noqa: SIM110
             if key not in outer or not contained(outer[key], part, depth + 1):
                 return False
         return True

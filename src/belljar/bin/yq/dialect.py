@@ -40,10 +40,8 @@ def sort_keys(f): f |= (if type == "object" then to_entries | sort_by(.key) | fr
 def with(p; f): p |= f;
 def explode(f): .;
 def omit(ks): . as $in | ks as $ks | with_entries(select(.key | IN($ks[]) | not));
-def shuffle: .;
 def split_doc: .;
 def splitDoc: .;
-def unique_by_key(f): unique_by(f);
 """
 TAGS = {
     "null": "!!null",
@@ -80,9 +78,14 @@ class Dialect:
     def __init__(self, compiler: Compiler, state: dict[str, Any]) -> None:
         self.compiler = compiler
         self.state = state
+        plus = compiler.operators["+"]
+        # yq's + puts anything at the end of an array.
+        compiler.operators["+"] = lambda a, b: (
+            [*a, b] if isinstance(a, list) and b is not None and not isinstance(b, list) else plus(a, b)
+        )
         for key, function in definitions().items():
             compiler.library[key] = compiler.root.define(function)
-        compiler.formats = {**compiler.formats, "yaml": to_yaml, "yamld": self.from_yaml}  # type: ignore[dict-item]
+        compiler.formats = {**compiler.formats, "yaml": to_yaml, "yamld": self.from_yaml}
         compiler.forms = {
             ("env", 1): self.variable(resolve),
             ("strenv", 1): self.variable(str),
@@ -130,7 +133,7 @@ class Dialect:
 
     def pick(self, compiler: Compiler, scope: Scope, arguments: tuple[Node, ...]) -> Code:
         """`pick(["a", "b"])` by keys, as yq has it, besides jq's by paths."""
-        from belljar.bin.jq.forms import FORMS
+        from belljar.bin.jq.builtins.registry import FORMS
 
         if not isinstance(arguments[0], Literal) and type(arguments[0]).__name__ != "Array":
             return FORMS["pick", 1](compiler, scope, arguments)

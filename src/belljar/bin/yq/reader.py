@@ -174,10 +174,10 @@ class Reader:
         column, ch = self.column(), self.peek()
         at_end = self.position >= len(self.text) or self.marker("---") or self.marker("...")
         dashes = ch == "-" and self.peek(1) in ("", " ", "\n", "\t")
-        if at_end or column <= indent:
-            # A sequence may stand at its key's own indentation.
-            if not (after_key and dashes and column == indent and not at_end):
-                return Node(None)
+        # A sequence may stand at its key's own indentation.
+        beside_key = after_key and dashes and column == indent
+        if at_end or (column <= indent and not beside_key):
+            return Node(None)
         head = self.take_comments()
         if dashes:
             node = self.sequence(column)

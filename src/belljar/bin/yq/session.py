@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from belljar.abi.errors import SysError
+from belljar.bin.jq.builtins.world import Halt
 from belljar.bin.jq.code import CompileProblem, as_many
 from belljar.bin.jq.compile import Compiler
 from belljar.bin.jq.exact import ParseError
 from belljar.bin.jq.formats import as_csv, as_tsv
-from belljar.bin.jq.forms import Halt
 from belljar.bin.jq.lexer import SyntaxProblem
 from belljar.bin.jq.measure import Measure
 from belljar.bin.jq.nodes import Identity

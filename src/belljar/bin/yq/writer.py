@@ -71,9 +71,9 @@ class Writer:
         if known is not None:
             return known
         # A changed copy of the document: it still has some of the same members.
-        if value.__class__ is root.value.__class__:
-            if isinstance(value, list) or value.keys() & root.value.keys():
-                return root
+        same = value.__class__ is root.value.__class__
+        if same and (isinstance(value, list) or value.keys() & root.value.keys()):
+            return root
         return NONE
 
     def style(self, node: Node) -> str:
@@ -89,11 +89,10 @@ class Writer:
             if prefix:
                 yield f"{first}{prefix.rstrip()}"
                 first = ""
-            yield from (
-                self.mapping(value, node, depth, first, pad)
-                if value.__class__ is dict
-                else self.sequence(value, node, depth, first, pad)
-            )
+            if isinstance(value, dict):
+                yield from self.mapping(value, node, depth, first, pad)
+            else:
+                yield from self.sequence(value, node, depth, first, pad)
         else:
             yield from self.inline(first or pad, value, node, depth)
 

@@ -1,0 +1,448 @@
+"""Builtins that choose, fail, repeat and take some of many outputs."""
+
+from collections.abc import Callable, Iterable, Iterator
+from math import inf, isnan
+from typing import TYPE_CHECKING, Any
+
+from belljar.bin.jq.access import iterate
+from belljar.bin.jq.code import EMPTY, MANY, ONE, OPT, Code, Env, Scope, as_many
+from belljar.bin.jq.nodes import Literal, RecurseDefault
+from belljar.bin.jq.numbers import from_float, to_float
+from belljar.bin.jq.values import (
+    JqError,
+    Value,
+    compare,
+    equal,
+    is_number,
+    type_error2,
+)
+
+if TYPE_CHECKING:
+    from belljar.bin.jq.compile import Compiler
+
+
+from belljar.bin.jq.builtins.registry import (
+    EACH,
+    SELF,
+    Arguments,
+    form,
+    truthy,
+)
+
+WHOLE_NUMBER = 2**53
+
+
+@form("empty", 0)
+def empty(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    return Code(OPT, lambda v, e: EMPTY)
+
+
+@form("error", 0, 1)
+def error(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    def fail(v: Value, e: Env) -> Value:
+        raise JqError(v)
+
+    failing = Code(ONE, fail)
+    return compiler.then(compiler.value(arguments[0], scope), failing) if arguments else failing
+
+
+@form("not", 0)
+def not_(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    return Code(ONE, lambda v, e: v is None or v is False)
+
+
+@form("select", 1)
+def select(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    condition = compiler.value(arguments[0], scope)
+    test = condition.run
+    if condition.kind == ONE:
+
+        def keep(v: Value, e: Env) -> Value:
+            c = test(v, e)
+            return EMPTY if c is None or c is False else v
+
+        return Code(OPT, keep)
+    tests = as_many(condition)
+    return Code(MANY, lambda v, e: (v for c in tests(v, e) if truthy(c)))
+
+
+@form("map", 1)
+def map_(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    code = compiler.value(arguments[0], scope)
+    run, charge, collect = code.run, compiler.charge, compiler.collect
+
+    def items(v: Value) -> Iterable[Value]:
+        found = iterate(v)
+        charge(len(found))  # type: ignore[arg-type]
+        return found
+
+    if code.kind == ONE:
+        return Code(ONE, lambda v, e: [run(item, e) for item in items(v)])
+    if code.kind == OPT:
+        return Code(ONE, lambda v, e: [output for item in items(v) if (output := run(item, e)) is not EMPTY])
+    return Code(ONE, lambda v, e: collect(output for item in items(v) for output in run(item, e)))
+
+
+@form("map_values", 1)
+def map_values(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    return compiler.updates.modify(EACH, compiler.value(arguments[0], scope), scope)
+
+
+@form("recurse", 0, 1, 2)
+def recurse(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    if not arguments:
+        return compiler.recurse_default(RecurseDefault(), scope, False)
+    step = compiler.value(arguments[0], scope)
+    if len(arguments) == 2:
+        step = compiler.then(step, select(compiler, scope, arguments[1:]))
+    run, charge = step.run, compiler.charge
+    if step.kind != MANY:
+
+        def line(v: Value, e: Env) -> Iterator[Value]:
+            while v is not EMPTY:
+                charge(1)
+                yield v
+                v = run(v, e)
+
+        return Code(MANY, line)
+
+    def tree(v: Value, e: Env) -> Iterator[Value]:
+        yield v
+        stack = [iter(run(v, e))]
+        while stack:
+            for output in stack[-1]:
+                charge(1)
+                yield output
+                stack.append(iter(run(output, e)))
+                break
+            else:
+                stack.pop()
+
+    return Code(MANY, tree)
+
+
+@form("repeat", 1)
+def repeat(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    outputs, charge = compiler.many(arguments[0], scope), compiler.charge
+
+    def forever(v: Value, e: Env) -> Iterator[Value]:
+        while True:
+            charge(1)
+            yield from outputs(v, e)
+
+    return Code(MANY, forever)
+
+
+@form("while", 2)
+def while_(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    kept = select(compiler, scope, arguments[:1])
+    step = compiler.value(arguments[1], scope)
+    charge = compiler.charge
+    if kept.kind == OPT and step.kind != MANY:
+        test, run = kept.run, step.run
+
+        def line(v: Value, e: Env) -> Iterator[Value]:
+            while v is not EMPTY and test(v, e) is not EMPTY:
+                charge(1)
+                yield v
+                v = run(v, e)
+
+        return Code(MANY, line)
+    tests, steps = as_many(kept), as_many(step)
+
+    def tree(v: Value, e: Env) -> Iterator[Value]:
+        charge(1)
+        for _ in tests(v, e):
+            yield v
+            for output in steps(v, e):
+                yield from tree(output, e)
+
+    return Code(MANY, tree)
+
+
+@form("until", 2)
+def until(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    condition, step = compiler.value(arguments[0], scope), compiler.value(arguments[1], scope)
+    charge = compiler.charge
+    if condition.kind == ONE and step.kind != MANY:
+        test, run = condition.run, step.run
+
+        def line(v: Value, e: Env) -> Value:
+            while v is not EMPTY:
+                charge(1)
+                c = test(v, e)
+                if c is not None and c is not False:
+                    return v
+                v = run(v, e)
+            return EMPTY
+
+        return Code(step.kind, line)
+    tests, steps = as_many(condition), as_many(step)
+
+    def tree(v: Value, e: Env) -> Iterator[Value]:
+        charge(1)
+        for c in tests(v, e):
+            if truthy(c):
+                yield v
+            else:
+                for output in steps(v, e):
+                    yield from tree(output, e)
+
+    return Code(MANY, tree)
+
+
+@form("range", 1, 2, 3)
+def range_(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    if len(arguments) == 1:
+        arguments = (Literal(0), *arguments)
+    codes = [compiler.value(argument, scope) for argument in arguments]
+    if len(codes) == 2:
+        codes.append(Code(ONE, lambda v, e: 1))
+    charge = compiler.charge
+
+    def count(start: Value, stop: Value, step: Value) -> Iterable[Value]:
+        if not (is_number(start) and is_number(stop) and is_number(step)):
+            raise JqError("Range bounds must be numeric")
+        if start.__class__ is int and step.__class__ is int and abs(start) < WHOLE_NUMBER:
+            limit = to_float(stop)
+            if step and abs(step) < WHOLE_NUMBER and abs(limit) < WHOLE_NUMBER:
+                whole = int(limit)
+                end = whole if whole == limit else whole + (1 if limit > 0 and step > 0 else 0)
+                if step < 0 and whole != limit and limit < 0:
+                    end = whole - 1
+                numbers = range(start, end, step)
+                if len(numbers) <= 256:
+                    charge(len(numbers))
+                    return numbers
+                return paid(numbers)
+        return slowly(to_float(start), to_float(stop), to_float(step))
+
+    def paid(numbers: range) -> Iterator[Value]:
+        for first in range(0, len(numbers), 1024):
+            part = numbers[first : first + 1024]
+            charge(len(part))
+            yield from part
+
+    def slowly(start: float, stop: float, step: float) -> Iterator[Value]:
+        if step > 0:
+            while start < stop:
+                charge(1)
+                yield from_float(start)
+                start += step
+        elif step < 0:
+            while start > stop:
+                charge(1)
+                yield from_float(start)
+                start += step
+
+    if all(code.kind == ONE for code in codes):
+        first, last, by = (code.run for code in codes)
+        return Code(MANY, lambda v, e: count(first(v, e), last(v, e), by(v, e)))
+    firsts, lasts, bys = (as_many(code) for code in codes)
+
+    def run(v: Value, e: Env) -> Iterator[Value]:
+        for start in firsts(v, e):
+            for stop in lasts(v, e):
+                for step in bys(v, e):
+                    yield from count(start, stop, step)
+
+    return Code(MANY, run)
+
+
+def counted(name: str, what: str) -> Callable[[Value], float]:
+    def check(count: Value) -> float:
+        number = to_float(count) if is_number(count) else inf if compare(count, 0) > 0 else -inf
+        if number < 0 or isnan(number):
+            raise JqError(f"{name} doesn't support negative {what}")
+        return number
+
+    return check
+
+
+check_limit = counted("limit", "count")
+check_skip = counted("skip", "count")
+check_nth = counted("nth", "indices")
+
+
+def take(outputs: Iterable[Any], count: float) -> Iterator[Any]:
+    if count <= 0:
+        return
+    for output in outputs:
+        yield output
+        count -= 1
+        if count <= 0:
+            return
+
+
+def drop(outputs: Iterable[Any], count: float) -> Iterator[Any]:
+    for output in outputs:
+        if count > 0:
+            count -= 1
+        else:
+            yield output
+
+
+@form("limit", 2)
+def limit(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    counts, outputs = compiler.many(arguments[0], scope), compiler.many(arguments[1], scope)
+
+    def run(v: Value, e: Env) -> Iterator[Value]:
+        for count in counts(v, e):
+            number = check_limit(count)
+            if number:
+                yield from take(outputs(v, e), number)
+
+    return Code(MANY, run)
+
+
+@form("skip", 2)
+def skip(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    counts, outputs = compiler.many(arguments[0], scope), compiler.many(arguments[1], scope)
+
+    def run(v: Value, e: Env) -> Iterator[Value]:
+        for count in counts(v, e):
+            number = check_skip(count)
+            yield from drop(outputs(v, e), number)
+
+    return Code(MANY, run)
+
+
+@form("first", 1)
+def first(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    code = compiler.value(arguments[0], scope)
+    run = code.run
+    if code.kind != MANY:
+        return code
+
+    def one(v: Value, e: Env) -> Value:
+        for output in run(v, e):
+            return output
+        return EMPTY
+
+    return Code(OPT, one)
+
+
+@form("last", 1)
+def last(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    outputs = compiler.many(arguments[0], scope)
+
+    def one(v: Value, e: Env) -> Value:
+        output = EMPTY
+        for output in outputs(v, e):  # noqa: B007 (the last one counts)
+            pass
+        return output
+
+    return Code(OPT, one)
+
+
+@form("nth", 2)
+def nth(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    counts, outputs = compiler.many(arguments[0], scope), compiler.many(arguments[1], scope)
+
+    def run(v: Value, e: Env) -> Iterator[Value]:
+        for count in counts(v, e):
+            number = check_nth(count)
+            yield from take(drop(outputs(v, e), number), 1)
+
+    return Code(MANY, run)
+
+
+@form("isempty", 1)
+def isempty(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    outputs = compiler.many(arguments[0], scope)
+
+    def run(v: Value, e: Env) -> bool:
+        for _ in outputs(v, e):
+            return False
+        return True
+
+    return Code(ONE, run)
+
+
+def quantifier(name: str, stop: bool) -> None:
+    @form(name, 0, 1, 2)
+    def quantified(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+        generator = arguments[0] if len(arguments) == 2 else EACH
+        condition = arguments[-1] if arguments else SELF
+        outputs = as_many(compiler.then(compiler.value(generator, scope), compiler.value(condition, scope)))
+
+        def run(v: Value, e: Env) -> bool:
+            for output in outputs(v, e):
+                if (output is not None and output is not False) is stop:
+                    return stop
+            return not stop
+
+        return Code(ONE, run)
+
+
+quantifier("any", True)
+quantifier("all", False)
+
+
+@form("IN", 1, 2)
+def in_(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    stream = compiler.many(arguments[-1], scope)
+    if len(arguments) == 1:
+        return Code(ONE, lambda v, e: any(equal(v, item) for item in stream(v, e)))
+    sources = compiler.many(arguments[0], scope)
+    return Code(ONE, lambda v, e: any(equal(source, item) for item in stream(v, e) for source in sources(v, e)))
+
+
+@form("add", 0, 1)
+def add(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    plus, charge, charge_size = compiler.operators["+"], compiler.charge, compiler.runtime.charge_size
+
+    def total(outputs: Iterable[Value]) -> Value:
+        source = iter(outputs)
+        result = next(source, None)
+        if result.__class__ is str:
+            # Joining at the end is linear, adding one by one is not.
+            parts, size = [result], len(result)
+            for output in source:
+                if output.__class__ is not str:
+                    if output is None:
+                        continue
+                    result = plus("".join(parts), output)
+                    break
+                parts.append(output)
+                size += len(output)
+                charge_size(size)
+            else:
+                return "".join(parts)
+        elif result.__class__ is list or result.__class__ is dict:
+            gather: Any = list(result) if result.__class__ is list else dict(result)
+            for output in source:
+                if output is None:
+                    continue
+                if output.__class__ is not gather.__class__:
+                    raise type_error2(gather, output, "cannot be added")
+                charge(len(output))
+                if gather.__class__ is list:
+                    gather += output
+                else:
+                    gather.update(output)
+                charge_size(len(gather) * 8)
+            return gather
+        for output in source:
+            result = plus(result, output)
+        return result
+
+    if arguments:
+        outputs = compiler.many(arguments[0], scope)
+        return Code(ONE, lambda v, e: total(outputs(v, e)))
+    return Code(ONE, lambda v, e: total(iterate(v)))
+
+
+@form("isvalid", 1)
+def isvalid(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+    outputs = compiler.many(arguments[0], scope)
+
+    def run(v: Value, e: Env) -> bool:
+        try:
+            for _ in outputs(v, e):
+                pass
+        except JqError:
+            return False
+        return True
+
+    return Code(ONE, run)
