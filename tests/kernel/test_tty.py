@@ -487,6 +487,17 @@ def test_a_person_who_never_reads_costs_a_bounded_amount() -> None:
     assert len(terminal.output) < 3 * OUTPUT_MAX
 
 
+def test_keys_that_ask_for_much_get_little() -> None:
+    seat = Seat()
+    terminal = seat.master.handle.terminal  # type: ignore[attr-defined]
+    seat.master.write(b"x" * 4000)
+    seat.master.write(b"\x12" * 4000)
+    assert len(terminal.output) < 4 * OUTPUT_MAX
+    seat.master.handle.ioctl("flush", "both")
+    assert seat.master.write(b"\x04" * 100_000) < 10_000
+    assert len(terminal.discipline.ready) < 10_000
+
+
 def test_flushing_throws_away() -> None:
     def main(process: Process) -> None:
         master = process.open("/dev/ptmx", O_RDWR | O_NONBLOCK)

@@ -16,6 +16,8 @@ from belljar.abi.termios import Termios
 LINE_MAX: Final = 4095
 INPUT_MAX: Final = 4096
 """Whoever types waits while this much is unread."""
+ECHO_MAX: Final = 1 << 16
+"""What is to be shown past this is not: a few keys (^R) can ask for a lot."""
 
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _CONTROLS: Final = bytes([*range(32), 127])
@@ -101,7 +103,8 @@ class Discipline:
 
     @property
     def full(self) -> bool:
-        return self.ready_bytes >= INPUT_MAX
+        # Each piece counts as one more, or ends of file (^D) would pile up for free.
+        return self.ready_bytes + len(self.ready) >= INPUT_MAX
 
     def receive(self, data: bytes) -> None:
         """Keys from the terminal."""
@@ -288,7 +291,8 @@ class Discipline:
             self._emit(self._shown(data))
 
     def _emit(self, data: bytes) -> None:
-        self.echoed += self.process_output(data)
+        if len(self.echoed) < ECHO_MAX:
+            self.echoed += self.process_output(data)
 
     def process_output(self, data: bytes) -> bytes:
         """What a program's output becomes on its way to the terminal."""

@@ -281,6 +281,9 @@ class Kernel:
     def _orphan(self, process: Process) -> None:
         """Hand the children of a process that ended to the init of their space."""
         children, process.children = process.children, []
+        if not children:
+            return
+        stopped = {(p.space, p.pgid) for p in self.init.space.table.values() if p.stopped}
         for child in children:
             # A container's init is told of them; the kernel's forgets at once.
             heir = child.space.table.get(1, self.init)
@@ -289,7 +292,7 @@ class Kernel:
             child.parent = heir
             if child.status is None:
                 heir.children.append(child)
-                if any(p.stopped for p in self.group(child)) and self.is_orphaned(child):
+                if (child.space, child.pgid) in stopped and self.is_orphaned(child):
                     self.signal_group(child.pgid, Signal.HUP, space=child.space)
                     self.signal_group(child.pgid, Signal.CONT, space=child.space)
             elif heir is self.init:

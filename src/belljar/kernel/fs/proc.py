@@ -58,6 +58,8 @@ class ProcServer(SyntheticServer):
             "stat": Text(lambda: system.stat(kernel, space)),
             "version": static_text(f"{OSTYPE} version {OSRELEASE} (belljar@belljar) {VERSION}\n"),
             "filesystems": Text(system.filesystems),
+            "cmdline": static_text("belljar\n"),
+            "swaps": static_text("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"),
             "mounts": Link(lambda: "self/mounts"),
             "sys": folder({
                 "kernel": folder(kernel_settings),

@@ -12,7 +12,18 @@ if TYPE_CHECKING:
     from belljar.kernel.kernel import Kernel
     from belljar.kernel.pids import PidSpace
 
-_FILESYSTEMS: Final = ("tmpfs", "proc", "devtmpfs", "overlay", "archive", "hostdir", "remote", "srv")
+_FILESYSTEMS: Final = (
+    "tmpfs",
+    "proc",
+    "devtmpfs",
+    "overlay",
+    "archive",
+    "hostdir",
+    "remote",
+    "srv",
+    "fsspec",
+    "pipefs",
+)
 
 
 def elapsed(kernel: Kernel) -> float:

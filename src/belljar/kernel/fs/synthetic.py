@@ -135,7 +135,11 @@ class SyntheticServer(FileServer):
 
     def locate(self, directory: Node) -> tuple[Node, str] | None:
         assert isinstance(directory, SyntheticNode)
-        return None if directory.parent is None else (directory.parent, directory.name)
+        parent = directory.parent
+        if parent is None:
+            return None
+        gone = self._folder(parent).find(directory.name) is None
+        return parent, "" if gone else directory.name
 
     def readdir(self, directory: Node) -> Sequence[Dirent]:
         listed = self._folder(directory)
