@@ -12,6 +12,7 @@ from belljar.api.errors import (
     SandboxError,
     SnapshotError,
 )
+from belljar.api.mounts import Mount
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.sandbox import Sandbox
 
@@ -26,6 +27,7 @@ __all__ = [
     "Info",
     "IsolationUnavailable",
     "Limits",
+    "Mount",
     "PolicyError",
     "Sandbox",
     "SandboxClosed",

@@ -9,9 +9,11 @@ from belljar.abi.limits import Limits
 from belljar.abi.wire import Signal
 from belljar.api.clock_host import monotonic, new_id, wall_time
 from belljar.api.core import Conversation, Pending
-from belljar.api.errors import IsolationUnavailable, SandboxCreationError, SandboxError
+from belljar.api.errors import FileError, IsolationUnavailable, SandboxCreationError, SandboxError
 from belljar.api.files import Files
 from belljar.api.link_host import Link
+from belljar.api.mounts import Mount
+from belljar.api.operations import Run, Steps
 from belljar.api.process import Process, Terminal
 from belljar.api.request import (
     GRACE,
@@ -25,6 +27,7 @@ from belljar.api.request import (
     raise_failure,
 )
 from belljar.api.results import ExecResult, Info
+from belljar.api.tools import Tool
 from belljar.worker.supervisor_host import WorkerUnavailable, shared
 
 OnOutput = Callable[[bytes], object]
@@ -44,11 +47,13 @@ class Sandbox:
         tier: str = "virtual",
         image: str | None = None,
         files: Mapping[str, FileContents] | None = None,
+        mounts: Mapping[str, Mount] | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str = "/workspace",
         user: str = "agent",
         hostname: str = "belljar",
         limits: Limits | None = None,
+        tools: Mapping[str, Callable[..., Any]] | None = None,
         require: set[str] | None = None,
         name: str | None = None,
     ) -> None:
@@ -61,6 +66,7 @@ class Sandbox:
         self._limits = limits if limits is not None else Limits()
         self._environment = check_environment(env)
         contents = [(path, *check_contents(path, value)) for path, value in (files or {}).items()]
+        offered = [Tool(name, function) for name, function in (tools or {}).items()]
         self._cwd = cwd
         self._created = wall_time()
         self._name = name or new_id()
@@ -74,7 +80,12 @@ class Sandbox:
                 self._conversation.message(boot_message(self._environment, cwd, user, hostname, self._limits))
             )
             self._require(require)
-            self.files = Files(self._file_call, self.exec, cwd)
+            self.files = Files(self._run)
+            for path, mount in (mounts or {}).items():
+                self.mount(path, mount)
+            for tool in offered:
+                self._link.offer(tool)
+                raise_failure(self._call("tool", tool.name.encode()))
             for path, data, mode in contents:
                 self.files.write(path, data, mode=mode)
             if cwd != "/workspace":
@@ -202,10 +213,40 @@ class Sandbox:
         self._link.wait(pending)
         return pending
 
+    def _run(self, steps: Steps[Any]) -> Any:
+        """Run an operation of the files API to its end."""
+        answer: Any = None
+        failure: FileError | None = None
+        while True:
+            try:
+                step = steps.send(answer) if failure is None else steps.throw(failure)
+            except StopIteration as end:
+                return end.value
+            answer, failure = None, None
+            if isinstance(step, Run):
+                answer = self.exec(step.argv)
+                continue
+            try:
+                answer = self._file_call(step.path, step.name, *step.arguments)
+            except FileError as error:
+                failure = error
+
     def _file_call(self, path: str, name: str, *arguments: object) -> Any:
         pending = self._call(name, *arguments)
         raise_failure(pending, path)
         return pending.value
+
+    def mount(self, path: str, mount: Mount) -> None:
+        """Make a tree appear at `path`, for every command started from now on."""
+        if not path.startswith("/") or path == "/":
+            raise ValueError(f"can't mount at {path!r}: an absolute path other than / is needed")
+        recipe = mount.build(self._link.export)
+        self._file_call(path, "mount", path.encode("utf-8", "surrogateescape"), recipe, mount.read_only)
+        for name, data, mode in mount.files:
+            self.files.write(f"{path}/{name.lstrip('/')}", data, mode=mode)
+
+    def unmount(self, path: str) -> None:
+        self._file_call(path, "unmount", path.encode("utf-8", "surrogateescape"))
 
     def stats(self) -> dict[str, float]:
         """Processes, files, bytes and uptime now."""

@@ -34,6 +34,7 @@ from belljar.abi.wire import (
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.worker.files import FileCalls
+from belljar.worker.hosted import Hosted
 from belljar.worker.session import Session
 from belljar.worker.task import Task
 
@@ -79,8 +80,10 @@ class Server:
         self._send = send
         self._jobs: dict[int, _Job] = {}
         self._booted = False
+        self._hosted = Hosted(session, send)
         owner = session.credentials
         view = session.kernel.init.fs.fork()
+        view.namespace = session.kernel.init.fs.namespace
         view.credentials = Credentials(creates_as=Owner(owner.uid, owner.gid))
         self._view = view
         self._files = FileCalls(view, session.cwd)
@@ -105,7 +108,7 @@ class Server:
                 if job is not None and job.task is not None:
                     job.task.resize(_winsize((rows, columns)))
             case Answer():
-                raise WireError(f"unexpected {type(message).__name__}")
+                self._hosted.take(message)
 
     def _spawn(self, run: Callable[[], None]) -> None:
         self._session.kernel.hub.spawn(run)
@@ -223,7 +226,12 @@ class Server:
             self._send(Reply(message.id, value))
 
     def _operations(self) -> dict[str, Callable[..., Plain]]:
-        return {"stats": self._stats}
+        return {
+            "stats": self._stats,
+            "mount": self._hosted.mount,
+            "unmount": self._hosted.unmount,
+            "tool": self._hosted.add_tool,
+        }
 
     def _stats(self) -> Plain:
         kernel = self._session.kernel

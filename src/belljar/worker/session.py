@@ -16,7 +16,7 @@ from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.proc import ProcServer
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.kernel import Kernel
-from belljar.kernel.loader import DEFAULT_PATH, Program
+from belljar.kernel.loader import DEFAULT_PATH, Program, program_file
 from belljar.kernel.machine import Machine
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.worker.base import AGENT_CREDENTIALS, HOME, WORKSPACE, populate
@@ -53,7 +53,15 @@ class Session:
         quota = Quota(limits.file_bytes, limits.files)
         root = MemoryServer(machine.clock.time_ns, quota)
         populate(root, hostname, names)
-        self.kernel = Kernel(machine, root, limits=limits, quota=quota, programs=programs, hostname=hostname)
+        self._added: dict[str, Program] = {}
+        self.kernel = Kernel(
+            machine,
+            root,
+            limits=limits,
+            quota=quota,
+            programs=lambda name: self._added.get(name) or programs(name),
+            hostname=hostname,
+        )
         self.credentials = credentials
         self.cwd = cwd
         self.env = {
@@ -80,6 +88,13 @@ class Session:
         self.env |= {"HOSTNAME": hostname, **env}
         self.cwd = cwd
         self.kernel.configure(hostname, limits)
+
+    def add_program(self, name: str, program: Program) -> None:
+        """A further command, in /usr/local/bin."""
+        self._added[name] = program
+        init = self.kernel.init
+        path = f"/usr/local/bin/{name}"
+        init.write_file(path, program_file(name), 0o755)
 
     def start(
         self,

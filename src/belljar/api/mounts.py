@@ -1,0 +1,73 @@
+"""What can be mounted into a sandbox: `Mount`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from belljar.abi.records import Owner
+from belljar.abi.wire import Plain
+from belljar.api.mounts_host import open_archive, open_fsspec, open_host_directory
+from belljar.api.request import FileContents, check_contents
+from belljar.kernel.vfs.server import FileServer
+
+AGENT = Owner(1000, 1000)
+
+Export = Callable[[FileServer], int]
+"""Offers a server of this process to the sandbox; gives the number the sandbox knows it by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A tree to appear in a sandbox. Make one with the class methods; missing mount points are created.
+
+    >>> Sandbox(mounts={"/data": Mount.host("./data"), "/work": Mount.overlay(Mount.host("./repo"))})
+    """
+
+    build: Callable[[Export], Plain]
+    """Opens what is needed on this side; gives the recipe for the sandbox's side."""
+    read_only: bool = False
+    files: tuple[tuple[str, bytes, int | None], ...] = ()
+
+    @classmethod
+    def memory(cls, files: Mapping[str, FileContents] | None = None) -> Mount:
+        """A new, empty tree in the sandbox's memory, or one with these files."""
+        contents = tuple((path, *check_contents(path, value)) for path, value in (files or {}).items())
+        return cls(lambda _export: [b"memory"], files=contents)
+
+    @classmethod
+    def host(cls, path: str, read_only: bool = True) -> Mount:
+        """A directory of your machine. Nothing outside it can be reached through it."""
+        return cls(
+            lambda export: [b"remote", export(open_host_directory(path, read_only=read_only, owner=AGENT))],
+            read_only=read_only,
+        )
+
+    @classmethod
+    def overlay(cls, lower: Mount, upper: Mount | None = None) -> Mount:
+        """`lower` as it is, with every change kept apart: in `upper`, or in the sandbox's memory."""
+
+        def build(export: Export) -> Plain:
+            return [b"overlay", lower.build(export), None if upper is None else upper.build(export)]
+
+        return cls(build)
+
+    @classmethod
+    def archive(cls, path: str) -> Mount:
+        """A tar or zip file, read-only."""
+        return cls(lambda export: [b"remote", export(open_archive(path, owner=AGENT))], read_only=True)
+
+    @classmethod
+    def fsspec(cls, url: str, read_only: bool = True, **options: Any) -> Mount:
+        """Anything fsspec can open: s3://bucket/prefix, gcs://, zip://, https://."""
+
+        def build(export: Export) -> Plain:
+            return [b"remote", export(open_fsspec(url, read_only=read_only, owner=AGENT, options=options))]
+
+        return cls(build, read_only=read_only)
+
+    @classmethod
+    def server(cls, server: FileServer, read_only: bool = False) -> Mount:
+        """A file server of yours: any object with the methods of `FileServer`. It runs in your process."""
+        return cls(lambda export: [b"remote", export(server)], read_only=read_only)

@@ -1,0 +1,155 @@
+"""What the files API does, step by step, without saying how to wait: each operation yields its requests.
+
+The synchronous and the asynchronous front both run these; neither has logic of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from belljar.abi.errors import SysError
+from belljar.abi.paths import basename, fsdecode, fsencode, join
+from belljar.api.errors import FileError
+from belljar.api.local_host import read_local, walk_local, write_local
+from belljar.api.request import FileContents, check_contents
+from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, decode, split_grep
+
+PIECE: Final = 8 << 20
+_GLOB: Final = 'IFS=; printf "%s\\0" $1'
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A call to the worker about a path; its answer is sent back into the operation."""
+
+    path: str
+    name: str
+    arguments: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A command to run in the sandbox; its ExecResult is sent back."""
+
+    argv: list[str]
+
+
+T = TypeVar("T")
+Steps = Generator[Ask | Run, Any, T]
+
+
+def _ask(path: str, name: str, *arguments: Any) -> Steps[Any]:
+    return (yield Ask(path, name, arguments))
+
+
+def read_bytes(path: str) -> Steps[bytes]:
+    parts: list[bytes] = []
+    offset, ended = 0, False
+    while not ended:
+        data, ended = yield from _ask(path, "read", fsencode(path), offset, PIECE)
+        parts.append(data)
+        offset += len(data)
+        ended = ended or not data
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def read(path: str) -> Steps[str]:
+    return decode((yield from read_bytes(path)))
+
+
+def write(path: str, data: str | bytes, mode: int | None = None, append: bool = False) -> Steps[None]:
+    raw, _ = check_contents(path, data)
+    name = fsencode(path)
+    yield from _ask(path, "write", name, raw[:PIECE], mode, append, True)
+    for start in range(PIECE, len(raw), PIECE):
+        yield from _ask(path, "write", name, raw[start : start + PIECE], None, True, False)
+
+
+def write_many(files: Iterable[tuple[str, FileContents]]) -> Steps[list[FileResult]]:
+    results: list[FileResult] = []
+    for path, value in files:
+        try:
+            data, mode = check_contents(path, value)
+            yield from write(path, data, mode)
+            results.append(FileResult(path))
+        except FileError as error:
+            results.append(FileResult(path, error))
+    return results
+
+
+def list_directory(path: str) -> Steps[list[Entry]]:
+    entries = yield from _ask(path, "list", fsencode(path))
+    return [Entry.from_fields(fsdecode(name), join(path, fsdecode(name)), *fields) for name, *fields in entries]
+
+
+def stat(path: str, follow: bool = True) -> Steps[Entry]:
+    fields = yield from _ask(path, "stat", fsencode(path), follow)
+    return Entry.from_fields(basename(path), path, *fields)
+
+
+def exists(path: str) -> Steps[bool]:
+    try:
+        yield from stat(path)
+    except FileError as error:
+        if SysError(error.errno).name in ("ENOENT", "ENOTDIR", "ELOOP"):
+            return False
+        raise
+    return True
+
+
+def mkdir(path: str, parents: bool = False) -> Steps[None]:
+    yield from _ask(path, "mkdir", fsencode(path), parents)
+
+
+def symlink(target: str, path: str) -> Steps[None]:
+    yield from _ask(path, "symlink", fsencode(target), fsencode(path))
+
+
+def readlink(path: str) -> Steps[str]:
+    return fsdecode((yield from _ask(path, "readlink", fsencode(path))))
+
+
+def chmod(path: str, mode: int) -> Steps[None]:
+    yield from _ask(path, "chmod", fsencode(path), mode)
+
+
+def remove(path: str, recursive: bool = False) -> Steps[None]:
+    yield from _ask(path, "remove", fsencode(path), recursive)
+
+
+def rename(old: str, new: str) -> Steps[None]:
+    yield from _ask(old, "rename", fsencode(old), fsencode(new))
+
+
+def glob(pattern: str) -> Steps[list[str]]:
+    argv = ["bash", "-O", "globstar", "-O", "nullglob", "-O", "dotglob", "-c", _GLOB, "glob", pattern]
+    result: ExecResult = yield Run(argv)
+    return [fsdecode(path) for path in result.check().stdout_bytes.split(b"\0") if path]
+
+
+def grep(pattern: str, path: str) -> Steps[list[GrepMatch]]:
+    result: ExecResult = yield Run(["grep", "-rnIZHE", "-e", pattern, "--", path])
+    return split_grep(result.stdout_bytes if result.exit_code <= 1 else result.check().stdout_bytes)
+
+
+def upload(local: str, path: str) -> Steps[None]:
+    for relative, is_dir, mode in walk_local(local):
+        target = join(path, relative) if relative else path
+        if is_dir:
+            yield from mkdir(target, True)
+        else:
+            yield from write(target, read_local(local, relative), mode)
+
+
+def download(path: str, local: str) -> Steps[None]:
+    todo = [(path, "")]
+    while todo:
+        source, relative = todo.pop()
+        if (yield from stat(source, follow=not relative)).is_dir:
+            write_local(local, relative, None)
+            entries = yield from list_directory(source)
+            todo += [(e.path, f"{relative}/{e.name}") for e in entries if e.kind in ("file", "directory")]
+        else:
+            write_local(local, relative, (yield from read_bytes(source)))

@@ -1,0 +1,139 @@
+"""Host functions as shell commands: from a command line to a call by the function's signature, and back to text."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import types
+from collections.abc import Callable
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+Answer = tuple[bytes, bytes, int]
+"""stdout, stderr, exit code."""
+
+
+class Tool:
+    """One host function, as a command.
+
+    `search --query "bell jars"`, `search 'bell jars'` and `search '{"query": "bell jars"}'` are the same call.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        if not name or "/" in name or "\0" in name:
+            raise ValueError(f"a tool can't be called {name!r}")
+        if not callable(function):
+            raise TypeError(f"tool {name!r} is not callable")
+        self.name = name
+        self.function = function
+        self.parameters = {
+            key: parameter
+            for key, parameter in inspect.signature(function).parameters.items()
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        }
+        try:
+            self.types = get_type_hints(function)
+        except (NameError, TypeError):
+            self.types = {}
+
+    def run(self, args: list[str]) -> Answer:
+        """Call it. What it raises is its exit code 1 and a line on stderr; never an exception of ours."""
+        if args in (["--help"], ["-h"]):
+            return self.help().encode(), b"", 0
+        try:
+            values = self.parse(args)
+        except ValueError as error:
+            return b"", f"{self.name}: {error}\nTry '{self.name} --help'.\n".encode(), 2
+        try:
+            result = self.function(**values)
+            if inspect.isawaitable(result):
+                from belljar.api.await_host import run_awaitable
+
+                result = run_awaitable(result)
+            return _render(result), b"", 0
+        except Exception as error:  # noqa: BLE001 - the owner's own function: whatever it raises is its answer
+            return b"", f"{self.name}: {str(error) or type(error).__name__}\n".encode(), 1
+
+    def parse(self, args: list[str]) -> dict[str, Any]:
+        """Keyword arguments. ValueError, with what is wrong."""
+        if len(args) == 1 and args[0].lstrip().startswith("{"):
+            try:
+                values = json.loads(args[0])
+            except ValueError as error:
+                raise ValueError(f"bad JSON: {error}") from None
+            unknown = set(values) - set(self.parameters)
+            if unknown:
+                raise ValueError(f"no such argument: {', '.join(sorted(unknown))}")
+        else:
+            values = self._flags(args)
+        missing = [k for k, p in self.parameters.items() if p.default is p.empty and k not in values]
+        if missing:
+            raise ValueError(f"missing argument: {', '.join(missing)}")
+        return dict(values)
+
+    def _flags(self, args: list[str]) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        position = iter(self.parameters)
+        index = 0
+        while index < len(args):
+            arg = args[index]
+            index += 1
+            if arg.startswith("--") and len(arg) > 2:
+                key, equals, text = arg[2:].partition("=")
+                key = key.replace("-", "_")
+                if key not in self.parameters:
+                    raise ValueError(f"no such option: --{key}")
+                wanted = _plain_type(self.types.get(key))
+                if not equals and wanted is bool:
+                    values[key] = True
+                    continue
+                if not equals:
+                    if index >= len(args):
+                        raise ValueError(f"--{key} needs a value")
+                    text = args[index]
+                    index += 1
+            else:
+                key = next((name for name in position if name not in values), "")
+                if not key:
+                    raise ValueError(f"too many arguments: {arg!r}")
+                text = arg
+            values[key] = _convert(key, text, _plain_type(self.types.get(key)))
+        return values
+
+    def help(self) -> str:
+        lines = [f"{self.name} - {(inspect.getdoc(self.function) or 'a tool of the host').strip()}", "", "Arguments:"]
+        for key, parameter in self.parameters.items():
+            kind = getattr(_plain_type(self.types.get(key)), "__name__", "text")
+            default = "required" if parameter.default is parameter.empty else f"default {parameter.default!r}"
+            lines.append(f"  --{key.replace('_', '-')} {kind} ({default})")
+        return "\n".join(lines) + "\n"
+
+
+def _plain_type(hint: Any) -> Any:
+    """`int` of `int | None`."""
+    if get_origin(hint) in (Union, types.UnionType):
+        inner = [arg for arg in get_args(hint) if arg is not type(None)]
+        return _plain_type(inner[0]) if len(inner) == 1 else None
+    return get_origin(hint) or hint
+
+
+def _convert(key: str, text: str, wanted: Any) -> Any:
+    try:
+        if wanted in (int, float):
+            return wanted(text)
+        if wanted is bool:
+            return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
+        if wanted in (list, dict):
+            return json.loads(text)
+    except (ValueError, KeyError):
+        raise ValueError(f"--{key}: {text!r} is not a valid {wanted.__name__}") from None
+    return text
+
+
+def _render(result: Any) -> bytes:
+    if result is None:
+        return b""
+    if isinstance(result, bytes):
+        return result
+    if isinstance(result, str):
+        return (result if result.endswith("\n") else result + "\n").encode()
+    return (json.dumps(result, ensure_ascii=False, default=str) + "\n").encode()

@@ -1,0 +1,123 @@
+"""What lives with the owner and is used from inside: mounts whose files are there, and functions as commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from errno import EIO
+from typing import Any
+
+from belljar.abi.errors import SysError
+from belljar.abi.paths import fsdecode, fsencode
+from belljar.abi.records import Owner
+from belljar.abi.wire import Answer, Ask, Plain, WireError, WorkerMessage
+from belljar.kernel.fiber import WaitQueue
+from belljar.kernel.fs.memory import MemoryServer
+from belljar.kernel.fs.overlay import OverlayServer
+from belljar.kernel.fs.remote import Message, RemoteServer
+from belljar.kernel.process import Process
+from belljar.kernel.vfs.server import FileServer
+from belljar.worker.session import Session
+
+
+class Hosted:
+    """Questions to the owner: each waits for its answer in the fiber that asked."""
+
+    def __init__(self, session: Session, send: Callable[[WorkerMessage], None]) -> None:
+        self._session = session
+        self._send = send
+        self._next = 1
+        self._waiting: dict[int, Answer | None] = {}
+        self._answered = WaitQueue(session.kernel.hub)
+
+    def take(self, answer: Answer) -> None:
+        if self._waiting.get(answer.id, answer) is not None:
+            raise WireError(f"an answer to nothing ({answer.id})")
+        self._waiting[answer.id] = answer
+        self._answered.wake_all()
+
+    def ask(self, target: bytes, operation: str, arguments: list[Plain]) -> Plain:
+        """The owner's answer. EIO if it could not give one."""
+        number, self._next = self._next, self._next + 1
+        self._waiting[number] = None
+        try:
+            self._send(Ask(number, target, operation, arguments))
+            while (answer := self._waiting[number]) is None:
+                self._answered.wait()
+        except BaseException:
+            # The asker is being killed: the answer will come to nobody, and must not be an error then.
+            self._waiting[number] = None
+            raise
+        del self._waiting[number]
+        if answer.errno:
+            raise SysError(answer.errno)
+        return answer.value
+
+    # Mounts.
+
+    def mount(self, path: bytes, recipe: list[Any], read_only: bool) -> Plain:
+        """Build what a recipe says and cover `path`, made first if it is missing."""
+        server = self._build(recipe)
+        name = fsdecode(path)
+        fs = self._session.kernel.init.fs
+        self._make_point(name, directory=server.root.is_dir)
+        self._session.kernel.register(server)
+        fs.mount(server, name, read_only=read_only, source=server.kind)
+        return None
+
+    def unmount(self, path: bytes) -> Plain:
+        self._session.kernel.init.fs.unmount(fsdecode(path))
+        return None
+
+    def _build(self, recipe: list[Any]) -> FileServer:
+        match recipe:
+            case [b"memory"]:
+                return self._memory()
+            case [b"remote", int(target)]:
+                return RemoteServer(lambda message: self._file(target, message))
+            case [b"overlay", list(lower), upper]:
+                clock = self._session.kernel.now
+                return OverlayServer(self._build(lower), self._memory() if upper is None else self._build(upper), clock)
+        raise WireError(f"no such mount: {recipe!r}")
+
+    def _memory(self) -> MemoryServer:
+        kernel, who = self._session.kernel, self._session.credentials
+        return MemoryServer(kernel.now, kernel.quota, owner=Owner(who.uid, who.gid))
+
+    def _file(self, target: int, message: Message) -> Message:
+        reply = self.ask(b"%d" % target, "file", [dict(message)])
+        if not isinstance(reply, dict):
+            raise SysError(EIO)
+        return reply
+
+    def _make_point(self, path: str, *, directory: bool) -> None:
+        fs = self._session.kernel.init.fs
+        parts = [part for part in path.split("/") if part]
+        for end in range(1, len(parts) + (1 if directory else 0)):
+            try:
+                fs.mkdir("/" + "/".join(parts[:end]), 0o755)
+            except SysError as error:
+                if error.name != "EEXIST":
+                    raise
+        if not directory:
+            fs.open(path, 0o100).retain().release()
+
+    # Tools.
+
+    def add_tool(self, name: bytes) -> Plain:
+        """Make a host function a command on the PATH."""
+        command = fsdecode(name)
+        self._session.add_program(command, lambda process: self._run_tool(process, name))
+        return None
+
+    def _run_tool(self, process: Process, name: bytes) -> int:
+        arguments = [fsencode(arg) for arg in process.argv[1:]]
+        if arguments == [b"-"]:
+            arguments = [process.read_file("-")]
+        match self.ask(name, "tool", [arguments]):
+            case [bytes(out), bytes(error), int(code)]:
+                process.stdout.write(out)
+                process.stdout.flush()
+                if error:
+                    process.write_all(2, error)
+                return code
+        raise SysError(EIO)
