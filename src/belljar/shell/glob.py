@@ -133,6 +133,8 @@ class _Walk:
         size = 0
         for prefix in prefixes:
             entries = self._entries(prefix)
+            if entries is None:
+                continue
             names = self._select(pattern, entries, directories=not last or slash)
             if not last or slash:
                 names = [f"{name}/" for name in names]
@@ -171,7 +173,7 @@ class _Walk:
             pending = [start]
             while pending:
                 prefix = pending.pop()
-                for entry in self._entries(prefix):
+                for entry in self._entries(prefix) or ():
                     name = entry.name
                     if name[0] == "." and not self.dotglob:
                         continue
@@ -188,11 +190,12 @@ class _Walk:
                 budget.charge_size(len(found) * 16)
         return found
 
-    def _entries(self, prefix: str) -> list[Dirent]:
+    def _entries(self, prefix: str) -> list[Dirent] | None:
+        """What is in a directory; None if it can't be listed."""
         try:
             entries = list(self.process.fs.readdir(prefix or "."))
         except SysError:
-            return []
+            return None
         self.process.budget.charge(1 + len(entries) // 8)
         return entries
 

@@ -66,7 +66,8 @@ def _directory(shell: Shell) -> str:
     if trim.isascii() and trim.isdigit() and len(trim) < 6 and int(trim) > 0:
         start = "~/" if path.startswith("~/") else "/" if path.startswith("/") else ""
         parts = path[len(start) :].split("/")
-        if start and len(parts) > int(trim):
+        left_out = "/".join(parts[: -int(trim)])
+        if start and len(left_out) > len("..."):
             return ("~/" if start == "~/" else "") + ".../" + "/".join(parts[-int(trim) :])
     return path
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from belljar.shell.builtins.listing import describe, describe_function, function_flags, listing_line, print_function
 from belljar.shell.builtins.registry import Options, builtin
-from belljar.shell.control import ReadonlyError, ShellError
+from belljar.shell.control import ArithError, Discard, ReadonlyError, ShellError
 from belljar.shell.shell import AssignmentArg
 from belljar.shell.variables import (
     ARRAY,
@@ -143,6 +143,9 @@ def _each(shell: Shell, request: Request, args: list[str | AssignmentArg]) -> in
     for arg in args:
         try:
             done = _one(shell, request, arg)
+        except ArithError as error:
+            shell.error(f"{request.name}: {error}")
+            raise Discard(1) from None
         except ShellError as error:
             if isinstance(error, ReadonlyError) and request.name in ("export", "readonly"):
                 shell.error(str(error))
@@ -156,7 +159,7 @@ def _each(shell: Shell, request: Request, args: list[str | AssignmentArg]) -> in
 def _one(shell: Shell, request: Request, arg: str | AssignmentArg) -> bool:
     """Declare one name. ShellError."""
     variables = shell.vars
-    assignment = arg if isinstance(arg, AssignmentArg) else _parse(shell, request, arg)
+    assignment = _reparse(shell, request, arg) if isinstance(arg, AssignmentArg) else _parse(shell, request, arg)
     if assignment is None:
         name = str(arg)
         element = _ELEMENT.fullmatch(name) if request.name not in ("export", "readonly") else None
@@ -197,6 +200,14 @@ def _parse(shell: Shell, request: Request, text: str) -> AssignmentArg | None:
         if parsed is not None:
             return parsed
     return AssignmentArg(name, subscript, bool(plus), value)
+
+
+def _reparse(shell: Shell, request: Request, arg: AssignmentArg) -> AssignmentArg:
+    """`declare -a x=$value`: a value that looks like an array's is read as one."""
+    value = arg.value
+    if isinstance(value, str) and request.on & (ARRAY | ASSOC) and value.startswith("(") and value.endswith(")"):
+        return _parse(shell, request, str(arg)) or arg
+    return arg
 
 
 def _scope(shell: Shell, request: Request, name: str) -> AbstractContextManager[None]:

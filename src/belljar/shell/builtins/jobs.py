@@ -33,8 +33,8 @@ def line(shell: Shell, job: Job, *, long: bool = False) -> str:
     """One line of `jobs`."""
     mark = "+" if job.number == shell.jobs.current else "-" if job.number == shell.jobs.previous else " "
     ampersand = " &" if not job.done and not job.stopped and job.background else ""
-    pid = f"{job.processes[0].pid} " if long else ""
-    return f"[{job.number}]{mark}  {pid}{state(job, long=long):<24}{job.text}{ampersand}"
+    pid = f"{job.processes[0].pid:>5}" if long else ""
+    return f"[{job.number}]{mark} {pid} {state(job, long=long):<24}{job.text}{ampersand}"
 
 
 @builtin("jobs", "lnprsx")
@@ -53,7 +53,7 @@ def jobs(shell: Shell, options: Options, args: list[str]) -> int:
         replaced: list[str] = []
         for arg in args:
             try:
-                replaced.append(str(table.find(arg).pgid) if arg.startswith("%") else arg)
+                replaced.append(str(table.find(arg).processes[0].pid) if arg.startswith("%") else arg)
             except ShellError:
                 replaced.append(arg)
         return shell.run_command(replaced)
@@ -75,7 +75,7 @@ def jobs(shell: Shell, options: Options, args: list[str]) -> int:
         if "n" in options and job.notified:
             continue
         if "p" in options:
-            shell.write(f"{job.pgid or job.pid}\n")
+            shell.write(f"{job.processes[0].pid}\n")
         else:
             shell.write(line(shell, job, long="l" in options) + "\n")
         job.notified = True
@@ -87,7 +87,7 @@ def jobs(shell: Shell, options: Options, args: list[str]) -> int:
 def _report(shell: Shell, name: str, spec: str, error: ShellError) -> None:
     text = str(error)
     if text.endswith("ambiguous job spec"):
-        shell.error(f"{name}: {text}")
+        shell.error(f"{name}: {text.removeprefix('%')}")
         text = f"{spec}: no such job"
     shell.error(f"{name}: {text}")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from belljar.abi.paths import byte_length, fsdecode
 from belljar.shell import echo as echoing
 from belljar.shell.builtins.registry import Options, Usage, builtin
+from belljar.shell.control import ReadonlyError
 from belljar.shell.printf import Printf
 from belljar.shell.printf_format import Mistake
 from belljar.shell.quote import for_printf
@@ -112,7 +113,11 @@ def printf(shell: Shell, options: Options, args: list[str]) -> int:
         raise Usage
     data, status = Printf(BashDialect(shell), args[1:], shell.process.budget).run(args[0])
     if target is not None:
-        shell.assign(target, fsdecode(data.partition(b"\0")[0]))
+        try:
+            shell.assign(target, fsdecode(data.partition(b"\0")[0]))
+        except ReadonlyError as error:
+            shell.error(str(error))
+            return 1
     elif data:
         shell.process.write_all(1, data)
     return status

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from errno import EINTR
+from errno import EINTR, EISDIR
 from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
@@ -305,20 +305,15 @@ def _mapfile(shell: Shell, name: str, options: Options, args: list[str]) -> int:
     try:
         if "O" not in options:
             shell.vars.set_array(array, [])
-        if not _is_directory(shell, fd):
-            _fill(shell, array, fd, delimiter, values, trim="t" in options, callback=options.get("C"))
+        _fill(shell, array, fd, delimiter, values, trim="t" in options, callback=options.get("C"))
     except ReadonlyError as error:
         shell.error(str(error))
         return 1
     except SysError as error:
-        shell.error(f"{name}: read error: {fd}: {error.reason}")
-        return 1
+        if error.errno != EISDIR:  # bash takes a directory for an empty file here
+            shell.error(f"{name}: read error: {fd}: {error.reason}")
+            return 1
     return 0
-
-
-def _is_directory(shell: Shell, fd: int) -> bool:
-    """Bash takes a directory for an empty file here."""
-    return fd in shell.process.fds and shell.process.fstat(fd).is_dir
 
 
 def _fill(
