@@ -123,6 +123,17 @@ def test_every_file_has_the_fields_of_the_real_one_in_their_order() -> None:
     result(new_kernel(), main)
 
 
+def test_limits_show_what_was_set() -> None:
+    def main(process: Process) -> str:
+        process.rlimits = {"f": (10, None), "n": (64, 128)}
+        return read(process, "/proc/self/limits")
+
+    text = result(new_kernel(), main)
+    assert "Max file size             10240                unlimited            bytes     \n" in text
+    assert "Max open files            64                   128                  files     \n" in text
+    assert "Max processes             1024                 1024                 processes \n" in text
+
+
 def test_links_lead_where_the_process_is() -> None:
     def main(process: Process) -> None:
         process.fs.mkdir("/tmp/d")

@@ -236,30 +236,38 @@ def fdinfo(process: Process, file: OpenFile, fd: int) -> bytes:
     return f"pos:\t{file.offset}\nflags:\t0{flags:o}\nmnt_id:\t1\nino:\t{file.stat().ino}\n".encode()
 
 
+_RLIMITS: Final[tuple[tuple[str, str, int, int | None, str], ...]] = (
+    ("cpu time", "t", 1, None, "seconds"),
+    ("file size", "f", 1024, None, "bytes"),
+    ("data size", "d", 1024, None, "bytes"),
+    ("stack size", "s", 1024, 8192, "bytes"),
+    ("core file size", "c", 1024, 0, "bytes"),
+    ("resident set", "m", 1024, None, "bytes"),
+    ("processes", "u", 1, None, "processes"),
+    ("open files", "n", 1, None, "files"),
+    ("locked memory", "l", 1024, 8192, "bytes"),
+    ("address space", "v", 1024, None, "bytes"),
+    ("file locks", "x", 1, None, "locks"),
+    ("pending signals", "i", 1, 1024, "signals"),
+    ("msgqueue size", "q", 1, 819200, "bytes"),
+    ("nice priority", "e", 1, 0, ""),
+    ("realtime priority", "r", 1, 0, ""),
+    ("realtime timeout", "R", 1, None, "us"),
+)
+"""Name, ulimit's letter, ulimit's unit, what holds if nobody set it (in that unit), unit shown."""
+
+
 def limits(process: Process) -> str:
     allowed = process.budget.limits
-    rows: list[tuple[str, float | None, str]] = [
-        ("cpu time", allowed.cpu_seconds, "seconds"),
-        ("file size", allowed.file_bytes, "bytes"),
-        ("data size", allowed.memory_bytes, "bytes"),
-        ("stack size", None, "bytes"),
-        ("core file size", 0, "bytes"),
-        ("resident set", allowed.memory_bytes, "bytes"),
-        ("processes", allowed.processes, "processes"),
-        ("open files", allowed.open_files, "files"),
-        ("locked memory", 0, "bytes"),
-        ("address space", None, "bytes"),
-        ("file locks", None, "locks"),
-        ("pending signals", 64, "signals"),
-        ("msgqueue size", 0, "bytes"),
-        ("nice priority", 0, ""),
-        ("realtime priority", 0, ""),
-        ("realtime timeout", None, "us"),
-    ]
+    own = {"u": allowed.processes, "n": allowed.open_files}
     lines = [f"{'Limit':<25} {'Soft Limit':<20} {'Hard Limit':<20} {'Units':<10}\n"]
-    for name, value, unit in rows:
-        shown = "unlimited" if value is None else f"{int(value)}"
-        lines.append(f"{'Max ' + name:<25} {shown:<20} {shown:<20} " + (f"{unit:<10}\n" if unit else "\n"))
+    for name, letter, factor, default, unit in _RLIMITS:
+        default = own.get(letter, default)
+        soft, hard = (
+            "unlimited" if value is None else str(value * factor)
+            for value in process.rlimits.get(letter, (default, default))
+        )
+        lines.append(f"{'Max ' + name:<25} {soft:<20} {hard:<20} " + (f"{unit:<10}\n" if unit else "\n"))
     return "".join(lines)
 
 
