@@ -1,0 +1,756 @@
+"""Parses bc and compiles it to closures, one input item at a time, as bc itself runs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from belljar.bin.bc.lexer import Lexer, Token
+from belljar.bin.bc.machine import BcError, Code, Function, Machine, Parameter, Quit
+from belljar.bin.bc.number import ONE, ZERO, Number, NumberError, length, whole_part
+
+BREAK, CONTINUE, RETURN = 1, 2, 3
+MAX_NESTING = 200
+
+Value = Callable[[], Number]
+
+_ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "q": '"', "\\": "\\"}
+_SPECIAL = frozenset(("scale", "ibase", "obase", "last", "history"))
+_RELATIONS = frozenset(("<", "<=", ">", ">=", "==", "!="))
+_ASSIGNMENTS = frozenset(("=", "+=", "-=", "*=", "/=", "%=", "^="))
+
+
+class BcSyntaxError(Exception):
+    """The text is wrong; the rest of the line is skipped."""
+
+    def __init__(self, message: str = "syntax error") -> None:
+        super().__init__(message)
+        self.message = message
+
+
+@dataclass(slots=True)
+class Expression:
+    """Compiled code, whether it is a bare assignment (not printed), and the place it names, if it names one."""
+
+    code: Value
+    assigns: bool = False
+    load: Value | None = None
+    store: Callable[[Number], None] | None = None
+    call: str = ""
+
+
+class Parser:
+    """Reads input items from a lexer."""
+
+    def __init__(self, lexer: Lexer, machine: Machine) -> None:
+        self.lexer = lexer
+        self.machine = machine
+        self.depth = 0
+        self.loops = 0
+        self.function: Function | None = None
+        self.address = 0
+        self.token: Token | None = None
+
+    # -- tokens -------------------------------------------------------------------------------------------------
+
+    def peek(self) -> Token:
+        if self.token is None:
+            self.token = self.lexer.next()
+        return self.token
+
+    def take(self) -> Token:
+        token = self.peek()
+        self.token = None
+        return token
+
+    def accept(self, kind: str) -> bool:
+        if self.peek().kind != kind:
+            return False
+        self.token = None
+        return True
+
+    def expect(self, kind: str) -> Token:
+        if self.peek().kind != kind:
+            raise BcSyntaxError
+        return self.take()
+
+    def newlines(self) -> None:
+        while self.accept("newline"):
+            pass
+
+    def recover(self) -> None:
+        """Skip the rest of a wrong line."""
+        token, self.token = self.token, None
+        self.depth = self.loops = 0
+        self.function = None
+        if token is None or token.kind not in ("newline", "eof"):
+            self.lexer.skip_line()
+
+    # -- items --------------------------------------------------------------------------------------------------
+
+    def item(self) -> list[Code] | None:
+        """The statements of the next line, ready to run; None at the end of the input."""
+        self.address = 0
+        kind = self.peek().kind
+        if kind == "eof":
+            return None
+        if kind == "define":
+            self.definition()
+            if self.peek().kind not in ("newline", ";", "eof"):
+                raise BcSyntaxError
+            return []
+        codes: list[Code] = []
+        while True:
+            if self.peek().kind not in (";", "newline", "eof"):
+                codes.append(self.statement())
+            if self.accept(";"):
+                continue
+            if self.peek().kind == "eof" or self.accept("newline"):
+                return codes
+            raise BcSyntaxError
+
+    def definition(self) -> None:
+        self.take()
+        void = self.accept("void")
+        name = self.expect("name").text
+        self.expect("(")
+        function = Function(name, self.parameters(")"), void=void)
+        self.expect(")")
+        self.newlines()
+        self.expect("{")
+        while self.peek().kind in ("newline", ";"):
+            self.take()
+        if self.accept("auto"):
+            function.autos = self.parameters("")
+            if self.peek().kind not in (";", "newline"):
+                raise BcSyntaxError
+        self.function = function
+        self.address = 0
+        function.body = self.block_body()
+        self.function = None
+        self.machine.functions[name] = function
+        self.machine.natives.pop(name, None)
+
+    def parameters(self, end: str) -> list[Parameter]:
+        found: list[Parameter] = []
+        if end and self.peek().kind == end:
+            return found
+        while True:
+            reference = self.accept("*") or self.accept("&")
+            name = self.expect("name").text
+            array = self.accept("[")
+            if array:
+                self.expect("]")
+            if any(known.name == name and known.array == array for known in found):
+                raise BcSyntaxError("duplicate parameter names" if end else "duplicate auto variable names")
+            found.append(Parameter(name, array, reference and array))
+            if not self.accept(","):
+                return found
+
+    def block_body(self) -> Code:
+        """Statements up to the closing brace, the opening one already read."""
+        codes: list[Code] = []
+        while True:
+            kind = self.peek().kind
+            if kind in (";", "newline"):
+                self.take()
+            elif kind == "}":
+                self.take()
+                return sequence(codes)
+            elif kind == "eof":
+                raise BcSyntaxError
+            else:
+                codes.append(self.statement())
+                if self.peek().kind not in (";", "newline", "}"):
+                    raise BcSyntaxError
+
+    # -- statements ---------------------------------------------------------------------------------------------
+
+    def statement(self) -> Code:
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise BcSyntaxError("nesting too deep")
+        try:
+            return self._statement()
+        finally:
+            self.depth -= 1
+
+    def _statement(self) -> Code:
+        token = self.peek()
+        machine = self.machine
+        match token.kind:
+            case "{":
+                self.take()
+                return self.block_body()
+            case "string":
+                self.take()
+                text = token.text
+                return lambda: machine.emit(text)
+            case "if":
+                return self.if_statement()
+            case "while":
+                return self.while_statement()
+            case "for":
+                return self.for_statement()
+            case "print":
+                return self.print_statement()
+            case "break" | "continue":
+                self.take()
+                if not self.loops:
+                    raise BcSyntaxError(
+                        "Break outside a for/while" if token.kind == "break" else "Continue outside a for"
+                    )
+                signal = BREAK if token.kind == "break" else CONTINUE
+                return lambda: signal
+            case "return":
+                return self.return_statement()
+            case "quit":
+                raise Quit
+            case "halt":
+                self.take()
+                return _halt
+            case "auto":
+                raise BcSyntaxError
+            case "limits" | "warranty":
+                self.take()
+                return lambda: machine.emit("")
+        return self.expression_statement()
+
+    def expression_statement(self) -> Code:
+        expression = self.expression()
+        machine = self.machine
+        code = expression.code
+        self.address += 1
+        if expression.assigns:
+
+            def assign() -> None:
+                code()
+
+            return assign
+        name = expression.call
+
+        def show() -> None:
+            value = code()
+            function = machine.functions.get(name) if name else None
+            if function is None or not function.void:
+                machine.show(value)
+
+        return show
+
+    def condition(self) -> Value:
+        self.expect("(")
+        test = self.expression().code
+        self.expect(")")
+        return test
+
+    def branch(self) -> Code:
+        """The statement an `if` or a loop governs, on this line or a following one."""
+        self.newlines()
+        if self.peek().kind == ";":
+            return _nothing
+        return self.statement()
+
+    def if_statement(self) -> Code:
+        self.take()
+        test = self.condition()
+        self.address += 3
+        yes = self.branch()
+        no: Code | None = None
+        if self.accept("else"):
+            self.address += 3
+            no = self.branch()
+        other = no
+
+        def choose() -> int | None:
+            if test().value:
+                return yes()
+            return None if other is None else other()
+
+        return choose
+
+    def loop_body(self) -> Code:
+        self.loops += 1
+        try:
+            return self.branch()
+        finally:
+            self.loops -= 1
+
+    def while_statement(self) -> Code:
+        self.take()
+        test = self.condition()
+        self.address += 3
+        return self.loop(test, self.loop_body(), None)
+
+    def for_statement(self) -> Code:
+        self.take()
+        self.expect("(")
+        start = None if self.peek().kind == ";" else self.expression().code
+        self.expect(";")
+        test = None if self.peek().kind == ";" else self.expression().code
+        self.expect(";")
+        step = None if self.peek().kind == ")" else self.expression().code
+        self.expect(")")
+        self.address += 3
+        loop = self.loop(test, self.loop_body(), step)
+        if start is None:
+            return loop
+        begin = start
+
+        def run() -> int | None:
+            begin()
+            return loop()
+
+        return run
+
+    def loop(self, test: Value | None, body: Code, step: Value | None) -> Code:
+        charge = self.machine.charge
+
+        def run() -> int | None:
+            while test is None or test().value:
+                charge(1)
+                signal = body()
+                if signal == BREAK:
+                    return None
+                if signal == RETURN:
+                    return signal
+                if step is not None:
+                    step()
+            return None
+
+        return run
+
+    def return_statement(self) -> Code:
+        self.take()
+        if self.function is None:
+            raise BcSyntaxError("Return outside of a function.")
+        machine = self.machine
+        if self.peek().kind in (";", "newline", "}"):
+            return lambda: RETURN
+        value = self.expression().code
+
+        def leave() -> int:
+            machine.result = value()
+            return RETURN
+
+        return leave
+
+    def print_statement(self) -> Code:
+        self.take()
+        machine = self.machine
+        parts: list[Code] = []
+        while True:
+            if self.peek().kind == "string":
+                parts.append(_emitter(machine, unescape(self.take().text)))
+            else:
+                parts.append(_shower(machine, self.expression().code))
+            if not self.accept(","):
+                return sequence(parts)
+
+    # -- expressions, loosest first -----------------------------------------------------------------------------
+
+    def expression(self) -> Expression:
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise BcSyntaxError("nesting too deep")
+        try:
+            return self.disjunction()
+        finally:
+            self.depth -= 1
+
+    def disjunction(self) -> Expression:
+        left = self.conjunction()
+        while self.accept("||"):
+            first, second = left.code, self.conjunction().code
+            self.address += 1
+            left = Expression(lambda a=first, b=second: ONE if a().value or b().value else ZERO)  # type: ignore[misc]
+        return left
+
+    def conjunction(self) -> Expression:
+        left = self.negation()
+        while self.accept("&&"):
+            first, second = left.code, self.negation().code
+            self.address += 1
+            left = Expression(lambda a=first, b=second: ONE if a().value and b().value else ZERO)  # type: ignore[misc]
+        return left
+
+    def negation(self) -> Expression:
+        if not self.accept("!"):
+            return self.relation()
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise BcSyntaxError("nesting too deep")
+        operand = self.negation().code
+        self.depth -= 1
+        self.address += 1
+        return Expression(lambda: ZERO if operand().value else ONE)
+
+    def relation(self) -> Expression:
+        left = self.assignment()
+        while self.peek().kind in _RELATIONS:
+            symbol = self.take().kind
+            right = self.assignment()
+            self.address += 1
+            left = Expression(self._comparison(symbol, left.code, right.code))
+        return left
+
+    def _comparison(self, symbol: str, left: Value, right: Value) -> Value:
+        compare = self.machine.arithmetic.compare
+        wanted = {"<": (-1,), "<=": (-1, 0), ">": (1,), ">=": (1, 0), "==": (0,), "!=": (-1, 1)}[symbol]
+
+        def test() -> Number:
+            first = left()
+            return ONE if compare(first, right()) in wanted else ZERO
+
+        return test
+
+    def assignment(self) -> Expression:
+        target = self.sum()
+        if self.peek().kind not in _ASSIGNMENTS or target.store is None or target.load is None:
+            return target
+        symbol = self.take().kind
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise BcSyntaxError("nesting too deep")
+        value = self.assignment().code
+        self.depth -= 1
+        self.address += 2
+        load, store = target.load, target.store
+        if symbol != "=":
+            value = self.combine(symbol[0], load, value)
+
+        def assign() -> Number:
+            result = value()
+            store(result)
+            return load()
+
+        return Expression(assign, assigns=True)
+
+    def sum(self) -> Expression:
+        left = self.product()
+        while self.peek().kind in ("+", "-"):
+            symbol = self.take().kind
+            left = Expression(self.combine(symbol, left.code, self.product().code))
+        return left
+
+    def product(self) -> Expression:
+        left = self.power()
+        while self.peek().kind in ("*", "/", "%"):
+            symbol = self.take().kind
+            left = Expression(self.combine(symbol, left.code, self.power().code))
+        return left
+
+    def power(self) -> Expression:
+        base = self.unary()
+        if not self.accept("^"):
+            return base
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise BcSyntaxError("nesting too deep")
+        exponent = self.power().code
+        self.depth -= 1
+        return Expression(self.combine("^", base.code, exponent))
+
+    def combine(self, symbol: str, left: Value, right: Value) -> Value:
+        machine = self.machine
+        do = machine.arithmetic
+        self.address += 1
+        address = self.address
+        if symbol == "+":
+            return lambda: do.add(left(), right())
+        if symbol == "-":
+            return lambda: do.subtract(left(), right())
+        if symbol == "*":
+            return lambda: do.multiply(left(), right(), machine.scale)
+        if symbol == "^":
+            return lambda: self._raise(left(), right(), address)
+        operation = do.divide if symbol == "/" else do.modulo
+
+        def compute() -> Number:
+            first = left()
+            try:
+                return operation(first, right(), machine.scale)
+            except NumberError as error:
+                raise BcError(str(error), address) from error
+
+        return compute
+
+    def _raise(self, base: Number, exponent: Number, address: int) -> Number:
+        machine = self.machine
+        number = whole_part(exponent)
+        if Number(number) != exponent and machine.arithmetic.compare(Number(number), exponent):
+            machine.caution("non-zero scale in exponent", address)
+        if abs(number) > 1 << 62:
+            raise BcError("exponent too large in raise", address)
+        try:
+            return machine.arithmetic.power(base, number, machine.scale)
+        except NumberError as error:
+            raise BcError(str(error), address) from error
+
+    def unary(self) -> Expression:
+        if not self.accept("-"):
+            return self.postfix()
+        self.depth += 1
+        if self.depth > MAX_NESTING:
+            raise BcSyntaxError("nesting too deep")
+        operand = self.unary().code
+        self.depth -= 1
+        self.address += 1
+
+        def negate() -> Number:
+            value = operand()
+            return Number(-value.value, value.scale)
+
+        return Expression(negate)
+
+    def postfix(self) -> Expression:
+        kind = self.peek().kind
+        if kind in ("++", "--"):
+            self.take()
+            target = self.primary()
+            return Expression(self._step(target, ONE if kind == "++" else Number(-1), before=True))
+        operand = self.primary()
+        if operand.store is not None and self.peek().kind in ("++", "--"):
+            step = ONE if self.take().kind == "++" else Number(-1)
+            return Expression(self._step(operand, step, before=False))
+        return operand
+
+    def _step(self, target: Expression, amount: Number, before: bool) -> Value:
+        if target.store is None or target.load is None:
+            raise BcSyntaxError
+        load, store, add = target.load, target.store, self.machine.arithmetic.add
+        self.address += 2
+
+        def step() -> Number:
+            old = load()
+            store(add(old, amount))
+            return load() if before else old
+
+        return step
+
+    def primary(self) -> Expression:
+        token = self.take()
+        machine = self.machine
+        match token.kind:
+            case "number":
+                return self.constant(token.text)
+            case "(":
+                inner = self.expression().code
+                self.expect(")")
+                return Expression(inner)
+            case "name":
+                return self.named(token.text)
+            case ".":
+                return self.special("last")
+            case "scale":
+                if self.accept("("):
+                    operand = self.closing_operand()
+                    return Expression(lambda: Number(operand().scale))
+                return self.special("scale")
+            case "length":
+                self.expect("(")
+                operand = self.closing_operand()
+                return Expression(lambda: Number(length(operand())))
+            case "sqrt":
+                self.expect("(")
+                operand = self.closing_operand()
+                return Expression(self._root(operand, self.address))
+            case "read":
+                self.expect("(")
+                self.expect(")")
+                return Expression(machine.read_number)
+            case "random":
+                self.expect("(")
+                self.expect(")")
+                return Expression(lambda: _random(machine))
+            case kind if kind in _SPECIAL:
+                return self.special(kind)
+        self.token = token
+        raise BcSyntaxError
+
+    def closing_operand(self) -> Value:
+        operand = self.expression().code
+        self.expect(")")
+        self.address += 2
+        return operand
+
+    def _root(self, operand: Value, address: int) -> Value:
+        machine = self.machine
+
+        def root() -> Number:
+            value = operand()
+            try:
+                return machine.arithmetic.sqrt(value, machine.scale)
+            except NumberError as error:
+                raise BcError(str(error), address) from error
+
+        return root
+
+    def constant(self, text: str) -> Expression:
+        machine = self.machine
+        self.address += 1 if text in ("0", "1") else len(text) + 2
+        made: dict[int, Number] = {}
+
+        def load() -> Number:
+            # The input base may change between two runs of the same code.
+            base = machine.ibase
+            value = made.get(base)
+            if value is None:
+                value = made[base] = machine.arithmetic.parse(text, base)
+            return value
+
+        return Expression(load)
+
+    def special(self, name: str) -> Expression:
+        machine = self.machine
+        self.address += 2
+
+        def load() -> Number:
+            return machine.get_special(name)
+
+        return Expression(load, load=load, store=lambda value: machine.set_special(name, value))
+
+    def named(self, name: str) -> Expression:
+        if self.accept("["):
+            return self.element(name)
+        if self.accept("("):
+            return self.call(name)
+        variables = self.machine.variables
+        self.address += 2
+
+        def load() -> Number:
+            return variables.get(name, ZERO)
+
+        def store(value: Number) -> None:
+            variables[name] = value
+
+        return Expression(load, load=load, store=store)
+
+    def element(self, name: str) -> Expression:
+        index = self.expression().code
+        self.expect("]")
+        machine = self.machine
+        self.address += 2
+        address = self.address
+
+        # The subscript is evaluated once for a load and a store of the same operation.
+        where: list[int] = []
+
+        def load() -> Number:
+            place = where.pop() if where else machine.index(index(), name, address)
+            return machine.array(name).get(place, ZERO)
+
+        def store(value: Number) -> None:
+            place = machine.index(index(), name, address)
+            machine.array(name)[place] = value
+            where.append(place)
+
+        return Expression(load, load=load, store=store)
+
+    def call(self, name: str) -> Expression:
+        arguments: list[Callable[[], Number | dict[int, Number]]] = []
+        while self.peek().kind != ")":
+            arguments.append(self.argument())
+            if not self.accept(","):
+                break
+        self.expect(")")
+        self.address += 2
+        machine, address = self.machine, self.address
+        return Expression(lambda: machine.call(name, [argument() for argument in arguments], address), call=name)
+
+    def argument(self) -> Callable[[], Number | dict[int, Number]]:
+        token = self.peek()
+        if token.kind == "name":
+            self.take()
+            if self.accept("["):
+                if self.accept("]"):
+                    machine, name = self.machine, token.text
+                    return lambda: machine.array(name)
+                return self.continued(self.element(token.text))
+            if self.accept("("):
+                return self.continued(self.call(token.text))
+            variable = self.named_variable(token.text)
+            return self.continued(variable)
+        return self.expression().code
+
+    def named_variable(self, name: str) -> Expression:
+        """A variable whose name has been read, and is not followed by a bracket."""
+        variables = self.machine.variables
+        self.address += 2
+
+        def store(value: Number) -> None:
+            variables[name] = value
+
+        def load() -> Number:
+            return variables.get(name, ZERO)
+
+        return Expression(load, load=load, store=store)
+
+    def continued(self, first: Expression) -> Value:
+        """The rest of an expression whose first operand has been read already."""
+        original = self.primary
+        given = [first]
+
+        def primary() -> Expression:
+            if given:
+                return given.pop()
+            return original()
+
+        self.primary = primary  # type: ignore[method-assign]
+        try:
+            return self.expression().code
+        finally:
+            self.primary = original  # type: ignore[method-assign]
+
+
+def _nothing() -> int | None:
+    return None
+
+
+def _halt() -> int | None:
+    raise Quit
+
+
+def sequence(codes: list[Code]) -> Code:
+    if len(codes) == 1:
+        return codes[0]
+    every = tuple(codes)
+
+    def run() -> int | None:
+        for code in every:
+            signal = code()
+            if signal is not None:
+                return signal
+        return None
+
+    return run
+
+
+def _emitter(machine: Machine, text: str) -> Code:
+    return lambda: machine.emit(text)
+
+
+def _shower(machine: Machine, code: Value) -> Code:
+    return lambda: machine.show(code(), end="")
+
+
+def _random(machine: Machine) -> Number:
+    machine.seed = (machine.seed * 1103515245 + 12345) & 0x7FFFFFFF
+    return Number(machine.seed)
+
+
+def unescape(text: str) -> str:
+    """The escapes of a print statement's string."""
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    position = 0
+    while position < len(text):
+        if text[position] == "\\" and position + 1 < len(text):
+            found = _ESCAPES.get(text[position + 1])
+            if found is not None:
+                out.append(found)
+            position += 2
+        else:
+            out.append(text[position])
+            position += 1
+    return "".join(out)
