@@ -101,7 +101,8 @@ def analyse(tree: Node, *, ignore_case: bool, allowance: int = 0) -> Traits:
     exact, exact_if_valid = _ascii_exact(tree, ignore_case)
     literal = "" if ignore_case else _literal(tree)
     return Traits(
-        longest_first=not walk.choices and (not walk.ambiguous or _flat_tail(tree, walk.ambiguous)),
+        longest_first=_literal_choice(tree)
+        or (not walk.choices and (not walk.ambiguous or _flat_tail(tree, walk.ambiguous))),
         ambiguous_repeats=len(walk.ambiguous),
         explosive=walk.nested or walk.choices > 8,
         backrefs=walk.backrefs,
@@ -219,6 +220,13 @@ class _Walk:
             self.loops -= heavy
         else:
             self.visit(body, follow)
+
+
+def _literal_choice(tree: Node) -> bool:
+    """A choice of words and nothing else: with the longer ones put first `re` finds the longest."""
+    while isinstance(tree, Group):
+        tree = tree.body
+    return isinstance(tree, Alt) and all(_text_of(branch) is not None for branch in tree.branches)
 
 
 def _sequence(node: Node) -> list[Node]:

@@ -74,9 +74,9 @@ class Regex:
             except RegexError:
                 if traits.explosive:
                     raise
-        if not traits.longest_first:
-            tree = longest_literals_first(tree)
-        text = translate(tree, Target(False, wide, self.utf8, separator, self.newline, captures))
+        text = translate(
+            longest_literals_first(tree), Target(False, wide, self.utf8, separator, self.newline, captures)
+        )
         return ReProgram(text, ignore_case=self.ignore_case, of_bytes=of_bytes, ascii_only=not wide)
 
     # -- matching
@@ -186,11 +186,17 @@ class Regex:
         key = ("line", frame, wide)
         chosen = self._programs.get(key)
         if chosen is None:
-            text = translate(self.tree, Target(False, wide, self.utf8, 10, self.newline, True))
+            target = Target(False, wide, self.utf8, 10, self.newline, True)
+            text = translate(longest_literals_first(self.tree), target)
             text = frame.replace("{}", text)
             chosen = ReProgram(text, ignore_case=self.ignore_case, of_bytes=not wide, ascii_only=not wide)
             self._programs[key] = chosen
         return chosen.compiled if isinstance(chosen, ReProgram) else None
+
+    def line_finder(self, *, wide: bool) -> Re2Program | None:
+        """RE2's program for whole buffers of lines; for when `line_pattern` is None or lines are very long."""
+        chosen = self.program(wide=wide, of_bytes=not wide, separator=10, long=True)
+        return chosen if isinstance(chosen, Re2Program) else None
 
     # -- whole buffers of lines
 
