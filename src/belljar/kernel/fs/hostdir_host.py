@@ -41,6 +41,13 @@ _PATH_MOST: Final = 4000
 _LOOK: Final = os.O_PATH | os.O_NOFOLLOW
 
 
+def check_entry(name: str) -> None:
+    """A single name of a directory and nothing else: who asks may be a worker that was taken over. EINVAL."""
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise SysError(EINVAL)
+    check_name(name)
+
+
 def passing_errno(call: Callable[P, R]) -> Callable[P, R]:
     """The host's errno is the guest's; its paths and messages stay here."""
 
@@ -191,7 +198,7 @@ class HostDirServer(FileServer):
         assert isinstance(directory, HostNode)
         if not directory.is_dir:
             raise SysError(ENOTDIR)
-        check_name(name)
+        check_entry(name)
         if directory.gone is not None:
             raise SysError(ENOENT)
         fd = self._open_parts([*self._parts(directory), name], _LOOK)
@@ -332,7 +339,7 @@ class HostDirServer(FileServer):
             raise SysError(EROFS)
         if not directory.is_dir:
             raise SysError(ENOTDIR)
-        check_name(name)
+        check_entry(name)
         if directory.gone is not None:
             raise SysError(ENOENT)
         self._check_path([*self._parts(directory), name], fixed=fixed)

@@ -41,16 +41,12 @@ class MemoryNode(Node):
 
 
 class File(MemoryNode):
-    __slots__ = ("_quota", "contents")
+    __slots__ = ("contents", "opens")
 
-    def __init__(self, mode: int, owner: Owner, ino: int, now: int, quota: Quota) -> None:
+    def __init__(self, mode: int, owner: Owner, ino: int, now: int) -> None:
         super().__init__(mode, owner, ino, now)
         self.contents: Contents = b""
-        self._quota = quota
-
-    def __del__(self) -> None:
-        # The last name and the last descriptor (also one by O_PATH) are gone: only now is the room free again.
-        self._quota.take_bytes(-held(self.contents))
+        self.opens = 0
 
 
 class Directory(MemoryNode):
@@ -146,6 +142,9 @@ class MemoryServer(FileServer):
             self.resize(node, 0)
         return MemoryHandle(self, node)
 
+    def hold(self, node: Node) -> Handle:
+        return MemoryHandle(self, node) if isinstance(node, File) else Handle()
+
     # Creating.
 
     def create(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
@@ -153,10 +152,8 @@ class MemoryServer(FileServer):
         if kind not in (S_IFREG, S_IFIFO, S_IFSOCK):
             raise SysError(EPERM)
         parent = self._room_for(directory, name)
-        ino, now = self._ino(), self._now()
-        if kind == S_IFREG:
-            return self._insert(parent, name, File(mode, owner, ino, now, self.quota))
-        return self._insert(parent, name, MemoryNode(mode, owner, ino, now))
+        node_type = File if kind == S_IFREG else MemoryNode
+        return self._insert(parent, name, node_type(mode, owner, self._ino(), self._now()))
 
     def mkdir(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
         parent = self._room_for(directory, name)
@@ -221,7 +218,7 @@ class MemoryServer(FileServer):
         self._remove(directory, name)
 
     def _remove(self, parent: Directory, name: str) -> None:
-        """Take a name away. A file without names lives on while somebody holds it."""
+        """Take a name away, and with the last name of a file that nobody has open, its bytes."""
         node = parent.entries.pop(name)
         self.quota.give_file()
         parent.mtime = parent.ctime = node.ctime = self._now()
@@ -231,8 +228,12 @@ class MemoryServer(FileServer):
             parent.nlink -= 1
             return
         node.nlink -= 1
-        if node.nlink == 0 and isinstance(node, Symlink):
-            self.quota.take_bytes(-len(node.target))
+        if node.nlink == 0:
+            if isinstance(node, File):
+                if node.opens == 0:
+                    self.forget(node)
+            elif isinstance(node, Symlink):
+                self.quota.take_bytes(-len(node.target))
 
     def rename(self, source: Node, old: str, target: Node, new: str, flags: int) -> None:
         node = self.walk(source, old)
@@ -369,6 +370,11 @@ class MemoryServer(FileServer):
     def _touch(self, file: File) -> None:
         file.mtime = file.ctime = self._now()
 
+    def forget(self, file: File) -> None:
+        """Nobody can reach the file any more: give its room back."""
+        self.quota.take_bytes(-held(file.contents))
+        file.contents = b""
+
     def read_time(self, file: File) -> None:
         """The access time, as `relatime` keeps it: only moved if it would otherwise be older than a change."""
         if file.atime <= file.mtime:
@@ -390,6 +396,7 @@ class MemoryHandle(Handle):
         self.nonblocking = False
         self._server = server
         self._file = file
+        file.opens += 1
 
     def read(self, offset: int, size: int) -> bytes:
         file = self._file
@@ -418,3 +425,9 @@ class MemoryHandle(Handle):
                 raise SysError(ENXIO)
             return found
         return len(contents) if hole else offset
+
+    def close(self) -> None:
+        file = self._file
+        file.opens -= 1
+        if file.opens == 0 and file.nlink == 0:
+            self._server.forget(file)

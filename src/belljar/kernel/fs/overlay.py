@@ -194,14 +194,26 @@ class OverlayServer(FileServer):
             if kind != S_IFREG:
                 return self.lower.open(node.lower, flags)
             if flags & O_ACCMODE == O_RDONLY and not flags & O_TRUNC:
-                handle = SwitchingHandle(self.lower.open(node.lower, flags))
-                if node.readers is None:
-                    node.readers = WeakSet()
-                node.readers.add(handle)
-                return handle
+                return self._follow(node, self.lower.open(node.lower, flags))
             self._copy_up(node, 0 if flags & O_TRUNC else None)
         assert node.upper is not None
         return self.upper.open(node.upper, flags)
+
+    def hold(self, node: Node) -> Handle:
+        assert isinstance(node, OverlayNode)
+        if node.upper is not None:
+            return self.upper.hold(node.upper)
+        assert node.lower is not None
+        return self._follow(node, self.lower.hold(node.lower))
+
+    @staticmethod
+    def _follow(node: OverlayNode, handle: Handle) -> Handle:
+        """A handle of the lower file, which becomes one of the upper when there is one."""
+        following = SwitchingHandle(handle)
+        if node.readers is None:
+            node.readers = WeakSet()
+        node.readers.add(following)
+        return following
 
     def statfs(self) -> StatFs:
         return self.upper.statfs()._replace(kind=self.kind)

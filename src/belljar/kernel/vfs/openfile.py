@@ -160,15 +160,3 @@ class DirectoryHandle(Handle):
 
     def size(self) -> int:
         raise SysError(EINVAL)
-
-
-class PathHandle(Handle):
-    """What O_PATH gives: a place to name, with no access to the contents."""
-
-    __slots__ = ()
-
-    def read(self, offset: int, size: int) -> bytes:
-        raise SysError(EBADF)
-
-    def write(self, offset: int | None, data: bytes) -> int:
-        raise SysError(EBADF)

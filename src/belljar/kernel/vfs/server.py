@@ -136,6 +136,10 @@ class FileServer(ABC):
     def open(self, node: Node, flags: int) -> Handle:
         """Open for the access in `flags`; O_TRUNC is applied here. ENXIO, EISDIR, ETXTBSY."""
 
+    def hold(self, node: Node) -> Handle:
+        """What an O_PATH descriptor has: the file stays while it is open, and nobody reads or writes through it."""
+        return Handle()
+
     def readlink(self, node: Node) -> str:
         """EINVAL if it is no symlink."""
         raise SysError(EINVAL)

@@ -58,7 +58,7 @@ from belljar.abi.paths import check_path
 from belljar.abi.records import Dirent, Owner, SetAttr, Stat, StatFs
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace, Order, Place
-from belljar.kernel.vfs.openfile import DirectoryHandle, OpenFile, PathHandle
+from belljar.kernel.vfs.openfile import DirectoryHandle, OpenFile
 from belljar.kernel.vfs.resolve import Slot, path_of, resolve, resolve_slot, step
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 
@@ -176,7 +176,7 @@ class View:
             place = resolve(self, path, follow=not flags & O_NOFOLLOW, start=start)
             if flags & O_DIRECTORY and not place.node.is_dir:
                 raise SysError(ENOTDIR, path)
-            return OpenFile(PathHandle(), flags, place, path)
+            return OpenFile(place.mount.server.hold(place.node), flags, place, path)
         if flags & O_CREAT:
             if flags & O_DIRECTORY:
                 raise SysError(EINVAL, path)
@@ -282,7 +282,8 @@ class View:
             raise SysError(EPERM, source)
         place = self._writable(slot, path)
         if old.node.is_dir:
-            raise SysError(EPERM, source)
+            above = place.mount.server.locate(place.node)
+            raise SysError(ENOENT if above is not None and not above[1] else EPERM, source)
         place.mount.server.link(old.node, place.node, slot.name)
 
     def _may_link(self, node: Node) -> bool:
