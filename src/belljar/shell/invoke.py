@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from belljar.shell.functions import FunctionDef
     from belljar.shell.shell import Shell
 
-DECLARING = frozenset({"command", "builtin"})
-"""Builtins that hand on arguments of the form `name=value` already expanded."""
 RUNNING = frozenset({"eval", "source", ".", "command", "builtin"})
 """Builtins that run commands in this shell, where an outer condition still protects from `set -e`."""
 NOT_FOUND = 127
@@ -188,22 +186,14 @@ def bind_temporary(shell: Shell, arg: AssignmentArg, saved: list[tuple[str, Entr
 
 def run_builtin(shell: Shell, builtin: Builtin, argv: list[str], checks: bool) -> int:
     """Run a builtin; its errors become messages and a status."""
-    if not builtin.declares and builtin.name not in DECLARING:
-        args = argv[1:] if all(type(arg) is str for arg in argv) else [str(arg) for arg in argv[1:]]
-    else:
-        args = argv[1:]
     if not checks and builtin.name in RUNNING:
         shell.suppressed += 1
         try:
-            return _run_guarded(shell, builtin, args)
+            return run_builtin(shell, builtin, argv, True)
         finally:
             shell.suppressed -= 1
-    return _run_guarded(shell, builtin, args)
-
-
-def _run_guarded(shell: Shell, builtin: Builtin, args: list[str]) -> int:
     try:
-        return builtin.function(shell, args)
+        return builtin.function(shell, argv[1:])
     except SysError as error:
         shell.error(f"{builtin.name}: write error: {error.reason}")
         return 1

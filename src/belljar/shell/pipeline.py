@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
@@ -11,45 +12,59 @@ from belljar.abi.signals import Signal
 from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell.redirections import Saved
+from belljar.shell.substitute import collect_here
 from belljar.shell.times import render_times
 
 if TYPE_CHECKING:
+    from belljar.shell.compile.direct import DirectProgram
     from belljar.shell.nodes import Pipeline
     from belljar.shell.shell import Shell
 
 Run = Callable[["Shell"], int]
 
 
-def run_pipeline(shell: Shell, stages: Sequence[Run], last_here: Run, node: Pipeline) -> int:
-    """Start every stage in a process of its own, joined by pipes, and wait for all of them."""
-    process = shell.process
-    kernel = process.kernel
+@dataclass(slots=True)
+class Stage:
+    """One command of a pipeline: how to run it in a subshell, and the short cut if it may be a plain program."""
+
+    run: Run
+    direct: DirectProgram | None
+
+
+def run_pipeline(
+    shell: Shell, stages: Sequence[Stage], last_here: Run, node: Pipeline, first_builtin: str | None
+) -> int:
+    """Start every stage in a process of its own, joined by pipes, and wait for all of them.
+
+    `first_builtin`: the first stage is a builtin without effects, whose output may be made beforehand.
+    """
     children: list[Process] = []
+    statuses: list[int] = []
     reader: OpenFile | None = None
     lastpipe = shell.shopts["lastpipe"] and not shell.monitor
-    count = len(stages)
+    last = len(stages) - 1
     last_status: int | None = None
     pgid = 0
     try:
         for place, stage in enumerate(stages):
             if shell.attention:
                 shell.before_stage(node.commands[place])
-            files: dict[int, OpenFile] = {}
-            if reader is not None:
-                files[0] = reader
+            if place == 0 and first_builtin is not None and _may_run_here(shell, first_builtin):
+                reader = _collect(shell, stage.run)
+                statuses.append(shell.subst_status)
+                continue
+            files: dict[int, OpenFile] = {} if reader is None else {0: reader}
             following: OpenFile | None = None
-            writer: OpenFile | None = None
-            if place < count - 1:
-                following, writer = kernel.open_pipe(process)
+            if place < last:
+                following, files[1] = shell.process.kernel.open_pipe(shell.process)
                 following.retain()
-                writer.retain()
-                files[1] = writer
+                files[1].retain()
             try:
-                if place == count - 1 and lastpipe:
+                if place == last and lastpipe:
                     assert reader is not None
                     last_status = _run_last_here(shell, last_here, reader)
                 else:
-                    child = shell.fork_run(stage, files=files, pgid=pgid if shell.monitor else None)
+                    child = _start(shell, stage, files, pgid if shell.monitor else None)
                     pgid = pgid or child.pgid
                     children.append(child)
             except BaseException:
@@ -57,8 +72,8 @@ def run_pipeline(shell: Shell, stages: Sequence[Run], last_here: Run, node: Pipe
                     following.release()
                 raise
             finally:
-                if writer is not None:
-                    writer.release()
+                if place < last:
+                    files[1].release()
                 if reader is not None:
                     reader.release()
                 reader = None
@@ -67,7 +82,7 @@ def run_pipeline(shell: Shell, stages: Sequence[Run], last_here: Run, node: Pipe
         if reader is not None:
             reader.release()
         raise
-    statuses = shell.wait_pipeline(children, node)
+    statuses += shell.wait_pipeline(children, node)
     if last_status is not None:
         statuses.append(last_status)
     status = statuses[-1]
@@ -76,6 +91,30 @@ def run_pipeline(shell: Shell, stages: Sequence[Run], last_here: Run, node: Pipe
     shell.status = status
     shell.pipestatus = statuses
     return status
+
+
+def _start(shell: Shell, stage: Stage, files: dict[int, OpenFile], pgid: int | None) -> Process:
+    if stage.direct is not None:
+        child = stage.direct.start(shell, files, pgid)
+        if child is not None:
+            return child
+    return shell.fork_run(stage.run, files=files, pgid=pgid)
+
+
+def _may_run_here(shell: Shell, name: str) -> bool:
+    return not (shell.attention or shell.monitor or name in shell.functions or name in shell.disabled)
+
+
+def _collect(shell: Shell, run: Run) -> OpenFile:
+    """The output of a builtin as the filled end of a pipe."""
+    data = collect_here(shell, run)
+    kernel = shell.process.kernel
+    reader, writer = kernel.open_pipe(shell.process)
+    writer.retain()
+    if data:
+        kernel.fill_pipe(writer, data)
+    writer.release()
+    return reader.retain()
 
 
 def _run_last_here(shell: Shell, run: Run, reader: OpenFile) -> int:

@@ -115,6 +115,8 @@ class Shell(Reporting, Processes):
         self.jobs = JobTable(self)
         self.hash: dict[str, tuple[str, int]] = {}
         """The hash table: command name -> (path, hits)."""
+        self.located: dict[str, str] = {}
+        """Where commands were found by PATH, shared with the forks; replaced when PATH changes."""
         self.directories: list[str] = []
         """The directory stack below the current directory (`pushd` puts the old directory at index 0)."""
         self.disabled: set[str] = set()
@@ -188,8 +190,6 @@ class Shell(Reporting, Processes):
         child.table = child.vars.table
         child.functions = self.functions.copy()
         child.aliases = self.aliases.copy()
-        child.options = self.options.copy()
-        child.shopts = self.shopts.copy()
         child.hash = self.hash.copy()
         child.directories = self.directories.copy()
         child.disabled = self.disabled.copy()
@@ -208,13 +208,12 @@ class Shell(Reporting, Processes):
         child.subshell_process = True
         child.random_seed = self.random_seed ^ process.pid
         child.interactive = False
-        child.monitor = False
-        child.options["monitor"] = False
+        if self.monitor:
+            child.set_option("monitor", False)
         if substitution:
             child.trace_depth = self.trace_depth + 1
             if child.errexit and not self.shopts["inherit_errexit"] and not self.posix:
-                child.errexit = False
-                child.options["errexit"] = False
+                child.set_option("errexit", False)
         child.traps_changed()
         return child
 
@@ -242,12 +241,12 @@ class Shell(Reporting, Processes):
         """`set -o name` or `set +o name`."""
         if self.options[name] == on:
             return
-        self.options[name] = on
+        self.options = {**self.options, name: on}  # forks share the old one
         if name == "allexport" and on:
             for plain in [key for key, entry in self.table.items() if not isinstance(entry, Var)]:
                 self.vars.own_var(plain)
         if name == "posix":
-            self.shopts["expand_aliases"] = on or self.interactive
+            self.shopts = {**self.shopts, "expand_aliases": on or self.interactive}
             self.special_names = frozenset(k for k, v in builtins().items() if v.special) if on else frozenset()
         if name in ("emacs", "vi") and on:
             self.options["vi" if name == "emacs" else "emacs"] = False
@@ -255,7 +254,7 @@ class Shell(Reporting, Processes):
         self.traps_changed()
 
     def set_shopt(self, name: str, on: bool) -> None:
-        self.shopts[name] = on
+        self.shopts = {**self.shopts, name: on}
         self._mirror_options()
 
     def option_letters(self) -> str:

@@ -28,6 +28,7 @@ def _ifs_changed(shell: Shell) -> None:
 
 def _path_changed(shell: Shell) -> None:
     shell.hash = {}
+    shell.located = {}
 
 
 def _optind_changed(shell: Shell) -> None:

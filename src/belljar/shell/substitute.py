@@ -12,6 +12,7 @@ from belljar.kernel.vfs.server import Handle
 from belljar.shell.control import Discard, ExitShell, ShellError
 
 if TYPE_CHECKING:
+    from belljar.shell.compile.direct import DirectProgram
     from belljar.shell.shell import Shell
 
 Run = Callable[["Shell"], int]
@@ -69,6 +70,11 @@ def tidy(shell: Shell, data: bytes) -> str:
 
 def capture_here(shell: Shell, run: Run) -> str:
     """Run something that leaves the shell as it is, its output collected."""
+    return tidy(shell, collect_here(shell, run))
+
+
+def collect_here(shell: Shell, run: Run) -> bytes:
+    """The output of something that leaves the shell as it is; its status is in `subst_status`."""
     collector = Collector(shell)
     process = shell.process
     fds = process.fds
@@ -93,17 +99,19 @@ def capture_here(shell: Shell, run: Run) -> str:
             old.release()
         else:
             fds.close(1)
-    return tidy(shell, b"".join(collector.parts))
+    return b"".join(collector.parts)
 
 
-def capture_output(shell: Shell, run: Run) -> str:
-    """Run a command in a subshell and read what it writes."""
+def capture_output(shell: Shell, run: Run, direct: DirectProgram | None = None) -> str:
+    """Run a command in a subshell (or, if it is a plain program, just that) and read what it writes."""
     process = shell.process
     reader, writer = process.kernel.open_pipe(process)
     reader.retain()
     writer.retain()
     try:
-        child = shell.fork_run(run, files={1: writer}, substitution=True)
+        child = direct.start(shell, {1: writer}) if direct is not None else None
+        if child is None:
+            child = shell.fork_run(run, files={1: writer}, substitution=True)
     finally:
         writer.release()
     parts: list[bytes] = []

@@ -168,6 +168,8 @@ class Variables:
         self._shared_frames = 0
 
     def fork(self, shell: Shell) -> Variables:
+        if self._env is None:
+            self.exported()  # so that the forks to come need not work it out each
         child = Variables.__new__(Variables)
         child.shell = shell
         child.table = self.table.copy()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.abi.paths import fsencode
 from belljar.shell.arrays import Array, Assoc
-from belljar.shell.compile.arith import evaluate
+from belljar.shell.compile.arith import _has_effects, compile_arith, evaluate
 from belljar.shell.compile.words import (
     Text,
     _constant,
@@ -17,10 +17,13 @@ from belljar.shell.compile.words import (
     compile_text,
     constant,
     constant_pattern,
+    is_multi,
 )
 from belljar.shell.control import ArithError, ShellError
 from belljar.shell.filetest import FILE_COMPARISONS, FILE_OPERATORS, compare_files, test_file
 from belljar.shell.nodes import (
+    AnsiQuoted,
+    ArithSub,
     CondAnd,
     CondBinary,
     CondGroup,
@@ -28,12 +31,18 @@ from belljar.shell.nodes import (
     CondNot,
     CondOr,
     CondUnary,
+    Default,
     DoubleQuoted,
+    Escaped,
+    Length,
     Literal,
     LocaleQuoted,
     Param,
+    SingleQuoted,
+    Subscript,
     Tilde,
     Word,
+    WordPart,
 )
 from belljar.shell.pattern import compile_pattern
 from belljar.shell.regexes import match_regex, quote_regex
@@ -289,16 +298,11 @@ def _argument(word: Word) -> Text | None:
     """A word that is one field, or whose closure raises Fallback if it isn't."""
     from belljar.shell.compile.words import has_one_field
 
+    if not all(_is_repeatable(part) for part in word.parts):
+        return None
     if has_one_field(word):
         return compile_scalar(word)
-    if not _plain_name(word) and not (
-        len(word.parts) == 1
-        and isinstance(word.parts[0], Param)
-        and word.parts[0].op is None
-        and (word.parts[0].name.isdigit() or word.parts[0].name in "#?")
-        and word.parts[0].index is None
-        and not word.parts[0].indirect
-    ):
+    if len(word.parts) != 1 or not isinstance(word.parts[0], Param | ArithSub) or is_multi(word.parts[0]):
         return None
     text = compile_scalar(word)
 
@@ -311,13 +315,44 @@ def _argument(word: Word) -> Text | None:
     return single
 
 
+def _is_repeatable(part: WordPart) -> bool:
+    """Whether the part may be expanded twice: it has no effects and runs nothing."""
+    match part:
+        case DoubleQuoted(parts) | LocaleQuoted(parts):
+            return all(_is_repeatable(inner) for inner in parts)
+        case Param():
+            if part.indirect or isinstance(part.index, Subscript):
+                return False
+            if isinstance(part.op, Default):
+                return part.op.op in "-+" and all(_is_repeatable(inner) for inner in part.op.word.parts)
+            return part.op is None or isinstance(part.op, Length)
+        case ArithSub(arith):
+            return arith.expr is not None and not _has_effects(arith.expr)
+        case Literal() | Escaped() | SingleQuoted() | AnsiQuoted():
+            return True
+        case _:
+            return False
+
+
 def _integer_argument(word: Word) -> Callable[[Shell], int] | None:
+    if len(word.parts) == 1 and isinstance(word.parts[0], ArithSub):
+        arith = word.parts[0].arith
+        if arith.expr is None or _has_effects(arith.expr):
+            return None
+        number = compile_arith(arith)
+
+        def value(shell: Shell) -> int:
+            if not shell.plain_ifs:
+                raise Fallback
+            return number(shell)
+
+        return value
     fixed = constant(word)
     if fixed is not None:
         if not (fixed.isdigit() and fixed.isascii()) or len(fixed) > 18:
             return None
-        number = int(fixed)
-        return lambda _shell: number
+        fixed_number = int(fixed)
+        return lambda _shell: fixed_number
     text = _argument(word)
     if text is None:
         return None

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.shell.compile.commands import compile_command, compile_subshell_body
+from belljar.shell.compile.direct import direct_program, pure_builtin
 from belljar.shell.compile.simple import compile_simple
 from belljar.shell.nodes import Command, Coproc, Group, Pipeline, SimpleCommand, Subshell
-from belljar.shell.pipeline import run_coproc, run_pipeline, start_background, start_subshell, timed
+from belljar.shell.pipeline import Stage, run_coproc, run_pipeline, start_background, start_subshell, timed
 from belljar.shell.print import print_command
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def _checked(run: Run, node: Command) -> Run:
 
 
 def _compile_stages(node: Pipeline) -> Run:
-    stages = [compile_subshell_body(_stage_body(command)) for command in node.commands]
+    stages = [Stage(compile_subshell_body(_stage_body(command)), direct_program(command)) for command in node.commands]
+    first_builtin = pure_builtin(node.commands[0])
     last_here = compile_command(node.commands[-1])
     line = node.line
 
@@ -65,7 +67,7 @@ def _compile_stages(node: Pipeline) -> Run:
         if budget.steps >= budget.checkpoint:
             budget.check()
         shell.line = line
-        return run_pipeline(shell, stages, last_here, node)
+        return run_pipeline(shell, stages, last_here, node, first_builtin)
 
     return run
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, TypeAlias
 from belljar.shell.compile.assignments import compile_argument, compile_assignment
 from belljar.shell.compile.conditionals import Fallback, compile_test_command
 from belljar.shell.compile.redirects import Apply, compile_redirects
-from belljar.shell.compile.words import FieldList, compile_words, constant
-from belljar.shell.control import ShellError
+from belljar.shell.compile.words import FieldList, compile_scalar, compile_words, constant
+from belljar.shell.control import Break, Continue, ShellError
 from belljar.shell.invoke import Call, invoke, run_builtin
 from belljar.shell.nodes import Assignment, Literal, ProcSub, SimpleCommand, Subscript, Word, WordPart
 from belljar.shell.redirections import Saved
 from belljar.shell.reporting import assignment_text
 from belljar.shell.substitute import close_process_files
+from belljar.shell.variables import Var, Variables
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -151,7 +152,79 @@ def _compile_quick(node: SimpleCommand) -> Run | None:
             return _compile_test(node, name, test)
     if name in (":", "true", "false") and len(node.words) == 1:
         return _compile_constant(node, name, 1 if name == "false" else 0)
+    if name in ("break", "continue") and len(node.words) == 1:
+        return _compile_jump(node, name)
+    if name == "local":
+        return _compile_local(node)
     return None
+
+
+def _compile_jump(node: SimpleCommand, name: str) -> Run:
+    general = _compile_general(node, checks=False, last=False)
+    jump = Break if name == "break" else Continue
+
+    def run(shell: Shell) -> int:
+        if shell.attention or not shell.loops or name in shell.functions or shell.disabled:
+            return general(shell)
+        shell.status = 0
+        raise jump(1)
+
+    return run
+
+
+def _compile_local(node: SimpleCommand) -> Run | None:
+    """`local a=$1 b`: plain names and strings are bound directly."""
+    general = _compile_general(node, checks=False, last=False)
+    names: list[str] = []
+    texts: list[Callable[[Shell], str]] = []
+    for word in node.words[1:]:
+        if not isinstance(word, Assignment) or not isinstance(word.value, Word):
+            return None
+        if word.index is not None or word.append or word.name in Variables.HOOKS:
+            return None
+        names.append(word.name)
+        texts.append(compile_scalar(word.value))
+    if not names:
+        return None
+    line = node.line
+    pairs = list(zip(names, texts, strict=True))
+
+    def run(shell: Shell) -> int:
+        if (
+            shell.attention
+            or shell.allexport
+            or "local" in shell.functions
+            or shell.disabled
+            or (not shell.vars.frames or not shell.vars.frames[-1].function)
+        ):
+            return general(shell)
+        table = shell.table
+        for name in names:
+            if isinstance(table.get(name), Var):
+                return general(shell)
+        budget = shell.budget
+        budget.steps += 1
+        if budget.steps >= budget.checkpoint:
+            budget.check()
+        shell.line = line
+        shell.subst_status = 0
+        try:
+            values = [text(shell) for _, text in pairs]
+        except ShellError as error:
+            shell.abandon(error)
+        variables = shell.vars
+        frame = variables.own_frame(len(variables.frames) - 1)
+        saved = frame.saved
+        for name, value in zip(names, values, strict=True):
+            if name not in saved:
+                saved[name] = table.get(name)
+            table[name] = value
+        shell.status = 0
+        shell.pipestatus = None
+        shell.last_argument = names[-1]
+        return 0
+
+    return run
 
 
 def _compile_test(node: SimpleCommand, name: str, test: Callable[[Shell], bool]) -> Run:

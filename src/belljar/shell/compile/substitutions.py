@@ -7,30 +7,14 @@ from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
+from belljar.shell.compile.direct import direct_program, pure_builtin
 from belljar.shell.compile.words import Text, compile_words
 from belljar.shell.control import ShellError
-from belljar.shell.nodes import (
-    ArithSub,
-    BackquoteSub,
-    Command,
-    CommandSub,
-    Default,
-    DoubleQuoted,
-    FileRedirect,
-    LocaleQuoted,
-    Param,
-    ProcSub,
-    SimpleCommand,
-    Word,
-    WordPart,
-)
+from belljar.shell.nodes import BackquoteSub, Command, CommandSub, FileRedirect, ProcSub, SimpleCommand
 from belljar.shell.substitute import capture_here, capture_output, open_process, tidy
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
-
-PURE_BUILTINS = frozenset({"echo", "printf", "pwd", "true", "false", ":", "type"})
-"""Builtins that change nothing in the shell, so a substitution of one needs no subshell."""
 
 
 def compile_substitution(part: CommandSub | BackquoteSub | ProcSub) -> Text:
@@ -56,8 +40,8 @@ def compile_command_sub(body: Command | None) -> Text:
         if isinstance(redirect, FileRedirect) and redirect.op == "<" and redirect.fd == 0:
             return _compile_file(redirect)
     run = compile_subshell_body(body)
-    if isinstance(body, SimpleCommand) and _is_pure_builtin(body):
-        name = _name(body)
+    name = pure_builtin(body)
+    if name is not None:
 
         def here(shell: Shell) -> str:
             if name in shell.functions or name in shell.disabled or shell.attention:
@@ -65,52 +49,8 @@ def compile_command_sub(body: Command | None) -> Text:
             return capture_here(shell, run)
 
         return here
-    return lambda shell: capture_output(shell, run)
-
-
-def _name(body: SimpleCommand) -> str:
-    from belljar.shell.compile.words import constant
-
-    first = body.words[0]
-    return (constant(first) or "") if isinstance(first, Word) else ""
-
-
-def _is_pure_builtin(body: SimpleCommand) -> bool:
-    if not body.words or body.assignments or body.redirects or _name(body) not in PURE_BUILTINS:
-        return False
-    words = [word for word in body.words if isinstance(word, Word)]
-    if len(words) != len(body.words) or not all(_is_pure(part) for word in words for part in word.parts):
-        return False
-    return _name(body) != "printf" or not any(part_text(word).startswith("-v") for word in words[1:2])
-
-
-def part_text(word: Word) -> str:
-    from belljar.shell.compile.words import constant
-
-    return constant(word) or ""
-
-
-def _is_pure(part: WordPart) -> bool:
-    """Whether expanding the part leaves the shell as it was."""
-    from belljar.shell.compile.arith import _has_effects
-
-    match part:
-        case DoubleQuoted(parts) | LocaleQuoted(parts):
-            return all(_is_pure(inner) for inner in parts)
-        case Param():
-            if part.indirect or part.index is not None:
-                return False
-            if isinstance(part.op, Default):
-                return part.op.op in "-+" and all(_is_pure(inner) for inner in part.op.word.parts)
-            return part.op is None
-        case ArithSub(arith):
-            return arith.expr is not None and not _has_effects(arith.expr)
-        case ProcSub():
-            return False
-        case CommandSub() | BackquoteSub():
-            return True
-        case _:
-            return True
+    direct = direct_program(body)
+    return lambda shell: capture_output(shell, run, direct)
 
 
 def _compile_file(redirect: FileRedirect) -> Text:

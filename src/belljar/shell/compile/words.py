@@ -387,6 +387,12 @@ def _compile_braced(word: Word) -> Callable[[Shell, list[str]], None]:
             shell.budget.charge_size(size * 16)
             if size > 1000:
                 shell.budget.charge(size // 10)
+            plain_texts = _plain_texts(sequence)
+            if plain_texts is not None:
+                if size <= 10_000:
+                    cached.append(lambda _shell: plain_texts)
+                out += plain_texts
+                return
             texts = list(expand(sequence))
             made = compile_words([Word(_joined(parts)) for parts in texts])
             if size > 10_000:
@@ -396,6 +402,29 @@ def _compile_braced(word: Word) -> Callable[[Shell, list[str]], None]:
         out += cached[0](shell)
 
     return run
+
+
+def _plain_texts(sequence: BraceSequence) -> list[str] | None:
+    """The words of a sequence that holds nothing but literal text; None if it holds more."""
+    results = [""]
+    for item in sequence.items:
+        if isinstance(item, Literal):
+            if MAGIC.search(item.text):
+                return None
+            choices = [item.text]
+        elif isinstance(item, BraceRange):
+            choices = range_texts(item)
+        elif isinstance(item, BraceList):
+            choices = []
+            for inner in item.alternatives:
+                found = _plain_texts(inner)
+                if found is None:
+                    return None
+                choices += found
+        else:
+            return None
+        results = [left + right for left in results for right in choices] if results != [""] else choices
+    return results if "" not in results else None
 
 
 def _joined(parts: tuple[WordPart, ...]) -> tuple[WordPart, ...]:

@@ -1,0 +1,153 @@
+"""Stages of pipelines and substitutions that need no subshell: a program started straight away, a builtin run right here.
+
+Both are short cuts: the words must be free of effects, and whatever is unusual (a function of that name, `set -x`, an
+error in an expansion) is left to a real subshell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from belljar.abi.errors import SysError
+from belljar.kernel.loader import load
+from belljar.kernel.process import IGNORE, Process
+from belljar.kernel.vfs.openfile import OpenFile
+from belljar.shell.compile.arith import _has_effects
+from belljar.shell.compile.redirects import Apply, compile_redirects
+from belljar.shell.compile.words import FieldList, compile_words, constant
+from belljar.shell.control import ShellError
+from belljar.shell.nodes import (
+    ArithSub,
+    BackquoteSub,
+    Command,
+    CommandSub,
+    Default,
+    DoubleQuoted,
+    FileRedirect,
+    LocaleQuoted,
+    Param,
+    ProcSub,
+    SimpleCommand,
+    Word,
+    WordPart,
+)
+from belljar.shell.redirections import Saved
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+PURE_BUILTINS = frozenset({"echo", "printf", "pwd", "true", "false", ":", "type"})
+"""Builtins that change nothing in the shell."""
+OF_PROCESS = frozenset({"BASHPID", "BASH_SUBSHELL", "RANDOM", "SRANDOM", "_"})
+"""Variables that are different in a subshell."""
+
+
+def is_pure(part: WordPart, *, runs: bool) -> bool:
+    """Whether expanding the part leaves the shell as it was; `runs`: it may run commands."""
+    match part:
+        case DoubleQuoted(parts) | LocaleQuoted(parts):
+            return all(is_pure(inner, runs=runs) for inner in parts)
+        case Param():
+            if part.indirect or part.index is not None or part.name in OF_PROCESS:
+                return False
+            if isinstance(part.op, Default):
+                return part.op.op in "-+" and all(is_pure(inner, runs=runs) for inner in part.op.word.parts)
+            return part.op is None
+        case ArithSub(arith):
+            return arith.expr is not None and not _has_effects(arith.expr)
+        case ProcSub():
+            return False
+        case CommandSub() | BackquoteSub():
+            return runs
+        case _:
+            return True
+
+
+def _pure_words(command: SimpleCommand, *, runs: bool) -> list[Word] | None:
+    words = [word for word in command.words if isinstance(word, Word)]
+    if len(words) != len(command.words) or not words:
+        return None
+    if not all(is_pure(part, runs=runs) for word in words for part in word.parts):
+        return None
+    return words if not any(word.braces for word in words) else None
+
+
+def pure_builtin(command: Command) -> str | None:
+    """The builtin's name, if the command is one that may run in the shell itself for its output."""
+    if not isinstance(command, SimpleCommand) or command.assignments or command.redirects:
+        return None
+    words = _pure_words(command, runs=True)
+    name = constant(words[0]) if words is not None else None
+    if words is None or name not in PURE_BUILTINS:
+        return None
+    if name == "printf" and len(words) > 1 and (constant(words[1]) or "-").startswith("-"):
+        return None
+    return name
+
+
+@dataclass(slots=True)
+class DirectProgram:
+    """A simple command that is likely to be a program."""
+
+    arguments: FieldList
+    apply: Apply | None
+
+    def start(self, shell: Shell, files: Mapping[int, OpenFile], pgid: int | None = None) -> Process | None:
+        """Start it with these descriptors; None if a subshell must see to it."""
+        if shell.attention:
+            return None
+        try:
+            argv = self.arguments(shell)
+            if not argv or argv[0] in shell.functions or shell.find_builtin(argv[0]) is not None:
+                return None
+            path = shell.find_command(argv[0])
+            if path is None:
+                return None
+            program, full = load(shell.process, path, argv)
+        except (ShellError, SysError):
+            return None
+        process = shell.process
+        environment = {**shell.vars.exported(), "_": path}
+        if self.apply is None:
+            child = process.kernel.fork(process, argv)
+            for fd, file in files.items():
+                child.fds.put(fd, file)
+        else:
+            saved = Saved(shell)
+            try:
+                for fd, file in files.items():
+                    saved.save(fd)
+                    process.fds.put(fd, file)
+                self.apply(shell, saved)
+                child = process.kernel.fork(process, argv)
+            except ShellError:
+                return None
+            finally:
+                saved.restore()
+        child.handlers = {n: h for n, h in child.handlers.items() if h is IGNORE}
+        if pgid is not None:
+            child.pgid = pgid or child.pid
+
+        def body(child: Process) -> int:
+            child.prepare_exec(path, full, environment)
+            return program(child)
+
+        child.start_fiber(body)
+        return child
+
+
+def direct_program(command: Command) -> DirectProgram | None:
+    """The short cut for a simple command, if it may have one."""
+    if not isinstance(command, SimpleCommand) or command.assignments:
+        return None
+    words = _pure_words(command, runs=False)
+    if words is None:
+        return None
+    for redirect in command.redirects:
+        if not isinstance(redirect, FileRedirect) or not isinstance(redirect.fd, int):
+            return None
+        if not all(is_pure(part, runs=False) for part in redirect.target.parts):
+            return None
+    return DirectProgram(compile_words(words), compile_redirects(command.redirects) if command.redirects else None)
