@@ -27,9 +27,14 @@ class Hosted:
         self._send = send
         self._next = 1
         self._waiting: dict[int, Answer | None] = {}
+        self._unwanted: set[int] = set()
+        """Questions whose asker is gone, or never wanted to know."""
         self._answered = WaitQueue(session.kernel.hub)
 
     def take(self, answer: Answer) -> None:
+        if answer.id in self._unwanted:
+            self._unwanted.remove(answer.id)
+            return
         if self._waiting.get(answer.id, answer) is not None:
             raise WireError(f"an answer to nothing ({answer.id})")
         self._waiting[answer.id] = answer
@@ -45,12 +50,19 @@ class Hosted:
                 self._answered.wait()
         except BaseException:
             # The asker is being killed: the answer will come to nobody, and must not be an error then.
-            self._waiting[number] = None
+            if self._waiting.pop(number) is None:
+                self._unwanted.add(number)
             raise
         del self._waiting[number]
         if answer.errno:
             raise SysError(answer.errno)
         return answer.value
+
+    def tell(self, target: bytes, operation: str, arguments: list[Plain]) -> None:
+        """Ask without waiting for the answer; what is said later arrives later."""
+        number, self._next = self._next, self._next + 1
+        self._unwanted.add(number)
+        self._send(Ask(number, target, operation, arguments))
 
     # Mounts.
 
@@ -73,7 +85,11 @@ class Hosted:
             case [b"memory"]:
                 return self._memory()
             case [b"remote", int(target)]:
-                return RemoteServer(lambda message: self._file(target, message))
+                # A close is told at once: what was written must be complete there before the command's end is known.
+                return RemoteServer(
+                    lambda message: self._file(target, message),
+                    lambda message: self.tell(b"%d" % target, "file", [dict(message)]),
+                )
             case [b"overlay", list(lower), upper]:
                 clock = self._session.kernel.now
                 return OverlayServer(self._build(lower), self._memory() if upper is None else self._build(upper), clock)
