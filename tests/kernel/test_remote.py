@@ -12,8 +12,9 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CREAT, O_RDWR, S_IFREG
 from belljar.abi.records import Owner
 from belljar.kernel.fiber import WaitQueue
-from belljar.kernel.fs import remote
-from belljar.kernel.fs.remote import CHUNK, Export, Message, RemoteServer
+from belljar.kernel.fs import remote_export
+from belljar.kernel.fs.remote import Export, Message, RemoteServer
+from belljar.kernel.fs.remote_message import CHUNK
 from belljar.kernel.process import Process
 from tests.contract.servers import File, make_memory, memory, view_of
 from tests.kernel.rig import doing, errno_of, new_kernel, result
@@ -120,8 +121,8 @@ def test_no_request_breaks_the_far_side(operation: str, fields: dict[str, object
 
 
 def test_the_peer_cannot_make_us_hold_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(remote, "HANDLES_MAX", 3)
-    monkeypatch.setattr(remote, "NODES_MAX", 3)
+    monkeypatch.setattr(remote_export, "HANDLES_MAX", 3)
+    monkeypatch.setattr(remote_export, "NODES_MAX", 3)
     far = export(a=b"", b=b"", c=b"")
     root_number(far)
     for name in (b"a", b"b"):

@@ -1,0 +1,250 @@
+"""The far side of a remote file server: any Python object with the file-server methods, for one untrusted peer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from errno import EBADF, EINVAL, EIO, ENFILE, ESTALE
+from typing import Final
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import FILE_MAX, PATH_MAX
+from belljar.abi.paths import fsencode
+from belljar.abi.records import Owner, SetAttr
+from belljar.kernel.fs.remote_message import (
+    ATTRIBUTES,
+    CHUNK,
+    ERRNO_MAX,
+    ID_MAX,
+    LET_GO_MAX,
+    OPEN_FLAGS,
+    Malformed,
+    Message,
+    check_data,
+    check_file_name,
+    check_int,
+    check_list,
+    check_text,
+)
+from belljar.kernel.vfs.server import FileServer, Handle, Node
+
+NODES_MAX: Final = 1_000_000
+HANDLES_MAX: Final = 4096
+
+
+class Export:
+    """A server, answering requests of one untrusted peer.
+
+    `report` is told of exceptions that are the server's own bugs; the peer sees EIO.
+    """
+
+    def __init__(self, server: FileServer, report: Callable[[BaseException], None] | None = None) -> None:
+        self._server = server
+        self._report = report
+        self._nodes: dict[int, Node] = {}
+        self._numbers: dict[int, int] = {}
+        self._times: dict[int, int] = {}
+        self._handles: dict[int, Handle] = {}
+        self._next = 1
+        self._operations: dict[str, tuple[frozenset[str], Callable[[Message], object]]] = {
+            "nothing": (frozenset(), lambda _message: None),
+            "root": (frozenset(), lambda _message: self._give(server.root)),
+            "walk": (frozenset({"node", "name"}), self._walk),
+            "locate": (frozenset({"node"}), self._locate),
+            "stat": (frozenset({"node"}), lambda m: list(server.stat(self._node(m["node"])))),
+            "readdir": (frozenset({"node"}), self._readdir),
+            "readlink": (frozenset({"node"}), lambda m: fsencode(server.readlink(self._node(m["node"])))),
+            "open": (frozenset({"node", "flags"}), self._open),
+            "create": (frozenset({"node", "name", "mode", "uid", "gid"}), lambda m: self._make(server.create, m)),
+            "mkdir": (frozenset({"node", "name", "mode", "uid", "gid"}), lambda m: self._make(server.mkdir, m)),
+            "symlink": (frozenset({"node", "name", "target", "uid", "gid"}), self._symlink),
+            "link": (frozenset({"node", "into", "name"}), self._link),
+            "unlink": (
+                frozenset({"node", "name"}),
+                lambda m: server.unlink(self._node(m["node"]), check_file_name(m["name"])),
+            ),
+            "rmdir": (
+                frozenset({"node", "name"}),
+                lambda m: server.rmdir(self._node(m["node"]), check_file_name(m["name"])),
+            ),
+            "rename": (frozenset({"node", "name", "into", "new", "flags"}), self._rename),
+            "setattr": (frozenset({"node", *ATTRIBUTES}), self._setattr),
+            "statfs": (frozenset(), lambda _message: list(server.statfs()[1:])),
+            "read": (frozenset({"handle", "offset", "size"}), self._read),
+            "write": (frozenset({"handle", "offset", "data"}), self._write),
+            "truncate": (frozenset({"handle", "size"}), self._truncate),
+            "size": (frozenset({"handle"}), lambda m: self._handle(m["handle"]).size()),
+            "seek_data": (frozenset({"handle", "offset", "hole"}), self._seek_data),
+            "sync": (frozenset({"handle"}), lambda m: self._handle(m["handle"]).sync()),
+        }
+
+    def serve(self, message: object) -> Message:
+        """The reply to one request; never raises for anything the peer or the server did."""
+        try:
+            return {"ok": self._perform(message)}
+        except SysError as error:
+            return {"errno": error.errno}
+        except Malformed:
+            return {"errno": EINVAL}
+        except OSError as error:
+            return {"errno": error.errno if error.errno is not None and 0 < error.errno <= ERRNO_MAX else EIO}
+        except Exception as error:  # noqa: BLE001 - the frame that owns somebody else's server: its bug is an EIO
+            if self._report is not None:
+                self._report(error)
+            return {"errno": EIO}
+
+    def close(self) -> None:
+        """The peer is gone: let go of all it held."""
+        handles, self._handles = self._handles, {}
+        for handle in handles.values():
+            handle.close()
+        self._nodes.clear()
+        self._numbers.clear()
+        self._times.clear()
+
+    def _perform(self, message: object) -> object:
+        if not isinstance(message, Mapping):
+            raise Malformed
+        operation = message.get("op")
+        if type(operation) is not str or operation not in self._operations:
+            raise Malformed
+        wanted, perform = self._operations[operation]
+        if message.keys() - {"op", "forget", "close"} != wanted:
+            raise Malformed
+        for number in check_list(message.get("close", []), LET_GO_MAX):
+            handle = self._handles.pop(check_int(number, 1, ID_MAX), None)
+            if handle is not None:
+                handle.close()
+        for number in check_list(message.get("forget", []), LET_GO_MAX):
+            self._forget(number)
+        return perform(message)
+
+    # Numbers for nodes and handles.
+
+    def _give(self, node: Node) -> list[int]:
+        number = self._numbers.get(id(node))
+        if number is None:
+            if len(self._nodes) >= NODES_MAX:
+                raise SysError(ENFILE)
+            number = self._new_number()
+            self._nodes[number] = node
+            self._numbers[id(node)] = number
+            self._times[number] = 0
+        self._times[number] += 1
+        return [number, node.mode, node.uid, node.gid]
+
+    def _forget(self, value: object) -> None:
+        """The peer no longer uses a node that it was given so many times; answers on their way still count."""
+        pair = check_list(value, 2)
+        if len(pair) != 2:
+            raise Malformed
+        number, times = check_int(pair[0], 1, ID_MAX), check_int(pair[1], 1, ID_MAX)
+        node = self._nodes.get(number)
+        if node is None or node is self._server.root:
+            return
+        self._times[number] -= times
+        if self._times[number] <= 0:
+            del self._nodes[number]
+            del self._times[number]
+            del self._numbers[id(node)]
+
+    def _new_number(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+    def _node(self, value: object) -> Node:
+        node = self._nodes.get(check_int(value, 1, ID_MAX))
+        if node is None:
+            raise SysError(ESTALE)
+        return node
+
+    def _handle(self, value: object) -> Handle:
+        handle = self._handles.get(check_int(value, 1, ID_MAX))
+        if handle is None:
+            raise SysError(EBADF)
+        return handle
+
+    # Operations that check more than a node and a name.
+
+    def _walk(self, message: Message) -> object:
+        return self._give(self._server.walk(self._node(message["node"]), check_file_name(message["name"])))
+
+    def _locate(self, message: Message) -> object:
+        found = self._server.locate(self._node(message["node"]))
+        return None if found is None else [self._give(found[0]), fsencode(found[1])]
+
+    def _readdir(self, message: Message) -> object:
+        found = self._server.readdir(self._node(message["node"]))
+        return [[fsencode(entry.name), entry.ino, entry.kind] for entry in found]
+
+    def _open(self, message: Message) -> object:
+        flags = check_int(message["flags"], 0, OPEN_FLAGS)
+        if flags & ~OPEN_FLAGS:
+            raise Malformed
+        if len(self._handles) >= HANDLES_MAX:
+            raise SysError(ENFILE)
+        handle = self._server.open(self._node(message["node"]), flags)
+        number = self._new_number()
+        self._handles[number] = handle
+        return number
+
+    def _make(self, make: Callable[[Node, str, int, Owner], Node], message: Message) -> object:
+        mode = check_int(message["mode"], 0, 0o177777)
+        return self._give(make(self._node(message["node"]), check_file_name(message["name"]), mode, _owner(message)))
+
+    def _symlink(self, message: Message) -> object:
+        target = check_text(message["target"], PATH_MAX - 1)
+        node, name = self._node(message["node"]), check_file_name(message["name"])
+        return self._give(self._server.symlink(node, name, target, _owner(message)))
+
+    def _link(self, message: Message) -> None:
+        self._server.link(self._node(message["node"]), self._node(message["into"]), check_file_name(message["name"]))
+
+    def _rename(self, message: Message) -> None:
+        source, target = self._node(message["node"]), self._node(message["into"])
+        self._server.rename(
+            source,
+            check_file_name(message["name"]),
+            target,
+            check_file_name(message["new"]),
+            check_int(message["flags"], 0, 3),
+        )
+
+    def _setattr(self, message: Message) -> object:
+        limits = {
+            "mode": 0o7777,
+            "uid": 1 << 32,
+            "gid": 1 << 32,
+            "size": FILE_MAX,
+            "atime": FILE_MAX,
+            "mtime": FILE_MAX,
+        }
+        values = {
+            name: None if message[name] is None else check_int(message[name], -FILE_MAX if "time" in name else 0, limit)
+            for name, limit in limits.items()
+        }
+        node = self._node(message["node"])
+        self._server.setattr(node, SetAttr(**values))
+        return self._give(node)
+
+    def _read(self, message: Message) -> object:
+        offset, size = check_int(message["offset"], 0, FILE_MAX), check_int(message["size"], 0, CHUNK)
+        return bytes(self._handle(message["handle"]).read(offset, size)[:size])
+
+    def _write(self, message: Message) -> object:
+        offset = None if message["offset"] is None else check_int(message["offset"], 0, FILE_MAX)
+        data = check_data(message["data"], CHUNK)
+        return self._handle(message["handle"]).write(offset, data)
+
+    def _truncate(self, message: Message) -> None:
+        self._handle(message["handle"]).truncate(check_int(message["size"], 0, FILE_MAX))
+
+    def _seek_data(self, message: Message) -> object:
+        if type(message["hole"]) is not bool:
+            raise Malformed
+        return self._handle(message["handle"]).seek_data(
+            check_int(message["offset"], 0, FILE_MAX), hole=message["hole"]
+        )
+
+
+def _owner(message: Message) -> Owner:
+    return Owner(check_int(message["uid"], 0, 1 << 32), check_int(message["gid"], 0, 1 << 32))
