@@ -1,0 +1,23 @@
+"""Words an option accepts as its value: abbreviations, synonyms, and GNU's message when it is none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from belljar.bin._kit.options import UsageError
+from belljar.bin._kit.quoting import quote
+from belljar.kernel.process import Process
+
+
+def pick(process: Process, option: str, text: str, words: Mapping[str, Sequence[str]]) -> str:
+    """The word that `text` is, or begins, or is a synonym of. UsageError if there is none, or more than one."""
+    spelled = {name: word for word, synonyms in words.items() for name in (word, *synonyms)}
+    if text in spelled:
+        return spelled[text]
+    found = {word for name, word in spelled.items() if name.startswith(text)}
+    if len(found) == 1:
+        return found.pop()
+    what = "ambiguous" if found else "invalid"
+    lines = [f"{what} argument {quote(text, process.env)} for {quote(option, process.env)}", "Valid arguments are:"]
+    lines += ["  - " + ", ".join(quote(n, process.env) for n in (word, *also)) for word, also in words.items()]
+    raise UsageError("\n".join(lines))
