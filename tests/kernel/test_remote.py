@@ -12,6 +12,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CREAT, O_RDWR, S_IFREG
 from belljar.abi.records import Owner
 from belljar.kernel.fiber import WaitQueue
+from belljar.kernel.fs import remote as remote_near
 from belljar.kernel.fs import remote_export
 from belljar.kernel.fs.remote import Export, Message, RemoteServer
 from belljar.kernel.fs.remote_message import CHUNK
@@ -143,7 +144,7 @@ def test_a_bug_of_the_server_is_an_io_error_and_reported() -> None:
     server.readdir = broken  # type: ignore[method-assign, assignment]
     far = Export(server, bugs.append)
     root_number(far)
-    assert far.serve({"op": "readdir", "node": 1}) == {"errno": EIO}
+    assert far.serve({"op": "readdir", "node": 1, "start": 0}) == {"errno": EIO}
     assert isinstance(bugs[0], KeyError)
 
     def missing(*_arguments: object) -> object:
@@ -280,6 +281,16 @@ def test_large_data_goes_in_pieces() -> None:
         parts.append(piece)
     assert b"".join(parts) == data
     assert max(len(message["data"]) for message in sent if message["op"] == "write") == CHUNK  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("entries", [0, 1, 9, 10, 11, 20, 25])
+def test_large_directories_go_in_pages(entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_export, "PAGE", 10)
+    monkeypatch.setattr(remote_near, "PAGE", 10)
+    far = export(**{f"f{number}": b"" for number in range(entries)})
+    server = RemoteServer(far.serve)
+    assert sorted(entry.name for entry in server.readdir(server.root)) == sorted(f"f{n}" for n in range(entries))
+    assert far._listing == (None, ())
 
 
 def test_closing_can_be_told_at_once() -> None:

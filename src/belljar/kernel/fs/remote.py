@@ -26,6 +26,7 @@ from belljar.kernel.fs.remote_message import (
     ID_MAX,
     LET_GO_MAX,
     OPEN_FLAGS,
+    PAGE,
     U64,
     Call,
     Malformed,
@@ -144,11 +145,16 @@ class RemoteServer(FileServer):
 
     def readdir(self, directory: Node) -> Sequence[Dirent]:
         found: dict[str, Dirent] = {}
+        start, page = 0, PAGE
         try:
-            for entry in check_list(self.ask("readdir", node=_number(directory)), ENTRIES_MAX):
-                name, ino, kind = check_list(entry, 3)
-                name = check_file_name(name)
-                found[name] = Dirent(name, check_int(ino, 0, U64), check_int(kind, 0, S_IFMT) & S_IFMT)
+            while page == PAGE and start < ENTRIES_MAX:
+                entries = check_list(self.ask("readdir", node=_number(directory), start=start), PAGE)
+                for entry in entries:
+                    name, ino, kind = check_list(entry, 3)
+                    name = check_file_name(name)
+                    found[name] = Dirent(name, check_int(ino, 0, U64), check_int(kind, 0, S_IFMT) & S_IFMT)
+                page = len(entries)
+                start += page
         except (Malformed, ValueError):
             raise SysError(EIO) from None
         return list(found.values())

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from errno import EBADF, EINVAL, EIO, ENFILE, ESTALE
 from typing import Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import FILE_MAX, PATH_MAX
 from belljar.abi.paths import fsencode
-from belljar.abi.records import Owner, SetAttr
+from belljar.abi.records import Dirent, Owner, SetAttr
 from belljar.kernel.fs.remote_message import (
     ATTRIBUTES,
     CHUNK,
+    ENTRIES_MAX,
     ERRNO_MAX,
     ID_MAX,
     LET_GO_MAX,
     OPEN_FLAGS,
+    PAGE,
     Malformed,
     Message,
     check_data,
@@ -44,6 +46,7 @@ class Export:
         self._numbers: dict[int, int] = {}
         self._times: dict[int, int] = {}
         self._handles: dict[int, Handle] = {}
+        self._listing: tuple[Node | None, Sequence[Dirent]] = (None, ())
         self._next = 1
         self._operations: dict[str, tuple[frozenset[str], Callable[[Message], object]]] = {
             "nothing": (frozenset(), lambda _message: None),
@@ -51,7 +54,7 @@ class Export:
             "walk": (frozenset({"node", "name"}), self._walk),
             "locate": (frozenset({"node"}), self._locate),
             "stat": (frozenset({"node"}), lambda m: list(server.stat(self._node(m["node"])))),
-            "readdir": (frozenset({"node"}), self._readdir),
+            "readdir": (frozenset({"node", "start"}), self._readdir),
             "readlink": (frozenset({"node"}), lambda m: fsencode(server.readlink(self._node(m["node"])))),
             "open": (frozenset({"node", "flags"}), self._open),
             "create": (frozenset({"node", "name", "mode", "uid", "gid"}), lambda m: self._make(server.create, m)),
@@ -173,7 +176,13 @@ class Export:
         return None if found is None else [self._give(found[0]), fsencode(found[1])]
 
     def _readdir(self, message: Message) -> object:
-        found = self._server.readdir(self._node(message["node"]))
+        """One page of a listing; the rest is kept for the next question, so that it is one moment's."""
+        node, start = self._node(message["node"]), check_int(message["start"], 0, ENTRIES_MAX)
+        if start == 0 or self._listing[0] is not node:
+            self._listing = (node, self._server.readdir(node))
+        found = self._listing[1][start : start + PAGE]
+        if len(found) < PAGE:
+            self._listing = (None, ())
         return [[fsencode(entry.name), entry.ino, entry.kind] for entry in found]
 
     def _open(self, message: Message) -> object:

@@ -14,6 +14,8 @@ Send = Callable[[Message], None]
 
 CHUNK: Final = 1 << 20
 """The most data one message carries."""
+PAGE: Final = 10_000
+"""The most directory entries one message carries."""
 ENTRIES_MAX: Final = 1_000_000
 LET_GO_MAX: Final = 1000
 OPEN_FLAGS: Final = O_ACCMODE | O_TRUNC | O_APPEND | O_NONBLOCK
