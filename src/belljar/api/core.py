@@ -29,7 +29,7 @@ from belljar.abi.wire import (
     encode,
     worker_frames,
 )
-from belljar.api.errors import SandboxError
+from belljar.api.errors import SandboxClosed, SandboxError
 
 _SLACK: Final = 1 << 20
 
@@ -200,6 +200,15 @@ class Conversation:
         if pending is None:
             raise WireError(f"an answer to nothing ({number})")
         return pending
+
+    def end_of_worker(self) -> SandboxClosed:
+        """Why the connection ended, as far as we can tell."""
+        if self.bug is not None:
+            return SandboxClosed(f"a bug in belljar ended the sandbox; please report it:\n{self.bug}")
+        return SandboxClosed(
+            "the sandbox's worker ended unexpectedly: it crashed, was killed, or ran out of memory. "
+            "Make a new sandbox; raise Limits(memory_bytes=...) if it needs more."
+        )
 
     def fail(self, error: SandboxError) -> None:
         """The worker is gone: every request ends with the reason."""

@@ -10,13 +10,11 @@ import threading
 import time
 from collections.abc import Callable
 
-from belljar.abi.paths import fsdecode
 from belljar.abi.wire import Answer, Ask, WireError, encode
 from belljar.api.core import Conversation, Pending
 from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.api.offers import Offers
 from belljar.api.tools import Tool
-from belljar.kernel.fs.remote import Export
-from belljar.kernel.vfs.server import FileServer
 from belljar.worker.supervisor_host import WorkerHandle
 
 _READ = 1 << 20
@@ -33,33 +31,17 @@ class Link:
         self._send_lock = threading.Lock()
         self._reader: threading.Thread | None = None
         self._gone: SandboxError | None = None
-        self._exports: list[Export] = []
-        self._tools: dict[bytes, Tool] = {}
+        self.offers = Offers()
         conversation.on_ask = self._asked
-
-    def export(self, server: FileServer) -> int:
-        """Let the sandbox use a file server of this process; gives the number it asks for it by."""
-        self._exports.append(Export(server))
-        self.serve_in_background()
-        return len(self._exports) - 1
-
-    def offer(self, tool: Tool) -> None:
-        """Let the sandbox call a function of this process."""
-        self._tools[tool.name.encode()] = tool
-        self.serve_in_background()
 
     def _asked(self, ask: Ask) -> None:
         """Runs on whichever thread receives: files are answered there and then, tools on a thread of their own."""
-        if ask.operation == "file" and ask.target.isdigit() and int(ask.target) < len(self._exports):
-            message = ask.arguments[0] if ask.arguments else None
-            reply = self._exports[int(ask.target)].serve(message)
-            self.conversation.outbox.append(encode(Answer(ask.id, dict(reply))))
-        elif ask.operation == "tool" and ask.target in self._tools and len(ask.arguments) == 1:
-            tool = self._tools[ask.target]
-            args = [fsdecode(bytes(arg)) for arg in ask.arguments[0]]
-            threading.Thread(target=self._run_tool, args=(ask.id, tool, args), daemon=True).start()
-        else:
-            raise WireError(f"asked for {ask.operation!r} of {ask.target[:40]!r}, which was never offered")
+        frame = self.offers.file_answer(ask)
+        if frame is not None:
+            self.conversation.outbox.append(frame)
+            return
+        tool, args = self.offers.tool_call(ask)
+        threading.Thread(target=self._run_tool, args=(ask.id, tool, args), daemon=True).start()
 
     def _run_tool(self, number: int, tool: Tool, args: list[str]) -> None:
         answer = encode(Answer(number, list(tool.run(args))))
@@ -125,7 +107,7 @@ class Link:
             self._fail(SandboxClosed(f"the connection to the sandbox broke: {error}. Make a new sandbox."))
             return
         if not data:
-            self._fail(self._end_of_worker())
+            self._fail(self.conversation.end_of_worker())
             return
         try:
             self.conversation.feed(data)
@@ -135,14 +117,6 @@ class Link:
         if self.conversation.outbox:
             frames, self.conversation.outbox = self.conversation.outbox, []
             self.send(b"".join(frames))
-
-    def _end_of_worker(self) -> SandboxClosed:
-        if self.conversation.bug is not None:
-            return SandboxClosed(f"a bug in belljar ended the sandbox; please report it:\n{self.conversation.bug}")
-        return SandboxClosed(
-            "the sandbox's worker ended unexpectedly: it crashed, was killed, or ran out of memory. "
-            "Make a new sandbox; raise Limits(memory_bytes=...) if it needs more."
-        )
 
     def _fail(self, error: SandboxError) -> None:
         if self._gone is None:

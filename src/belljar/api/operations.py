@@ -5,16 +5,20 @@ The synchronous and the asynchronous front both run these; neither has logic of 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import basename, fsdecode, fsencode, join
 from belljar.api.errors import FileError
 from belljar.api.local_host import read_local, walk_local, write_local
+from belljar.api.mounts import Mount
+from belljar.api.offers import Offers
 from belljar.api.request import FileContents, check_contents
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, decode, split_grep
+from belljar.api.settings import Settings
+from belljar.worker.base import WORKSPACE
 
 PIECE: Final = 8 << 20
 _GLOB: Final = 'IFS=; printf "%s\\0" $1'
@@ -153,3 +157,57 @@ def download(path: str, local: str) -> Steps[None]:
             todo += [(e.path, f"{relative}/{e.name}") for e in entries if e.kind in ("file", "directory")]
         else:
             write_local(local, relative, (yield from read_bytes(source)))
+
+
+def mount(path: str, tree: Mount, offers: Offers) -> Steps[None]:
+    if not path.startswith("/") or path == "/":
+        raise ValueError(f"can't mount at {path!r}: an absolute path other than / is needed")
+    yield from _ask(path, "mount", fsencode(path), tree.build(offers.export), tree.read_only)
+    for name, data, mode in tree.files:
+        yield from write(f"{path}/{name.lstrip('/')}", data, mode)
+
+
+def unmount(path: str) -> Steps[None]:
+    yield from _ask(path, "unmount", fsencode(path))
+
+
+def set_up(settings: Settings, offers: Offers) -> Steps[None]:
+    """Everything that makes a fresh sandbox the one that was asked for."""
+    for path, tree in settings.mounts:
+        yield from mount(path, tree, offers)
+    for tool in settings.tools:
+        offers.offer(tool)
+        yield from _ask(tool.name, "tool", fsencode(tool.name))
+    if settings.cwd != WORKSPACE:
+        yield from mkdir(settings.cwd, True)
+    for path, data, mode in settings.files:
+        yield from write(path, data, mode)
+
+
+def stats() -> Steps[dict[str, float]]:
+    values = yield from _ask("", "stats")
+    return {key.decode(): value for key, value in values.items()}
+
+
+class Stepper(Generic[T]):
+    """Runs an operation one step at a time: `step` is what to do now, until `done`."""
+
+    def __init__(self, steps: Steps[T]) -> None:
+        self._steps = steps
+        self.done = False
+        self.step: Ask | Run | None = None
+        self.result: T | None = None
+        self._advance(lambda: next(steps))
+
+    def _advance(self, resume: Callable[[], Ask | Run]) -> None:
+        try:
+            self.step = resume()
+        except StopIteration as end:
+            self.done, self.step, self.result = True, None, end.value
+
+    def answer(self, value: Any) -> None:
+        self._advance(lambda: self._steps.send(value))
+
+    def fail(self, error: FileError) -> None:
+        """The step could not be done; the operation may have an answer to that."""
+        self._advance(lambda: self._steps.throw(error))

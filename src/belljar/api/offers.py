@@ -1,0 +1,46 @@
+"""What an owner lets its sandbox use: file servers and functions of its own process."""
+
+from __future__ import annotations
+
+from belljar.abi.paths import fsdecode
+from belljar.abi.wire import Answer, Ask, WireError, encode
+from belljar.api.tools import Tool
+from belljar.kernel.fs.remote import Export
+from belljar.kernel.vfs.server import FileServer
+
+
+class Offers:
+    """Checks each question against what was offered: anything else ends the conversation."""
+
+    def __init__(self) -> None:
+        self._exports: list[Export] = []
+        self._tools: dict[bytes, Tool] = {}
+
+    def export(self, server: FileServer) -> int:
+        """Let the sandbox use a file server; gives the number it asks for it by."""
+        self._exports.append(Export(server))
+        return len(self._exports) - 1
+
+    def offer(self, tool: Tool) -> None:
+        """Let the sandbox call a function."""
+        self._tools[tool.name.encode()] = tool
+
+    def __bool__(self) -> bool:
+        return bool(self._exports or self._tools)
+
+    def file_answer(self, ask: Ask) -> bytes | None:
+        """The frame that answers a question about files; None if it is about something else."""
+        if ask.operation != "file":
+            return None
+        if not ask.target.isdigit() or int(ask.target) >= len(self._exports) or len(ask.arguments) != 1:
+            raise WireError("asked for a mount that was never offered")
+        return encode(Answer(ask.id, dict(self._exports[int(ask.target)].serve(ask.arguments[0]))))
+
+    def tool_call(self, ask: Ask) -> tuple[Tool, list[str]]:
+        """The function a question is for, and its arguments. WireError if it was never offered."""
+        tool = self._tools.get(ask.target)
+        if ask.operation != "tool" or tool is None or len(ask.arguments) != 1 or not isinstance(ask.arguments[0], list):
+            raise WireError(f"asked for {ask.operation!r} of {ask.target[:40]!r}, which was never offered")
+        if not all(isinstance(arg, bytes) for arg in ask.arguments[0]):
+            raise WireError("a tool's arguments are bytes")
+        return tool, [fsdecode(arg) for arg in ask.arguments[0]]

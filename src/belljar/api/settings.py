@@ -1,0 +1,93 @@
+"""What a sandbox is to be: the constructor's arguments, checked once for both fronts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Self, TypedDict
+
+from belljar.abi.limits import Limits
+from belljar.abi.wire import Boot
+from belljar.api.clock_host import new_id, wall_time
+from belljar.api.errors import IsolationUnavailable, SandboxCreationError
+from belljar.api.mounts import Mount
+from belljar.api.request import FileContents, boot_message, check_contents, check_environment
+from belljar.api.results import Info
+from belljar.api.tools import Tool
+from belljar.worker.base import WORKSPACE
+
+
+class SandboxOptions(TypedDict, total=False):
+    """The arguments of `Sandbox` and `AsyncSandbox`."""
+
+    tier: str
+    """"virtual" (the default); "native" and "microvm" are not in this version."""
+    image: str | None
+    files: Mapping[str, FileContents]
+    """Initial files: str, bytes or (bytes, mode)."""
+    mounts: Mapping[str, Mount]
+    env: Mapping[str, str]
+    cwd: str
+    user: str
+    hostname: str
+    limits: Limits
+    tools: Mapping[str, Callable[..., Any]]
+    """Host functions, as commands on the PATH."""
+    require: set[str]
+    """Isolation layers that must hold (see `belljar doctor`), else IsolationUnavailable."""
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    limits: Limits
+    env: dict[str, str]
+    cwd: str
+    hostname: str
+    files: tuple[tuple[str, bytes, int | None], ...]
+    mounts: tuple[tuple[str, Mount], ...]
+    tools: tuple[Tool, ...]
+    require: frozenset[str]
+    name: str
+    created: float
+
+    @classmethod
+    def check(cls, options: SandboxOptions) -> Self:
+        """TypeError, ValueError or SandboxCreationError, saying what is wrong."""
+        unknown = set(options) - set(SandboxOptions.__annotations__)
+        if unknown:
+            raise TypeError(f"Sandbox() got an unexpected argument: {', '.join(sorted(unknown))}")
+        tier, user = options.get("tier", "virtual"), options.get("user", "agent")
+        if tier != "virtual":
+            raise SandboxCreationError(f"tier {tier!r} is not in this version of belljar; use tier='virtual'")
+        if options.get("image") is not None:
+            raise SandboxCreationError("images are not in this version of belljar; leave image= out")
+        if user != "agent":
+            raise SandboxCreationError(f"user {user!r} is not in this version of belljar; use user='agent'")
+        cwd = options.get("cwd", WORKSPACE)
+        mounts = tuple(options.get("mounts", {}).items())
+        for path in (cwd, *(path for path, _ in mounts)):
+            if not path.startswith("/"):
+                raise ValueError(f"{path!r} must be an absolute path in the sandbox")
+        return cls(
+            limits=options.get("limits", Limits()),
+            env=check_environment(options.get("env")),
+            cwd=cwd,
+            hostname=options.get("hostname", "belljar"),
+            files=tuple((path, *check_contents(path, value)) for path, value in options.get("files", {}).items()),
+            mounts=mounts,
+            tools=tuple(Tool(name, function) for name, function in options.get("tools", {}).items()),
+            require=frozenset(options.get("require", ())),
+            name=options.get("name") or new_id(),
+            created=wall_time(),
+        )
+
+    def boot(self) -> Boot:
+        return boot_message(self.env, self.cwd, "agent", self.hostname, self.limits)
+
+    def info(self, layers: list[str]) -> Info:
+        return Info(self.name, "virtual", tuple(layers), "base", self.created)
+
+    def check_layers(self, held: list[str]) -> None:
+        if missing := self.require - set(held):
+            raise IsolationUnavailable(set(missing), held)
