@@ -5,19 +5,9 @@ from math import ceil, isnan
 from typing import Any
 
 from belljar.bin.jq.code import Path
+from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.numbers import to_float
-from belljar.bin.jq.values import (
-    MAX_ARRAY,
-    RANKS,
-    JqError,
-    compare,
-    describe,
-    equal,
-    is_number,
-    kind_name,
-    sort_key,
-    type_error,
-)
+from belljar.bin.jq.values import MAX_ARRAY, RANKS, compare, describe, equal, is_number, kind_name, sort_key, type_error
 
 Value = Any
 MAX_PATH_DEPTH = 10_000

@@ -17,6 +17,7 @@ from belljar.bin.jq.code import (
     as_many,
     getter,
 )
+from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.nodes import (
     Bind,
     BindArray,
@@ -29,7 +30,7 @@ from belljar.bin.jq.nodes import (
     Reduce,
     Variable,
 )
-from belljar.bin.jq.values import JqError, Value
+from belljar.bin.jq.values import Value
 
 
 class Bindings(CompilerBase):

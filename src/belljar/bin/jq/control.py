@@ -17,6 +17,7 @@ from belljar.bin.jq.code import (
     coerce,
     getter,
 )
+from belljar.bin.jq.errors import Break, JqError
 from belljar.bin.jq.nodes import (
     Alternative,
     BreakOut,
@@ -27,7 +28,7 @@ from belljar.bin.jq.nodes import (
     Pipe,
     Try,
 )
-from belljar.bin.jq.values import Break, JqError, Value
+from belljar.bin.jq.values import Value
 
 
 class Control(CompilerBase):

@@ -7,8 +7,9 @@ from functools import lru_cache
 from math import floor, isnan
 from typing import NamedTuple
 
+from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.numbers import from_float, to_float
-from belljar.bin.jq.values import JqError, Value, is_number
+from belljar.bin.jq.values import Value, is_number
 
 DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 MONTHS = (

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
-from belljar.bin.jq.values import JqError
+from belljar.bin.jq.errors import JqError
 
 T = TypeVar("T")
 MAX_WEIGHT = 24_000

@@ -16,6 +16,7 @@ from belljar.bin.jq.code import (
     Scope,
     as_many,
 )
+from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.nodes import (
     Array,
     Binary,
@@ -32,7 +33,7 @@ from belljar.bin.jq.nodes import (
     Text,
 )
 from belljar.bin.jq.numbers import negate
-from belljar.bin.jq.values import JqError, Value, describe, is_number, type_error
+from belljar.bin.jq.values import Value, describe, is_number, type_error
 
 
 class Expressions(CompilerBase):

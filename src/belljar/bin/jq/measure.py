@@ -6,19 +6,31 @@ Values share their parts, so a small program can hold one whose text would fill 
 from collections.abc import Callable
 from typing import Any
 
+from belljar.bin.jq.errors import JqError
+
 SMALL = 1 << 14
 SHALLOW = 200
+MAX_TEXT = 1 << 27
+
+
+def check_size(value: Any) -> None:
+    """Refuse to go through a value, part by part, whose text would be too long for any string."""
+    if (value.__class__ is list or value.__class__ is dict) and text_size(value)[0] > MAX_TEXT:
+        raise JqError("String too long")
 
 
 class Measure:
     """Called with a value: pays for its text if that is large. True if the value is also known to be shallow."""
 
-    def __init__(self, charge_size: Callable[[int], None]) -> None:
+    def __init__(self, charge_size: Callable[[int], None], indent: int = 0) -> None:
         self.charge_size = charge_size
+        self.indent = indent
 
     def __call__(self, value: Any) -> bool:
         if value.__class__ is list or value.__class__ is dict:
             size, depth = text_size(value)
+            if depth >= SHALLOW:
+                size += depth * depth * self.indent
             if size > SMALL:
                 self.charge_size(size)
             return depth < SHALLOW

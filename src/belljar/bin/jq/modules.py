@@ -5,11 +5,12 @@ from typing import Any
 from belljar.abi.errors import SysError
 from belljar.bin.jq.code import Scope
 from belljar.bin.jq.compile import Compiler
+from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.exact import ParseError
 from belljar.bin.jq.nodes import Function, Import, Program
 from belljar.bin.jq.options import load_all
 from belljar.bin.jq.parse import parse
-from belljar.bin.jq.values import JqError, Value
+from belljar.bin.jq.values import Value
 from belljar.kernel.process import Process
 
 DEFAULT_SEARCH = ["~/.jq", "$ORIGIN/../lib/jq", "$ORIGIN/../lib"]

@@ -23,6 +23,7 @@ from belljar.bin.jq.code import (
     getter,
 )
 from belljar.bin.jq.depth import weigh
+from belljar.bin.jq.errors import Break, JqError
 from belljar.bin.jq.frames import frames_maker
 from belljar.bin.jq.nodes import (
     Alternative,
@@ -44,8 +45,8 @@ from belljar.bin.jq.nodes import (
     Slice,
     Try,
 )
-from belljar.bin.jq.values import Break, JqError, Value, clip
-from belljar.bin.jq.writer import to_json
+from belljar.bin.jq.values import Value, clip
+from belljar.bin.jq.writer import preview
 
 if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
@@ -55,7 +56,7 @@ FIRST: dict[tuple[str, int], Value] = {("first", 0): 0, ("last", 0): -1}
 
 
 def show(value: Value) -> str:
-    return clip(to_json(value))
+    return clip(preview(value))
 
 
 def no_element(target: Value, key: Value) -> JqError:

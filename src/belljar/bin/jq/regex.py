@@ -10,7 +10,8 @@ try:
 except ImportError:  # the browser has no RE2 wheel
     re2 = None
 
-from belljar.bin.jq.values import JqError, Value, type_error
+from belljar.bin.jq.errors import JqError
+from belljar.bin.jq.values import Value, type_error
 
 Charge = Callable[[int], None]
 POSIX = {

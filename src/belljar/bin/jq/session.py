@@ -7,6 +7,7 @@ from belljar.abi.errors import SysError
 from belljar.bin.jq.builtins.world import Halt
 from belljar.bin.jq.code import EMPTY, CompileProblem, as_many
 from belljar.bin.jq.compile import Compiler
+from belljar.bin.jq.errors import Break, JqError
 from belljar.bin.jq.exact import ParseError
 from belljar.bin.jq.inputs import Inputs
 from belljar.bin.jq.lexer import SyntaxProblem
@@ -15,7 +16,7 @@ from belljar.bin.jq.modules import DEFAULT_SEARCH, ModuleProblem, Modules
 from belljar.bin.jq.nodes import Identity
 from belljar.bin.jq.options import Options
 from belljar.bin.jq.parse import parse
-from belljar.bin.jq.values import Break, JqError, Value
+from belljar.bin.jq.values import Value
 from belljar.bin.jq.writer import COMPACT, DEFAULT_COLORS, Style, to_json, write
 from belljar.kernel.process import Process
 
@@ -32,7 +33,7 @@ class Session:
         self.charge = process.budget.charge
         self.charge_size = process.budget.charge_size
         self.inputs = Inputs(process, options.files or ["-"], options.flags)
-        self.measure = Measure(process.budget.charge_size)
+        self.measure = Measure(process.budget.charge_size, style.indent or 0)
         self._environment: dict[str, str] | None = None
         self.status = NOTHING
         self.last = NOTHING
@@ -82,7 +83,6 @@ class Session:
         options = self.options
         named = {**options.named}
         named["ARGS"] = {"positional": options.positional, "named": options.named}
-        named.setdefault("__prog_args", options.positional)
         compiler = Compiler(self, named)
         search = options.search if options.search is not None else DEFAULT_SEARCH
         modules = Modules(self.process, search)

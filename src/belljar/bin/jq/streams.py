@@ -3,8 +3,9 @@
 from collections.abc import Callable, Iterable, Iterator
 
 from belljar.bin.jq.access import Owned, index, set_path
+from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.numbers import to_float
-from belljar.bin.jq.values import JqError, Value, is_number, length
+from belljar.bin.jq.values import Value, is_number, length
 
 
 def to_events(root: Value) -> Iterator[Value]:

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from math import isnan
 from typing import Any
 
+from belljar.bin.jq.errors import JqError
+from belljar.bin.jq.measure import check_size
 from belljar.bin.jq.numbers import (
     EXACT,
     NAN,
@@ -19,7 +21,7 @@ from belljar.bin.jq.numbers import (
     from_int,
     to_float,
 )
-from belljar.bin.jq.writer import to_json
+from belljar.bin.jq.writer import preview, to_json
 
 Value = Any
 MAX_DEPTH = 10_000
@@ -27,22 +29,6 @@ MAX_KEY_DEPTH = 2_000
 """Sort keys are compared by C code, which recurses."""
 MAX_REPEAT = 2**29
 MAX_ARRAY = 2**29 - 1
-
-
-class JqError(Exception):
-    """An error a jq program can catch; `value` is what `catch` sees."""
-
-    def __init__(self, value: Value) -> None:
-        super().__init__(value)
-        self.value = value
-
-
-class Break(Exception):
-    """Leaves the `label` whose activation is `label`."""
-
-    def __init__(self, label: object) -> None:
-        super().__init__()
-        self.label = label
 
 
 KIND_NAMES: dict[type, str] = {
@@ -89,7 +75,7 @@ def describe(value: Value) -> str:
     """`kind (excerpt)`, the way error messages name a value."""
     if value.__class__ is str and len(value) > 30:
         value = value[:30]
-    return f"{kind_name(value)} ({clip(to_json(value))})"
+    return f"{kind_name(value)} ({clip(preview(value))})"
 
 
 def type_error(value: Value, message: str) -> JqError:
@@ -159,13 +145,10 @@ def equal(left: Value, right: Value) -> bool:
     if a is b:
         if a is str or a is int or a is float:
             return bool(left == right)
-        if a is list:
+        if a is list or a is dict:
             if len(left) != len(right):
                 return False
-            return compare(left, right) == 0
-        if a is dict:
-            if left.keys() != right.keys():
-                return False
+            check_size(left)
             return compare(left, right) == 0
         if a is Number:
             return compare_numbers(left, right) == 0
@@ -199,6 +182,8 @@ def sort_key(value: Value, depth: int = 0) -> Any:
 def sorted_values(values: list[Value]) -> list[Value]:
     """`sort`: one-kind lists at the speed of `list.sort`."""
     kinds = set(map(type, values))
+    if list in kinds or dict in kinds:
+        check_size(values)
     if kinds <= {int, float} or kinds == {str}:
         return sorted(values)
     return sorted(values, key=sort_key)
@@ -349,6 +334,7 @@ def contains(outer: Value, inner: Value, depth: int = 0) -> bool:
     if RANKS[outer.__class__] != RANKS[inner.__class__]:
         raise type_error2(outer, inner, "cannot have their containment checked")
     if outer.__class__ in (str, list, dict):
+        check_size(outer)
         return contained(outer, inner, depth)
     return equal(outer, inner)
 

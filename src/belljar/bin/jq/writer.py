@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from belljar.bin.jq.cstack import bounded
+from belljar.bin.jq.measure import check_size
 from belljar.bin.jq.numbers import Number, format_number
 
 MAX_PRINT_DEPTH = 10_000
@@ -50,7 +51,18 @@ def _format(text: bytes, indent: int) -> bytes:
 
 def to_json(value: Any) -> str:
     """`tojson`."""
+    check_size(value)
     return write(value, COMPACT).decode()
+
+
+def preview(value: Any) -> str:
+    """The beginning of `tojson`, for messages: enough to cut."""
+    text = ""
+    for piece in pieces(value, COMPACT):
+        text += piece
+        if len(text) > 64:
+            break
+    return text
 
 
 def write(value: Any, style: Style = COMPACT, shallow: bool = False) -> bytes:

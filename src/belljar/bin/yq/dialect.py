@@ -7,6 +7,7 @@ from typing import Any
 from belljar.bin.jq.access import iterate
 from belljar.bin.jq.code import ONE, Code, Env, Scope
 from belljar.bin.jq.compile import Compiler
+from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.nodes import (
     Binary,
     Bind,
@@ -22,7 +23,7 @@ from belljar.bin.jq.nodes import (
     Reduce,
 )
 from belljar.bin.jq.parse import parse
-from belljar.bin.jq.values import JqError, Value, kind_name, to_text
+from belljar.bin.jq.values import Value, kind_name, to_text
 from belljar.bin.yq.nodes import YamlError
 from belljar.bin.yq.reader import read_documents
 from belljar.bin.yq.scalars import resolve

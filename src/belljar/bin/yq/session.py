@@ -7,6 +7,7 @@ from belljar.abi.errors import SysError
 from belljar.bin.jq.builtins.world import Halt
 from belljar.bin.jq.code import CompileProblem, as_many
 from belljar.bin.jq.compile import Compiler
+from belljar.bin.jq.errors import Break, JqError
 from belljar.bin.jq.exact import ParseError
 from belljar.bin.jq.formats import as_csv, as_tsv
 from belljar.bin.jq.lexer import SyntaxProblem
@@ -14,7 +15,7 @@ from belljar.bin.jq.measure import Measure
 from belljar.bin.jq.nodes import Identity
 from belljar.bin.jq.parse import parse
 from belljar.bin.jq.reader import Decoder
-from belljar.bin.jq.values import Break, JqError, Value, to_text
+from belljar.bin.jq.values import Value, to_text
 from belljar.bin.jq.writer import DEFAULT_COLORS, Style, to_json, write
 from belljar.bin.yq.dialect import Dialect, over_all
 from belljar.bin.yq.nodes import Document, Node, YamlError

@@ -5,16 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 from belljar.bin.jq.access import iterate, iterate_error
 from belljar.bin.jq.code import EMPTY, ONE, Code, Env, Scope, as_many
-from belljar.bin.jq.values import (
-    JqError,
-    Value,
-    describe,
-    kind_name,
-    sort_key,
-    to_text,
-    type_error,
-    type_error2,
-)
+from belljar.bin.jq.errors import JqError
+from belljar.bin.jq.values import Value, describe, kind_name, sort_key, to_text, type_error, type_error2
 
 if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler

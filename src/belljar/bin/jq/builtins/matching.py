@@ -5,14 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 from belljar.bin.jq import regex
 from belljar.bin.jq.code import EMPTY, MANY, ONE, Code, Env, Scope, as_many
+from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.nodes import Literal
-from belljar.bin.jq.values import (
-    JqError,
-    Value,
-    kind_name,
-    type_error,
-    type_error2,
-)
+from belljar.bin.jq.values import Value, kind_name, type_error, type_error2
 
 if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler

@@ -6,16 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from belljar.bin.jq.access import iterate
 from belljar.bin.jq.code import EMPTY, MANY, ONE, OPT, Code, Env, Scope, as_many
+from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.nodes import Literal, RecurseDefault
 from belljar.bin.jq.numbers import from_float, to_float
-from belljar.bin.jq.values import (
-    JqError,
-    Value,
-    compare,
-    equal,
-    is_number,
-    type_error2,
-)
+from belljar.bin.jq.values import Value, compare, equal, is_number, type_error2
 
 if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler

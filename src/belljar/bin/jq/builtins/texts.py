@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from belljar.bin.jq.access import delete_paths, has, index, indices_of_run, iterate, keys
 from belljar.bin.jq.builtins.registry import NATIVES, native
+from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.exact import ParseError
 from belljar.bin.jq.formats import FORMATS
 from belljar.bin.jq.numbers import (
@@ -17,7 +18,6 @@ from belljar.bin.jq.numbers import (
 )
 from belljar.bin.jq.reader import parse_one
 from belljar.bin.jq.values import (
-    JqError,
     Value,
     add,
     compare,
@@ -203,7 +203,7 @@ def implode(v: Value) -> str:
 
 @native("ascii")
 def ascii_(v: Value) -> str:
-    return implode([v])
+    return str(implode([v]))
 
 
 @native("split", 1)

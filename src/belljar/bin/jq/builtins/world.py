@@ -5,14 +5,10 @@ from typing import TYPE_CHECKING
 
 from belljar.bin.jq import dates
 from belljar.bin.jq.code import EMPTY, MANY, ONE, Code, Env, Scope
+from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.nodes import Literal
 from belljar.bin.jq.numbers import from_float, to_float
-from belljar.bin.jq.values import (
-    JqError,
-    Value,
-    is_number,
-    type_error,
-)
+from belljar.bin.jq.values import Value, is_number, type_error
 
 if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
