@@ -140,7 +140,7 @@ def _candidates(shell: Shell, action: str, word: str) -> list[str]:
         case "disabled":
             return sorted(shell.disabled)
         case "command":
-            inner = [*sorted(shell.aliases), *sorted(KEYWORDS), *sorted(shell.functions), *sorted(BUILTINS)]
+            inner = [*sorted(shell.aliases), *KEYWORDS, *sorted(shell.functions), *sorted(BUILTINS)]
             return inner + _programs(shell, word)
         case "directory" | "file":
             return _files(shell, word, directories=action == "directory")
@@ -153,7 +153,7 @@ def _candidates(shell: Shell, action: str, word: str) -> list[str]:
         case "function":
             return sorted(shell.functions)
         case "keyword":
-            return sorted(KEYWORDS)
+            return list(KEYWORDS)
         case "group" | "user" | "hostname":
             return _names_in(shell, {"group": "/etc/group", "user": "/etc/passwd", "hostname": "/etc/hosts"}[action])
         case "job" | "running" | "stopped":

@@ -32,7 +32,7 @@ class Dialect(Protocol):
     def missing_digits(self, letter: str) -> int: ...
     def after_character(self, rest: str) -> None: ...
     def quote(self, text: str) -> str: ...
-    def time(self, template: str, seconds: int | None) -> str: ...
+    def time(self, template: str, seconds: int) -> str: ...
     def store_count(self, name: str, count: int) -> None: ...
 
 
@@ -63,6 +63,12 @@ class Printf:
             if isinstance(piece, bytes):
                 self.out += piece
             elif isinstance(piece, Conversion):
+                if piece.plain and self.used < len(self.args):
+                    arg = self.args[self.used]
+                    if piece.letter == "s" or (arg.isdigit() and arg.isascii() and arg[0] != "0" and len(arg) < 19):
+                        self.used += 1
+                        self.out += arg.encode("utf-8", "surrogateescape")
+                        continue
                 if not self._convert(piece):
                     return False
             elif isinstance(piece, Mistake):
@@ -182,7 +188,7 @@ class Printf:
 
     def _time(self, item: Conversion, flags: str, width: int, precision: int | None) -> None:
         arg = self._next()
-        seconds: int | None = -1
+        seconds = -1
         if arg is not None:
             self.used -= 1
             seconds = self._integer(signed=True)
@@ -258,5 +264,3 @@ def _to_int(digits: str) -> int:
     if digits[0] == "0" and len(digits) > 1:
         return int(digits, 8) if len(digits) < 99 else WRAP
     return int(digits) if len(digits) < 99 else WRAP
-
-

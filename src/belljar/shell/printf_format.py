@@ -25,6 +25,8 @@ class Conversion:
     precision: int | None = None
     time_format: str = ""
     text: str = ""
+    plain: bool = False
+    """A %s or %d with nothing in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,7 @@ def _directive(match: re.Match[bytes], letters: str) -> Conversion | Mistake:
         None if not point else _size(precision) if precision else 0,
         (time_format or b"").decode("utf-8", "surrogateescape"),
         text,
+        text in ("%s", "%d"),
     )
 
 

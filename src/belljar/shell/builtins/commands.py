@@ -16,7 +16,7 @@ from belljar.shell.quote import single
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
-KEYWORDS = frozenset(
+KEYWORDS = tuple(
     "if then else elif fi case esac for select while until do done in function time { } ! [[ ]] coproc".split()
 )
 

@@ -36,19 +36,29 @@ def change(shell: Shell, path: str, *, physical: bool) -> None:
         fs.chdir(path)
         target = fs.getcwd()
     else:
-        target = _logical(shell, logical)
         try:
+            target = _logical(shell, logical)
             fs.chdir(target)
         except SysError as error:
             if error.errno != ENOENT or path.startswith("/"):
                 raise
             # The logical path may be gone while the directory itself still is there.
             fs.chdir(path)
-            target = fs.getcwd()
+            target = _physical(shell, logical)
     old = shell.vars.get("PWD")
     if old is not None:
         shell.vars.set("OLDPWD", old)
     shell.vars.set("PWD", target)
+
+
+def _physical(shell: Shell, otherwise: str) -> str:
+    """Where the kernel says we are; if even that has no name any more, what we were told."""
+    try:
+        return shell.process.fs.getcwd()
+    except SysError as error:
+        reason = f"getcwd: cannot access parent directories: {error.reason}"
+        shell.process.error(f"cd: error retrieving current directory: {reason}\n")
+        return otherwise
 
 
 def _logical(shell: Shell, path: str) -> str:

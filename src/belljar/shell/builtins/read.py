@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from errno import EINTR, EISDIR
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ from belljar.abi.termios import ECHO, ICANON, Termios
 from belljar.shell.arrays import Array
 from belljar.shell.builtins.registry import Options, builtin
 from belljar.shell.control import ReadonlyError, ShellError
+from belljar.shell.input import read_line
 from belljar.shell.lines import End, Lines, is_ready
 from belljar.shell.numbers import parse_integer
 from belljar.shell.variables import ASSOC, is_name
@@ -42,6 +44,10 @@ def read(shell: Shell, options: Options, args: list[str]) -> int:
       -u FD       read from a descriptor
     Fails at the end of the input, or (above 128) when the time is up.
     """
+    if (not options or (len(options) == 1 and "r" in options)) and args and "TMOUT" not in shell.vars.table:
+        status = _read_simply(shell, args, raw="r" in options)
+        if status is not None:
+            return status
     for name in args:
         if not is_target(name):
             shell.error(f"read: `{name}': not a valid identifier")
@@ -89,6 +95,50 @@ def read(shell: Shell, options: Options, args: list[str]) -> int:
     if "r" not in options and "\\" in text:
         text, quoted = unescape(text)
     return max(status, _store(shell, options, args, text, quoted, exact=exact))
+
+
+_BLANKS = re.compile("[ \t\n]+")
+
+
+def _read_simply(shell: Shell, names: list[str], *, raw: bool) -> int | None:
+    """`read -r x y` and the like, which loops run for every line; None: nothing was read, it's not that simple."""
+    ifs = shell.vars.get("IFS")
+    blank = ifs is None or ifs == " \t\n"
+    if not (blank or not ifs or (len(ifs) == 1 and ifs not in " \t\n\\")) or not raw:
+        return None
+    for name in names:
+        if not is_name(name):
+            return None
+    try:
+        data = read_line(shell.process, 0)
+    except SysError as error:
+        if error.errno == EINTR:
+            return 128 + (parse_signal(shell.traps.pending[-1]) or 0) if shell.traps.pending else 1
+        shell.error(f"read: read error: 0: {error.reason}")
+        return 1
+    ended = data.endswith(b"\n")
+    text = (data[:-1] if ended else data).decode("utf-8", "surrogateescape")
+    if "\0" in text:
+        text = text.replace("\0", "")
+    count = len(names)
+    if blank:
+        text = text.strip(" \t\n")
+        values = [text] if count == 1 else _BLANKS.split(text, count - 1)
+    elif not ifs:
+        values = [text]
+    else:
+        values = text.split(ifs, count - 1)
+        last = values[-1]
+        if last.endswith(ifs) and last.count(ifs) == 1:
+            values[-1] = last[:-1]
+    values += [""] * (count - len(values))
+    try:
+        for name, value in zip(names, values, strict=True):
+            shell.vars.set(name, value)
+    except ReadonlyError as error:
+        shell.error(str(error))
+        return 1
+    return 0 if ended else 1
 
 
 def _take(

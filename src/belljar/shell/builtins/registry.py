@@ -88,6 +88,8 @@ def show_help(shell: Shell, entry: Builtin) -> None:
 
 def parse_options(args: list[Any], letters: str, *, plus: bool = False) -> tuple[Options, list[Any]]:
     """The options before the first operand, and the operands. Usage."""
+    if not args or type(args[0]) is not str or args[0][:1] not in ("-", "+"):
+        return {}, args
     given: Options = {}
     position = 0
     while position < len(args):
