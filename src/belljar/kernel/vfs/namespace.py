@@ -58,24 +58,25 @@ class Mount:
 class Namespace:
     """A mount table, copied when first changed after a fork."""
 
-    __slots__ = ("_shared", "_tops", "root")
+    __slots__ = ("_shared", "root", "tops")
 
     def __init__(self, root: Mount) -> None:
         self.root = Place(root, root.root)
-        self._tops: dict[Node, dict[Mount, Mount]] = {}
+        self.tops: dict[Node, dict[Mount, Mount]] = {}
+        """Each covered node with its uppermost cover, by the mount it is reached through. Resolution looks in here."""
         self._shared = False
 
     def fork(self) -> Namespace:
         """The same view for a child; whichever of the two changes it first gets a copy of its own."""
         child = Namespace.__new__(Namespace)
         child.root = self.root
-        child._tops = self._tops
+        child.tops = self.tops
         child._shared = self._shared = True
         return child
 
     def enter(self, place: Place) -> Place:
         """What is seen at a place: the root of whatever covers it, however deep the stack; else itself."""
-        while (covers := self._tops.get(place[1])) is not None and (top := covers.get(place[0])) is not None:
+        while (covers := self.tops.get(place[1])) is not None and (top := covers.get(place[0])) is not None:
             if top.root is place[1] and top.server is place[0].server and top.members:
                 return Place(top, top.root)  # a union whose first member is the covered directory itself
             place = Place(top, top.root)
@@ -83,7 +84,7 @@ class Namespace:
 
     def is_mount_point(self, node: Node) -> bool:
         """Whether something is mounted on this node: it can't be removed or renamed."""
-        return node in self._tops
+        return node in self.tops
 
     def mount(
         self,
@@ -137,15 +138,15 @@ class Namespace:
                 self._cover(mount.point, rest[0].mount)  # what was covered first is out; the other one stays
                 return
         self._own()
-        covers = self._tops[mount.point.node]
+        covers = self.tops[mount.point.node]
         del covers[mount.point.mount]
         if not covers:
-            del self._tops[mount.point.node]
+            del self.tops[mount.point.node]
 
     def mounts(self) -> Iterator[Mount]:
         """Every mount, the root first, in the order made; a union gives each of its members."""
         yield self.root.mount
-        for covers in self._tops.values():
+        for covers in self.tops.values():
             for top in covers.values():
                 if top.members:
                     yield from (member.mount for member in top.members if member.mount.point is top.point)
@@ -168,9 +169,9 @@ class Namespace:
 
     def _cover(self, base: Place, top: Mount) -> None:
         self._own()
-        self._tops.setdefault(base.node, {})[base.mount] = top
+        self.tops.setdefault(base.node, {})[base.mount] = top
 
     def _own(self) -> None:
         if self._shared:
-            self._tops = {node: dict(covers) for node, covers in self._tops.items()}
+            self.tops = {node: dict(covers) for node, covers in self.tops.items()}
             self._shared = False

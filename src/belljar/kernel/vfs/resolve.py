@@ -120,7 +120,7 @@ def _walk(
         except SysError as error:
             raise SysError(error.errno, path) from None
         child_node = child[1]
-        if namespace.is_mount_point(child_node):
+        if child_node in namespace.tops:
             child = namespace.enter(child)
             child_node = child[1]
         if child_node.mode & S_IFMT == S_IFLNK and (not last or follow or trailing):
