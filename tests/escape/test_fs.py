@@ -17,6 +17,7 @@ from errno import (
     EISDIR,
     ELOOP,
     ENAMETOOLONG,
+    ENFILE,
     ENOENT,
     ENOSPC,
     ENOTDIR,
@@ -863,6 +864,17 @@ def test_a_full_host_disk_is_enospc(host: Host, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(os, "pwrite", fail)
         file = view.open("/mnt/file", O_WRONLY).retain()
         fails(code, file.write, b"y")
+        file.release()
+
+
+def test_the_hosts_descriptors_can_not_be_used_up(host: Host) -> None:
+    (host.shared / "file").write_bytes(b"x")
+    view = view_of(HostDirServer(host.shared, open_files=3))
+    held = [view.open("/file", O_RDONLY).retain() for _ in range(3)]
+    fails(ENFILE, view.open, "/file", O_RDONLY)
+    held.pop().release()
+    held.append(view.open("/file", O_RDONLY).retain())
+    for file in held:
         file.release()
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import stat as modes
 from collections.abc import Callable, Iterable, Sequence
-from errno import EACCES, EFBIG, EINVAL, EIO, EISDIR, ELOOP, ENOENT, ENOSYS, ENOTDIR, EPERM, EROFS, EXDEV
+from errno import EACCES, EFBIG, EINVAL, EIO, EISDIR, ELOOP, ENFILE, ENOENT, ENOSYS, ENOTDIR, EPERM, EROFS, EXDEV
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
@@ -88,6 +88,7 @@ class HostDirServer(FileServer):
     All files appear to belong to `owner`; what the host's own permissions forbid stays forbidden. Devices, sockets
     and FIFOs are shown and never opened. Other file systems mounted below are shut off unless `cross_mounts`.
     Of a writable mount, what `protect` matches can't be changed (EACCES); set-id bits can't be set on anything.
+    More than `open_files` at once are ENFILE: the descriptors are this process's own.
     """
 
     kind = "hostdir"
@@ -100,8 +101,11 @@ class HostDirServer(FileServer):
         owner: Owner = Owner(0, 0),  # noqa: B008
         cross_mounts: bool = False,
         protect: Iterable[str] = DEFAULT,
+        open_files: int = 512,
     ) -> None:
         self.read_only = read_only
+        self.open_files = open_files
+        self._opened: WeakSet[HostHandle] = WeakSet()
         self._owner = owner
         self._protection = Protection(protect)
         self._resolve = BENEATH | NO_MAGICLINKS | NO_SYMLINKS | (0 if cross_mounts else NO_XDEV)
@@ -291,7 +295,11 @@ class HostDirServer(FileServer):
             self._check_writable(node)
         if flags & O_TRUNC:  # which Linux allows with O_RDONLY too
             self._resize(node, 0)
-        return HostHandle(self._reopen(node, os.O_RDWR if access == O_ACCMODE else access), node)
+        if len(self._opened) >= self.open_files:
+            raise SysError(ENFILE)
+        handle = HostHandle(self._reopen(node, os.O_RDWR if access == O_ACCMODE else access), node, self._opened)
+        self._opened.add(handle)
+        return handle
 
     def _reopen(self, node: HostNode, access: int) -> int:
         """From a name to the file, checked to be this regular file, and only then to its contents.
@@ -525,12 +533,13 @@ def _kind(entry: os.DirEntry[str]) -> int:
 class HostHandle(Handle):
     """An open regular file of the host."""
 
-    __slots__ = ("_node", "fd")
+    __slots__ = ("__weakref__", "_node", "_opened", "fd")
 
-    def __init__(self, fd: int, node: HostNode) -> None:
+    def __init__(self, fd: int, node: HostNode, opened: WeakSet[HostHandle]) -> None:
         self.nonblocking = False
         self.fd = fd
         self._node = node
+        self._opened = opened
         node.handles.append(self)
 
     @passing_errno
@@ -567,4 +576,5 @@ class HostHandle(Handle):
 
     def close(self) -> None:
         self._node.handles.remove(self)
+        self._opened.discard(self)
         os.close(self.fd)

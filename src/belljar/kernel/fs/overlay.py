@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from errno import EEXIST, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, EPERM
-from typing import Final
 from weakref import WeakSet, WeakValueDictionary
 
 from belljar.abi.errors import SysError
@@ -21,7 +20,6 @@ from belljar.abi.flags import (
     O_ACCMODE,
     O_RDONLY,
     O_TRUNC,
-    O_WRONLY,
     PERMISSIONS,
     RENAME_EXCHANGE,
     RENAME_NOREPLACE,
@@ -31,11 +29,10 @@ from belljar.abi.flags import (
 )
 from belljar.abi.paths import check_name
 from belljar.abi.records import Dirent, Owner, SetAttr, Stat, StatFs
+from belljar.kernel.fs.overlay_copy import copy_contents
 from belljar.kernel.fs.overlay_node import OverlayDirectory, OverlayNode, SwitchingHandle
 from belljar.kernel.vfs.namespace import Place
 from belljar.kernel.vfs.server import FileServer, Handle, Node
-
-CHUNK: Final = 1 << 20
 
 
 class OverlayServer(FileServer):
@@ -612,7 +609,8 @@ class OverlayServer(FileServer):
             made = self.upper.create(root, stage, node.mode, owner)
         try:
             if node.mode & S_IFMT == S_IFREG:
-                self._copy_data(node, made, size)
+                assert node.lower is not None
+                copy_contents(self.lower, node.lower, self.upper, made, size)
             self.upper.setattr(
                 made,
                 SetAttr(node.mode & PERMISSIONS, node.uid, node.gid, None, node.atime, node.mtime),
@@ -644,34 +642,3 @@ class OverlayServer(FileServer):
     @staticmethod
     def _is_up(node: OverlayNode) -> bool:
         return node.upper is not None
-
-    def _copy_data(self, node: OverlayNode, made: Node, size: int | None) -> None:
-        assert node.lower is not None
-        if size == 0:
-            return
-        source = self.lower.open(node.lower, O_RDONLY)
-        try:
-            target = self.upper.open(made, O_WRONLY)
-            try:
-                end = source.size() if size is None else min(size, source.size())
-                offset = 0
-                while offset < end:
-                    data = source.read(offset, min(CHUNK, end - offset))
-                    if not data:
-                        break
-                    if data.count(0) != len(data):  # holes stay holes
-                        self._write_all(target, offset, data)
-                    offset += len(data)
-                if offset > target.size():
-                    target.truncate(offset)
-            finally:
-                target.close()
-        finally:
-            source.close()
-
-    @staticmethod
-    def _write_all(target: Handle, offset: int, data: bytes) -> None:
-        while data:
-            count = target.write(offset, data)
-            offset += count
-            data = data[count:]

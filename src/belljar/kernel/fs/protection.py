@@ -6,7 +6,7 @@ from unicodedata import category, normalize
 
 DEFAULT: Final = tuple(
     ".git/hooks .git/config .git/config.worktree .git/info .git/modules .git/worktrees .git/commondir .gitconfig"
-    " .husky .vscode .idea .cursor .claude .mcp.json .envrc .direnv .devcontainer .github/workflows"
+    " .husky .vscode .idea .cursor .claude .mcp.json .envrc .direnv .devcontainer"
     " .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .inputrc"
     " .zshrc .zshenv .zprofile .zlogin .zlogout .config/fish .kshrc .cshrc .tcshrc .login"
     " .ssh .gnupg .netrc .npmrc .yarnrc .yarnrc.yml .pypirc .config/pip .config/git .vimrc .exrc .nvimrc .emacs"
