@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from belljar.api.names import (
+        AsyncSandbox,
         Entry,
         ExecError,
         ExecResult,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AsyncSandbox",
     "Entry",
     "ExecError",
     "ExecResult",

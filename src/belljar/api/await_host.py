@@ -1,7 +1,8 @@
-"""Runs an async host function from the thread that serves a sandbox."""
+"""Calls host functions, async or not, from a thread or from an event loop."""
 
 import asyncio
-from collections.abc import Awaitable
+import inspect
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 
@@ -10,3 +11,10 @@ def run_awaitable(awaitable: Awaitable[Any]) -> Any:
         return await awaitable
 
     return asyncio.run(main())
+
+
+async def call_async(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return await function(**arguments)
+    result = await asyncio.to_thread(lambda: function(**arguments))
+    return await result if inspect.isawaitable(result) else result

@@ -1,6 +1,7 @@
 """Every public name in one place, for the package's door."""
 
 from belljar.abi.limits import Limits
+from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.errors import (
     EngineUnavailable,
     ExecError,
@@ -17,6 +18,7 @@ from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.sandbox import Sandbox
 
 __all__ = [
+    "AsyncSandbox",
     "EngineUnavailable",
     "Entry",
     "ExecError",

@@ -8,6 +8,8 @@ import types
 from collections.abc import Callable
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from belljar.api.await_host import call_async, run_awaitable
+
 Answer = tuple[bytes, bytes, int]
 """stdout, stderr, exit code."""
 
@@ -36,22 +38,37 @@ class Tool:
             self.types = {}
 
     def run(self, args: list[str]) -> Answer:
-        """Call it. What it raises is its exit code 1 and a line on stderr; never an exception of ours."""
+        """Call it and wait. What it raises is its exit code 1 and a line on stderr; never an exception of ours."""
+        values = self._prepare(args)
+        if not isinstance(values, dict):
+            return values
+        try:
+            result = self.function(**values)
+            return _render(run_awaitable(result) if inspect.isawaitable(result) else result), b"", 0
+        except Exception as error:  # noqa: BLE001 - the owner's own function: whatever it raises is its answer
+            return self._raised(error)
+
+    async def run_async(self, args: list[str]) -> Answer:
+        """The same on an event loop: a plain function runs on a thread, so that it can't stop the loop."""
+        values = self._prepare(args)
+        if not isinstance(values, dict):
+            return values
+        try:
+            result = await call_async(self.function, values)
+            return _render(result), b"", 0
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._raised(error)
+
+    def _prepare(self, args: list[str]) -> dict[str, Any] | Answer:
         if args in (["--help"], ["-h"]):
             return self.help().encode(), b"", 0
         try:
-            values = self.parse(args)
+            return self.parse(args)
         except ValueError as error:
             return b"", f"{self.name}: {error}\nTry '{self.name} --help'.\n".encode(), 2
-        try:
-            result = self.function(**values)
-            if inspect.isawaitable(result):
-                from belljar.api.await_host import run_awaitable
 
-                result = run_awaitable(result)
-            return _render(result), b"", 0
-        except Exception as error:  # noqa: BLE001 - the owner's own function: whatever it raises is its answer
-            return b"", f"{self.name}: {str(error) or type(error).__name__}\n".encode(), 1
+    def _raised(self, error: Exception) -> Answer:
+        return b"", f"{self.name}: {str(error) or type(error).__name__}\n".encode(), 1
 
     def parse(self, args: list[str]) -> dict[str, Any]:
         """Keyword arguments. ValueError, with what is wrong."""

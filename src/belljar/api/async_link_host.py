@@ -1,0 +1,126 @@
+"""The asynchronous front's wire: the event loop reads and writes the worker's socket; nothing blocks it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from belljar.abi.wire import Answer, Ask, WireError, encode
+from belljar.api.core import Conversation, Pending
+from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.api.offers import Offers
+from belljar.api.tools import Tool
+from belljar.worker.supervisor_host import WorkerHandle, shared
+
+_READ: Final = 1 << 20
+
+
+async def take_worker(memory_bytes: int) -> WorkerHandle:
+    """A worker, without stopping the loop while the zygote starts."""
+    return await asyncio.to_thread(shared.take, memory_bytes)
+
+
+class AsyncLink:
+    """One worker on the running loop."""
+
+    def __init__(self, worker: WorkerHandle, conversation: Conversation) -> None:
+        worker.connection.setblocking(False)
+        self._worker = worker
+        self._loop = asyncio.get_running_loop()
+        self.conversation = conversation
+        self.offers = Offers()
+        conversation.on_ask = self._asked
+        self._unsent = bytearray()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._gone: SandboxError | None = None
+        self._changed = asyncio.Event()
+        self._loop.add_reader(worker.connection.fileno(), self._readable)
+
+    @property
+    def closed(self) -> bool:
+        return self._gone is not None
+
+    def send(self, frame: bytes) -> None:
+        if self._gone is not None:
+            raise self._gone
+        if self._unsent:
+            self._unsent += frame
+            return
+        sent = self._try(frame)
+        if sent < len(frame):
+            self._unsent += memoryview(frame)[sent:]
+            self._loop.add_writer(self._worker.connection.fileno(), self._writable)
+
+    def _try(self, data: bytes | bytearray) -> int:
+        try:
+            return self._worker.connection.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError as error:
+            self._fail(SandboxClosed(f"the sandbox's worker is gone ({error}). Make a new sandbox."))
+            return len(data)
+
+    def _writable(self) -> None:
+        del self._unsent[: self._try(self._unsent)]
+        if not self._unsent and self._gone is None:
+            self._loop.remove_writer(self._worker.connection.fileno())
+
+    def _readable(self) -> None:
+        try:
+            data = self._worker.connection.recv(_READ)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if not data:
+            self._fail(self.conversation.end_of_worker())
+            return
+        try:
+            self.conversation.feed(data)
+        except WireError as error:
+            self._fail(SandboxClosed(f"the sandbox's worker broke the protocol and was ended: {error}."))
+            return
+        frames, self.conversation.outbox = self.conversation.outbox, []
+        for frame in frames:
+            self.send(frame)
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def _asked(self, ask: Ask) -> None:
+        frame = self.offers.file_answer(ask)
+        if frame is not None:
+            self.conversation.outbox.append(frame)
+            return
+        tool, args = self.offers.tool_call(ask)
+        task = self._loop.create_task(self._run_tool(ask.id, tool, args))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run_tool(self, number: int, tool: Tool, args: list[str]) -> None:
+        answer = encode(Answer(number, list(await tool.run_async(args))))
+        if self._gone is None:
+            self.send(answer)
+
+    async def wait(self, pending: Pending) -> None:
+        await self.wait_until(lambda: pending.done)
+
+    async def wait_until(self, ready: Callable[[], bool]) -> None:
+        while not ready():
+            if self._gone is not None:
+                raise self._gone
+            await self._changed.wait()
+
+    def _fail(self, error: SandboxError) -> None:
+        if self._gone is None:
+            self._gone = error
+            self._loop.remove_reader(self._worker.connection.fileno())
+            self._loop.remove_writer(self._worker.connection.fileno())
+            self._worker.kill()
+            self.conversation.fail(error)
+            self._changed.set()
+
+    def close(self) -> None:
+        self._fail(SandboxClosed("the sandbox was closed"))
+        for task in self._tasks:
+            task.cancel()
