@@ -581,9 +581,7 @@ def _offset(start: float) -> int:
 
 def fill(array: Array, pieces: list[str]) -> None:
     """array[1..n] = pieces, those that may look numeric as such."""
-    number = 0
-    for piece in pieces:
-        number += 1
+    for number, piece in enumerate(pieces, 1):
         array[str(number)] = strnum(piece)
 
 

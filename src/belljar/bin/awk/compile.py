@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from belljar.abi.errors import SysError
 from belljar.bin.awk import nodes as n
@@ -142,10 +143,8 @@ class Compiler(Statements):
         while True:
             if source.reader is None and source.advance() is None:
                 return
-            try:
+            with suppress(NextFile):
                 self._read_file(body)
-            except NextFile:
-                pass
             source.finish_file()
 
     def _with_terminator(self, body: Code | None) -> Code:
@@ -166,10 +165,8 @@ class Compiler(Statements):
         if body is None:
             body = _ignore
         while reader is not None:
-            try:
+            with suppress(NextRecord):
                 self._run_records(reader, body, frame)
-            except NextRecord:
-                pass
             if source.reader is not reader:
                 # A getline inside the rules went on to another file.
                 reader = source.reader
@@ -182,7 +179,7 @@ class Compiler(Statements):
                 return
             # A chunk without odd blanks can be split by Python's own split().
             record.splitter = record.general
-            if reader.plain and record.general is split_blanks:  # type: ignore[comparison-overlap]
+            if reader.plain and record.general is split_blanks:
                 record.splitter = str.split  # type: ignore[assignment]
 
     def _run_records(self, reader: Reader, body: Code, frame: Frame) -> None:

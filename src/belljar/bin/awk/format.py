@@ -113,7 +113,10 @@ def sprintf(
     line: int,
     charge_size: Callable[[int], None] | None = None,
 ) -> str:
-    """Format `values` by `form`. Raises AwkFatal when there are too few; `charge_size` may refuse wide padding before it is made."""
+    """Format `values` by `form`. Raises AwkFatal when there are too few.
+
+    `charge_size` may refuse wide padding before it is made.
+    """
     pieces = split_format(form)
     if len(pieces) == 1 and type(pieces[0]) is str:
         return pieces[0]

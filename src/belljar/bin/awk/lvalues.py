@@ -413,7 +413,8 @@ class Lvalues(Scope):
         return store_global
 
     def place(self, node: n.Lvalue) -> tuple[Callable[[Frame], Any], Callable[[Frame, Any], Value], Any]:
-        """For read-modify-write: `locate(frame)` evaluates subscripts once; `load(frame, where)`; `save(frame, where, value)`."""
+        """For read-modify-write: `locate(frame)` evaluates subscripts once, for `load(frame, where)` and
+        `save(frame, where, value)`."""
         if isinstance(node, n.Field):
             index = self.num(node.index)
             record = self.record

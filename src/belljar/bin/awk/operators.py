@@ -429,15 +429,15 @@ class Operators(Lvalues):
             self.num(node.value) if kind == NUM else self.string(node.value) if kind == STR else self.value(node.value)
         )
         target = node.target
-        if isinstance(target, n.Var) and not self.is_array(target.name) and target.name not in self.locals:
-            if target.name not in self.tree.functions and self.runtime.hook(target.name) is None:
-                cell = self.runtime.cell(target.name)
+        cell = self.global_cell(target)
+        if cell is not None:
+            plain = cell
 
-                def assign_global(frame: Frame) -> Value:
-                    cell[0] = value = code(frame)
-                    return value
+            def assign_global(frame: Frame) -> Value:
+                plain[0] = value = code(frame)
+                return value
 
-                return kind, assign_global
+            return kind, assign_global
         store = self.store(target)
 
         def assign(frame: Frame) -> Value:

@@ -10,7 +10,6 @@ from typing import Any
 from belljar.bin.awk.errors import AwkFatal
 from belljar.bin.awk.values import Array, Conversion, Value, numeric, string_number, to_number
 
-
 _SIZES = (13, 127, 1021, 8191)
 """The sizes gawk's string tables grow through; larger arrays keep the order of insertion."""
 

@@ -19,6 +19,7 @@ _RELATIONS = frozenset(("<", "<=", "==", "!=", ">", ">="))
 _OPERAND_STARTS = frozenset(
     ("number", "string", "name", "funcname", "builtin", "$", "!", "(", "-", "+", "++", "--", "@")
 )
+_ITEM_ENDS = frozenset(("newline", ";", "eof", "function", "BEGIN", "END", "BEGINFILE", "ENDFILE"))
 _ARRAY_ARGUMENT = {"split": (1, 3), "patsplit": (1, 3), "match": (2,), "asort": (0, 1), "asorti": (0, 1)}
 
 
@@ -126,10 +127,9 @@ class Parser:
         self.terminators()
         while self.token.kind != "eof":
             self.item()
-            if self.token.kind not in ("newline", ";", "eof", "function", "BEGIN", "END", "BEGINFILE", "ENDFILE"):
-                # gawk lets a new rule follow a closing brace directly.
-                if self.lexer.text[self.previous_end - 1 : self.previous_end] != "}":
-                    raise self.wrong()
+            # A new rule may follow a closing brace directly.
+            if self.token.kind not in _ITEM_ENDS and self.lexer.text[self.previous_end - 1 : self.previous_end] != "}":
+                raise self.wrong()
             self.terminators()
 
     def item(self) -> None:

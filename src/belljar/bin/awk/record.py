@@ -73,10 +73,9 @@ def find_fields(pattern: Pattern, text: str) -> tuple[list[str], list[str]]:
     for start, end in pattern.spans(text):
         if start == end and start == last_end:
             continue
-        if start == end and start == len(text) and pieces:
+        if start == end == len(text) == at and pieces:
             # An empty match at the very end is a field only after a separator.
-            if start == at:
-                continue
+            continue
         pieces.append(text[start:end])
         separators.append(text[at:start])
         at = last_end = end

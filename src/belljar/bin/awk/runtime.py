@@ -57,7 +57,7 @@ class Runtime:
         self.cases_matter = False
         self.ignore_case = False
         self.splitting = "FS"
-        self.random = Random(1)  # noqa: S311
+        self.random = Random(1)
         self.seed = 1.0
         self.depth = 0
         self.file_name = ""

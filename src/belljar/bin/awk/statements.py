@@ -119,9 +119,8 @@ class Statements(Builtins):
                 cell[0] = code(frame)
 
             return assign
-        if isinstance(node, n.AugAssign) and node.operator == "+" and isinstance(node.target, n.Var):
-            if self._plain_global(node.target.name):
-                return self._add_to_global(node)
+        if isinstance(node, n.AugAssign) and node.operator == "+" and self.global_cell(node.target) is not None:
+            return self._add_to_global(node)
         return None
 
     def _add_to_global(self, node: n.AugAssign) -> Code:

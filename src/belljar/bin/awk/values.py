@@ -221,7 +221,7 @@ class Conversion:
                 self.cache[number] = text
             return text
         if form == "%.6g":
-            return "%.6g" % number
+            return f"{number:.6g}"
         return self.formatter(form, number)
 
     def string(self, value: Value) -> str:

@@ -13,7 +13,7 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import flag, utility
 from belljar.bin.bc.lexer import Lexer
 from belljar.bin.bc.machine import BcError, Machine, Quit
-from belljar.bin.bc.parse import BcSyntaxError, Parser
+from belljar.bin.bc.parse import RETURN_OUTSIDE, BcSyntaxError, Parser
 from belljar.kernel.process import Process
 
 
@@ -73,7 +73,7 @@ def run(parser: Parser) -> None:
         except BcSyntaxError as error:
             token = parser.token
             line = token.line if token is not None else parser.lexer.line
-            if token is not None and token.kind == "newline" and error.message == "syntax error":
+            if token is not None and token.kind == "newline" and error.message in ("syntax error", RETURN_OUTSIDE):
                 line += 1
             machine.warn(f"{parser.lexer.name} {line}: {error.message}\n")
             parser.recover()
@@ -85,7 +85,8 @@ def run(parser: Parser) -> None:
             for code in codes:
                 code()
         except BcError as error:
-            machine.warn(f"Runtime error (func={machine.where()}, adr={error.address}): {error.message}\n")
+            where = error.where or "(main)"
+            machine.warn(f"Runtime error (func={where}, adr={error.address}): {error.message}\n")
             machine.calls.clear()
 
 

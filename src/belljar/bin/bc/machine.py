@@ -22,6 +22,7 @@ class BcError(Exception):
         super().__init__(message)
         self.message = message
         self.address = address
+        self.where = ""
 
 
 class Quit(Exception):
@@ -95,21 +96,21 @@ class Machine:
             return self.last
         return Number({"scale": self.scale, "ibase": self.ibase, "obase": self.obase, "history": 0}[name])
 
-    def set_special(self, name: str, value: Number) -> None:
+    def set_special(self, name: str, value: Number, address: int = 0) -> None:
         number = whole_part(value)
         if name == "last":
             self.last = value
         elif name == "scale":
             if number < 0:
-                self.caution("negative scale, set to 0")
+                self.caution("negative scale, set to 0", address)
             self.scale = max(0, min(number, MAX_SCALE))
         elif name == "ibase":
-            if not 2 <= number <= 16:
-                self.caution(f"ibase too {'small, set to 2' if number < 2 else 'large, set to 16'}")
-            self.ibase = max(2, min(number, 16))
+            if not 2 <= number <= 36:
+                self.caution(f"ibase too {'small, set to 2' if number < 2 else 'large, set to 36'}", address)
+            self.ibase = max(2, min(number, 36))
         elif name == "obase":
             if number < 2:
-                self.caution("obase too small, set to 2")
+                self.caution("obase too small, set to 2", address)
             self.obase = max(2, min(number, MAX_SCALE))
 
     def caution(self, message: str, address: int = 0) -> None:
@@ -138,10 +139,7 @@ class Machine:
                 return self._call_native(name, arguments, address)
             raise BcError(f"Function {name} not defined.", address)
         if len(arguments) != len(function.parameters):
-            raise BcError(
-                "Parameter number mismatch" if len(arguments) > len(function.parameters) else "Parameter number mismatch",
-                address,
-            )
+            raise BcError("Parameter number mismatch", address + 1 + min(len(arguments), len(function.parameters)))
         if len(self.calls) >= MAX_DEPTH:
             raise BcError("Function calls nested too deeply", address)
         self.charge(2)
@@ -152,6 +150,9 @@ class Machine:
         try:
             function.body()
             return self.result
+        except BcError as error:
+            error.where = error.where or name
+            raise
         finally:
             self.ibase = scale_before
             self.calls.pop()
@@ -161,7 +162,7 @@ class Machine:
         count, native = self.natives[name]
         numbers = [argument for argument in arguments if isinstance(argument, Number)]
         if len(numbers) != count or len(arguments) != count:
-            raise BcError("Parameter number mismatch", address)
+            raise BcError("Parameter number mismatch", address + 1 + min(len(arguments), count))
         self.charge(10)
         try:
             return native(*numbers, self.scale)
@@ -231,7 +232,7 @@ class Machine:
         text = self.read_line().strip()
         sign = -1 if text.startswith("-") else 1
         body = text.lstrip("+-").upper()
-        if not body or body.strip("0123456789ABCDEF.") or body.count(".") > 1:
+        if not body or body.strip("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ.") or body.count(".") > 1:
             return ZERO
         number = self.arithmetic.parse(body, self.ibase)
         return Number(sign * number.value, number.scale)

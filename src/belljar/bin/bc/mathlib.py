@@ -146,9 +146,7 @@ class MathLibrary:
             do.charge(1 + (factorial.bit_length() >> 10))
             factorial *= count
         work = whole_part(do.multiply(Number(15, 1), Number(scale), 1))
-        factor = do.divide(
-            do.divide(do.power(x, n, work), Number(2**n), work), Number(factorial), work
-        )
+        factor = do.divide(do.divide(do.power(x, n, work), Number(2**n), work), Number(factorial), work)
         square = do.divide(do.multiply(Number(-x.value, x.scale), x, work), Number(4), work)
         wide = work + length(factor) - factor.scale
         total = part = ONE

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import isqrt
 
-DIGITS = "0123456789ABCDEF"
+DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _CHUNK = 4000
 """Decimal digits converted at a time: Python refuses longer conversions, and they would be quadratic anyway."""
 
@@ -114,7 +114,7 @@ class Arithmetic:
         self.pay(size, size >> 2)
         if exponent < 0:
             if not base.value:
-                raise NumberError("Divide by zero")
+                raise NumberError("divide by zero")
             return self.divide(ONE, Number(base.value**-exponent, base.scale * -exponent), scale)
         result = Number(base.value**exponent, base.scale * exponent)
         return self.truncate(result, min(result.scale, max(scale, base.scale)))
@@ -160,7 +160,7 @@ class Arithmetic:
             width = len(str(base - 1))
             reached = 1
             first = True
-            while len(self.decimal(reached)) <= number.scale:
+            while digit_count(reached) <= number.scale:
                 self.charge(1 + number.scale // 100)
                 digit, fraction = divmod(fraction * base, unit)
                 if base <= 16:
@@ -186,7 +186,8 @@ class Arithmetic:
     def parse(self, text: str, base: int) -> Number:
         """A constant: a single digit means itself whatever the base, digits too large count as the largest."""
         whole, _, fraction = text.partition(".")
-        digits = whole + fraction
+        whole = whole.lstrip("0")
+        digits = whole + fraction or "0"
         if len(digits) == 1:
             value = DIGITS.index(digits)
         elif base == 10 and digits.isdigit():
@@ -226,6 +227,10 @@ def length(number: Number) -> int:
     """How many significant digits, the scale included."""
     if not number.value:
         return max(number.scale, 1)
-    bits = abs(number.value).bit_length()
-    digits = int((bits - 1) * 0.30102999566398120)
-    return max(digits + (10**digits <= abs(number.value)), number.scale)
+    return max(digit_count(abs(number.value)), number.scale)
+
+
+def digit_count(value: int) -> int:
+    """Decimal digits of a positive integer, without spelling it out."""
+    digits = int((value.bit_length() - 1) * 0.30102999566398120) + 1
+    return digits + int(10**digits <= value)

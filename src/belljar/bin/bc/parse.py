@@ -11,6 +11,7 @@ from belljar.bin.bc.number import ONE, ZERO, Number, NumberError, length, whole_
 
 BREAK, CONTINUE, RETURN = 1, 2, 3
 MAX_NESTING = 200
+RETURN_OUTSIDE = "Return outside of a function."
 
 Value = Callable[[], Number]
 
@@ -37,6 +38,8 @@ class Expression:
     load: Value | None = None
     store: Callable[[Number], None] | None = None
     call: str = ""
+    place: list[int] | None = None
+    """Where a special variable's store puts its address, for warnings."""
 
 
 class Parser:
@@ -50,12 +53,13 @@ class Parser:
         self.function: Function | None = None
         self.address = 0
         self.token: Token | None = None
+        self.pushed: list[Token] = []
 
     # -- tokens -------------------------------------------------------------------------------------------------
 
     def peek(self) -> Token:
         if self.token is None:
-            self.token = self.lexer.next()
+            self.token = self.pushed.pop() if self.pushed else self.lexer.next()
         return self.token
 
     def take(self) -> Token:
@@ -81,6 +85,7 @@ class Parser:
     def recover(self) -> None:
         """Skip the rest of a wrong line."""
         token, self.token = self.token, None
+        self.pushed.clear()
         self.depth = self.loops = 0
         self.function = None
         if token is None or token.kind not in ("newline", "eof"):
@@ -122,6 +127,10 @@ class Parser:
             self.take()
         if self.accept("auto"):
             function.autos = self.parameters("")
+            if any(
+                (auto.name, auto.array) == (p.name, p.array) for auto in function.autos for p in function.parameters
+            ):
+                raise BcSyntaxError("variable in both parameter and auto lists")
             if self.peek().kind not in (";", "newline"):
                 raise BcSyntaxError
         self.function = function
@@ -321,15 +330,17 @@ class Parser:
 
     def return_statement(self) -> Code:
         self.take()
-        if self.function is None:
-            raise BcSyntaxError("Return outside of a function.")
         machine = self.machine
-        if self.peek().kind in (";", "newline", "}"):
+        bare = self.peek().kind in (";", "newline", "}")
+        value = None if bare else self.expression().code
+        if self.function is None:
+            raise BcSyntaxError(RETURN_OUTSIDE)
+        if value is None:
             return lambda: RETURN
-        value = self.expression().code
+        result = value
 
         def leave() -> int:
-            machine.result = value()
+            machine.result = result()
             return RETURN
 
         return leave
@@ -413,8 +424,11 @@ class Parser:
             raise BcSyntaxError("nesting too deep")
         value = self.assignment().code
         self.depth -= 1
-        self.address += 2
         load, store = target.load, target.store
+        if symbol == "=" and target.place is not None:
+            target.place[0] = self.address
+        else:
+            self.address += 2
         if symbol != "=":
             value = self.combine(symbol[0], load, value)
 
@@ -557,15 +571,17 @@ class Parser:
             case "read":
                 self.expect("(")
                 self.expect(")")
+                self.address += 2
                 return Expression(machine.read_number)
             case "random":
                 self.expect("(")
                 self.expect(")")
+                self.address += 2
                 return Expression(lambda: _random(machine))
             case kind if kind in _SPECIAL:
                 return self.special(kind)
         self.token = token
-        raise BcSyntaxError
+        raise BcSyntaxError(f"illegal character: {token.text}" if token.kind == "bad" else "syntax error")
 
     def closing_operand(self) -> Value:
         operand = self.expression().code
@@ -587,7 +603,7 @@ class Parser:
 
     def constant(self, text: str) -> Expression:
         machine = self.machine
-        self.address += 1 if text in ("0", "1") else len(text) + 2
+        self.address += 1 if text in ("0", "1") else len(text.lstrip("0")) + 2
         made: dict[int, Number] = {}
 
         def load() -> Number:
@@ -603,11 +619,15 @@ class Parser:
     def special(self, name: str) -> Expression:
         machine = self.machine
         self.address += 2
+        place = [self.address]
 
         def load() -> Number:
             return machine.get_special(name)
 
-        return Expression(load, load=load, store=lambda value: machine.set_special(name, value))
+        def store(value: Number) -> None:
+            machine.set_special(name, value, place[0])
+
+        return Expression(load, load=load, store=store, place=place)
 
     def named(self, name: str) -> Expression:
         if self.accept("["):
@@ -665,41 +685,14 @@ class Parser:
                 if self.accept("]"):
                     machine, name = self.machine, token.text
                     return lambda: machine.array(name)
-                return self.continued(self.element(token.text))
-            if self.accept("("):
-                return self.continued(self.call(token.text))
-            variable = self.named_variable(token.text)
-            return self.continued(variable)
+                self.push_back(Token("[", "[", token.line))
+            self.push_back(token)
         return self.expression().code
 
-    def named_variable(self, name: str) -> Expression:
-        """A variable whose name has been read, and is not followed by a bracket."""
-        variables = self.machine.variables
-        self.address += 2
-
-        def store(value: Number) -> None:
-            variables[name] = value
-
-        def load() -> Number:
-            return variables.get(name, ZERO)
-
-        return Expression(load, load=load, store=store)
-
-    def continued(self, first: Expression) -> Value:
-        """The rest of an expression whose first operand has been read already."""
-        original = self.primary
-        given = [first]
-
-        def primary() -> Expression:
-            if given:
-                return given.pop()
-            return original()
-
-        self.primary = primary  # type: ignore[method-assign]
-        try:
-            return self.expression().code
-        finally:
-            self.primary = original  # type: ignore[method-assign]
+    def push_back(self, token: Token) -> None:
+        if self.token is not None:
+            self.pushed.append(self.token)
+        self.token = token
 
 
 def _nothing() -> int | None:
