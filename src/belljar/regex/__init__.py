@@ -14,7 +14,7 @@ from belljar.regex.dialect import DIALECTS
 from belljar.regex.engine import Regex
 from belljar.regex.nodes import Alt, Assert, Backref, Cat, Char, Group, Node, RegexError, Repeat, Zero
 from belljar.regex.parse import parse
-from belljar.regex.perl import PerlRegex
+from belljar.regex.perl import PerlRegex, check_rust
 from belljar.regex.program import Match, Spans
 
 __all__ = ["Match", "Regex", "RegexError", "Spans", "compile", "compile_any"]
@@ -30,7 +30,8 @@ def compile(
 ) -> Regex:
     """Compile one pattern.
 
-    syntax: bre, ere (POSIX), grep, egrep, sed, sed-ere, awk, emacs (GNU's variants), fixed, perl.
+    syntax: bre, ere (POSIX), grep, egrep, sed, sed-ere, awk, emacs (GNU's variants), fixed, perl,
+    rust (Perl's without look-around and back-references; classes are Unicode's).
     newline: ^ and $ also match at newlines, which . and [^x] don't match; or which byte that is.
     utf8: characters are UTF-8 sequences, else single bytes.
     Raises RegexError with GNU's message.
@@ -73,7 +74,10 @@ def _compiled(
     whole_line: bool,
     whole_word: bool,
 ) -> Regex:
-    if syntax == "perl":
+    if syntax in ("perl", "rust"):
+        if syntax == "rust":
+            for pattern in patterns:
+                check_rust(pattern)
         joined = patterns[0] if len(patterns) == 1 else "|".join(f"(?:{pattern})" for pattern in patterns)
         return PerlRegex(
             joined,
@@ -82,6 +86,7 @@ def _compiled(
             newline=newline,
             whole_line=whole_line,
             whole_word=whole_word,
+            unicode=syntax == "rust",
         )
     branches: list[Node] = []
     warnings: list[str] = []

@@ -72,8 +72,17 @@ class PerlRegex(Regex):
     """A Perl pattern; `re`'s first match is what Perl finds, too."""
 
     def __init__(
-        self, pattern: str, *, ignore_case: bool, utf8: bool, newline: int | None, whole_line: bool, whole_word: bool
+        self,
+        pattern: str,
+        *,
+        ignore_case: bool,
+        utf8: bool,
+        newline: int | None,
+        whole_line: bool,
+        whole_word: bool,
+        unicode: bool = False,
     ) -> None:
+        self.unicode = unicode
         self.pattern = pattern
         self.whole_line = whole_line
         self.whole_word = whole_word
@@ -98,12 +107,12 @@ class PerlRegex(Regex):
             if of_bytes:
                 re.compile(text.encode("latin-1"), flags)
             else:
-                re.compile(text, flags | re.ASCII)
+                re.compile(text, flags | (0 if self.unicode else re.ASCII))
         except re.error as error:
             raise RegexError(next((ours for theirs, ours in _ERRORS if theirs in error.msg), error.msg)) from error
         except (RecursionError, OverflowError) as error:
             raise RegexError("regular expression is too large") from error
-        return ReProgram(text, ignore_case=self.ignore_case, of_bytes=of_bytes, ascii_only=True)
+        return ReProgram(text, ignore_case=self.ignore_case, of_bytes=of_bytes, ascii_only=not self.unicode)
 
     def _text(self, wide: bool, separator: int | None) -> str:
         text = _Translator(self.pattern, separator, wide=wide).run()
@@ -161,6 +170,20 @@ class PerlRegex(Regex):
         if start >= 0:
             spans[0] = (start, max(start, spans[0][1]))
         return Spans(subject, spans)
+
+
+def check_rust(pattern: str) -> None:
+    """Raise for what Rust's regular expressions don't have."""
+    if re.search(r"(?<!\\)\(\?(?:[=!]|<[=!])", pattern):
+        raise RegexError(
+            "look-around, including look-ahead and look-behind, is not supported\n\n"
+            "Consider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
+        )
+    if re.search(r"(?<!\\)(?:\\\\)*\\[1-9]", pattern):
+        raise RegexError(
+            "backreferences are not supported\n\n"
+            "Consider enabling PCRE2 with the --pcre2 flag, which can handle backreferences\nand look-around."
+        )
 
 
 class _Translator:
