@@ -88,8 +88,8 @@ def _walk(
     namespace = viewer.namespace
     place = viewer.root if path[0] == "/" else (start if start is not None else viewer.cwd)
     trailing = path[-1] == "/"
-    # The components still to do, the next one last; symlinks push their own on top.
-    todo = path.split("/")
+    # The components still to do, the next one last; symlinks push their own on top. The first is the path's last one.
+    todo = path.rstrip("/").split("/")
     todo.reverse()
     links = 0
     uid = viewer.credentials.uid
@@ -103,7 +103,7 @@ def _walk(
             raise SysError(ENOTDIR, path)
         if uid != 0 and not viewer.credentials.may(node, 1):
             raise SysError(EACCES, path)
-        last = not todo or not any(todo)
+        last = not todo
         if name == ".":
             if last and stop_before_last:
                 return place, Slot(place, "", trailing, ".")
@@ -136,7 +136,7 @@ def _walk(
                 raise SysError(ENOENT, path)
             if target[0] == "/":
                 place = viewer.root
-            pushed = target.split("/")
+            pushed = target.rstrip("/").split("/")
             pushed.reverse()
             todo += pushed
             trailing = trailing or (last and target[-1] == "/")
