@@ -143,6 +143,7 @@ def test_with_sigchld_ignored_children_leave_no_zombies_and_wait_ends_with_echil
         assert errno_of(process.wait) == ECHILD
         assert process.kernel.hub.clock.monotonic() == 2
         assert process.children == []
+        assert process.wait_for(process.fork(sleeping(1, 6))).code == 6
 
     result(new_kernel(), main)
 

@@ -409,6 +409,8 @@ class Process:
             try:
                 result = self.wait(child.pids[self.space])
             except SysError as error:
+                if error.errno == ECHILD and child.status is not None:
+                    return child.status  # with SIGCHLD ignored nobody has to reap it
                 if error.errno != EINTR:
                     raise
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from errno import EACCES, EINVAL, ENOENT, EPERM, ESRCH
+from functools import partial
 from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
@@ -175,7 +176,7 @@ class ProcServer(SyntheticServer):
             ),
             "ns": folder(
                 {
-                    kind: Link(lambda kind=kind: text.namespace_name(kernel, process, kind), None, 0o777, owner)  # type: ignore[misc]
+                    kind: Link(partial(text.namespace_name, kernel, process, kind), None, 0o777, owner)
                     for kind in ("mnt", "pid", "uts")
                 },
                 0o511,
