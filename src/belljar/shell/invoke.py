@@ -256,6 +256,8 @@ def run_program(
                 shell.error(f"{name}: cannot execute binary file: Exec format error")
                 return NOT_EXECUTABLE
             program, full = script
+        elif error.errno == ENOENT and shell.located.pop(name, None) is not None and name not in shell.hash:
+            return run_program(shell, argv, [], last=last)
         else:
             return report_failure(shell, name, path, error)
     if last and shell.is_throwaway():

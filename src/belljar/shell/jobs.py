@@ -122,6 +122,9 @@ class JobTable:
 
     def _forget(self, job: Job) -> None:
         """Take a job off the list, but remember how its processes ended."""
+        last = job.statuses.get(job.pid)
+        if last is not None and last.signal and not self.shell.interactive and not self.shell.subshell_process:
+            self.shell.report_signal(job.processes[-1], last, job.text)
         self.ended.update(job.statuses)
         while len(self.ended) > REMEMBERED:
             del self.ended[next(iter(self.ended))]

@@ -175,6 +175,12 @@ class Session:
         self._start_directory()
         if self.posix or shell.vars.get("POSIXLY_CORRECT") is not None:
             shell.set_option("posix", True)
+        for name in (shell.process.env.get("SHELLOPTS") or "").split(":"):
+            if name in SET_OPTIONS:
+                shell.set_option(name, True)
+        for name in (shell.process.env.get("BASHOPTS") or "").split(":"):
+            if name in shell.shopts:
+                shell.set_shopt(name, True)
         operands = invocation.operands
         stdin_tty = shell.process.isatty(0) and shell.process.isatty(2)
         reads_stdin = invocation.command is None and (invocation.read_stdin or not operands)
@@ -227,7 +233,14 @@ class Session:
             shell.options[option] = True
         if shell.process.isatty(0):
             shell.set_option("monitor", True)
-        for name, default in (("PS1", "\\s-\\v\\$ "), ("PS2", "> ")):
+        home = shell.vars.get("HOME") or ""
+        for name, default in (
+            ("PS1", "\\s-\\v\\$ "),
+            ("PS2", "> "),
+            ("HISTFILE", f"{home}/.bash_history"),
+            ("HISTSIZE", "500"),
+            ("HISTFILESIZE", "500"),
+        ):
             if shell.vars.get(name) is None:
                 shell.vars.set(name, default)
 

@@ -148,21 +148,13 @@ class Processes:
                 self.hash[name] = (found[0], found[1] + 1)
                 return found[0]
         located = self.located.get(name) if path is None else None
-        if located is None or not self._is_program(located):
+        if located is None:
             located = self.search_path(name, self.vars.get("PATH") if path is None else path)
         if located is not None and path is None:
             self.located[name] = located
             if self.options["hashall"]:
                 self.hash[name] = (located, 1)
         return located
-
-    def _is_program(self: Shell, path: str) -> bool:  # type: ignore[misc]
-        fs = self.process.fs
-        try:
-            node = fs.resolve(path).node
-        except SysError:
-            return False
-        return node.mode & S_IFMT == S_IFREG and fs.credentials.may(node, X_OK)
 
     def search_path(self: Shell, name: str, path: str | None, *, every: bool = False) -> str | None:  # type: ignore[misc]
         """The first executable of that name; if there is none, the first file that isn't executable."""

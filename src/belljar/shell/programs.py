@@ -77,6 +77,7 @@ def _replay(shell: Shell, runs: list[Run], text: str, line: int, what: str, key:
 def _run_one(shell: Shell, run: Run, top: bool) -> int:
     if not top:
         return run(shell)
+    shell.command_number += 1
     try:
         return run(shell)
     except Discard as error:

@@ -632,7 +632,7 @@ class Variables:
     def is_local(self, name: str) -> bool:
         """Whether the name is local to the running function."""
         frame = self.function_frame()
-        return frame is not None and name in frame.saved
+        return frame is not None and name in frame.saved and name not in frame.temporary
 
     def make_local(self, name: str) -> None:
         """`local name`: a new, unset variable for the running function; nothing if it already is one.

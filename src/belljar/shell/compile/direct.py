@@ -106,7 +106,10 @@ class DirectProgram:
             if path is None:
                 return None
             program, full = load(shell.process, path, argv)
-        except (ShellError, SysError):
+        except ShellError:
+            return None
+        except SysError:
+            shell.located.clear()
             return None
         process = shell.process
         environment = {**shell.vars.exported(), "_": path}

@@ -735,7 +735,7 @@ def _compile_default_emit(part: Param, op: Default, *, quoted: bool) -> Emit:
         if values is not None:
             found = values(shell)
             text = None if not found else shell.join(found, None if joined else " ")
-            if colon and len(found) > 1:
+            if colon and len(found) > 1 and not (quoted and joined):
                 text = "several values are never null"
         else:
             assert value is not None

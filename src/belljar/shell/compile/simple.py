@@ -11,7 +11,19 @@ from belljar.shell.compile.redirects import Apply, compile_redirects
 from belljar.shell.compile.words import FieldList, compile_scalar, compile_words, constant
 from belljar.shell.control import Break, Continue, ShellError
 from belljar.shell.invoke import Call, invoke, run_builtin
-from belljar.shell.nodes import Assignment, Literal, ProcSub, SimpleCommand, Subscript, Word, WordPart
+from belljar.shell.nodes import (
+    ArrayLiteral,
+    Assignment,
+    FdVariable,
+    Literal,
+    ProcSub,
+    SimpleCommand,
+    Subscript,
+    Word,
+    WordPart,
+)
+from belljar.shell.pipeline import start_subshell
+from belljar.shell.print import print_command
 from belljar.shell.redirections import Saved
 from belljar.shell.reporting import assignment_text
 from belljar.shell.substitute import close_process_files
@@ -41,7 +53,11 @@ def compile_simple(node: SimpleCommand, *, checks: bool, last: bool = False) -> 
 
 def _compile_unchecked(node: SimpleCommand, *, checks: bool, last: bool) -> Run:
     if not node.words:
-        return _compile_assignments(node, checks=checks)
+        run = _compile_assignments(node, checks=checks)
+        if any(isinstance(redirect.fd, FdVariable) for redirect in node.redirects):
+            # Without a command `{fd}>file` leaves no trace.
+            return lambda shell: start_subshell(shell, run)
+        return run
     if not node.assignments and not node.redirects:
         quick = _compile_quick(node)
         if quick is not None:
@@ -99,9 +115,12 @@ def _assign_several(
         shell.subst_status = 0
         try:
             if shell.xtrace:
-                for build in arguments:
+                for build, assignment in zip(arguments, node.assignments, strict=True):
                     argument = build(shell)
-                    shell.trace(assignment_text(argument))
+                    if isinstance(assignment.value, ArrayLiteral):
+                        shell.trace(print_command(SimpleCommand((assignment,), ())))
+                    else:
+                        shell.trace(assignment_text(argument))
                     argument.assign(shell)
             elif not checks and shell.errexit:
                 shell.suppressed += 1

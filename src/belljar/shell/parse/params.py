@@ -11,6 +11,7 @@ from belljar.shell.nodes import (
     Default,
     Index,
     Length,
+    Literal,
     Param,
     ParamKeys,
     ParamNames,
@@ -23,7 +24,16 @@ from belljar.shell.nodes import (
     WordPart,
 )
 from belljar.shell.parse.static_arith import make_subscript
-from belljar.shell.parse.words import BRACE, BRACE_QUOTED, BRACE_SLASH, BRACE_SLICE, SUBSCRIPT, WordReader, tilde_prefix
+from belljar.shell.parse.words import (
+    BRACE,
+    BRACE_QUOTED,
+    BRACE_SLASH,
+    BRACE_SLICE,
+    SUBSCRIPT,
+    WordReader,
+    merge,
+    tilde_prefix,
+)
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 HEAD = re.compile(rf"({NAME}|[0-9]+|[@*#?$!-])").match
@@ -107,7 +117,13 @@ class ParamReader(WordReader):
         if strip:
             return Strip(strip, self._pattern(start, quoted=quoted))
         if replace:
-            pattern = Word(self._tilde(self.read_context(BRACE_SLASH, "}", start), quoted=quoted))
+            # A slash right behind `//` belongs to the pattern: ${x////-} replaces the slashes.
+            slash: list[WordPart] = []
+            if replace == "//" and self.text.startswith("/", self.pos):
+                self.pos += 1
+                slash.append(Literal("/"))
+            parts = self._tilde(self.read_context(BRACE_SLASH, "}", start), quoted=quoted)
+            pattern = Word(merge([*slash, *parts]) if slash else parts)
             if self.text[self.pos] != "/":
                 return Replace(replace[1:], pattern, None)
             self.pos += 1
