@@ -1,5 +1,8 @@
 """What the shell quotes, it reads back: any text through `printf %q`, `${x@Q}`, `declare -p` and `read`."""
 
+import sys
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +27,12 @@ trap -- "$x" USR1; t=$(trap -p USR1)
 [[ -z $t ]] || { eval "set -- ${t% SIGUSR1}"; [[ $3 == "$x" ]] || echo "trap: $x"; }
 alias "z=$x"; eval "w=(${BASH_ALIASES[z]@Q})"; [[ ${w[0]} == "$x" ]] || echo "alias: $x"
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def deep_stack() -> None:
+    """What a session sets anyway; hypothesis objects if it changes under its hands."""
+    sys.setrecursionlimit(100_000)
 
 
 @settings(max_examples=60)
