@@ -297,3 +297,44 @@ def test_cpuinfo_counts_processors() -> None:
     text = result(new_kernel(), lambda process: read(process, "/proc/cpuinfo"))
     assert re.findall(r"^processor\t: (\d+)$", text, re.M) == ["0", "1"]
     assert text.endswith("\n\n")
+
+
+# THREATS.md FS 2 and 3: nothing of the host behind /proc's links and files.
+
+
+def test_fs02_root_links_stay_inside() -> None:
+    def user(process: Process) -> None:
+        for path in ("/proc/self/root", "/proc/self/cwd", f"/proc/{process.pid}/root", "/proc/thread-self/root"):
+            listed = [entry.name for entry in process.fs.readdir(path)]
+            assert listed == [entry.name for entry in process.fs.readdir("/")]
+            assert errno_of(process.fs.stat, f"{path}/etc/passwd") == ENOENT
+            assert errno_of(process.fs.stat, f"{path}/../../../../etc/passwd") == ENOENT
+        for name in ("root", "cwd", "exe", "fd"):
+            assert errno_of(process.fs.readdir, f"/proc/1/{name}") == EACCES
+
+    result(new_kernel(), user, uid=1000)
+
+
+def test_fs02_a_chroot_is_left_by_no_link() -> None:
+    def root(process: Process) -> None:
+        process.fs.mkdir("/jail")
+        process.fs.mkdir("/jail/proc")
+        process.fs.bind("/proc", "/jail/proc")
+        process.write_file("/outside", b"x")
+        process.fs.chroot("/jail")
+        process.fs.chdir("/")
+        for path in ("/proc/self/root/outside", "/proc/self/cwd/../outside", "/../outside"):
+            assert errno_of(process.fs.stat, path) == ENOENT
+
+    result(new_kernel(), root)
+
+
+def test_fs03_memory_and_maps_are_not_the_workers() -> None:
+    def main(process: Process) -> None:
+        assert errno_of(process.open, "/proc/self/mem") == ENOENT
+        assert process.read_file("/proc/self/maps") == b""
+        assert process.read_file("/proc/self/environ") == b"PATH=/bin\0"
+        assert errno_of(process.fs.readlink, "/proc/self/exe") == ENOENT
+        assert [entry.name for entry in process.fs.readdir("/proc/self/fd")] == []
+
+    result(new_kernel(), main, uid=1000)
