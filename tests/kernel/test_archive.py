@@ -189,6 +189,18 @@ def test_damage_shows_when_read() -> None:
     assert errno_of(view(bytes(encrypted)).open, "/f", 0) == EACCES
 
 
+def test_open_members_hold_a_bounded_amount(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive_module, "HELD_MAX", 250_000)
+    server = ArchiveServer(PLAIN)
+    fs = view_of(server)
+    files = [fs.open("/big", 0).retain() for _ in range(10)]
+    assert server.held == 200_000
+    assert {file.pread(10, 99_995) for file in files} == {b"56789"}
+    for file in files:
+        file.release()
+    assert server.held == 0
+
+
 def test_a_file_object_is_read_lazily_and_closed() -> None:
     source = io.BytesIO(PLAIN)
     server = ArchiveServer(source)

@@ -28,7 +28,9 @@ from belljar.kernel.vfs.server import FileServer, Handle, Node
 
 BLOCK: Final = 4096
 WHOLE_MAX: Final = 8 * MIB
-"""A member up to this size is unpacked when opened, so that reading it back and forth costs nothing more."""
+"""A member up to this size is unpacked when opened, so that reading it back and forth costs nothing more,"""
+HELD_MAX: Final = 64 * MIB
+"""as long as all that are open hold no more than this."""
 _DEPTH_MAX: Final = 1000
 _ZIP_UNIX: Final = 3
 _ENCRYPTED: Final = 1
@@ -83,6 +85,7 @@ class ArchiveServer(FileServer):
         self._source: IO[bytes] = BytesIO(source) if isinstance(source, bytes) else source
         self._next_ino = 1
         self._total = 0
+        self.held = 0
         self._root = self._directory(0)
         try:
             if zipfile.is_zipfile(self._source):
@@ -283,7 +286,7 @@ class ArchiveServer(FileServer):
         if flags & O_ACCMODE != O_RDONLY or flags & O_TRUNC:
             raise SysError(EROFS)
         try:
-            return ArchiveHandle(node.opener(), node.size)
+            return ArchiveHandle(self, node.opener(), node.size)
         except NotImplementedError:
             raise SysError(ENOTSUP) from None
         except RuntimeError:
@@ -302,16 +305,18 @@ class ArchiveServer(FileServer):
 class ArchiveHandle(Handle):
     """An open member."""
 
-    __slots__ = ("_data", "_file", "_position", "_size")
+    __slots__ = ("_data", "_file", "_position", "_server", "_size")
 
-    def __init__(self, file: IO[bytes], size: int) -> None:
+    def __init__(self, server: ArchiveServer, file: IO[bytes], size: int) -> None:
         self.nonblocking = False
+        self._server = server
         self._file = file
         self._size = size
         self._position = 0
         self._data: bytes | None = None
-        if size <= WHOLE_MAX:
+        if size <= WHOLE_MAX and server.held + size <= HELD_MAX:
             self._data = self._read(0, size)
+            server.held += size
 
     def read(self, offset: int, size: int) -> bytes:
         if self._data is not None:
@@ -334,6 +339,8 @@ class ArchiveHandle(Handle):
         return self._size
 
     def close(self) -> None:
+        if self._data is not None:
+            self._server.held -= self._size
         self._file.close()
 
 
