@@ -1,0 +1,303 @@
+"""The public API, through real sealed workers."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from belljar import (
+    ExecError,
+    FileError,
+    IsolationUnavailable,
+    Limits,
+    Mount,
+    Sandbox,
+    SandboxClosed,
+    SandboxCreationError,
+)
+
+
+@pytest.fixture
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as made:
+        yield made
+
+
+def test_exec(sandbox: Sandbox) -> None:
+    result = sandbox.exec("echo hello | tr a-z A-Z; echo oops >&2; exit 3")
+    assert (result.stdout, result.stderr, result.exit_code) == ("HELLO\n", "oops\n", 3)
+    assert result.limit is None
+    assert not result.timed_out
+    with pytest.raises(ExecError, match="exit code 3"):
+        result.check()
+
+
+def test_argv_is_not_interpreted(sandbox: Sandbox) -> None:
+    assert sandbox.exec(["echo", "$HOME", "*"]).stdout == "$HOME *\n"
+
+
+def test_exec_arguments(sandbox: Sandbox) -> None:
+    result = sandbox.exec("pwd; echo $WHO; cat", cwd="/tmp", env={"WHO": "me"}, stdin="in")
+    assert result.stdout == "/tmp\nme\nin"
+    merged = sandbox.exec("echo a; echo b >&2; echo c", merge_stderr=True)
+    assert (merged.stdout, merged.stderr) == ("a\nb\nc\n", "")
+
+
+def test_unknown_command_and_directory(sandbox: Sandbox) -> None:
+    assert sandbox.exec(["no-such-command"]).exit_code == 127
+    with pytest.raises(FileError):
+        sandbox.exec("true", cwd="/nowhere")
+
+
+@pytest.mark.parametrize("command", ["", [], [1], None, "a\0b"])
+def test_bad_commands(sandbox: Sandbox, command: object) -> None:
+    if command == "":
+        assert sandbox.exec("").exit_code == 0
+        return
+    with pytest.raises((TypeError, ValueError)):
+        sandbox.exec(command)  # type: ignore[arg-type]
+
+
+def test_timeout_leaves_the_sandbox_usable(sandbox: Sandbox) -> None:
+    result = sandbox.exec("sleep 100 & while :; do :; done", timeout=0.3)
+    assert (result.exit_code, result.timed_out, result.limit) == (124, True, "wall_seconds")
+    assert sandbox.exec("echo ok").stdout == "ok\n"
+    assert sandbox.stats()["processes"] == 0
+
+
+def test_limits_name_what_stopped_a_command(sandbox: Sandbox) -> None:
+    flood = sandbox.exec("yes", limits=Limits(output_bytes=100_000))
+    assert (flood.limit, flood.truncated, len(flood.stdout_bytes)) == ("output_bytes", True, 100_000)
+    assert sandbox.exec("while :; do :; done", limits=Limits(steps=10_000)).limit == "steps"
+    assert sandbox.exec("while :; do :; done", limits=Limits(cpu_seconds=0.2)).limit == "cpu_seconds"
+    assert sandbox.exec("f(){ f; }; f").limit == "depth"
+    assert sandbox.exec("echo ok").stdout == "ok\n"
+
+
+def test_output_streams_while_it_runs(sandbox: Sandbox) -> None:
+    seen: list[bytes] = []
+    result = sandbox.exec("echo one; sleep 0.05; echo two", on_stdout=seen.append)
+    assert b"".join(seen) == b"one\ntwo\n"
+    assert len(seen) == 2
+    assert result.stdout == ""
+
+
+def test_large_output_and_input(sandbox: Sandbox) -> None:
+    data = os.urandom(3 << 20)
+    assert sandbox.exec(["cat"], stdin=data).stdout_bytes == data
+    assert len(sandbox.exec(["head", "-c", "20000000", "/dev/zero"]).stdout_bytes) == 20_000_000
+
+
+def test_files(sandbox: Sandbox) -> None:
+    files = sandbox.files
+    files.write("a/b/c.txt", "hello")
+    files.write("a/b/c.txt", " world", append=True)
+    assert files.read("a/b/c.txt") == "hello world"
+    files.write("run.sh", "#!/bin/bash\necho ran", mode=0o755)
+    assert sandbox.exec("./run.sh").stdout == "ran\n"
+    assert files.exists("a/b")
+    assert not files.exists("a/x")
+    files.mkdir("d/e", parents=True)
+    files.symlink("c.txt", "a/b/link")
+    assert [(e.name, e.kind) for e in files.list("a/b")] == [("c.txt", "file"), ("link", "symlink")]
+    assert files.stat("a/b/link").size == 11
+    files.rename("a/b/c.txt", "d/c.txt")
+    files.remove("a", recursive=True)
+    assert files.glob("**/*.txt") == ["d/c.txt"]
+    assert [(m.path, m.line, m.text) for m in files.grep("wor", "d")] == [("d/c.txt", 1, "hello world")]
+    with pytest.raises(FileError) as caught:
+        files.read("missing")
+    assert (caught.value.errno, caught.value.path) == (errno.ENOENT, "/workspace/missing")
+
+
+def test_big_files_cross_in_pieces(sandbox: Sandbox) -> None:
+    data = os.urandom(20 << 20)
+    sandbox.files.write("big", data)
+    assert sandbox.files.read_bytes("big") == data
+
+
+def test_write_many_keeps_order_and_goes_on(sandbox: Sandbox) -> None:
+    results = sandbox.files.write_many([("x", "1"), ("/proc/no", "2"), ("y", b"3")])
+    assert [(r.path, r.ok) for r in results] == [("x", True), ("/proc/no", False), ("y", True)]
+
+
+def test_upload_and_download(sandbox: Sandbox, tmp_path: Path) -> None:
+    (tmp_path / "in" / "sub").mkdir(parents=True)
+    (tmp_path / "in" / "sub" / "f").write_text("data")
+    sandbox.files.upload(str(tmp_path / "in"), "/workspace/up")
+    assert sandbox.exec("cat up/sub/f").stdout == "data"
+    sandbox.exec("ln -s /etc/passwd up/evil; echo more > up/g").check()
+    sandbox.files.download("up", str(tmp_path / "out"))
+    assert sorted(p.name for p in (tmp_path / "out").rglob("*")) == ["f", "g", "sub"]
+
+
+def test_mounts(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("host\n")
+    mounts = {
+        "/ro": Mount.host(str(tmp_path)),
+        "/rw": Mount.host(str(tmp_path), read_only=False),
+        "/over": Mount.overlay(Mount.host(str(tmp_path))),
+        "/mem": Mount.memory({"x": "y"}),
+    }
+    with Sandbox(mounts=mounts) as sandbox:
+        assert sandbox.exec("cat /ro/f /over/f /mem/x").stdout == "host\nhost\ny"
+        assert sandbox.exec("echo no > /ro/g").exit_code == 1
+        sandbox.exec("echo mine > /over/f; rm /over/f; echo new > /over/n").check()
+        sandbox.exec("echo out > /rw/made").check()
+        assert sandbox.exec("ls /over").stdout == "made\nn\n"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["f", "made"]
+    assert (tmp_path / "f").read_text() == "host\n"
+
+
+def test_a_missing_host_directory_is_a_clear_error() -> None:
+    with pytest.raises(SandboxCreationError, match="must be an existing directory"):
+        Sandbox(mounts={"/x": Mount.host("/no/such/dir")})
+
+
+def test_tools_are_commands() -> None:
+    calls: list[tuple[str, int]] = []
+
+    def search(query: str, limit: int = 3) -> list[str]:
+        """Search the notes."""
+        calls.append((query, limit))
+        if query == "bad":
+            raise RuntimeError("nothing found")
+        return [query] * limit
+
+    with Sandbox(tools={"search": search}) as sandbox:
+        assert sandbox.exec("search bell --limit 2 | tr a-z A-Z").stdout == '["BELL", "BELL"]\n'
+        assert sandbox.exec("""search '{"query": "x", "limit": 1}'""").stdout == '["x"]\n'
+        bad = sandbox.exec("search bad")
+        assert (bad.stderr, bad.exit_code) == ("search: nothing found\n", 1)
+        assert "Search the notes." in sandbox.exec("search --help").stdout
+        assert sandbox.exec("search").exit_code == 2
+    assert calls == [("bell", 2), ("x", 1), ("bad", 3)]
+
+
+def test_spawn(sandbox: Sandbox) -> None:
+    process = sandbox.spawn(["cat"])
+    assert process.pid > 1
+    process.stdin.write("hello")
+    process.stdin.close()
+    assert process.stdout.read() == b"hello"
+    assert process.wait(5) == 0
+    sleeper = sandbox.spawn("sleep 100")
+    assert sleeper.wait(0.05) is None
+    sleeper.kill()
+    assert sleeper.wait(5) == 143
+
+
+def test_an_unread_stream_waits_instead_of_growing(sandbox: Sandbox) -> None:
+    process = sandbox.spawn("yes | head -c 40000000")
+    time.sleep(0.3)
+    assert sum(len(chunk) for chunk in process.stdout) == 40_000_000
+    assert process.wait(5) == 0
+
+
+def test_pty(sandbox: Sandbox) -> None:
+    terminal = sandbox.pty("read -r line; echo got $line; test -t 0 && echo tty", rows=10, cols=40)
+    terminal.write("hi\r")
+    shown = b""
+    while chunk := terminal.read(timeout=5):
+        shown += chunk
+    assert terminal.wait(5) == 0
+    assert shown == b"hi\r\ngot hi\r\ntty\r\n"
+
+
+def test_concurrent_execs_from_threads(sandbox: Sandbox) -> None:
+    results: dict[int, str] = {}
+
+    def work(number: int) -> None:
+        results[number] = sandbox.exec(f"sleep 0.1; echo {number}").stdout
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {n: f"{n}\n" for n in range(8)}
+    assert time.monotonic() - began < 8 * 0.1 + 3
+
+
+def test_sandboxes_do_not_see_each_other() -> None:
+    with Sandbox() as one, Sandbox() as two:
+        one.files.write("/tmp/secret", "x")
+        assert two.exec("ls /tmp").stdout == ""
+        random = [s.exec("echo $RANDOM$RANDOM$RANDOM; head -c 8 /dev/urandom | od -An -tx1").stdout for s in (one, two)]
+        assert random[0] != random[1]
+
+
+def test_require() -> None:
+    with Sandbox(require={"seccomp", "rlimits"}) as sandbox:
+        assert {"seccomp", "rlimits"} <= set(sandbox.info.isolation)
+    with pytest.raises(IsolationUnavailable, match="unobtainium"):
+        Sandbox(require={"unobtainium"})
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"tier": "native"}, SandboxCreationError),
+        ({"image": "x"}, SandboxCreationError),
+        ({"env": {"A=B": "x"}}, ValueError),
+        ({"env": {"A": 1}}, TypeError),
+        ({"files": {"/a": 1}}, TypeError),
+        ({"cwd": "relative"}, ValueError),
+        ({"nonsense": 1}, TypeError),
+    ],
+)
+def test_bad_options(options: dict[str, object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        Sandbox(**options)  # type: ignore[arg-type]
+
+
+def test_closing() -> None:
+    sandbox = Sandbox()
+    sandbox.close()
+    sandbox.close()
+    with pytest.raises(SandboxClosed):
+        sandbox.exec("true")
+
+
+def test_a_killed_worker_ends_its_sandbox_only() -> None:
+    with Sandbox() as victim, Sandbox() as other:
+        timer = threading.Timer(0.2, os.kill, (victim._link.pid, signal.SIGKILL))
+        timer.start()
+        with pytest.raises(SandboxClosed, match="ended unexpectedly"):
+            victim.exec("sleep 30")
+        assert other.exec("echo fine").stdout == "fine\n"
+
+
+def test_a_dropped_sandbox_leaves_no_worker() -> None:
+    sandbox = Sandbox()
+    pid = sandbox._link.pid
+    del sandbox
+    gc.collect()
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and Path(f"/proc/{pid}").exists():
+        time.sleep(0.01)
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_nothing_outlives_a_killed_owner() -> None:
+    script = (
+        "import os, signal; from belljar import Sandbox; s = Sandbox(); p = s.spawn('while :; do :; done');"
+        "print(s._link.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    pid = int(done.stdout)
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline and Path(f"/proc/{pid}").exists():
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}").exists()

@@ -1,0 +1,110 @@
+"""The system-call filter, run through a small interpreter: every call on the lists, and every argument check."""
+
+from __future__ import annotations
+
+import struct
+from errno import EACCES, ENOSYS, EPERM
+
+import pytest
+
+from belljar.worker import bpf
+from belljar.worker.bpf import ALLOW, ERRNO, KILL_PROCESS, MACHINES, Machine, worker_filter
+
+Instruction = tuple[int, int, int, int]
+
+
+def decode(program: bytes) -> list[Instruction]:
+    return [struct.unpack_from("<HBBI", program, at) for at in range(0, len(program), 8)]
+
+
+def verdict(
+    program: list[Instruction], audit: int, number: int, arguments: tuple[int, ...] = (), seen: set[int] | None = None
+) -> int:
+    """What the kernel would answer. Fails on anything a valid program does not do."""
+    data = struct.pack("<IIQ6Q", number, audit, 0, *arguments, *([0] * (6 - len(arguments))))
+    register, at = 0, 0
+    while True:
+        code, true, false, operand = program[at]
+        if seen is not None:
+            seen.add(at)
+        at += 1
+        if code == bpf.LOAD:
+            (register,) = struct.unpack_from("<I", data, operand)
+        elif code == bpf.RETURN:
+            return operand
+        elif code == bpf.JUMP_EQUAL:
+            at += true if register == operand else false
+        elif code == bpf.JUMP_GREATER_EQUAL:
+            at += true if register >= operand else false
+        elif code == bpf.JUMP_SET:
+            at += true if register & operand else false
+        else:
+            pytest.fail(f"unknown instruction {code:#x}")
+
+
+@pytest.fixture(params=sorted(MACHINES))
+def machine(request: pytest.FixtureRequest) -> Machine:
+    return MACHINES[request.param]
+
+
+def test_allows_exactly_what_is_listed(machine: Machine) -> None:
+    program = decode(worker_filter(machine))
+    names = {number: name for name, number in machine.numbers.items()}
+    for number in range(600):
+        name = names.get(number, "")
+        got = verdict(program, machine.audit, number)
+        if name in bpf.ALLOWED or name in ("mmap", "mprotect"):
+            assert got == ALLOW, name
+        elif name in bpf.REFUSED or name == "clone":
+            assert got == ERRNO | EPERM, name
+        elif name == "clone3":
+            assert got == ERRNO | ENOSYS
+        else:
+            assert got == KILL_PROCESS, (number, name)
+
+
+def test_another_architecture_is_killed(machine: Machine) -> None:
+    program = decode(worker_filter(machine))
+    other = next(m.audit for m in MACHINES.values() if m.audit != machine.audit)
+    assert verdict(program, other, machine.numbers["read"]) == KILL_PROCESS
+    assert verdict(program, 0x40000003, machine.numbers["read"]) == KILL_PROCESS
+
+
+def test_x32_calls_are_killed() -> None:
+    program = decode(worker_filter(bpf.X86_64))
+    assert verdict(program, bpf.X86_64.audit, 0x40000000 + 39) == KILL_PROCESS
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "answer"),
+    [
+        ("clone", (bpf.CLONE_THREAD | 0x100,), ALLOW),
+        ("clone", (17,), ERRNO | EPERM),
+        ("mmap", (0, 4096, 3, 0x22), ALLOW),
+        ("mmap", (0, 4096, 3, 0x21), ERRNO | EPERM),
+        ("mmap", (0, 4096, 7, 0x22), ERRNO | EACCES),
+        ("mprotect", (0, 4096, 3), ALLOW),
+        ("mprotect", (0, 4096, 5), ERRNO | EACCES),
+    ],
+)
+def test_arguments_are_checked(machine: Machine, call: str, arguments: tuple[int, ...], answer: int) -> None:
+    program = decode(worker_filter(machine))
+    assert verdict(program, machine.audit, machine.numbers[call], arguments) == answer
+
+
+def test_no_instruction_is_dead(machine: Machine) -> None:
+    program = decode(worker_filter(machine))
+    seen: set[int] = set()
+    calls = [(number, ()) for number in range(600)]
+    extra = [
+        (machine.numbers["clone"], (bpf.CLONE_THREAD,)),
+        (machine.numbers["mmap"], (0, 1, 7, 2)),
+        (machine.numbers["mmap"], (0, 1, 3, 1)),
+        (machine.numbers["mprotect"], (0, 1, 4)),
+    ]
+    for number, arguments in [*calls, *extra]:
+        verdict(program, machine.audit, number, arguments, seen)
+    verdict(program, 0, 0, (), seen)
+    if machine.foreign is not None:
+        verdict(program, machine.audit, machine.foreign, (), seen)
+    assert seen == set(range(len(program)))
