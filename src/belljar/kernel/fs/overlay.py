@@ -11,8 +11,10 @@ under its own path; the whole truth is this server's tree.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from errno import EEXIST, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, EPERM
+from typing import Final
 from weakref import WeakSet, WeakValueDictionary
 
 from belljar.abi.errors import SysError
@@ -34,6 +36,8 @@ from belljar.kernel.fs.overlay_node import OverlayDirectory, OverlayNode, Switch
 from belljar.kernel.vfs.namespace import Place
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 
+RECENT: Final = 4096
+
 
 class OverlayServer(FileServer):
     """`upper` over `lower`. A lower may itself be an overlay."""
@@ -48,6 +52,8 @@ class OverlayServer(FileServer):
         self._now = now
         self._by_lower: WeakValueDictionary[Node, OverlayNode] = WeakValueDictionary()
         """Unchanged nodes live only as long as somebody holds them; changed ones are held by `names`."""
+        self._recent: deque[OverlayNode] = deque(maxlen=RECENT)
+        """Holds the nodes made last, so that the directories on everybody's paths are not made again and again."""
         self._pinned: dict[Node, OverlayNode] = {}
         """Files that changed, lost the name they were held by, and have others in the lower layer still."""
         self._stages = 0
@@ -102,6 +108,7 @@ class OverlayServer(FileServer):
         if node is None:
             make = OverlayDirectory if found.is_dir else OverlayNode
             node = self._by_lower[found] = make(found.mode, found.uid, found.gid, upper=None, lower=found)
+            self._recent.append(node)
         elif not node.own and node.upper is None:
             node.mode, node.uid, node.gid = found.mode, found.uid, found.gid
         if node.parent is None or not node.is_dir:
