@@ -8,12 +8,12 @@ along with all of its contents.
 
 from dataclasses import dataclass
 
-from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin._kit.asking import ask
 from belljar.bin._kit.choices import pick
 from belljar.bin._kit.quoting import quote_name
 from belljar.bin._remove import Remover, is_dot
+from belljar.bin._root import refuse_root
 from belljar.kernel.process import Process
 
 _WHEN = {"never": ("no", "none"), "once": (), "always": ("yes",)}
@@ -65,18 +65,8 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         if is_dot(path) and options.recursive:
             process.warn(f"refusing to remove '.' or '..' directory: skipping {quote_name(path)}")
             status = 1
-        elif options.recursive and options.root == "preserve" and is_root(process, path):
-            same = "" if path == "/" else f"{quote_name(path)} (same as '/')"
-            process.warn(f"it is dangerous to operate recursively on {same or quote_name('/')}")
-            process.warn("use --no-preserve-root to override this failsafe")
+        elif options.recursive and options.root == "preserve" and refuse_root(process, path):
             status = 1
         else:
             remover.remove(path)
     return 1 if remover.failed else status
-
-
-def is_root(process: Process, path: str) -> bool:
-    try:
-        return process.fs.resolve(path, follow=False) == process.fs.root
-    except SysError:
-        return False
