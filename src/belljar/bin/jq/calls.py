@@ -52,8 +52,6 @@ class Calls(CompilerBase):
             entry = self.prelude(name, arity)
         if entry is None:
             raise CompileProblem(f"{name}/{arity} is not defined", node.at, len(name))
-        if entry.sort == "parameter":
-            return Code(ONE, getter(scope.depth - entry.depth))
         if entry.sort == "filter":
             return self.call_filter(entry, scope)
         return self.call_function(entry, node.arguments, scope, tail)
@@ -132,7 +130,7 @@ class Calls(CompilerBase):
         scope, filters = entry, iter(kinds)
         for parameter in entry.function.parameters:
             if parameter[0] == "$":
-                scope = scope.bind("parameter", parameter[1:])
+                scope = scope.bind("variable", parameter[1:])
             else:
                 scope = scope.bind("filter", parameter, next(filters))
         return scope

@@ -124,7 +124,7 @@ class Scope:
 
     outer: "Scope | None"
     sort: str
-    """root, variable, parameter ($x, also callable as x), filter, label, function, or constant."""
+    """root, variable, filter, label, function, or constant."""
     name: str
     depth: int
     function: Function | None = None
@@ -150,7 +150,7 @@ class Scope:
     def variable(self, name: str) -> "Scope | None":
         entry: Scope | None = self
         while entry is not None:
-            if entry.name == name and entry.sort in ("variable", "parameter", "constant"):
+            if entry.name == name and entry.sort in ("variable", "constant"):
                 return entry
             entry = entry.outer
         return None
@@ -171,7 +171,7 @@ class Scope:
                     assert entry.function is not None
                     if len(entry.function.parameters) == arity:
                         return entry.origin()
-                elif arity == 0 and entry.sort in ("filter", "parameter"):
+                elif arity == 0 and entry.sort == "filter":
                     return entry
             entry = entry.outer
         return None

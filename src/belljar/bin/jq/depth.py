@@ -1,10 +1,10 @@
 """Bounds how deeply a program's functions may call each other: generators in generators need C stack."""
 
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from typing import Any, TypeVar
 
 from belljar.bin.jq.errors import JqError
+from belljar.bin.jq.nodes import children
 
 T = TypeVar("T")
 MAX_WEIGHT = 24_000
@@ -16,15 +16,8 @@ def weigh(node: Any) -> int:
     weight, level = 0, [node]
     while level:
         weight += 1
-        level = [child for item in level for child in _children(item)]
+        level = [child for item in level for child in children(item)]
     return weight
-
-
-def _children(node: Any) -> list[Any]:
-    if isinstance(node, tuple):
-        return [item for item in node if isinstance(item, tuple) or is_dataclass(item)]
-    found = (getattr(node, field.name) for field in fields(node))
-    return [item for item in found if isinstance(item, tuple) or is_dataclass(item)]
 
 
 class Stack:

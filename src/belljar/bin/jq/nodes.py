@@ -1,6 +1,7 @@
 """The syntax tree of jq's language."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Union
 
 
@@ -240,6 +241,22 @@ Node = (
     | Call
     | Define
 )
+
+
+def children(node: Any) -> list[Any]:
+    """What a node, or a tuple of nodes, is made of: nodes and tuples."""
+    parts = node if isinstance(node, tuple) else [getattr(node, part.name) for part in fields(node)]
+    return [part for part in parts if isinstance(part, tuple) or is_dataclass(part)]
+
+
+def walk_nodes(node: Any) -> Iterator[Any]:
+    """A node and all below it, without recursion."""
+    stack = [node]
+    while stack:
+        node = stack.pop()
+        if not isinstance(node, tuple):
+            yield node
+        stack += children(node)
 
 
 @dataclass(frozen=True, slots=True)

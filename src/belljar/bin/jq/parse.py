@@ -40,6 +40,7 @@ from belljar.bin.jq.nodes import (
     Try,
     Update,
     Variable,
+    walk_nodes,
 )
 from belljar.bin.jq.numbers import negate, parse_literal
 from belljar.bin.jq.values import describe, is_number
@@ -206,7 +207,7 @@ class Parser:
         self.expect(":")
         body = self.query()
         self.expect(";")
-        return Function(token.text, tuple(parameters), body)
+        return plain_function(token.text, tuple(parameters), body)
 
     # Queries: definitions, bindings, pipes and commas
 
@@ -586,6 +587,17 @@ class Parser:
             raise self.unexpected()
         self.expect(":")
         return key, None, self.pattern()
+
+
+def plain_function(name: str, parameters: tuple[str, ...], body: Node) -> Function:
+    """A definition. `def f($x): B` means `def f(x): x as $x | B`, which is spelled out if B calls x as a filter."""
+    values = {parameter[1:] for parameter in parameters if parameter[0] == "$"}
+    if not values or not any(isinstance(node, Call) and node.name in values for node in walk_nodes(body)):
+        return Function(name, parameters, body)
+    for parameter in reversed(parameters):
+        if parameter[0] == "$":
+            body = Bind(Call(parameter[1:], ()), (BindVariable(parameter[1:]),), body)
+    return Function(name, tuple(parameter.removeprefix("$") for parameter in parameters), body)
 
 
 def combine(operator: str, left: Node, right: Node) -> Node:

@@ -11,7 +11,6 @@ from belljar.bin.jq.access import get_path, index, iterate_error, path_list
 from belljar.bin.jq.builtins.registry import FORMS, NATIVES, PATH_FORMS
 from belljar.bin.jq.code import (
     INVALID,
-    ONE,
     Code,
     CompileProblem,
     Env,
@@ -340,8 +339,6 @@ class PathCompiler:
             entry = compiler.prelude(name, arity)
         if entry is None:
             raise CompileProblem(f"{name}/{arity} is not defined", node.at, len(name))
-        if entry.sort == "parameter":
-            return self.computed(Code(ONE, getter(scope.depth - entry.depth)))
         if entry.sort == "filter":
             get = getter(scope.depth - entry.depth)
 
