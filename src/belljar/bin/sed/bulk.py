@@ -37,6 +37,8 @@ def bulk_operation(script: Script, machine: Machine) -> Bulk | None:
     def all_of_them(buffer: bytes) -> bytes:
         for operation in operations:
             assert operation is not None
+            if not buffer:
+                break  # every line is deleted
             buffer = operation(buffer)
         return buffer
 
