@@ -1,7 +1,7 @@
 """fsspec URLs as file servers: what the contract battery does not ask."""
 
 import builtins
-from errno import EACCES, EFBIG, EIO, ENOENT, EPERM, EROFS
+from errno import EACCES, EIO, ENOENT, ENOSPC, EPERM, EROFS
 from itertools import count
 
 import fsspec
@@ -65,10 +65,35 @@ def test_what_a_store_cannot_do() -> None:
 def test_a_file_held_for_upload_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fsspec_host, "BUFFER_MAX", 100)
     view = view_of(FsspecServer(store(), read_only=False))
-    file = view.open("/f", O_RDWR | O_CREAT).retain()
-    assert errno_of(file.write, b"x" * 101) == EFBIG
-    assert errno_of(file.truncate, 1 << 40) == EFBIG
+    file, other = (view.open(path, O_RDWR | O_CREAT).retain() for path in ("/f", "/g"))
+    assert errno_of(file.write, b"x" * 101) == ENOSPC
+    assert errno_of(file.truncate, 1 << 40) == ENOSPC
+    assert file.write(b"x" * 60) == 60
+    assert errno_of(other.write, b"x" * 60) == ENOSPC
     file.release()
+    assert other.write(b"x" * 60) == 60
+    assert errno_of(view.open, "/f", O_RDWR) == ENOSPC
+    other.release()
+    again = view.open("/f", O_RDWR).retain()
+    assert again.read(100) == b"x" * 60
+    again.truncate(0)
+    again.release()
+
+
+def test_the_store_keeps_few_files_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fsspec_host, "READERS_MAX", 3)
+    server = FsspecServer(store(), read_only=False)
+    view = view_of(server)
+    for number in range(10):
+        write(view, f"/f{number}", b"%d" % number)
+    files = [view.open(f"/f{number}", 0).retain() for number in range(10)]
+    assert len(server._readers) == 3
+    assert [file.pread(10, 0) for file in files] == [b"%d" % number for number in range(10)]
+    assert len(server._readers) == 3
+    for file in files:
+        file.release()
+    assert server._readers == {}
+    assert server.held == 0
 
 
 @pytest.mark.parametrize("url", ["file:///etc", "local:///etc", "/etc", "etc"])

@@ -17,6 +17,7 @@ from errno import (
     EIO,
     EISDIR,
     ENOENT,
+    ENOSPC,
     ENOSYS,
     ENOTDIR,
     ENOTEMPTY,
@@ -36,7 +37,10 @@ from belljar.kernel.vfs.server import FileServer, Handle, Node
 
 LOCAL: Final = frozenset({"file", "local"})
 BUFFER_MAX: Final = 256 * MIB
-"""The largest file that can be written here, as it is held until uploaded."""
+"""What all files being written may hold here until they are uploaded (ENOSPC)."""
+READERS_MAX: Final = 32
+"""Files open for reading at the store; fsspec buffers megabytes for each. Others are opened again when read."""
+READ_MAX: Final = 16 * MIB
 ENTRIES_MAX: Final = 1_000_000
 
 
@@ -83,6 +87,8 @@ class FsspecServer(FileServer):
         self._nodes: WeakValueDictionary[tuple[str, ...], FsspecNode] = WeakValueDictionary()
         # Directories made here: where only files exist, an empty one is nothing but our word.
         self._made: set[tuple[str, ...]] = set()
+        self.held = 0
+        self._readers: dict[FsspecReader, Any] = {}
         self._root = self._node((), directory=True)
 
     def _node(self, parts: tuple[str, ...], *, directory: bool) -> FsspecNode:
@@ -230,15 +236,40 @@ class FsspecServer(FileServer):
         with _errors():
             self._fs.pipe_file(self._path(parts), data)
 
-    def open_file(self, parts: tuple[str, ...]) -> Any:
-        with _errors():
-            return self._fs.open(self._path(parts), "rb")
+    def open_file(self, reader: FsspecReader, parts: tuple[str, ...]) -> Any:
+        """The store's open file for a reader: the one it had, or a new one in place of the longest unused."""
+        file = self._readers.pop(reader, None)
+        if file is None:
+            with _errors():
+                file = self._fs.open(self._path(parts), "rb")
+            if len(self._readers) >= READERS_MAX:
+                oldest = next(iter(self._readers))
+                self._readers.pop(oldest).close()
+        self._readers[reader] = file
+        return file
+
+    def close_file(self, reader: FsspecReader) -> None:
+        file = self._readers.pop(reader, None)
+        if file is not None:
+            file.close()
+
+    def account(self, count: int) -> None:
+        """Account for bytes about to be kept (or, negative, let go). ENOSPC."""
+        if count > 0 and self.held + count > BUFFER_MAX:
+            raise SysError(ENOSPC)
+        self.held += count
 
     def download(self, parts: tuple[str, ...]) -> bytes:
-        if int(self._info(parts).get("size") or 0) > BUFFER_MAX:
-            raise SysError(EFBIG)
-        with _errors():
-            data: bytes = self._fs.cat_file(self._path(parts))
+        """All of a file, to be changed here; it is accounted for."""
+        size = int(self._info(parts).get("size") or 0)
+        self.account(size)
+        try:
+            with _errors():
+                data: bytes = self._fs.cat_file(self._path(parts))
+            self.account(len(data) - size)
+        except SysError:
+            self.account(-size)
+            raise
         return data
 
     def unlink(self, directory: Node, name: str) -> None:
@@ -360,21 +391,20 @@ class FsspecServer(FileServer):
 class FsspecReader(Handle):
     """A file open for reading, fetched block by block as fsspec caches them."""
 
-    __slots__ = ("_file", "_node", "_server", "_version")
+    __slots__ = ("_node", "_server", "_version")
 
     def __init__(self, server: FsspecServer, node: FsspecNode) -> None:
         self.nonblocking = False
         self._server = server
         self._node = node
         self._version = node.version
-        self._file = server.open_file(node.parts)
+        server.open_file(self, node.parts)
 
     def _current(self) -> Any:
         if self._version != self._node.version and not self._node.removed:
-            self._file.close()
-            self._file = self._server.open_file(self._node.parts)
+            self._server.close_file(self)
             self._version = self._node.version
-        return self._file
+        return self._server.open_file(self, self._node.parts)
 
     def read(self, offset: int, size: int) -> bytes:
         if self._node.writers:
@@ -384,7 +414,7 @@ class FsspecReader(Handle):
             if offset >= file.size:
                 return b""
             file.seek(offset)
-            data: bytes = file.read(min(size, 64 * MIB))
+            data: bytes = file.read(min(size, READ_MAX))
         return data
 
     def size(self) -> int:
@@ -393,7 +423,7 @@ class FsspecReader(Handle):
         return int(self._current().size)
 
     def close(self) -> None:
-        self._file.close()
+        self._server.close_file(self)
 
 
 class FsspecHandle(Handle):
@@ -408,35 +438,34 @@ class FsspecHandle(Handle):
         self._dirty = truncated
         if node.writers:
             self.data: bytearray = node.writers[0].data
-            if truncated:
-                self.data.clear()
         else:
             self.data = bytearray(b"" if truncated or node.removed else server.download(node.parts))
         node.writers.append(self)
+        if truncated:
+            self.truncate(0)
 
     def read(self, offset: int, size: int) -> bytes:
         return bytes(memoryview(self.data)[offset : offset + size])
 
     def write(self, offset: int | None, data: bytes) -> int:
         offset = len(self.data) if offset is None else offset
-        self._check_size(offset + len(data))
-        if offset > len(self.data):
-            self.data.extend(bytes(offset - len(self.data)))
+        if offset + len(data) > len(self.data):
+            self._resize(max(offset + len(data), len(self.data)))
         self.data[offset : offset + len(data)] = data
         self._dirty = True
         return len(data)
 
     def truncate(self, size: int) -> None:
-        self._check_size(size)
-        if size < len(self.data):
-            del self.data[size:]
-        else:
-            self.data.extend(bytes(size - len(self.data)))
+        self._resize(size)
         self._dirty = True
 
-    def _check_size(self, size: int) -> None:
-        if size > BUFFER_MAX:
-            raise SysError(EFBIG)
+    def _resize(self, size: int) -> None:
+        change = size - len(self.data)
+        self._server.account(change)
+        if change > 0:
+            self.data.extend(bytes(change))
+        else:
+            del self.data[size:]
 
     def size(self) -> int:
         return len(self.data)
@@ -454,6 +483,8 @@ class FsspecHandle(Handle):
             return  # as with any network file system: who must know calls fsync
         finally:
             self._node.writers.remove(self)
+            if not self._node.writers:
+                self._server.account(-len(self.data))
 
 
 def _ino(parts: tuple[str, ...]) -> int:

@@ -166,11 +166,16 @@ class RemoteServer(FileServer):
             raise SysError(EIO) from None
 
     def open(self, node: Node, flags: int) -> Handle:
+        return self._opened(self.ask("open", node=_number(node), flags=flags & OPEN_FLAGS))
+
+    def hold(self, node: Node) -> Handle:
+        return self._opened(self.ask("hold", node=_number(node)))
+
+    def _opened(self, value: object) -> Handle:
         try:
-            number = check_int(self.ask("open", node=_number(node), flags=flags & OPEN_FLAGS), 1, ID_MAX)
+            return RemoteHandle(self, check_int(value, 1, ID_MAX))
         except Malformed:
             raise SysError(EIO) from None
-        return RemoteHandle(self, number)
 
     def create(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
         return self._make("create", directory, name, mode, owner)

@@ -57,6 +57,7 @@ class Export:
             "readdir": (frozenset({"node", "start"}), self._readdir),
             "readlink": (frozenset({"node"}), lambda m: fsencode(server.readlink(self._node(m["node"])))),
             "open": (frozenset({"node", "flags"}), self._open),
+            "hold": (frozenset({"node"}), lambda m: self._keep(lambda: server.hold(self._node(m["node"])))),
             "create": (frozenset({"node", "name", "mode", "uid", "gid"}), lambda m: self._make(server.create, m)),
             "mkdir": (frozenset({"node", "name", "mode", "uid", "gid"}), lambda m: self._make(server.mkdir, m)),
             "symlink": (frozenset({"node", "name", "target", "uid", "gid"}), self._symlink),
@@ -189,9 +190,13 @@ class Export:
         flags = check_int(message["flags"], 0, OPEN_FLAGS)
         if flags & ~OPEN_FLAGS:
             raise Malformed
+        node = self._node(message["node"])
+        return self._keep(lambda: self._server.open(node, flags))
+
+    def _keep(self, open_it: Callable[[], Handle]) -> int:
         if len(self._handles) >= HANDLES_MAX:
             raise SysError(ENFILE)
-        handle = self._server.open(self._node(message["node"]), flags)
+        handle = open_it()
         number = self._new_number()
         self._handles[number] = handle
         return number
