@@ -32,6 +32,15 @@ class Accounts:
         """The group a user belongs to from the start."""
         return next((_number(fields[3]) for fields in self._passwd if len(fields) > 3 and fields[2] == str(uid)), None)
 
+    def groups_of(self, uid: int) -> list[int]:
+        """The groups that list a user as a member."""
+        name = self.user_name(uid)
+        return [
+            number
+            for fields in self._group
+            if len(fields) > 3 and name in fields[3].split(",") and (number := _number(fields[2])) is not None
+        ]
+
     @cached_property
     def _passwd(self) -> list[list[str]]:
         return self._read("/etc/passwd")

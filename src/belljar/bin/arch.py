@@ -1,0 +1,23 @@
+"""arch - print machine architecture
+
+Usage: arch [OPTION]...
+"""
+
+from dataclasses import dataclass
+
+from belljar.abi import system
+from belljar.bin._kit import UsageError, utility
+from belljar.kernel.process import Process
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    pass
+
+
+@utility("arch", Options)
+def main(process: Process, options: Options, operands: list[str]) -> int:
+    if operands:
+        raise UsageError(f"extra operand '{operands[0]}'")
+    process.print(system.MACHINE)
+    return 0
