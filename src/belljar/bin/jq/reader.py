@@ -19,6 +19,8 @@ BLANK = re.compile(r"[ \t\r\n]*")
 LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 FIRST_TRY = 1 << 16
+LONGEST_ESCAPE = 13
+CUT_WORD = re.compile(r"\s*[-+.\w]{0,4000}\s*")
 BATCH = 256
 CONSTANTS = {"NaN": NAN, "Infinity": INFINITE, "-Infinity": Number(-inf)}
 
@@ -190,7 +192,11 @@ def scan_batch(text: str, start: int) -> tuple[list[tuple[Any, int]], int, int |
         except StopIteration as stop:
             return found, start, int(stop.value)
         except json.JSONDecodeError as error:
-            return found, start, error.pos
+            # An unfinished string is reported where it began, an unfinished escape just before the end.
+            unfinished = error.msg.startswith("Unterminated") or (
+                error.msg.startswith("Invalid \\") and size - error.pos < LONGEST_ESCAPE
+            )
+            return found, start, size if unfinished else error.pos
         except (ValueError, RecursionError):
             return found, start, start
         found.append((value, end))
@@ -200,10 +206,7 @@ def scan_batch(text: str, start: int) -> tuple[list[tuple[Any, int]], int, int |
 
 def may_be_cut(text: str, position: int | None) -> bool:
     """True if the scanner's trouble may only be that the text ends too early."""
-    if position is None:
-        return False
-    # It reports an unfinished string where that began, anything else unfinished near the end.
-    return position >= len(text) - 8 or text[position : position + 1] == '"' or text[position - 1 : position] == '"'
+    return position is not None and CUT_WORD.fullmatch(text, position) is not None
 
 
 def without_surrogates(value: Any) -> Any:
