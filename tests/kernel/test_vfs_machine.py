@@ -67,7 +67,9 @@ flags = st.builds(
     st.sampled_from([O_RDONLY, O_WRONLY, O_RDWR, O_RDWR]),
     st.sets(st.sampled_from([O_CREAT, O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_DIRECTORY, O_NOFOLLOW, O_PATH])),
 )
-modes = st.sampled_from([0o777, 0o755, 0o644, 0o600, 0o000, 0o700, 0o070, 0o007, 0o1777, 0o2775, 0o4755, 0o555])
+modes = st.sampled_from(
+    [0o777, 0o2777, 0o6777, 0o755, 0o644, 0o600, 0o000, 0o700, 0o070, 0o007, 0o1777, 0o2775, 0o4755, 0o555]
+)
 slots = st.integers(0, 3)
 data = st.sampled_from([b"", b"x", b"hello\n", b"0123456789" * 50])
 sizes = st.sampled_from([0, 1, 3, 7, 500, 70_000, 3 << 20])

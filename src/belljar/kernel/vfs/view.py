@@ -308,7 +308,14 @@ class View:
 
     def _create_at(self, slot: Slot, mode: int, path: str) -> Place:
         place = self._writable(slot, path)
-        owner, _ = self._ownership(place.node)
+        owner, handed_on = self._ownership(place.node)
+        if (
+            handed_on
+            and mode & 0o2010 == 0o2010
+            and self.credentials.uid != 0
+            and not self.credentials.in_group(owner.gid)
+        ):
+            mode &= ~S_ISGID  # nobody makes a program that runs with a group which is not theirs
         server = place.mount.server
         return Place(place.mount, server.create(place.node, slot.name, mode & ~self.umask, owner))
 
