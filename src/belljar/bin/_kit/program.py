@@ -61,15 +61,17 @@ def utility(
     order: Order = "permute",
     digits: str | None = None,
     usage_status: int = 1,
+    doc: str | None = None,
 ) -> Callable[[Any], Program]:
     """Make a utility of `main(process, options, operands)`; without options, of `main(process, args)`.
 
     `order="first-operand-ends"` for those that run another command (env, xargs); `digits="lines"` lets `-5` mean
-    `-n 5` by setting that field; `usage_status` is the exit code for a wrong command line.
+    `-n 5` by setting that field; `usage_status` is the exit code for a wrong command line; `doc` is the help text
+    if it is not the docstring of main's module.
     """
 
     def wrap(main: FunctionType) -> Program:
-        doc = str(main.__globals__.get("__doc__") or name)
+        text = doc if doc is not None else str(main.__globals__.get("__doc__") or name)
 
         def run(process: Process, args: list[str]) -> int:
             if options is None:
@@ -83,7 +85,7 @@ def utility(
                 return 0
             return int(main(process, options(**parsed.values), parsed.operands))
 
-        program = Program(name, doc, options, run, usage_status)
+        program = Program(name, text, options, run, usage_status)
         return program
 
     return wrap
