@@ -20,11 +20,12 @@ _MESSAGES = {"Divide by zero": "divide by zero", "Modulo by zero": "remainder by
 
 
 class Quit(Exception):
-    """Leave this many levels of macros; -1 leaves the program."""
+    """Leave this many levels of macros; -1 leaves the program, with a status."""
 
-    def __init__(self, levels: int) -> None:
+    def __init__(self, levels: int, status: int = 0) -> None:
         super().__init__(levels)
         self.levels = levels
+        self.status = status
 
 
 class Text:
@@ -140,7 +141,10 @@ class Calculator:
             return
         code = ord(char) if ord(char) < 128 else fsencode(char)[0]
         shown = f"'{char}' (0{code:o})" if char.isprintable() else f"0{code:o}"
-        self.warn(f"{shown} unimplemented")
+        # dc's own message starts on one stream and ends on the other.
+        self.process.stdout.flush()
+        self.process.error(f"{self.process.name}: ")
+        self.write(f"{shown} unimplemented\n")
 
     def number(self, char: str, text: Text) -> None:
         sign = 1
@@ -489,7 +493,7 @@ class Calculator:
             self.warn(error.reason)
 
     def quit(self) -> None:
-        raise Quit(2 if len(self.running) > 1 else -1)
+        raise Quit(2 if len(self.running) > 2 else -1, 1)
 
     def quit_levels(self) -> None:
         top = self.top_number()
@@ -500,7 +504,11 @@ class Calculator:
         if levels < 1:
             self.warn("Q command requires a number >= 1")
             return
-        raise Quit(min(levels, len(self.running)))
+        if levels > len(self.running) - 1:
+            self.warn("Q command argument exceeded string execution depth")
+            levels = len(self.running) - 1
+        if levels:
+            raise Quit(levels)
 
 
 def _digits(number: Number) -> int:
@@ -564,8 +572,8 @@ def main(process: Process, args: list[str]) -> int:
             calculator.run(text)
         if not used:
             calculator.run(Text("", calculator.input))
-    except Quit:
-        return 0
+    except Quit as leave:
+        return leave.status
     return 0
 
 

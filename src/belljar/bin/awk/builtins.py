@@ -201,6 +201,16 @@ class Builtins(Operators):
 
     def call_index(self, node: n.Builtin) -> Compiled:
         text, part = self.string(node.arguments[0]), self.string(node.arguments[1])
+        if self.runtime.cases_matter:
+            runtime = self.runtime
+
+            def find(frame: Frame) -> float:
+                subject, wanted = text(frame), part(frame)
+                if runtime.ignore_case:
+                    subject, wanted = lower(subject), lower(wanted)
+                return float(subject.find(wanted) + 1)
+
+            return NUM, find
         return NUM, lambda frame: float(text(frame).find(part(frame)) + 1)
 
     def call_substr(self, node: n.Builtin) -> Compiled:
@@ -236,7 +246,7 @@ class Builtins(Operators):
     # -- patterns -----------------------------------------------------------------------------------------------
 
     def _substitution(self, node: n.Builtin) -> Compiled:
-        pattern = self.pattern(node.arguments[0])
+        pattern = self.pattern(node.arguments[0], node.line)
         replacement = self.string(node.arguments[1])
         target: n.Expr = node.arguments[2] if len(node.arguments) > 2 else n.Field(n.Num(0.0), node.line)
         while isinstance(target, n.Group):
@@ -280,7 +290,7 @@ class Builtins(Operators):
     call_gsub = _substitution
 
     def call_gensub(self, node: n.Builtin) -> Compiled:
-        pattern, replacement = self.pattern(node.arguments[0]), self.string(node.arguments[1])
+        pattern, replacement = self.pattern(node.arguments[0], node.line), self.string(node.arguments[1])
         how = self.value(node.arguments[2])
         target = self.string(node.arguments[3] if len(node.arguments) > 3 else n.Field(n.Num(0.0), node.line))
         runtime, text, line = self.runtime, self.conversion.string, node.line
@@ -300,7 +310,7 @@ class Builtins(Operators):
         return STR, substitute
 
     def call_match(self, node: n.Builtin) -> Compiled:
-        text, pattern = self.string(node.arguments[0]), self.pattern(node.arguments[1])
+        text, pattern = self.string(node.arguments[0]), self.pattern(node.arguments[1], node.line)
         groups = self.array(node.arguments[2]) if len(node.arguments) > 2 else None
         start_cell, length_cell = self.runtime.cell("RSTART"), self.runtime.cell("RLENGTH")
         separator = self.runtime.cell("SUBSEP")
@@ -364,7 +374,7 @@ class Builtins(Operators):
         while isinstance(node, n.Group):
             node = node.inner
         if isinstance(node, (n.Regex, n.TypedRegex)):
-            pattern = self.pattern(node)
+            pattern = self.pattern(node, node.line)
             source = node.source
 
             def by_constant(frame: Frame) -> Callable[[str], tuple[list[str], list[str]]]:
@@ -407,7 +417,7 @@ class Builtins(Operators):
         text, array = self.string(arguments[0]), self.array(arguments[1])
         pattern: Callable[[Frame], Pattern]
         if len(arguments) > 2:
-            pattern = self.pattern(arguments[2])
+            pattern = self.pattern(arguments[2], node.line)
         else:
             runtime, cell, convert = self.runtime, self.runtime.cell("FPAT"), self.conversion.string
             pattern = lambda frame: runtime.dynamic_pattern(convert(cell[0]))  # noqa: E731
@@ -516,8 +526,14 @@ class Builtins(Operators):
         streams = self.runtime.streams
         name = self.string(node.arguments[0]) if node.arguments else None
 
+        warn, line = self.runtime.warn, node.line
+
         def flush(frame: Frame) -> float:
-            return streams.flush("" if name is None else name(frame))
+            which = "" if name is None else name(frame)
+            result = streams.flush(which)
+            if result < 0:
+                warn(f"fflush: `{which}' is not an open file, pipe or co-process", line)
+            return result
 
         return NUM, flush
 

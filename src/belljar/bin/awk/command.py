@@ -127,7 +127,7 @@ def _short(command: CommandLine, arg: str, args: list[str], index: int, program:
 def _apply(command: CommandLine, option: str, value: str) -> None:
     match option:
         case "field-separator":
-            command.separator = "\t" if value == "t" else value
+            command.separator = value
         case "assign":
             command.assignments.append(value)
         case "file" | "exec":

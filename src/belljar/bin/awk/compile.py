@@ -338,7 +338,6 @@ class Compiler(Statements):
         place = None if node.target is None else self.place(node.target)
         runtime, record, kind, line = self.runtime, self.record, node.kind, node.line
         streams = runtime.streams
-        counts = kind != "<"
         terminator = runtime.cell("RT") if "RT" in self.names.mentioned else None
         errno = runtime.cell("ERRNO")
 
@@ -359,8 +358,6 @@ class Compiler(Statements):
                 return 0.0
             if terminator is not None:
                 terminator[0] = reader.remaining_terminator()
-            if counts:
-                record.nr += 1
             if place is None:
                 record.set_text(text)
             else:

@@ -57,7 +57,7 @@ class Operators(Lvalues):
                 return found(record.rebuild() if text is None else text)
 
             return TEST, matches
-        pattern = self.pattern(node)
+        pattern = self.pattern(node, node.line)
         return TEST, lambda frame: pattern(frame).test(record.get_text())
 
     def expr_typedregex(self, node: n.TypedRegex, want: str) -> Compiled:
@@ -70,7 +70,7 @@ class Operators(Lvalues):
     def constant_pattern(self, source: str, line: int) -> Pattern:
         return self.runtime.compile_constant(source, line)
 
-    def pattern(self, node: n.Expr) -> Callable[[Frame], Pattern]:
+    def pattern(self, node: n.Expr, line: int) -> Callable[[Frame], Pattern]:
         """Code that gives the compiled pattern `node` stands for."""
         while isinstance(node, n.Group):
             node = node.inner
@@ -83,7 +83,7 @@ class Operators(Lvalues):
             return lambda frame: compile_pattern(source, runtime.ignore_case)
         text = self.string(node)
         dynamic = runtime.dynamic_pattern
-        return lambda frame: dynamic(text(frame))
+        return lambda frame: dynamic(text(frame), line)
 
     def expr_match(self, node: n.Match, want: str) -> Compiled:
         subject = self.string(node.left)
@@ -95,7 +95,7 @@ class Operators(Lvalues):
             if node.negated:
                 return TEST, lambda frame: not found(subject(frame))
             return TEST, lambda frame: found(subject(frame))
-        pattern = self.pattern(right)
+        pattern = self.pattern(right, node.line)
         negated = node.negated
 
         def matches(frame: Frame) -> bool:
@@ -229,6 +229,9 @@ class Operators(Lvalues):
         compare = COMPARISONS[node.operator]
         if left_kind == NUM and right_kind == NUM:
             return TEST, self._compare_numbers(node)
+        if self.runtime.cases_matter:
+            one, other, by_rule = self.value(node.left), self.value(node.right), self.compare_values
+            return TEST, lambda frame: by_rule(compare, one(frame), other(frame))
         if left_kind == STR or right_kind == STR:
             left_text, right_text = self.string(node.left), self.string(node.right)
             if node.operator == "==":
@@ -375,15 +378,15 @@ class Operators(Lvalues):
 
     def compare_values(self, compare: Callable[[Any, Any], bool], left: Value, right: Value) -> bool:
         """awk's rule: as numbers when both are or look like ones, else as strings."""
-        if type(left) is str or type(right) is str:
-            text = self.conversion.string
-            return compare(text(left), text(right))
-        first = numeric(left)
-        if first is not None:
-            second = numeric(right)
-            if second is not None:
-                return compare(first, second)
+        if type(left) is not str and type(right) is not str:
+            first = numeric(left)
+            if first is not None:
+                second = numeric(right)
+                if second is not None:
+                    return compare(first, second)
         text = self.conversion.string
+        if self.runtime.ignore_case:
+            return compare(text(left).lower(), text(right).lower())
         return compare(text(left), text(right))
 
     # -- concatenation ------------------------------------------------------------------------------------------

@@ -196,8 +196,6 @@ class Runtime:
                 widths = parse_widths(text(self.cells["FIELDWIDTHS"][0]))
                 return lambda record: split_widths(widths, record)  # type: ignore[return-value]
             separator = text(self.cells["FS"][0])
-            if self.posix and separator == "t":
-                separator = "t"
             return make_splitter(separator, self.ignore_case, self.streams.separator.kind == "paragraph")
         except RegexError as error:
             raise AwkFatal(f"invalid regexp: {error}: /{text(self.cells['FS'][0])}/") from error
@@ -228,11 +226,11 @@ class Runtime:
 
     # -- patterns -----------------------------------------------------------------------------------------------
 
-    def dynamic_pattern(self, source: str) -> Pattern:
+    def dynamic_pattern(self, source: str, line: int = 0) -> Pattern:
         try:
             return compile_pattern(source, self.ignore_case)
         except RegexError as error:
-            raise AwkFatal(f"invalid regexp: {error}: /{source}/") from error
+            raise AwkFatal(f"invalid regexp: {error}: /{source}/", line) from error
 
     def compile_constant(self, source: str, line: int) -> Pattern:
         try:

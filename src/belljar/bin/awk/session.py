@@ -44,7 +44,7 @@ class Session:
             command = parse_command(args, self.name)
         except Usage as usage:
             stderr.write((str(usage) + USAGE.format(self.name)).encode("utf-8", "surrogateescape"))
-            return 2
+            return 1
         if command.flags & {"help", "version"}:
             text = USAGE.format(self.name) if "help" in command.flags else VERSION + "\n"
             self.world.descriptor_sink(1).write(text.encode())
@@ -68,7 +68,6 @@ class Session:
         )
         first_file = next((value for kind, value in command.sources if kind == "file"), None)
         if first_file is not None:
-            runtime.where = first_file.rpartition("/")[2] if first_file != "-" else "-"
             runtime.where = first_file
         for warning in warnings:
             runtime.streams.stderr.write(warning)
@@ -167,10 +166,12 @@ class Session:
         if command.separator is not None:
             runtime.assign("FS", self._localised(command.separator))
         for assignment in command.assignments:
-            if not _NAME_VALUE.match(assignment):
-                raise AwkFatal(f"`{assignment}' argument to `-v' not in `var=value' form\n\n")
-            name, _, value = assignment.partition("=")
+            name, equals, value = assignment.partition("=")
+            if not equals:
+                raise AwkFatal(f"`{assignment}' argument to `-v' not in `var=value' form")
+            if not _NAME.fullmatch(name):
+                raise AwkFatal(f"`{name}' is not a legal variable name")
             runtime.assign(name, self._localised(value))
 
 
-_NAME_VALUE = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:::[A-Za-z_][A-Za-z_0-9]*)?=", re.S)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:::[A-Za-z_][A-Za-z_0-9]*)?")

@@ -10,8 +10,9 @@ from belljar.bin.awk import nodes as n
 from belljar.bin.awk.builtins import Builtins
 from belljar.bin.awk.errors import AwkFatal, ExitProgram, NextFile, NextRecord
 from belljar.bin.awk.format import plan_format, sprintf
+from belljar.bin.awk.operators import COMPARISONS
 from belljar.bin.awk.scope import NUM, STR, Frame, StringCode
-from belljar.bin.awk.values import UNINIT, Array, Value, numeric, to_number
+from belljar.bin.awk.values import UNINIT, Array, Value, to_number
 from belljar.bin.awk.walk import walk
 
 BREAK, CONTINUE, NEXT, RETURN = 1, 2, 3, 4
@@ -397,14 +398,11 @@ class Statements(Builtins):
             return None
         text = self.conversion.string
         if isinstance(value, (n.Regex, n.TypedRegex)):
-            pattern = self.pattern(value)
+            pattern = self.pattern(value, value.line)
             return lambda frame, subject: pattern(frame).test(text(subject))
-        if isinstance(value, n.Num):
-            number = value.value
-            return lambda frame, subject: numeric(subject) == number
-        assert isinstance(value, n.Str)
-        wanted = value.value
-        return lambda frame, subject: type(subject) is not float and text(subject) == wanted
+        constant = self.value(value)
+        compare, equal = self.compare_values, COMPARISONS["=="]
+        return lambda frame, subject: compare(equal, subject, constant(frame))
 
     # -- transfers ----------------------------------------------------------------------------------------------
 
