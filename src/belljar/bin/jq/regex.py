@@ -12,41 +12,47 @@ except ImportError:  # the browser has no RE2 wheel
 
 from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.values import Value, type_error
+from belljar.regex.classes import wide
 
 Charge = Callable[[int], None]
-POSIX = {
-    "alpha": r"^\W\d_",
+LETTER, LETTER_OR_DIGIT = r"[^\W\d_]", r"[^\W_]"
+INSIDE = {
     "digit": r"\d",
-    "alnum": r"^\W_",
-    "upper": "A-Z",
-    "lower": "a-z",
     "space": r"\s",
     "blank": r" \t",
-    "punct": r"!-/:-@\[-`{-~",
-    "cntrl": r"\x00-\x1f\x7f",
     "xdigit": "0-9a-fA-F",
-    "print": r" -~\xa0-\U0010ffff",
-    "graph": r"!-~\xa1-\U0010ffff",
+    "cntrl": r"\x00-\x1f\x7f-\x9f",
     "word": r"\w",
 }
-CLASSES = {"h": "0-9a-fA-F"}
+"""POSIX classes that can be spelled inside brackets."""
+OUTSIDE = {"alpha": LETTER, "alnum": LETTER_OR_DIGIT}
+"""Those that can't, as expressions of their own."""
 PROPERTIES = {
-    "alpha": "[^\\W\\d_]",
-    "l": "[^\\W\\d_]",
-    "letter": "[^\\W\\d_]",
-    "lu": "[A-Z\\u00c0-\\u00de]",
-    "upper": "[A-Z\\u00c0-\\u00de]",
-    "ll": "[a-z\\u00df-\\u00ff]",
-    "lower": "[a-z\\u00df-\\u00ff]",
-    "digit": "\\d",
-    "nd": "\\d",
-    "n": "\\d",
-    "alnum": "[^\\W_]",
-    "space": "\\s",
-    "word": "\\w",
-    "punct": "[!-/:-@\\[-`{-~]",
-    "p": "[!-/:-@\\[-`{-~]",
+    "l": "alpha",
+    "letter": "alpha",
+    "lu": "upper",
+    "ll": "lower",
+    "nd": "digit",
+    "n": "digit",
+    "p": "punct",
+    "s": "punct",
+    "z": "space",
+    "zs": "blank",
+    "cc": "cntrl",
 }
+SCRIPTS = {
+    "han": r"\u2e80-\u2fd5\u3005\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufad9",
+    "hiragana": r"\u3041-\u309f",
+    "katakana": r"\u30a1-\u30ff",
+    "cyrillic": r"\u0400-\u052f",
+    "greek": r"\u0370-\u03ff\u1f00-\u1fff",
+    "latin": r"A-Za-z\u00aa\u00ba\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02b8\u1e00-\u1eff",
+    "arabic": r"\u0600-\u06ff\u0750-\u077f",
+    "hebrew": r"\u0591-\u05f4",
+    "thai": r"\u0e01-\u0e5b",
+    "hangul": r"\u1100-\u11ff\uac00-\ud7a3",
+}
+QUOTED = re.compile(r"\\Q(.*?)(?:\\E|\Z)", re.DOTALL)
 NAMED_GROUP = re.compile(r"\(\?<([A-Za-z_]\w*)>")
 # A repeated group that itself repeats or chooses is where a backtracking matcher can take exponential time.
 NESTED_REPEAT = re.compile(r"[*+?}|][^()]*\)[^()]*\)*(?:[*+]|\{\d+(?:,|\}))")
@@ -74,11 +80,16 @@ class Pattern(Protocol):
 
 def translate(source: str) -> str:
     """Oniguruma's notation in Python's."""
+    source = QUOTED.sub(lambda match: re.escape(match.group(1)), source)
     out: list[str] = []
     position, size = 0, len(source)
     while position < size:
         ch = source[position]
-        if ch == "\\" and position + 1 < size:
+        if source.startswith("{,", position):
+            # Not a repetition in this syntax.
+            out.append(r"\{")
+            position += 1
+        elif ch == "\\" and position + 1 < size:
             text, position = _escape(source, position)
             out.append(text)
         elif ch == "[":
@@ -120,12 +131,12 @@ def _escape(source: str, position: int) -> tuple[str, int]:
         return (rf"(?:\{name})" if name.isdigit() else f"(?P={name})"), end + 1
     if letter in "pP" and after < len(source) and source[after] == "{":
         end = source.find("}", after)
-        name = source[after + 1 : end]
-        negated = (letter == "P") != name.startswith("^")
-        known = PROPERTIES.get(name.lstrip("^").lower())
+        name = source[after + 1 : end].lower()
+        known = property_class(name.lstrip("^"))
         if known is None:
-            raise JqError(f"Regex failure: invalid character property name {{{name}}}")
-        return (f"(?!{known})(?s:.)" if negated else known), end + 1
+            raise JqError(f"Regex failure: invalid character property name {{{source[after + 1 : end]}}}")
+        negated = (letter == "P") != name.startswith("^")
+        return (f"(?:(?!{known})(?s:.))" if negated else known), end + 1
     if letter == "x" and after < len(source) and source[after] == "{":
         end = source.find("}", after)
         try:
@@ -137,41 +148,77 @@ def _escape(source: str, position: int) -> tuple[str, int]:
     return source[position:after], after
 
 
+def property_class(name: str) -> str | None:
+    """An expression for one character of a property or POSIX class."""
+    name = PROPERTIES.get(name, name)
+    if name in OUTSIDE:
+        return OUTSIDE[name]
+    inside = class_ranges(name)
+    return f"[{inside}]" if inside is not None else None
+
+
+def class_ranges(name: str) -> str | None:
+    """A class as it can stand inside brackets."""
+    if name in INSIDE:
+        return INSIDE[name]
+    if name in SCRIPTS:
+        return SCRIPTS[name]
+    if name in ("upper", "lower", "punct", "print", "graph"):
+        return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in wide(name))
+    return None
+
+
 def _bracket(source: str, position: int) -> tuple[str, int]:
-    """A bracket expression with its POSIX classes spelled out."""
-    out = ["["]
+    """A bracket expression with its POSIX classes spelled out; those that need it become alternatives beside it."""
+    inside: list[str] = []
+    beside: list[str] = []
     position += 1
     size = len(source)
-    if position < size and source[position] == "^":
-        out.append("^")
-        position += 1
-    if position < size and source[position] == "]":
-        out.append(r"\]")
+    negated = source.startswith("^", position)
+    position += negated
+    if source.startswith("]", position):
+        inside.append(r"\]")
         position += 1
     while position < size:
         ch = source[position]
         if ch == "]":
-            return "".join(out) + "]", position + 1
+            return bracket_text("".join(inside), beside, negated), position + 1
         if source.startswith("[:", position) and (end := source.find(":]", position)) > 0:
             name = source[position + 2 : end]
-            inside = POSIX.get(name.lstrip("^"))
-            if inside is None:
+            found = property_class(name.lstrip("^"))
+            if found is None:
                 raise JqError("Regex failure: premature end of char-class")
-            if inside.startswith("^"):
-                inside = {"alpha": "a-zA-Z\u00aa-\u02af", "alnum": "a-zA-Z0-9\u00aa-\u02af"}[name]
-            out.append(inside)
+            if name.startswith("^"):
+                beside.append(f"(?:(?!{found})(?s:.))")
+            elif name in OUTSIDE:
+                beside.append(found)
+            else:
+                inside.append(found[1:-1])
             position = end + 2
         elif ch == "\\" and position + 1 < size:
             letter = source[position + 1]
-            out.append("0-9a-fA-F" if letter == "h" else source[position : position + 2])
+            if letter == "p" and source.startswith("{", position + 2):
+                text, position = _escape(source, position)
+                beside.append(text)
+                continue
+            inside.append("0-9a-fA-F" if letter == "h" else source[position : position + 2])
             position += 2
         elif ch == "[":
-            out.append(r"\[")
+            inside.append(r"\[")
             position += 1
         else:
-            out.append("\\" + ch if ch in "&~|" and source[position + 1 : position + 2] == ch else ch)
+            inside.append("\\" + ch if ch in "&~|" and source[position + 1 : position + 2] == ch else ch)
             position += 1
     raise JqError("Regex failure: premature end of char-class")
+
+
+def bracket_text(inside: str, beside: list[str], negated: bool) -> str:
+    if not beside:
+        return f"[^{inside}]" if negated else f"[{inside}]"
+    others = "|".join(beside)
+    if negated:
+        return f"(?:(?!{others})" + (f"[^{inside}])" if inside else "(?s:.))")
+    return f"(?:{others}|[{inside}])" if inside else f"(?:{others})"
 
 
 @lru_cache(MAX_CACHE)
@@ -218,6 +265,7 @@ def for_linear(text: str) -> str:
             return whole.replace(r"\w", r"\p{L}\p{M}\p{Nd}_").replace(r"\d", r"\p{Nd}")
         return LINEAR.get(token.group(1), whole)
 
+    text = text.replace(LETTER, r"\p{L}").replace(LETTER_OR_DIGIT, r"[\p{L}\p{Nd}]")
     return TOKEN.sub(spell, text)
 
 
