@@ -101,7 +101,7 @@ class _Writer:
         if target.separator is not None:
             out.append((target.separator, target.separator))
         if target.newline is not None:
-            out.append((target.newline, target.newline))
+            out.append((10, 10))  # whatever ends lines: GNU's REG_NEWLINE
         if target.wide and not target.re2:
             out.append(_RAW)
         return tuple(out)

@@ -126,7 +126,7 @@ class _Compiler:
                     state.active = state.end > machine.number
                     state.closed = not state.active
                 else:
-                    state.active = True
+                    state.active = not (isinstance(second, Last) and machine.is_last())
                 return True
             if ends is not None:
                 if ends():
@@ -137,7 +137,8 @@ class _Compiler:
             if number >= state.end:
                 state.active = False
                 state.closed = True
-            return number <= state.end
+            # past the end because lines were skipped: only a given line number is taken at its word
+            return number <= state.end or not isinstance(second, LineNumber)
 
         return inside
 
@@ -240,11 +241,13 @@ class _Compiler:
     def insert(self) -> Operation:
         machine, text = self.machine, self.command.text
         if self.command.name == "i":
-            return lambda: machine.out.raw(text)
+            shown = text[:-1] + machine.separator if text else b""
+            return lambda: machine.out.raw(shown)
         return lambda: machine.appends.append(("a", text))
 
     def change(self) -> Operation:
-        machine, text, negated, state = self.machine, self.command.text, self.command.negated, self.range
+        machine, negated, state = self.machine, self.command.negated, self.range
+        text = self.command.text[:-1] + machine.separator if self.command.text else b""
 
         def change() -> int:
             if state is None or negated or not state.active:
@@ -323,14 +326,14 @@ class _Compiler:
     def list(self) -> Operation:
         machine, number = self.machine, self.command.number
         width = machine.settings.line_length if number is None else number
-        return lambda: machine.out.raw(listed(machine.space, width))
+        return lambda: machine.out.raw(listed(machine.space, width) + machine.separator)
 
 
 def _simple(machine: Machine, name: str) -> Operation:
     """The commands without an argument."""
 
     def number_line() -> None:
-        machine.out.raw(b"%d\n" % machine.number)
+        machine.out.raw(b"%d%b" % (machine.number, machine.separator))
 
     def delete_first() -> int:
         _, found, rest = machine.space.partition(machine.separator)
@@ -384,7 +387,8 @@ def _simple(machine: Machine, name: str) -> Operation:
         machine.out.line(machine.space, machine.end)
 
     def show_first() -> None:
-        machine.out.line(machine.space.partition(machine.separator)[0], machine.separator)
+        first, found, _ = machine.space.partition(machine.separator)
+        machine.out.line(first, found or machine.end)
 
     def exchange() -> None:
         machine.space, machine.hold = machine.hold, machine.space

@@ -14,7 +14,7 @@ def listed(space: bytes, width: int) -> bytes:
     escaped = _ODD.sub(lambda match: _NAMED.get(match[0][0]) or b"\\%03o" % match[0][0], space)
     room = width - 1
     if width == 0 or (len(escaped) <= room and width > 4):
-        return escaped + b"$\n"
+        return escaped + b"$"
     out: list[bytes] = []
     used = 0
     for token in _TOKEN.findall(escaped):
@@ -23,4 +23,4 @@ def listed(space: bytes, width: int) -> bytes:
             used = 0
         out.append(token)
         used += len(token)
-    return b"".join(out) + b"$\n"
+    return b"".join(out) + b"$"

@@ -71,7 +71,7 @@ class Machine:
         self.reader: Reader | None = None
         self.upcoming: tuple[Reader, str] | None = None
         self.file_name = "-"
-        self.stdout = Output(process, 1, process.stdout, unbuffered=settings.unbuffered)
+        self.stdout = Output(process, 1, self.separator, process.stdout, unbuffered=settings.unbuffered)
         self.out = self.stdout
         self.edit: Edit | None = None
         self.separate = settings.separate or settings.in_place is not None
@@ -100,10 +100,12 @@ class Machine:
         found = self.written.get(name)
         if found is None:
             if name == "/dev/stderr":
-                found = Output(self.process, 2, unbuffered=True)
+                found = Output(self.process, 2, self.separator, unbuffered=True)
             else:
                 try:
-                    found = Output(self.process, create(self.process, name), unbuffered=self.settings.unbuffered)
+                    found = Output(
+                        self.process, create(self.process, name), self.separator, unbuffered=self.settings.unbuffered
+                    )
                 except SysError as error:
                     raise Fatal(f"couldn't open file {name}: {error.reason}") from error
             self.written[name] = found
@@ -153,7 +155,7 @@ class Machine:
                 self.edit = begin_edit(self.process, self.file_name, self.settings.follow_symlinks)
             except SysError as error:
                 raise Fatal(f"couldn't open temporary file: {error.reason}") from error
-            self.out = Output(self.process, self.edit.fd)
+            self.out = Output(self.process, self.edit.fd, self.separator)
 
     def close_file(self) -> None:
         if self.reader is not None and self.reader.fd:
@@ -253,6 +255,8 @@ class Machine:
             if self.appends and outcome != QUIT_SILENTLY:
                 self.flush_appends()
             if outcome <= QUIT:
+                if outcome == QUIT:
+                    self.out.complete()
                 self.give_back()
                 return
 

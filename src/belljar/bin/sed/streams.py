@@ -15,8 +15,11 @@ CHUNK = 1 << 18
 class Output:
     """A stream of lines. A last line without a newline gets one only if more follows."""
 
-    def __init__(self, process: Process, fd: int, writer: Writer | None = None, *, unbuffered: bool = False) -> None:
+    def __init__(
+        self, process: Process, fd: int, separator: bytes, writer: Writer | None = None, *, unbuffered: bool = False
+    ) -> None:
         self.process = process
+        self.separator = separator
         self.fd = fd
         self.writer = writer or Writer(process, fd)
         self.missing = False
@@ -25,7 +28,7 @@ class Output:
     def line(self, text: bytes, end: bytes) -> None:
         """Write a line with its terminator, b"" for the last one of a file that has none."""
         if self.missing:
-            self.writer.write(b"\n")
+            self.writer.write(self.separator)
             self.missing = False
         self.writer.write(text + end)
         if not end:
@@ -37,11 +40,17 @@ class Output:
         if not data:
             return
         if self.missing:
-            self.writer.write(b"\n")
+            self.writer.write(self.separator)
             self.missing = False
         self.writer.write(data)
         if self.unbuffered:
             self.writer.flush()
+
+    def complete(self) -> None:
+        """Write the newline that is missing, if one is."""
+        if self.missing:
+            self.writer.write(self.separator)
+            self.missing = False
 
     def close(self) -> None:
         self.writer.flush()
