@@ -218,7 +218,7 @@ def run_program(
     """
     argv = argv if all(type(arg) is str for arg in argv) else [str(arg) for arg in argv]
     name = argv[0]
-    environment = shell.vars.exported()
+    environment = shell.environment()
     if temporary:
         environment = dict(environment)
         saved: list[tuple[str, Entry | None]] = []
@@ -270,7 +270,7 @@ def run_program(
         return program(child)
 
     child = shell.start_process(body, argv)
-    return shell.wait_foreground(child, argv)
+    return shell.wait_foreground(child, shell.command)
 
 
 def report_failure(shell: Shell, name: str, path: str, error: SysError) -> int:

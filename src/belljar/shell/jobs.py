@@ -123,7 +123,12 @@ class JobTable:
     def _forget(self, job: Job) -> None:
         """Take a job off the list, but remember how its processes ended."""
         last = job.statuses.get(job.pid)
-        if last is not None and last.signal and not self.shell.interactive and not self.shell.subshell_process:
+        if (
+            last is not None
+            and last.signal not in (0, Signal.TERM)
+            and not self.shell.interactive
+            and not self.shell.subshell_process
+        ):
             self.shell.report_signal(job.processes[-1], last, job.text)
         self.ended.update(job.statuses)
         while len(self.ended) > REMEMBERED:
@@ -167,13 +172,13 @@ class JobTable:
             return self.interruption()
         assert news is not None
         self._note(news)
-        return None
+        return self.interruption()
 
     def interruption(self) -> int | None:
         """128+n of the first signal whose trap waits to be run."""
         for name in self.shell.traps.pending:
             number = parse_signal(name)
-            if number:
+            if number and number != Signal.CHLD:
                 return 128 + number
         return None
 

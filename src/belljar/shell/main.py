@@ -18,6 +18,29 @@ from belljar.shell.special import install
 from belljar.shell.variables import EXPORT, Var, is_name
 
 VERSION_TEXT = "GNU bash, version 5.2.15(1)-release (x86_64-pc-linux-gnu)\n"
+USAGE = """Usage:\t{name} [GNU long option] [option] ...
+\t{name} [GNU long option] [option] script-file ...
+GNU long options:
+\t--debug
+\t--debugger
+\t--dump-po-strings
+\t--dump-strings
+\t--help
+\t--init-file
+\t--login
+\t--noediting
+\t--noprofile
+\t--norc
+\t--posix
+\t--pretty-print
+\t--rcfile
+\t--restricted
+\t--verbose
+\t--version
+Shell options:
+\t-ilrsD or -c command or -O shopt_option\t\t(invocation only)
+\t-abefhkmnptuvxBCEHPT or -o option
+"""
 SET_LETTERS = "abefhkmnptuvxBCEHPT"
 
 
@@ -41,6 +64,10 @@ class Invocation:
 
 class UsageError(Exception):
     """A wrong command line; the status is 2."""
+
+    def __init__(self, message: str, *, shows_usage: bool = True) -> None:
+        super().__init__(message)
+        self.shows_usage = shows_usage
 
 
 def parse_invocation(args: list[str]) -> Invocation:
@@ -88,7 +115,7 @@ def parse_invocation(args: list[str]) -> Invocation:
     operands = args[position:]
     if wants_command:
         if not operands:
-            raise UsageError("-c: option requires an argument")
+            raise UsageError("-c: option requires an argument", shows_usage=False)
         found.command, operands = operands[0], operands[1:]
     found.operands = operands
     return found
@@ -134,7 +161,8 @@ def main(process: Process) -> int:
         )
         return 2
     if invocation.ask:
-        process.stdout.write(VERSION_TEXT.encode())
+        usage = VERSION_TEXT.replace("(x86", "-(x86").replace(" -(", "-(") + USAGE.format(name=zero)
+        process.stdout.write((VERSION_TEXT if invocation.ask == "version" else usage).encode())
         return 0
     shell = Shell(process)
     shell.name = zero
@@ -191,6 +219,7 @@ class Session:
             return status
         shell.invocation_letters = ("c" if invocation.command is not None else "") + ("s" if reads_stdin else "")
         self._run_startup_files()
+        shell.started = True
         if invocation.command is not None:
             if operands:
                 shell.name, shell.args = operands[0], operands[1:]

@@ -17,7 +17,7 @@ from belljar.shell.times import render_times
 
 if TYPE_CHECKING:
     from belljar.shell.compile.direct import DirectProgram
-    from belljar.shell.nodes import Pipeline
+    from belljar.shell.nodes import Command, Pipeline
     from belljar.shell.shell import Shell
 
 Run = Callable[["Shell"], int]
@@ -31,13 +31,18 @@ class Stage:
     direct: DirectProgram | None
 
 
-def run_pipeline(
-    shell: Shell, stages: Sequence[Stage], last_here: Run, node: Pipeline, first_builtin: str | None
-) -> int:
-    """Start every stage in a process of its own, joined by pipes, and wait for all of them.
+@dataclass(slots=True)
+class QuickStage:
+    """A first stage that is a builtin without effects: its output may be made beforehand, in this shell."""
 
-    `first_builtin`: the first stage is a builtin without effects, whose output may be made beforehand.
-    """
+    name: str
+    run: Run
+
+
+def run_pipeline(
+    shell: Shell, stages: Sequence[Stage], last_here: Run, node: Pipeline, quick: QuickStage | None
+) -> int:
+    """Start every stage in a process of its own, joined by pipes, and wait for all of them."""
     children: list[Process] = []
     statuses: list[int] = []
     reader: OpenFile | None = None
@@ -49,8 +54,8 @@ def run_pipeline(
         for place, stage in enumerate(stages):
             if shell.attention:
                 shell.before_stage(node.commands[place])
-            if place == 0 and first_builtin is not None and _may_run_here(shell, first_builtin):
-                reader = _collect(shell, stage.run)
+            if place == 0 and quick is not None and _may_run_here(shell, quick.name):
+                reader = _collect(shell, quick.run)
                 statuses.append(shell.subst_status)
                 continue
             files: dict[int, OpenFile] = {} if reader is None else {0: reader}
@@ -128,10 +133,10 @@ def _run_last_here(shell: Shell, run: Run, reader: OpenFile) -> int:
         saved.restore()
 
 
-def start_subshell(shell: Shell, run: Run) -> int:
+def start_subshell(shell: Shell, run: Run, node: Command | None = None) -> int:
     """( ... ): in a child process, and wait."""
     child = shell.fork_run(run)
-    return shell.wait_foreground(child, None)
+    return shell.wait_foreground(child, node)
 
 
 def start_background(shell: Shell, run: Run, text: Callable[[], str], *, simple: bool) -> None:

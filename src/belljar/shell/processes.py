@@ -13,6 +13,7 @@ from belljar.kernel.loader import Program, load
 from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.status import ExitStatus
 from belljar.kernel.vfs.openfile import OpenFile
+from belljar.shell.print import print_command
 from belljar.shell.control import Break, Continue, Discard, ExitShell, Return, ShellError
 
 if TYPE_CHECKING:
@@ -113,17 +114,18 @@ class Processes:
             if not news.continued:
                 return news.status
 
-    def wait_foreground(self: Shell, child: Process, argv: list[str] | None) -> int:  # type: ignore[misc]
+    def wait_foreground(self: Shell, child: Process, node: Command | None) -> int:  # type: ignore[misc]
+        """A child's status; `node` is what it ran, should its end have to be told."""
         status = self.wait_status(child)
         if status.signal:
-            self.report_signal(child, status, " ".join(argv) if argv else "")
+            self.report_signal(child, status, print_command(node) if node is not None else "")
         return status.shell
 
-    def wait_pipeline(self: Shell, children: list[Process], _node: Command) -> list[int]:  # type: ignore[misc]
+    def wait_pipeline(self: Shell, children: list[Process], node: Command) -> list[int]:  # type: ignore[misc]
         """Wait for all stages; the statuses in order."""
         statuses = [self.wait_status(child) for child in children]
         if statuses and statuses[-1].signal:
-            self.report_signal(children[-1], statuses[-1], "")
+            self.report_signal(children[-1], statuses[-1], print_command(node))
         return [status.shell for status in statuses]
 
     def report_signal(self: Shell, child: Process, status: ExitStatus, text: str) -> None:  # type: ignore[misc]
@@ -131,7 +133,7 @@ class Processes:
         if status.signal in (Signal.INT, Signal.PIPE):
             return
         what = DESCRIPTIONS.get(status.signal, f"Unknown signal {status.signal}")
-        if self.interactive:
+        if self.interactive or status.signal == Signal.TERM:
             self.process.error(f"{what}\n")
         else:
             self.report_line(self.line, f"{child.pid:>5} {what:<23} {text}".rstrip())
@@ -229,7 +231,7 @@ class Processes:
         if path is None:
             self.error(f"exec: {name}: not found")
             return 127
-        environment = dict(self.vars.exported() if env is None else env)
+        environment = dict(self.environment() if env is None else env)
         process = self.process
         if title is not None:
             argv = [title, *argv[1:]]

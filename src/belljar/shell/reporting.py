@@ -8,9 +8,9 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.shell import quote
 from belljar.shell.control import Abandon, ExitShell, ExpansionError, ShellError
-from belljar.shell.nodes import Command, SimpleCommand
+from belljar.shell.nodes import Case, Command, For, Select, SimpleCommand
 from belljar.shell.parse import ShellSyntaxError
-from belljar.shell.print import print_command
+from belljar.shell.print import print_command, print_word
 
 if TYPE_CHECKING:
     from belljar.shell.shell import ArrayItem, AssignmentArg, Shell
@@ -96,10 +96,24 @@ class Reporting:
                 self.trace(assignment_text(word))
                 words.append(word.name)
         self.trace(" ".join(words))
+        if argv[0] in ("export", "readonly"):
+            for word in argv[1:]:
+                if not isinstance(word, str):
+                    self.trace(assignment_text(word))
 
     def command_text(self: Shell) -> str:  # type: ignore[misc]
         """BASH_COMMAND."""
-        return print_command(self.command) if self.command is not None else self.trap_command
+        node = self.command
+        match node:
+            case None:
+                return self.trap_command
+            case For() | Select():
+                kind = "for" if isinstance(node, For) else "select"
+                return f"{kind} {node.name} in {' '.join([print_word(word) for word in node.words])}"
+            case Case():
+                return f"case {print_word(node.subject)} in "
+            case _:
+                return print_command(node)
 
     # Between commands.
 
@@ -111,7 +125,8 @@ class Reporting:
         if debug and not self.in_trap:
             self.command = node
             self.run_trap("DEBUG", debug)
-        self.command = node
+        if not self.in_trap:
+            self.command = node
         self.update_attention()
 
     def before_stage(self: Shell, node: Command) -> None:  # type: ignore[misc]

@@ -40,6 +40,7 @@ from belljar.shell.jobs import JobTable
 from belljar.shell.nodes import ArrayLiteral, Command, SimpleCommand, Subscript
 from belljar.shell.options import LETTERS, SET_DEFAULTS, SET_OPTIONS, SHOPT_DEFAULTS
 from belljar.shell.pattern import is_pattern
+from belljar.shell.print import print_function
 from belljar.shell.processes import Processes
 from belljar.shell.reporting import Reporting
 from belljar.shell.substitute import close_process_files
@@ -179,7 +180,8 @@ class Shell(Reporting, Processes):
         """What `complete` said, by command; replaced, never changed in place."""
         self.bindings: dict[str, str] = {}
         """What `bind` said, by key; replaced, never changed in place."""
-        self.exiting = False
+        self.started = False
+        """Whether commands are being run already, start-up being over."""
 
     def fork(self, process: Process, *, substitution: bool = False) -> Shell:
         """The state of a subshell that runs in `process`."""
@@ -252,6 +254,8 @@ class Shell(Reporting, Processes):
             self.options["vi" if name == "emacs" else "emacs"] = False
         self._mirror_options()
         self.traps_changed()
+        if name == "noexec" and on and self.started and not self.interactive:
+            raise Abandon(0)
 
     def set_shopt(self, name: str, on: bool) -> None:
         self.shopts = {**self.shopts, name: on}
@@ -623,6 +627,8 @@ class Shell(Reporting, Processes):
         """
         from belljar.shell.invoke import run_builtin, run_program
 
+        if not argv:
+            return 0
         name = argv[0]
         if functions and name in self.functions:
             return self.call(self.functions[name], argv, True)
@@ -630,6 +636,15 @@ class Shell(Reporting, Processes):
         if entry is not None:
             return run_builtin(self, entry, argv, True)
         return run_program(self, argv, [], path=path)
+
+    def environment(self) -> dict[str, str]:
+        """What a program gets: the exported variables and functions. Not to be changed."""
+        env = self.vars.exported()
+        exported = [function for function in self.functions.values() if function.exported]
+        if not exported:
+            return env
+        bodies = {f.name: print_function(f.node).removeprefix(f"{f.name} () ").lstrip("\n") for f in exported}
+        return env | {f"BASH_FUNC_{name}%%": f"() {body}" for name, body in bodies.items()}
 
     def find_builtin(self, name: str) -> Builtin | None:
         entry = builtins().get(name)

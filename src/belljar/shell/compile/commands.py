@@ -9,6 +9,7 @@ from belljar.shell.compile.arith import Number, compile_arith, compile_test
 from belljar.shell.compile.conditionals import compile_conditional
 from belljar.shell.compile.redirects import compile_redirects
 from belljar.shell.compile.simple import compile_simple
+from belljar.shell.compile.traced import compile_traced
 from belljar.shell.compile.words import (
     compile_pattern_text,
     compile_scalar,
@@ -42,6 +43,7 @@ from belljar.shell.nodes import (
     Word,
 )
 from belljar.shell.pattern import compile_pattern
+from belljar.shell.print import print_word
 from belljar.shell.redirections import Saved
 
 if TYPE_CHECKING:
@@ -248,6 +250,8 @@ def _compile_case(node: Case, *, checks: bool) -> Run:
         shell.line = line
         if shell.attention:
             shell.before_compound(node)
+            if shell.xtrace:
+                shell.trace(f"case {print_word(node.subject)} in")
         try:
             text = subject(shell)
         except ShellError as error:
@@ -331,6 +335,7 @@ def _compile_arith_command(node: ArithCommand, *, checks: bool) -> Run:
     value: Callable[[Shell], int | bool]
     tree = compile_arith(node.arith)
     value = compile_test(expr) if expr is not None and _is_exact(node.arith) else tree
+    shown = compile_scalar(node.arith.source)
 
     def run(shell: Shell) -> int:
         budget = shell.budget
@@ -340,6 +345,8 @@ def _compile_arith_command(node: ArithCommand, *, checks: bool) -> Run:
         shell.line = line
         if shell.attention:
             shell.before(node)
+            if shell.xtrace:
+                shell.trace(f"(( {shown(shell)} ))")
         try:
             shell.status = status = 0 if value(shell) else 1
         except ArithError as error:
@@ -374,7 +381,11 @@ def _compile_conditional(node: Conditional, *, checks: bool) -> Run:
         if shell.attention:
             shell.before(node)
         try:
-            shell.status = status = 0 if test(shell) else 1
+            if shell.xtrace:
+                status = 0 if compile_traced(node.expr)(shell) else 1
+            else:
+                status = 0 if test(shell) else 1
+            shell.status = status
         except ArithError as error:
             shell.error(f"[[: {error}")
             shell.status = status = 1
@@ -450,6 +461,8 @@ def _compile_for(node: For, *, checks: bool) -> Run:
                 if shell.attention:
                     shell.line = line
                     shell.before_compound(node)
+                    if shell.xtrace:
+                        shell.trace(f"for {name} in {' '.join([print_word(word) for word in node.words])}")
                 kind = type(table.get(name))
                 if kind is str or kind is int:
                     table[name] = value
@@ -499,6 +512,10 @@ def _compile_arith_for(node: ArithFor, *, checks: bool) -> Run:
     if isinstance(node.test.expr, ArithNumber) and node.test.expr.value:
         test = lambda _shell: 1  # noqa: E731
     body, line = compile_command(node.body, checks=checks), node.line
+    plain = init, test, step
+    traced = tuple(
+        _traced_arith(arith, value) for arith, value in ((node.init, init), (node.test, test), (node.step, step))
+    )
 
     def run(shell: Shell) -> int:
         shell.loops += 1
@@ -507,6 +524,7 @@ def _compile_arith_for(node: ArithFor, *, checks: bool) -> Run:
         shell.line = line
         if shell.attention:
             shell.before_compound(node)
+        init, test, step = traced if shell.xtrace else plain
         try:
             init(shell)
             while test(shell):
@@ -535,6 +553,17 @@ def _compile_arith_for(node: ArithFor, *, checks: bool) -> Run:
             shell.loops -= 1
         shell.status = status
         return status
+
+    return run
+
+
+def _traced_arith(arith: Arith, value: Callable[[Shell], bool | int]) -> Callable[[Shell], bool | int]:
+    shown = compile_scalar(arith.source)
+
+    def run(shell: Shell) -> bool | int:
+        if shell.xtrace:
+            shell.trace(f"(( {shown(shell).strip()} ))")
+        return value(shell)
 
     return run
 

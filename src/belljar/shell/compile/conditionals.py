@@ -46,6 +46,7 @@ from belljar.shell.nodes import (
 )
 from belljar.shell.pattern import compile_pattern
 from belljar.shell.regexes import match_regex, quote_regex
+from belljar.shell.variables import NAMEREF
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -98,16 +99,28 @@ def _compile_unary(op: str, word: Word) -> Test:
             return lambda shell: bool(text(shell))
         case "-z":
             return lambda shell: not text(shell)
+        case _:
+            test = unary_test(op)
+            return lambda shell: test(shell, text(shell))
+
+
+def unary_test(op: str) -> Callable[[Shell, str], bool]:
+    """What a unary operator says of its expanded operand."""
+    match op:
+        case "-n":
+            return lambda _shell, value: bool(value)
+        case "-z":
+            return lambda _shell, value: not value
         case "-v":
-            return lambda shell: is_set(shell, text(shell))
+            return is_set
         case "-R":
-            return lambda shell: bool(shell.vars.own_attrs(text(shell)) & 64)
+            return lambda shell, value: bool(shell.vars.own_attrs(value) & NAMEREF)
         case "-o":
-            return lambda shell: shell.options.get(text(shell), False)
+            return lambda shell, value: shell.options.get(value, False)
         case "-t":
-            return lambda shell: _is_terminal(shell, text(shell))
+            return _is_terminal
         case _ if op in FILE_OPERATORS:
-            return lambda shell: test_file(shell.process, op, text(shell))
+            return lambda shell, value: test_file(shell.process, op, value)
         case _:
             raise AssertionError(op)
 

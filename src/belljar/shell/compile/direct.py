@@ -112,7 +112,7 @@ class DirectProgram:
             shell.located.clear()
             return None
         process = shell.process
-        environment = {**shell.vars.exported(), "_": path}
+        environment = {**shell.environment(), "_": path}
         if self.apply is None:
             child = process.kernel.fork(process, argv)
             for fd, file in files.items():

@@ -107,7 +107,8 @@ def label(part: Param) -> str:
 def unbound(shell: Shell, part: Param) -> str:
     """The value of an unset parameter: empty, or an error under `set -u`."""
     if shell.nounset:
-        raise ExpansionError(f"{label(part)}: unbound variable", exits=True)
+        shown = f"${part.name}" if part.name.isdigit() else label(part)
+        raise ExpansionError(f"{shown}: unbound variable", exits=True)
     return ""
 
 

@@ -9,7 +9,7 @@ from belljar.shell.compile.commands import compile_command, compile_subshell_bod
 from belljar.shell.compile.direct import direct_program, pure_builtin
 from belljar.shell.compile.simple import compile_simple
 from belljar.shell.nodes import Command, Coproc, Group, Pipeline, SimpleCommand, Subshell
-from belljar.shell.pipeline import Stage, run_coproc, run_pipeline, start_background, start_subshell, timed
+from belljar.shell.pipeline import QuickStage, Stage, run_coproc, run_pipeline, start_background, start_subshell, timed
 from belljar.shell.print import print_command
 
 if TYPE_CHECKING:
@@ -45,11 +45,11 @@ def _succeed(shell: Shell) -> int:
     return 0
 
 
-def _checked(run: Run, node: Command) -> Run:
+def _checked(run: Run, node: Pipeline) -> Run:
     def checked(shell: Shell) -> int:
         status = run(shell)
         if status and shell.watching:
-            shell.failed(status, node)
+            shell.failed(status, node.commands[-1])
         return status
 
     return checked
@@ -57,7 +57,11 @@ def _checked(run: Run, node: Command) -> Run:
 
 def _compile_stages(node: Pipeline) -> Run:
     stages = [Stage(compile_subshell_body(_stage_body(command)), direct_program(command)) for command in node.commands]
-    first_builtin = pure_builtin(node.commands[0])
+    first = node.commands[0]
+    name = pure_builtin(first)
+    quick = None
+    if name is not None and isinstance(first, SimpleCommand):
+        quick = QuickStage(name, compile_simple(first, checks=False))
     last_here = compile_command(node.commands[-1])
     line = node.line
 
@@ -67,7 +71,7 @@ def _compile_stages(node: Pipeline) -> Run:
         if budget.steps >= budget.checkpoint:
             budget.check()
         shell.line = line
-        return run_pipeline(shell, stages, last_here, node, first_builtin)
+        return run_pipeline(shell, stages, last_here, node, quick)
 
     return run
 
@@ -89,7 +93,7 @@ def compile_subshell(node: Subshell, *, checks: bool) -> Run:
         if budget.steps >= budget.checkpoint:
             budget.check()
         shell.line = line
-        status = start_subshell(shell, body)
+        status = start_subshell(shell, body, node)
         shell.status = status
         shell.pipestatus = None
         if status and checks and shell.watching:

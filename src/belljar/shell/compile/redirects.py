@@ -36,7 +36,9 @@ def compile_redirects(redirects: Sequence[Redirect]) -> Apply:
 def _compile_one(redirect: Redirect) -> Apply:
     if isinstance(redirect, HereDoc):
         body = compile_quoted(redirect.body.parts) if not redirect.quoted else _fixed(redirect.text)
-        return _put(redirect.fd, lambda shell: here_file(shell, fsencode(body(shell))))
+        # One that the end of the input cut off still ends its last line.
+        end = "\n" if redirect.text and not redirect.text.endswith("\n") else ""
+        return _put(redirect.fd, lambda shell: here_file(shell, fsencode(body(shell) + end)))
     match redirect.op:
         case "<<<":
             text = compile_scalar(redirect.target)
@@ -166,7 +168,9 @@ def _compile_duplicate(redirect: FileRedirect) -> Apply:
         source = int(number) if len(number) < 10 else -1
         file = shell.process.fds.get(source)
         if file is None:
-            raise bad_descriptor(number)
+            from belljar.shell.print import print_word
+
+            raise bad_descriptor(print_word(word))
         if isinstance(fd, FdVariable):
             _put_named(fd, lambda _shell: file)(shell, saved)
         else:

@@ -10,6 +10,7 @@ from belljar.shell.compile.commands import bind_loop_variable, compile_command
 from belljar.shell.compile.words import compile_words
 from belljar.shell.control import Break, Continue, ShellError
 from belljar.shell.nodes import Select
+from belljar.shell.print import print_word
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -29,6 +30,8 @@ def compile_select(node: Select, *, checks: bool) -> Run:
         if not items:
             shell.status = 0
             return 0
+        if shell.xtrace:
+            shell.trace(f"select {name} in {' '.join([print_word(word) for word in node.words])}")
         shell.loops += 1
         status = 0
         show = True

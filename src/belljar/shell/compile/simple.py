@@ -43,9 +43,11 @@ def compile_simple(node: SimpleCommand, *, checks: bool, last: bool = False) -> 
         return run
 
     def checked(shell: Shell) -> int:
+        if not shell.in_trap:
+            shell.command = node
         status = run(shell)
         if status and shell.watching:
-            shell.failed(status, node)
+            shell.failed(status, None)
         return status
 
     return checked

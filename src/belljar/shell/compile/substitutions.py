@@ -27,6 +27,7 @@ def compile_substitution(part: CommandSub | BackquoteSub | ProcSub) -> Text:
 
 def compile_command_sub(body: Command | None) -> Text:
     from belljar.shell.compile.commands import compile_subshell_body
+    from belljar.shell.compile.simple import compile_simple
 
     if body is None:
 
@@ -42,11 +43,13 @@ def compile_command_sub(body: Command | None) -> Text:
     run = compile_subshell_body(body)
     name = pure_builtin(body)
     if name is not None:
+        assert isinstance(body, SimpleCommand)
+        quick = compile_simple(body, checks=False)
 
         def here(shell: Shell) -> str:
             if name in shell.functions or name in shell.disabled or shell.attention:
                 return capture_output(shell, run)
-            return capture_here(shell, run)
+            return capture_here(shell, quick)
 
         return here
     direct = direct_program(body)
