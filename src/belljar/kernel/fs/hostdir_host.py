@@ -112,12 +112,13 @@ class HostDirServer(FileServer):
         self._fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.close(openat2(self._fd, b".", _LOOK, self._resolve))
+            os.stat(f"/proc/self/fd/{self._fd}")
         except OSError as error:
             os.close(self._fd)
             raise OSError(
                 ENOSYS,
-                f"host mounts need openat2(2), which answered '{error.strerror}': run on Linux 5.6 or newer,"
-                " with a seccomp profile that allows it",
+                f"host mounts need openat2(2) and a mounted /proc, but got '{error.strerror}': run on Linux 5.6 or newer,"
+                " with a seccomp profile that allows openat2",
             ) from error
         self._nodes: WeakValueDictionary[tuple[int, int], HostNode] = WeakValueDictionary()
         self._devices: dict[int, int] = {}
