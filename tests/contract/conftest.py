@@ -12,20 +12,25 @@ from tests.contract.tree import tree_for
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "writes: runs on writable servers only")
+    config.addinivalue_line("markers", "read_only: runs on read-only servers only")
     config.addinivalue_line("markers", "needs(*features): runs on servers that have them, see servers.Case")
 
 
-@pytest.fixture(params=CASES, ids=lambda case: case.name)
-def case(request: pytest.FixtureRequest) -> Case:
-    found = request.param
-    assert isinstance(found, Case)
-    if "writes" in request.keywords and not found.writable:
-        pytest.skip("a read-only server")
-    for marker in request.node.iter_markers("needs"):
-        for feature in marker.args:
-            if not found.has(feature):
-                pytest.skip(f"has no {feature}")
-    return found
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Each test runs on the servers that can do what it asks for."""
+    if "case" not in metafunc.fixturenames:
+        return
+    marks = list(metafunc.definition.iter_markers())
+    needed = {feature for mark in marks if mark.name == "needs" for feature in mark.args}
+    kinds = {mark.name for mark in marks} & {"writes", "read_only"}
+    fitting = [
+        case
+        for case in CASES
+        if not needed & case.lacks
+        and ("writes" not in kinds or case.writable)
+        and ("read_only" not in kinds or not case.writable)
+    ]
+    metafunc.parametrize("case", fitting, ids=[case.name for case in fitting])
 
 
 @pytest.fixture

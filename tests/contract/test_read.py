@@ -186,9 +186,8 @@ def test_statfs_names_a_kind(server: FileServer) -> None:
     assert found.blocks_free <= found.blocks
 
 
-def test_a_read_only_server_refuses_every_change(case: Case, server: FileServer, view: View) -> None:
-    if case.writable:
-        pytest.skip("writable")
+@pytest.mark.read_only
+def test_a_read_only_server_refuses_every_change(server: FileServer, view: View) -> None:
     hello, root = view.resolve("/hello").node, server.root
     directory = view.resolve("/dir").node
     owner = Owner(0, 0)

@@ -391,10 +391,8 @@ def test_what_moves_the_times(view: View) -> None:
     assert view.stat("/dir").mtime > old
 
 
-@pytest.mark.needs("modes")
-def test_setattr_reaches_through_a_symlink_only_when_followed(case: Case, view: View) -> None:
-    if not case.has("symlinks"):
-        pytest.skip("has no symlinks")
+@pytest.mark.needs("modes", "symlinks")
+def test_setattr_reaches_through_a_symlink_only_when_followed(view: View) -> None:
     view.chmod("/to-hello", 0o604)
     assert view.stat("/hello").mode & 0o777 == 0o604
     assert view.stat("/to-hello", follow=False).mode & 0o777 == 0o777

@@ -117,8 +117,8 @@ class HostDirServer(FileServer):
             os.close(self._fd)
             raise OSError(
                 ENOSYS,
-                f"host mounts need openat2(2) and a mounted /proc, but got '{error.strerror}': run on Linux 5.6 or newer,"
-                " with a seccomp profile that allows openat2",
+                f"host mounts need openat2(2) and a mounted /proc, but got '{error.strerror}': run on Linux 5.6 or"
+                " newer, with a seccomp profile that allows openat2",
             ) from error
         self._nodes: WeakValueDictionary[tuple[int, int], HostNode] = WeakValueDictionary()
         self._devices: dict[int, int] = {}
