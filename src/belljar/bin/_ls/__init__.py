@@ -1,0 +1,1 @@
+"""ls, dir and vdir: one listing program with three defaults."""

@@ -1,0 +1,19 @@
+"""dir - list directory contents in columns
+
+Usage: dir [OPTION]... [FILE]...
+
+List information about the FILEs (the current directory by default). Sort entries alphabetically if none of -cftuvSUX
+nor --sort is specified.
+"""
+
+from belljar.bin._kit import utility
+from belljar.bin._ls.listing import Listing
+from belljar.bin._ls.options import Options, settle
+from belljar.kernel.process import Process
+
+
+@utility("dir", Options, usage_status=2)
+def main(process: Process, options: Options, operands: list[str]) -> int:
+    listing = Listing(process, settle(process, options, "dir"))
+    listing.operands(operands)
+    return listing.status
