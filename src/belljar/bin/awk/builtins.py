@@ -13,7 +13,7 @@ from belljar.bin.awk.patterns import Pattern
 from belljar.bin.awk.record import find_fields, split_blanks, split_pattern
 from belljar.bin.awk.scope import NUM, STR, TEST, VAL, Compiled, Frame, StringCode
 from belljar.bin.awk.substitute import substitute_all, substitute_first, substitute_general
-from belljar.bin.awk.values import UNINIT, Array, RegexValue, Untyped, Value, string_number, strnum, to_number
+from belljar.bin.awk.values import UNINIT, Array, RegexValue, Untyped, Value, string_number, strnum, to_number, whole
 
 TOP = 1 << 53
 
@@ -135,8 +135,8 @@ class Builtins(Operators):
                     if name == "compl":
                         raise AwkFatal(f"compl({value:f}): negative value is not allowed", line)
                     raise AwkFatal(f"{name}: {which}negative value {spell(value)} is not allowed", line)
-            whole = [int(value) & ((1 << 64) - 1) if value - value == 0.0 else 0 for value in values]
-            return float(combine(whole))
+            integers = [int(value) & ((1 << 64) - 1) if value - value == 0.0 else 0 for value in values]
+            return float(combine(integers))
 
         return NUM, compute
 
@@ -304,7 +304,7 @@ class Builtins(Operators):
                 number = to_number(selector)
                 if number < 1 or number != number:
                     runtime.warn(f"gensub: third argument `{spelled}' treated as 1", line)
-                which = max(int(min(number, 1e9)), 1) if number == number else 1
+                which = max(whole(number), 1)
             return substitute_general(found, with_text, which, subject, runtime.charge_size)
 
         return STR, substitute

@@ -14,7 +14,8 @@ MAX_WIDTH = 1 << 24
 """No single conversion is made wider than this."""
 
 _SPEC = re.compile(
-    r"%(?:([0-9]+)\$)?([-+ #0']*)(\*(?:[0-9]+\$)?|[0-9]*)(?:\.(\*(?:[0-9]+\$)?|-?[0-9]*))?([hlLqjzt]*)(.)?", re.S
+    r"%(?:([0-9]{1,6})\$)?([-+ #0']*)(\*(?:[0-9]{1,6}\$)?|[0-9]*)(?:\.(\*(?:[0-9]{1,6}\$)?|-?[0-9]*))?([hlLqjzt]*)(.)?",
+    re.S,
 )
 
 Piece = str | tuple[str, str, str, str | None, str, int, int]

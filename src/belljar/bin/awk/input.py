@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from belljar.abi.errors import SysError
 from belljar.bin.awk.errors import AwkFatal, NextFile
 from belljar.bin.awk.reader import Reader, Source
-from belljar.bin.awk.values import UNINIT, to_number
+from belljar.bin.awk.values import UNINIT, to_number, whole
 
 if TYPE_CHECKING:
     from belljar.bin.awk.runtime import Runtime
@@ -87,7 +87,7 @@ class MainInput:
         text = runtime.conversion.string
         while True:
             self.index += 1
-            if self.index >= int(to_number(runtime.cell("ARGC")[0])):
+            if self.index >= whole(to_number(runtime.cell("ARGC")[0])):
                 if self.used_file:
                     return None
                 self.used_file = True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Protocol
 
@@ -10,6 +11,7 @@ from belljar.bin.awk.errors import AwkFatal
 from belljar.bin.awk.reader import Reader, Separator, Source
 
 BUFFER = 1 << 16
+_DESCRIPTOR = re.compile(r"/dev/fd/[0-9]{1,6}")
 
 
 class Sink(Protocol):
@@ -134,7 +136,7 @@ class Streams:
         if name == "/dev/stderr":
             return self.stderr
         try:
-            if name.startswith("/dev/fd/") and name[8:].isdigit():
+            if _DESCRIPTOR.fullmatch(name):
                 return Output(self.world.descriptor_sink(int(name[8:])), self.encoding, name)
             return Output(self.world.open_sink(self.path(name), append), self.encoding, name)
         except SysError as error:
@@ -187,7 +189,7 @@ class Streams:
         """Open a file to read; the names of standard streams are understood. Raises SysError."""
         if name in ("-", "/dev/stdin"):
             return self.world.descriptor_source(0)
-        if name.startswith("/dev/fd/") and name[8:].isdigit():
+        if _DESCRIPTOR.fullmatch(name):
             return self.world.descriptor_source(int(name[8:]))
         return self.world.open_source(self.path(name))
 

@@ -18,6 +18,7 @@ from belljar.bin.awk.values import (
     string_number,
     strnum,
     to_number,
+    whole,
 )
 
 
@@ -225,7 +226,7 @@ class Lvalues(Scope):
         index = node.index
         while isinstance(index, n.Group):
             index = index.inner
-        if isinstance(index, n.Num) and index.value >= 0:
+        if isinstance(index, n.Num) and 0 <= index.value < 1e9:
             return self._constant_field(int(index.value), want)
         if isinstance(index, n.Var) and index.name in self.walking:
             return self._walked_field(self.walking[index.name], want)
@@ -239,7 +240,7 @@ class Lvalues(Scope):
         convert = self.conversion.string
 
         def text(frame: Frame) -> str:
-            number = int(place(frame))
+            number = whole(place(frame))
             fields = record.fields
             if fields is None:
                 fields = record.split()
@@ -280,12 +281,12 @@ class Lvalues(Scope):
         record = self.record
         if number == 0:
 
-            def whole(_frame: Frame) -> str:
+            def record_text(_frame: Frame) -> str:
                 text = record.text
                 return record.rebuild() if text is None else text
 
             if want in (STR, "print"):
-                return STR, whole
+                return STR, record_text
             return VAL, lambda frame: record.get(0)
         place = number - 1
         convert = self.conversion.string
@@ -449,10 +450,8 @@ class Lvalues(Scope):
 
 def field_number(number: float, line: int) -> int:
     if number < 0:
-        raise AwkFatal(f"attempt to access field {int(number)}", line)
-    if number != number:
-        return 0
-    return int(min(number, 1e15))
+        raise AwkFatal(f"attempt to access field {whole(number)}", line)
+    return whole(number)
 
 
 def _label(node: n.Index) -> str:

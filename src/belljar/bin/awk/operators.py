@@ -277,7 +277,12 @@ class Operators(Lvalues):
         while isinstance(node, n.Group):
             node = node.inner
         fixed = number.value if isinstance(number, n.Num) else None
-        if isinstance(node, n.Field) and isinstance(node.index, n.Num) and node.index.value >= 1 and fixed is not None:
+        if (
+            isinstance(node, n.Field)
+            and isinstance(node.index, n.Num)
+            and 1 <= node.index.value < 1e9
+            and fixed is not None
+        ):
             return self._compare_field(compare, int(node.index.value) - 1, fixed)
         cell = self.global_cell(node)
         if cell is not None and fixed is not None:

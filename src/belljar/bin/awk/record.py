@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from belljar.bin.awk.errors import AwkFatal
 from belljar.bin.awk.patterns import Pattern, compile_pattern
-from belljar.bin.awk.values import NUMERIC_START, Conversion, FieldText, StrNum, Value, strnum
+from belljar.bin.awk.values import NUMERIC_START, Conversion, FieldText, StrNum, Value, strnum, whole
 
 Splitter = Callable[[str], list[Value]]
 
@@ -17,6 +17,7 @@ ODD_SPACES = "\v\f\r\x1c\x1d\x1e\x1f\x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000
 """Characters str.split() takes for blanks and awk does not."""
 
 _ODD = re.compile(f"[{ODD_SPACES}]")
+_COUNT = re.compile(r"[0-9]{1,9}")
 _WORD = re.compile(r"[^ \t\n]+")
 
 
@@ -90,7 +91,7 @@ def parse_widths(text: str) -> list[tuple[int, int]]:
         skip, _, width = item.rpartition(":")
         if width == "*" and not skip:
             widths.append((0, -1))
-        elif width.isdigit() and (not skip or skip.isdigit()) and int(width) > 0:
+        elif _COUNT.fullmatch(width) and (not skip or _COUNT.fullmatch(skip)) and int(width) > 0:
             widths.append((int(skip or 0), int(width)))
         else:
             raise AwkFatal(f"invalid FIELDWIDTHS value, for field {number}, near `{item}'")
@@ -265,7 +266,7 @@ class Record:
         fields = self.fields
         if fields is None:
             fields = self.split()
-        count = int(number)
+        count = whole(number)
         if count < len(fields):
             del fields[count:]
         else:

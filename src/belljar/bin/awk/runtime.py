@@ -14,7 +14,7 @@ from belljar.bin.awk.order import sort_keys, table_order
 from belljar.bin.awk.patterns import Pattern, compile_pattern
 from belljar.bin.awk.reader import Separator, Source
 from belljar.bin.awk.record import Record, Splitter, find_fields, make_splitter, parse_widths, split_csv, split_widths
-from belljar.bin.awk.values import UNINIT, Array, Conversion, Value, strnum, to_number, truth
+from belljar.bin.awk.values import UNINIT, Array, Conversion, Value, strnum, to_number, truth, whole
 from belljar.regex import RegexError
 
 Hook = Callable[[Value], None]
@@ -156,12 +156,12 @@ class Runtime:
             hook(value)
 
     def _set_nr(self, value: Value) -> None:
-        number = int(to_number(value))
+        number = whole(to_number(value))
         self.record.nr_base += number - self.record.nr
         self.record.nr = number
 
     def _set_fnr(self, value: Value) -> None:
-        self.record.nr_base = self.record.nr - int(to_number(value))
+        self.record.nr_base = self.record.nr - whole(to_number(value))
 
     def _set_ofs(self, value: Value) -> None:
         if self.record.text is None:

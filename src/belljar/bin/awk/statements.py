@@ -26,7 +26,7 @@ BATCH = 512
 
 def _field_place(node: n.Expr) -> int:
     """The place of a field given by a constant, else -1."""
-    if isinstance(node, n.Field) and isinstance(node.index, n.Num) and node.index.value >= 1:
+    if isinstance(node, n.Field) and isinstance(node.index, n.Num) and 1 <= node.index.value < 1e9:
         return int(node.index.value) - 1
     return -1
 

@@ -182,6 +182,13 @@ def truth(value: Value) -> bool:
     return value.s != ""  # type: ignore[union-attr]
 
 
+def whole(number: float) -> int:
+    """The integer part of any float, within what counts and positions can be."""
+    if number - number == 0.0:
+        return int(max(-1e15, min(1e15, number)))
+    return 0 if number != number else 10**15 if number > 0 else -(10**15)
+
+
 def array_as_scalar(_value: object) -> AwkFatal:
     return AwkFatal("attempt to use array in a scalar context")
 
@@ -214,10 +221,10 @@ class Conversion:
     def slow(self, number: float, form: str) -> str:
         if number - number != 0.0:
             return special_number(number)
-        whole = int(number)
-        if whole == number:
-            text = str(whole)
-            if -100000 < whole < 1000000 and len(self.cache) < 200000:
+        integer = int(number)
+        if integer == number:
+            text = str(integer)
+            if -100000 < integer < 1000000 and len(self.cache) < 200000:
                 self.cache[number] = text
             return text
         if form == "%.6g":
