@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.1.0"
+from belljar.abi.version import __version__
 
 if TYPE_CHECKING:
     from belljar.api.names import (

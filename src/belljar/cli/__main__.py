@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from belljar import __version__
+from belljar.abi.version import __version__
 from belljar.api.errors import SandboxError
 from belljar.cli import commands, doctor_host, run_host, shell_host
 from belljar.cli.screen_host import complain

@@ -8,7 +8,7 @@ import platform
 import sys
 from importlib.metadata import PackageNotFoundError, version
 
-from belljar import __version__
+from belljar.abi.version import __version__
 from belljar.api.sandbox import Sandbox
 from belljar.cli.screen_host import colour, say
 from belljar.worker.lockdown_host import LAYERS

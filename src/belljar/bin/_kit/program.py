@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
-from belljar import __version__
 from belljar.abi.errors import SysError
+from belljar.abi.version import __version__
 from belljar.bin._kit.options import Order, UsageError, describe, parse
 from belljar.kernel.process import Process
 
