@@ -22,7 +22,7 @@ from belljar.bin._kit.program import version
 from belljar.bin.grep.files import Selection, walk
 from belljar.bin.grep.options import UNLIMITED, USAGE, Options, context_length, max_count
 from belljar.bin.grep.output import Style, parse_colors
-from belljar.bin.grep.patterns import Matcher, Nothing, collect, compile_patterns
+from belljar.bin.grep.patterns import Matcher, collect, compile_patterns
 from belljar.bin.grep.search import Plan, Search
 from belljar.kernel.process import Process
 
@@ -112,6 +112,7 @@ class Grep:
             invert=options.invert,
             before=context_length(options.before, around),
             after=context_length(options.after, around),
+            context=not (options.context is options.before is options.after is None),
             group_separator=None if options.no_group_separator else (options.group_separator or "").encode(),
             separator=b"\0" if options.null_data else b"\n",
             colors=parse_colors(self.process.env.get("GREP_COLORS", "")) if colored else None,
@@ -138,14 +139,15 @@ class Grep:
 
     def run(self) -> int:
         process, options = self.process, self.options
+        everything = self.patterns == [""] and not options.line and not options.word
+        impossible = not self.patterns and not options.invert
+        if (self.limit == 0 or impossible or (everything and options.invert)) and options.list_files is not False:
+            return 1
         try:
             matcher = compile_patterns(process, options, self.patterns, self.syntax)
         except regex.RegexError as error:
             process.warn(str(error))
             return 2
-        hopeless = self.limit == 0 or (isinstance(matcher, Nothing) and not options.invert)
-        if hopeless and options.list_files is not False:
-            return 1
         if options.line_buffered:
             process.stdout.line_buffered()
         for name in self.files():

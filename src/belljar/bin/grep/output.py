@@ -24,6 +24,7 @@ class Style:
     invert: bool = False
     before: int = 0
     after: int = 0
+    context: bool = False  # was context asked for, be it none?
     group_separator: bytes | None = b"--"
     separator: bytes = b"\n"
     colors: Mapping[str, bytes] | None = None
@@ -31,10 +32,6 @@ class Style:
     @property
     def plain(self) -> bool:
         return not (self.filenames or self.numbers or self.offsets or self.only_matching or self.colors)
-
-    @property
-    def context(self) -> bool:
-        return bool(self.before or self.after)
 
 
 def parse_colors(setting: str) -> dict[str, bytes]:
@@ -48,6 +45,15 @@ def parse_colors(setting: str) -> dict[str, bytes]:
             if key in colors:
                 colors[key] = code
     return {name: b"\33[%sm\33[K" % code.encode("utf-8", "surrogateescape") for name, code in colors.items() if code}
+
+
+def well_formed(data: bytes) -> bool:
+    """Is it UTF-8?"""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class Output:
@@ -69,6 +75,8 @@ class Output:
         self.owed = 0  # lines of trailing context still to print
         self.history: list[bytes] = []  # unprinted lines before the buffer, for leading context
         self.pos = 0  # up to where the buffer has been dealt with
+        self.careful = False  # does the buffer have bytes that are no text?
+        self.suppressed = False  # was such a line left out?
 
     # -- positions
 
@@ -152,7 +160,7 @@ class Output:
 
     def selected(self, buffer: bytes, start: int, end: int) -> None:
         style = self.style
-        if style.plain:
+        if style.plain and not self.careful:
             self.write(buffer[start:end])
             return
         number = self.number_at(buffer, start) if style.numbers else 0
@@ -163,10 +171,10 @@ class Output:
         eol = style.separator
         selected = mark == b":"
         if style.only_matching:
-            if selected and not style.invert:
-                self.show_matches(lines, number, offset)
+            if selected != style.invert:
+                self.show_matches(lines, number, offset, mark)
             return
-        if style.colors is None and not style.offsets and not style.initial_tab:
+        if not self.careful and style.colors is None and not style.offsets and not style.initial_tab:
             head = self.name + (b"\0" if style.null else mark) if style.filenames else b""
             if style.numbers:
                 out = [b"%b%d%b%b" % (head, n, mark, line) for n, line in enumerate(lines, number)]
@@ -179,34 +187,42 @@ class Output:
             return
         for line in lines:
             body = line
+            if self.careful and not well_formed(line):
+                self.suppressed = True
+                number += 1
+                offset += len(line) + 1
+                continue
             if style.colors and selected != style.invert:
                 body = self.highlight(line, style.colors, style.colors.get("ms" if selected else "mc", b""))
-            self.write(self.head(number, offset, mark) + body + eol)
+            self.write(self.head(number, offset, mark, empty=not line) + body + eol)
             number += 1
             offset += len(line) + 1
 
-    def show_matches(self, lines: list[bytes], number: int, offset: int) -> None:
+    def show_matches(self, lines: list[bytes], number: int, offset: int, mark: bytes) -> None:
         style = self.style
         simple = style.colors is None and not style.offsets and not style.initial_tab
         paint = style.colors.get("ms", b"") if style.colors else b""
         out = []
         for line in lines:
-            head = self.head(number, offset, b":") if simple else b""
+            head = self.head(number, offset, mark) if simple else b""
             for match in self.matcher.finditer(line):
                 text = match.group()
                 if not text:
+                    continue
+                if self.careful and not well_formed(text):
+                    self.suppressed = True
                     continue
                 if simple:
                     out.append(head + text + style.separator)
                 else:
                     shown = paint + text + b"\33[m\33[K" if paint else text
-                    out.append(self.head(number, offset + match.start(), b":") + shown + style.separator)
+                    out.append(self.head(number, offset + match.start(), mark) + shown + style.separator)
             number += 1
             offset += len(line) + 1
         if out:
             self.write(b"".join(out))
 
-    def head(self, number: int, offset: int, mark: bytes) -> bytes:
+    def head(self, number: int, offset: int, mark: bytes, *, empty: bool = False) -> bytes:
         style = self.style
         parts: list[bytes] = []
         if style.filenames:
@@ -216,7 +232,7 @@ class Output:
             parts.append(self.painted("ln", b"%*d" % (width, number)) + self.painted("se", mark))
         if style.offsets:
             parts.append(self.painted("bn", b"%*d" % (width, offset)) + self.painted("se", mark))
-        if style.initial_tab and parts:
+        if style.initial_tab and parts and not empty:
             parts.append(b"\t")
         return b"".join(parts)
 

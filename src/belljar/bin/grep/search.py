@@ -10,7 +10,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import SEEK_SET
 from belljar.abi.records import Stat
 from belljar.bin.grep.options import UNLIMITED
-from belljar.bin.grep.output import Output, Style
+from belljar.bin.grep.output import Output, Style, well_formed
 from belljar.bin.grep.patterns import Matcher
 from belljar.kernel.process import Process
 
@@ -51,6 +51,8 @@ class Search:
         self.offset = 0
         self.dense = False
         self.stdin_start = -1
+        self.trailing = False  # only trailing context is still wanted
+        self.after_last = -1  # where the last line that -m allows ends
         style = plan.style
         self.by_match = style.only_matching and not style.invert and not style.context and not style.colors
 
@@ -61,10 +63,16 @@ class Search:
         if self.fd == 0:
             self.stdin_start = self.tell()
         for buffer in self.buffers():
-            stop = self.feed(buffer)
+            if self.trailing:
+                self.output.pay(buffer, len(buffer))
+                self.output.finish_buffer(buffer)
+                stop = not self.output.owed
+            else:
+                stop = self.feed(buffer)
             if stop:
                 break
-        if self.suppressed and plan.printing:
+        self.leave_stdin()
+        if (self.suppressed or self.output.suppressed) and plan.printing:
             self.process.stdout.flush()
             self.process.warn(f"{self.name}: binary file matches")
         return self.selected
@@ -123,6 +131,7 @@ class Search:
                 return False
             self.selected += 1
             self.suppressed = True
+            self.output.started = True
             return True
         if not plan.printing:
             return self.count(buffer)
@@ -154,7 +163,7 @@ class Search:
 
     def readable(self, buffer: bytes) -> bool:
         """Is all of it text in this locale?"""
-        return not self.plan.utf8 or buffer.isascii() or _well_formed(buffer)
+        return not self.plan.utf8 or buffer.isascii() or well_formed(buffer)
 
     def count(self, buffer: bytes) -> bool:
         plan = self.plan
@@ -231,7 +240,7 @@ class Search:
         plan = self.plan
         output = self.output
         mark = plan.style.separator
-        suspicious = plan.binary == "binary" and not self.readable(buffer)
+        output.careful = plan.binary == "binary" and not self.readable(buffer)
         for start, end in self.blocks(buffer):
             count = buffer.count(mark, start, end)
             room = plan.limit - self.selected
@@ -241,38 +250,24 @@ class Search:
                     end = buffer.find(mark, end) + 1
                 count = room
             self.selected += count
-            if suspicious:
-                if not self.print_well_formed(buffer, start, end):
-                    self.suppressed = True
-                    return True
-            else:
-                output.block(buffer, start, end)
+            output.block(buffer, start, end)
             if self.selected >= plan.limit:
-                self.trail(buffer, end)
-                return True
+                self.after_last = output.base + end
+                output.pay(buffer, len(buffer))
+                output.finish_buffer(buffer)
+                self.trailing = True
+                return not output.owed
         output.finish_buffer(buffer)
         return False
 
-    def print_well_formed(self, buffer: bytes, start: int, end: int) -> bool:
-        """Print the lines of a block up to one that is not UTF-8."""
-        mark = self.plan.style.separator
-        while start < end:
-            stop = buffer.find(mark, start) + 1
-            if not _well_formed(buffer[start:stop]):
-                return False
-            self.output.block(buffer, start, stop)
-            start = stop
-        return True
-
-    def trail(self, buffer: bytes, end: int) -> None:
-        """After the last line -m allows: trailing context, and stdin left where the next reader expects it."""
-        self.output.pay(buffer, len(buffer))
-        if self.stdin_start >= 0:
-            position = self.stdin_start + self.output.base + end
-            try:
-                self.process.seek(0, position, SEEK_SET)
-            except SysError:
-                return
+    def leave_stdin(self) -> None:
+        """After the last line -m allows: standard input stays where the next reader expects it."""
+        if self.stdin_start < 0 or self.after_last < 0:
+            return
+        try:
+            self.process.seek(0, self.stdin_start + self.after_last, SEEK_SET)
+        except SysError:
+            return
 
     def blocks(self, buffer: bytes) -> Iterator[tuple[int, int]]:
         """Runs of selected lines as (start, end), separators included."""
@@ -296,11 +291,3 @@ class Search:
             begin, stop = first, last + 1
         if begin >= 0:
             yield begin, stop
-
-
-def _well_formed(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

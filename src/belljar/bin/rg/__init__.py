@@ -402,6 +402,7 @@ class Ripgrep:
             invert=layout.invert,
             before=layout.before,
             after=layout.after,
+            context=bool(layout.before or layout.after),
             group_separator=layout.separator,
         )
         limit = UNLIMITED if layout.limit is None else layout.limit
