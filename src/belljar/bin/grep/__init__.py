@@ -10,7 +10,6 @@ occurs and -q is not given, it is 2.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from belljar import regex
 from belljar.abi.errors import SysError
@@ -62,6 +61,7 @@ class Grep:
         self.failed = False
         self.matched = False
         self.started = False
+        self.dense = False  # did most lines of the last file match?
         self.check_choices()
         self.limit = max_count(options.max_count)
         self.patterns = collect(process, options, operands)
@@ -210,7 +210,9 @@ class Grep:
                 self.report(name, "input file is also the output")
                 return
             search = Search(process, self.plan, matcher, fd, self.shown(name), stat, self.started)
+            search.dense = self.dense
             selected = 0 if stat.is_dir else search.run()
+            self.dense = search.dense
         finally:
             if fd:
                 process.close(fd)
@@ -223,9 +225,10 @@ class Grep:
         options, style = self.options, self.plan.style
         if options.quiet:
             return
-        head = replace(style, numbers=False, offsets=False, initial_tab=False, filenames=True)
+        if options.list_files is None and not options.count:
+            return
         shown = self.shown(name).encode("utf-8", "surrogateescape")
-        colors = head.colors or {}
+        colors = style.colors or {}
         if "fn" in colors:
             shown = colors["fn"] + shown + b"\33[m\33[K"
         write = self.process.stdout.write

@@ -170,7 +170,8 @@ class Search:
         separator = plan.style.separator[0]
         found = 0
         if plan.stop_at_first:
-            found = 0 if next(self.blocks(buffer), None) is None else 1
+            hits = self.blocks(buffer) if plan.style.invert else self.matcher.lines(buffer, separator)
+            found = 0 if next(hits, None) is None else 1
         else:
             count = getattr(self.matcher, "count_lines", None) if self.dense else None
             found = count(buffer, separator) if count else sum(1 for _ in self.matcher.lines(buffer, separator))
@@ -203,15 +204,23 @@ class Search:
         style, output = self.plan.style, self.output
         mark = style.separator
         head = output.name + (b"\0" if style.null else b":") if style.filenames else b""
-        out = []
+        out: list[bytes] = []
         number, counted = output.number, 0
-        for start, end in self.matcher.lines(buffer, mark[0]):
+        if self.dense:
+            test = self.tester(buffer)
+            lines = buffer[:-1].split(mark)
             if style.numbers:
-                number += buffer.count(mark, counted, start)
-                counted = start
-                out.append(b"%b%d:%b" % (head, number, buffer[start:end]))
+                out = [b"%b%d:%b" % (head, n, line) for n, line in enumerate(lines, number) if test(line)]
             else:
-                out.append(head + buffer[start:end])
+                out = [head + line for line in lines if test(line)]
+        else:
+            for start, end in self.matcher.lines(buffer, mark[0]):
+                if style.numbers:
+                    number += buffer.count(mark, counted, start)
+                    counted = start
+                    out.append(b"%b%d:%b" % (head, number, buffer[start:end]))
+                else:
+                    out.append(head + buffer[start:end])
         output.number, output.counted = number, counted
         if out:
             self.selected += len(out)
