@@ -174,6 +174,8 @@ class Shell(Reporting, Processes):
         """Which argument `getopts` reads, and at which letter of it it is."""
         self.ulimits: dict[str, int] = {}
         """What `ulimit` lowered, by option letter."""
+        self.getopts_frames: list[tuple[Frame | None, tuple[int, int]]] = []
+        """Function calls with an OPTIND of their own, and where `getopts` was before; replaced, not changed in place."""
         self.history = History()
         self.command_number = 1
         self.completions: dict[str, Specification] = {}

@@ -35,7 +35,7 @@ def alias(shell: Shell, options: Options, args: list[str]) -> int:
                 shell.error(f"alias: `{name}': invalid alias name")
                 status = 1
             else:
-                shell.aliases = {**shell.aliases, name: value}
+                shell.aliases[name] = value
         elif arg in shell.aliases:
             _show(shell, arg)
         else:
@@ -50,14 +50,14 @@ def unalias(shell: Shell, options: Options, args: list[str]) -> int:
     Forget aliases; with -a, all of them.
     """
     if "a" in options:
-        shell.aliases = {}
+        shell.aliases.clear()
         return 0
     if not args:
         raise Usage
     status = 0
     for arg in args:
         if arg in shell.aliases:
-            shell.aliases = {name: value for name, value in shell.aliases.items() if name != arg}
+            del shell.aliases[arg]
         else:
             shell.error(f"unalias: {arg}: not found")
             status = 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from belljar.shell.arrays import hash_key
 from belljar.shell.builtins.registry import Options, Usage, builtin
 from belljar.shell.complete import ACTIONS, LETTERS, OPTIONS, Specification, generate
 
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 _FLAGS = "".join(LETTERS) + "o:A:G:W:F:C:X:P:S:"
+_BUCKETS = 512
+"""Of bash's hash table, whose order `complete -p` shows."""
+_TABLE_NAMES = {"-D": "_DefaultCmD_", "-E": "_EmptycmD_", "-I": "_InitialWorD_"}
 _SPECIAL = {"D": "-D", "E": "-E", "I": "-I"}
 
 
@@ -112,7 +116,8 @@ def complete(shell: Shell, args: list[str]) -> int:
         return _remove(shell, names)
     if "p" in flags or (not names and spec == Specification()):
         status = 0
-        for name in names or list(table):
+        order = sorted(reversed(table), key=lambda name: hash_key(_TABLE_NAMES.get(name, name)) % _BUCKETS)
+        for name in names or order:
             if name in table:
                 shell.write(table[name].describe(name) + "\n")
             else:
@@ -126,9 +131,15 @@ def complete(shell: Shell, args: list[str]) -> int:
 
 
 def _remove(shell: Shell, names: list[str]) -> int:
+    status = 0
+    if shell.completions:
+        for name in names:
+            if name not in shell.completions:
+                shell.error(f"complete: {name}: no completion specification")
+                status = 1
     gone = names or list(shell.completions)
     shell.completions = {name: spec for name, spec in shell.completions.items() if name not in gone}
-    return 0
+    return status
 
 
 @builtin("compopt")

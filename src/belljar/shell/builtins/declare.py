@@ -147,7 +147,8 @@ def _each(shell: Shell, request: Request, args: list[str | AssignmentArg]) -> in
             shell.error(f"{request.name}: {error}")
             raise Discard(1) from None
         except ShellError as error:
-            if isinstance(error, ReadonlyError) and request.name in ("export", "readonly"):
+            plain = not request.on & (ARRAY | ASSOC) or not isinstance(getattr(arg, "value", ""), str)
+            if isinstance(error, ReadonlyError) and request.name in ("export", "readonly") and plain:
                 shell.error(str(error))
             else:
                 shell.error(f"{request.name}: {error}")
@@ -194,7 +195,9 @@ def _parse(shell: Shell, request: Request, text: str) -> AssignmentArg | None:
     if match is None:
         return None
     name, subscript, plus, value = match.groups()
-    wants_array = (request.on | shell.vars.attrs(name)) & (ARRAY | ASSOC)
+    wants_array = request.on & (ARRAY | ASSOC)
+    if request.name not in ("export", "readonly"):
+        wants_array |= shell.vars.attrs(name) & (ARRAY | ASSOC)
     if value.startswith("(") and value.endswith(")") and wants_array and subscript is None:
         parsed = shell.parse_assignment(text)
         if parsed is not None:
@@ -220,6 +223,9 @@ def _prepare(shell: Shell, request: Request, name: str) -> None:
     if not request.local or variables.is_local(name):
         return
     before = variables.table.get(name)
+    if name == "OPTIND":
+        # `getopts` goes on where it was when the function returns.
+        shell.getopts_frames = [*shell.getopts_frames, (variables.function_frame(), shell.getopts)]
     variables.make_local(name)
     if (request.inherit or shell.shopts["localvar_inherit"]) and before is not None:
         if isinstance(before, Var):
@@ -325,6 +331,8 @@ def _functions(shell: Shell, name: str, options: Options, args: list[str | Assig
             continue
         found_function = shell.functions.get(text)
         if found_function is None:
+            if "p" in options:
+                shell.error(f"{name}: {text}: not found")
             status = 1
             continue
         if changes and "p" not in options:
@@ -355,7 +363,7 @@ def _functions(shell: Shell, name: str, options: Options, args: list[str | Assig
 # export and readonly.
 
 
-@builtin("export", "fnp", special=True, declares=True)
+@builtin("export", "aAfnp", special=True, declares=True)
 def export(shell: Shell, options: Options, args: list[str | AssignmentArg]) -> int:
     """export [-fn] [name[=value] ...] or export -p
     Pass variables on to the commands run; without names, show those that are.
@@ -372,7 +380,8 @@ def export(shell: Shell, options: Options, args: list[str | AssignmentArg]) -> i
     if "f" in options:
         return _mark_functions(shell, "export", args, on="n" not in options)
     off = EXPORT if "n" in options else 0
-    return _each(shell, Request("export", EXPORT & ~off, off), args)
+    kind, _ = _bits(options)
+    return _each(shell, Request("export", kind & (ARRAY | ASSOC) | EXPORT & ~off, off), args)
 
 
 @builtin("readonly", "aAfpn", special=True, declares=True)

@@ -191,8 +191,9 @@ def _index(shell: Shell, name: str, text: str, size: int) -> int:
     number = int(text[1:]) if len(text) < 10 else size
     index = number if text[0] == "+" else size - 1 - number
     if not 0 <= index < size:
+        shown = text[1:] if name == "dirs" else text
         shell.error(
-            f"{name}: " + (f"{text}: directory stack index out of range" if size > 1 else "directory stack empty")
+            f"{name}: " + (f"{shown}: directory stack index out of range" if size > 1 else "directory stack empty")
         )
         raise IndexError
     return index
@@ -212,7 +213,7 @@ def _list(shell: Shell) -> int:
     return 0
 
 
-def _split(name: str, args: list[str]) -> tuple[bool, list[str]]:
+def _split(args: list[str]) -> tuple[bool, list[str]]:
     """Whether -n was given, and what else; `-1` is no option."""
     stay = False
     position = 0
@@ -228,7 +229,7 @@ def _split(name: str, args: list[str]) -> tuple[bool, list[str]]:
         position += 1
     rest = args[position:]
     if rest and rest[0][0:1] == "-" and len(rest[0]) > 1 and not rest[0][1:].isdigit():
-        raise Usage(f"{rest[0]}: invalid {'option' if name == 'popd' else 'number'}")
+        raise Usage(f"{rest[0]}: invalid number")
     return stay, rest
 
 
@@ -239,7 +240,7 @@ def pushd(shell: Shell, args: list[str]) -> int:
 
     -n changes only the stack, not the directory.
     """
-    stay, args = _split("pushd", args)
+    stay, args = _split(args)
     stack = _stack(shell)
     if not args:
         if len(stack) < 2:
@@ -264,7 +265,7 @@ def pushd(shell: Shell, args: list[str]) -> int:
         if not stay and not _go(shell, "pushd", rotated[0]):
             return 1
         shell.directories = rotated[1:]
-        return _list(shell)
+        return 0 if stay else _list(shell)
     if stay:
         shell.directories = [target, *shell.directories]
         return _list(shell)
@@ -286,7 +287,7 @@ def popd(shell: Shell, args: list[str]) -> int:
 
     -n changes only the stack, not the directory.
     """
-    stay, args = _split("popd", args)
+    stay, args = _split(args)
     stack = _stack(shell)
     if args and args[0][:1] not in ("+", "-"):
         raise Usage(f"{args[0]}: invalid argument")

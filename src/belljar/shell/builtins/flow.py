@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from errno import EISDIR
+from errno import EISDIR, ENOENT
 from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
@@ -196,8 +196,7 @@ def _source(shell: Shell, name: str, args: list[str]) -> int:
     process = shell.process
     try:
         if path is None:
-            path = args[0]
-            process.fs.resolve(path)
+            raise SysError(ENOENT, args[0])
         if process.fs.stat(path).is_dir:
             raise SysError(EISDIR, path)
         data = process.read_file(path)
@@ -205,7 +204,7 @@ def _source(shell: Shell, name: str, args: list[str]) -> int:
         if error.errno == EISDIR:
             shell.error(f"{name}: {args[0]}: is a directory")
             return 1
-        shell.error(f"{args[0]}: {error.reason}")
+        shell.error(f"{name}: {args[0]}: file not found" if path is None else f"{args[0]}: {error.reason}")
         if shell.posix and not shell.interactive:
             raise ExitShell(1) from None
         return 1

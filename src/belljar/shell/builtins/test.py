@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from belljar.shell.arrays import Assoc
 from belljar.shell.builtins.registry import builtin
 from belljar.shell.testexpr import Expression, TestError, Words
 from belljar.shell.variables import NAMEREF
@@ -34,6 +35,8 @@ def is_set(shell: Shell, word: str) -> bool:
         contents = shell.vars.contents(name)
         if contents is None or isinstance(contents, str):
             return contents is not None
+        if isinstance(contents, Assoc):
+            return contents.get(rest[:-1]) is not None
         return len(contents) > 0
     return shell.get(word) is not None
 

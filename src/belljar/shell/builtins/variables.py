@@ -124,22 +124,30 @@ def getopts(shell: Shell, args: list[str]) -> int:
     silent = optstring.startswith(":")
     letters = optstring[1:] if silent else optstring
     variables = shell.vars
+    while shell.getopts_frames and shell.getopts_frames[-1][0] not in variables.frames:
+        shell.getopts = shell.getopts_frames[-1][1]
+        shell.getopts_frames = shell.getopts_frames[:-1]
     index = _optind(shell)
     place = shell.getopts[1] if shell.getopts[0] == index else 1
 
     def finish(option: str, index: int, place: int, value: str | None, status: int = 0) -> int:
         variables.set("OPTIND", str(index))
         shell.getopts = (index, place)
-        if value is None:
-            variables.unset("OPTARG")
-        else:
-            variables.set("OPTARG", value)
+        try:
+            if value is None:
+                variables.unset("OPTARG")
+            else:
+                variables.set("OPTARG", value)
+        except ReadonlyError as error:
+            shell.error(str(error))
         if not is_name(name):
             shell.error(f"getopts: `{name}': not a valid identifier")
             return 1
         variables.set(name, option)
         return status
 
+    if place > 1 and (index > len(words) or place >= len(words[index - 1])):
+        place = 1  # other arguments than last time
     if place == 1:
         index = min(index, len(words) + 1)
         word = words[index - 1] if 0 < index <= len(words) else ""
