@@ -59,9 +59,9 @@ class Supervisor:
                         self._start()
                     return self._request(memory_bytes)
                 except (OSError, WorkerUnavailable) as error:
-                    self._stop()
+                    said = self._stop()
                     if last_try:
-                        raise WorkerUnavailable(f"the zygote gives no worker: {error}") from error
+                        raise WorkerUnavailable(f"the zygote gives no worker: {error}{said}") from error
         raise AssertionError("unreachable")
 
     def _request(self, memory_bytes: int) -> WorkerHandle:
@@ -84,6 +84,7 @@ class Supervisor:
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
             )
@@ -91,14 +92,18 @@ class Supervisor:
         self._control = ours
         self._taken = 0
 
-    def _stop(self) -> None:
+    def _stop(self) -> str:
+        """End the zygote; gives the last it said, which is why it ended if it did so by itself."""
+        said = ""
         if self._control is not None:
             self._control.close()
             self._control = None
         if self._process is not None:
             self._process.kill()
-            self._process.wait()
+            lines = self._process.communicate()[1].decode("utf-8", "replace").strip().splitlines()
+            said = "\n" + "\n".join(lines[-12:]) if lines else ""
             self._process = None
+        return said
 
     def close(self) -> None:
         """End the zygote; workers that were taken live on."""
