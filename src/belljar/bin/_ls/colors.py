@@ -74,6 +74,10 @@ class Colors:
         """Whether symlinks look like what they lead to."""
         return self.codes["ln"] == "target"
 
+    def looks_behind_links(self, *, long: bool) -> bool:
+        """Whether what a symlink leads to changes any colour."""
+        return self._on("or") or (self._on("ex") and self.as_target) or (long and self._on("mi"))
+
     def code(self, name: str, stat: Stat | None, kind: int, *, ok: bool = True) -> str | None:
         """What to put between lc and rc before a name; None for nothing. `ok` is off for a dangling link."""
         key = self._key(stat, kind)

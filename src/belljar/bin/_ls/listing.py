@@ -10,7 +10,7 @@ from belljar.abi.flags import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFR
 from belljar.abi.records import NANO, Stat
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.modes import kind_letter, render_mode
-from belljar.bin._kit.quoting import quote_if_odd, quote_name
+from belljar.bin._kit.quoting import quote, quote_if_odd, quote_name
 from belljar.bin._kit.users import Accounts
 from belljar.bin._kit.width import display_width
 from belljar.bin._ls.colors import BadColors, Colors, wants_color
@@ -33,6 +33,8 @@ class Listing:
         self._zone = zone_of(process.env)
         self._now = process.kernel.now()
         self._colors = self._read_colors() if settings.color else None
+        behind = self._colors is not None and self._colors.looks_behind_links(long=settings.format == "long")
+        self._behind_links = behind or settings.directories_first or settings.indicators in ("file-type", "classify")
         self._colored = False
         self._printed = False
         self._times: dict[int, str] = {}
@@ -45,7 +47,7 @@ class Listing:
             return Colors(self._process.env)
         except BadColors as error:
             if str(error):
-                self._process.warn(f"unrecognized prefix: {quote_if_odd(str(error))}")
+                self._process.warn(f"unrecognized prefix: {quote(str(error), self._process.env)}")
             self._process.warn("unparsable value for LS_COLORS environment variable")
             return None
 
@@ -180,7 +182,7 @@ class Listing:
                 entry.target = self._fs.readlink(path)
             except SysError as error:
                 self._fail(f"cannot read symbolic link {quote_name(path)}: {error.reason}", 1)
-        if settings.format == "long" or settings.color or settings.directories_first:
+        if self._behind_links:
             try:
                 entry.target_stat = self._fs.stat(path)
             except SysError:
@@ -354,7 +356,7 @@ class Listing:
             if target is not None:
                 code = self._colors.code(entry.target, target, target.kind)
             else:
-                code = self._colors.missing() or self._colors.code(entry.target, None, S_IFREG)
+                code = self._colors.missing()
             shown = self._wrap(shown, code, column)
         tail = self._indicator(target.kind, target) if target is not None else ""
         return f"{text} -> {shown}{tail}"
