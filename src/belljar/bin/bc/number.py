@@ -42,8 +42,8 @@ class Arithmetic:
 
     def pay(self, left: int, right: int) -> None:
         """For work on numbers of that many bits; small ones are free, their user counts statements."""
-        if left > 4096 or right > 4096:
-            self.charge(1 + (left >> 6) * (right >> 6) // 2000)
+        if left > 2048 or right > 2048:
+            self.charge(1 + (left >> 6) * (right >> 6) // 400)
 
     def add(self, left: Number, right: Number) -> Number:
         if left.scale == right.scale:
