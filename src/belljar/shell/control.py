@@ -36,7 +36,7 @@ class ExitShell(ControlFlow):
 
 
 class Discard(ControlFlow):
-    """An error, already reported, that abandons the whole top-level command (bash's DISCARD); the shell goes on after it.
+    """An error, already reported, that abandons the whole top-level command (bash's DISCARD); the shell goes on.
 
     A non-interactive shell that bash would end for the error raises ExitShell instead.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
@@ -68,10 +69,8 @@ def _loop(shell: Shell, source: LineSource, parser: Parser, options: ParseOption
         notify(shell)
         command = shell.vars.get("PROMPT_COMMAND")
         if command:
-            try:
+            with suppress(Return, Discard):
                 shell.run_text(command)
-            except (Return, Discard):
-                pass
         try:
             node = parser.next_command()
         except ShellSyntaxError as error:

@@ -1,4 +1,4 @@
-"""An expanded command finds what it means (function, builtin or program) and runs with its redirections and environment."""
+"""An expanded command finds what it means, function, builtin or program, and runs with its redirections."""
 
 from __future__ import annotations
 
@@ -54,10 +54,8 @@ def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
     """Run an expanded command."""
     if not argv:
         return _run_nothing(shell, call)
-    temporary: list[AssignmentArg] = []
     try:
-        for build in call.assigned:
-            temporary.append(build(shell))
+        temporary = [build(shell) for build in call.assigned]
     except ShellError as error:
         shell.abandon(error)
     if shell.xtrace:
@@ -206,7 +204,7 @@ def run_builtin(shell: Shell, builtin: Builtin, argv: list[str], checks: bool) -
         return error.status
 
 
-# --- programs ------------------------------------------------------------------------------------------------------------
+# --- programs -------------------------------------------------------------------------------------------------------
 
 
 def run_program(

@@ -82,7 +82,7 @@ class JobTable:
             self.previous, self.current = self.current, number
 
     def find(self, spec: str) -> Job:
-        """The job of `%1`, `%+`, `%%`, `%-`, `%name`, `%?text`. ShellError: `spec: no such job`, `ambiguous job spec`."""
+        """The job of `%1`, `%+`, `%%`, `%-`, `%name`, `%?text`. ShellError: no such job, ambiguous job spec."""
         name = spec.removeprefix("%")
         job: Job | None
         if name in ("", "%", "+"):

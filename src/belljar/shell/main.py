@@ -156,9 +156,9 @@ def main(process: Process) -> int:
     try:
         invocation = parse_invocation(argv[1:])
     except UsageError as error:
-        process.error(
-            f"{zero}: {error}\nUsage:\t{zero} [GNU long option] [option] ...\n\t{zero} [GNU long option] [option] script-file ...\n"
-        )
+        process.error(f"{zero}: {error}\n")
+        if error.shows_usage:
+            process.error(USAGE.format(name=zero))
         return 2
     if invocation.ask:
         usage = VERSION_TEXT.replace("(x86", "-(x86").replace(" -(", "-(") + USAGE.format(name=zero)
@@ -331,9 +331,11 @@ class Session:
                     break
         elif shell.interactive and not invocation.no_rc and not shell.posix:
             self._source_if_there(invocation.rc_file or f"{shell.vars.get('HOME') or ''}/.bashrc")
-        name = shell.vars.get("ENV") if shell.posix and shell.interactive else shell.vars.get("BASH_ENV")
-        if name and (not shell.interactive or shell.posix) and not (shell.posix and not shell.interactive):
-            self._source_if_there(shell.expand_string(name))
+        # POSIX: ENV for interactive shells; otherwise BASH_ENV for the others.
+        if shell.interactive == shell.posix:
+            file = shell.vars.get("ENV" if shell.posix else "BASH_ENV")
+            if file:
+                self._source_if_there(shell.expand_string(file))
 
     def _source_if_there(self, path: str) -> bool:
         try:

@@ -13,8 +13,8 @@ from belljar.kernel.loader import Program, load
 from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.status import ExitStatus
 from belljar.kernel.vfs.openfile import OpenFile
-from belljar.shell.print import print_command
 from belljar.shell.control import Break, Continue, Discard, ExitShell, Return, ShellError
+from belljar.shell.print import print_command
 
 if TYPE_CHECKING:
     from belljar.shell.nodes import Command

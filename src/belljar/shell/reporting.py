@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 class Reporting:
     """Messages of a shell."""
 
+    xtrace: bool
+    trace_depth: int
+    in_trap: str
+    command: Command | None
+
     def error(self: Shell, message: str) -> None:  # type: ignore[misc]
         """`bash: line N: message` (or `script: line N: `) on stderr."""
         if self.interactive:
@@ -50,7 +55,8 @@ class Reporting:
         """An expansion or assignment failed: report it, and end the command, or the shell where bash does."""
         self.error(str(error))
         self.status = 1
-        if isinstance(error, ExpansionError) and error.exits and not self.interactive:
+        exits = self.posix or (isinstance(error, ExpansionError) and error.exits)
+        if exits and not self.interactive:
             raise ExitShell(127 if self.from_argument and not self.subshell_process else 1) from None
         raise Abandon(1) from None
 
@@ -61,7 +67,8 @@ class Reporting:
         prompt = self.vars.get("PS4")
         shown = ""
         if prompt:
-            tracing, self.xtrace = self.xtrace, False
+            tracing: bool = self.xtrace
+            self.xtrace = False
             status = self.status
             try:
                 shown = self.expand_prompt(prompt) if "\\" in prompt else self.expand_string(prompt)
@@ -87,7 +94,8 @@ class Reporting:
         for arg in temporary:
             self.trace(assignment_text(arg))
         words = []
-        for word in argv:
+        arguments: list[str | AssignmentArg] = list(argv)  # those of a declaration builtin may be assignments
+        for word in arguments:
             if isinstance(word, str):
                 words.append(quote.for_trace(word))
             elif isinstance(word.value, str):
@@ -97,7 +105,7 @@ class Reporting:
                 words.append(word.name)
         self.trace(" ".join(words))
         if argv[0] in ("export", "readonly"):
-            for word in argv[1:]:
+            for word in arguments[1:]:
                 if not isinstance(word, str):
                     self.trace(assignment_text(word))
 

@@ -99,7 +99,7 @@ class Shell(Reporting, Processes):
         self.process = process
         self.budget: Budget = process.budget
         self.vars = Variables(self)
-        """See `variables`. `get`, `set`, `contents`, `set_array`, `set_element`, `unset`, `set_attrs`, `make_local` ..."""
+        """See `variables`: `get`, `set`, `contents`, `set_array`, `set_element`, `unset`, `set_attrs` ..."""
         self.table = self.vars.table
         """The variables as they are stored, for compiled code; builtins use `vars`."""
         self.args: list[str] = []
@@ -175,7 +175,7 @@ class Shell(Reporting, Processes):
         self.ulimits: dict[str, int] = {}
         """What `ulimit` lowered, by option letter."""
         self.getopts_frames: list[tuple[Frame | None, tuple[int, int]]] = []
-        """Function calls with an OPTIND of their own, and where `getopts` was before; replaced, not changed in place."""
+        """Function calls with an OPTIND of their own, and where `getopts` was before; replaced, never changed."""
         self.history = History()
         self.command_number = 1
         self.completions: dict[str, Specification] = {}
@@ -475,7 +475,7 @@ class Shell(Reporting, Processes):
             return self.status
 
     def source(self, path: str, text: str, args: list[str] | None) -> int:
-        """Run a file's text in this shell as `.` does, with a `source` frame; `args` replaces $@ meanwhile. RETURN trap."""
+        """Run a file's text in this shell as `.` does, in a `source` frame; `args` replaces $@ meanwhile."""
         from belljar.shell.programs import SyntaxFailure, run_program
 
         process = self.process

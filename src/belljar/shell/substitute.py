@@ -1,4 +1,4 @@
-"""Running a command for its output: `$(...)` in a subshell or, when it changes nothing, right here; `<(...)` as a file."""
+"""Running a command for its output: `$(...)` in a subshell or, if it changes nothing, right here; `<(...)` a file."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ LOWEST_PROCESS_FD = 63
 class Collector(Handle):
     """Takes what a builtin writes, in memory."""
 
-    __slots__ = ("parts", "shell", "size")
+    __slots__ = ("parts", "shell", "total")
     seekable = False
 
     def __init__(self, shell: Shell) -> None:
         super().__init__()
         self.parts: list[bytes] = []
-        self.size = 0
+        self.total = 0
         self.shell = shell
 
     def write(self, offset: int | None, data: bytes) -> int:
-        self.size += len(data)
-        if self.size > 65536:
-            self.shell.budget.charge_size(self.size)
+        self.total += len(data)
+        if self.total > 65536:
+            self.shell.budget.charge_size(self.total)
         self.parts.append(data)
         return len(data)
 

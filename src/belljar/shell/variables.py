@@ -10,7 +10,7 @@ Forking copies the dict, not the values: `Var`s are shared until one side change
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias
 
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.control import ReadonlyError, ShellError
@@ -38,7 +38,7 @@ LETTERS: Final = (
 
 NAMEREF_DEPTH: Final = 8
 
-Contents: TypeAlias = "str | None | Array | Assoc"
+Contents: TypeAlias = "str | Array | Assoc | None"
 
 
 class Epoch:
@@ -76,7 +76,7 @@ class Var:
     def read(self, shell: Shell) -> str | None:
         """The scalar value: of an array element 0."""
         value = self.value
-        if type(value) is str or value is None:
+        if value is None or isinstance(value, str):
             return value
         return value.scalar()
 
@@ -155,8 +155,8 @@ class Variables:
 
     __slots__ = ("_env", "_shared_frames", "epoch", "frames", "shell", "table")
 
-    HOOKS: dict[str, Callable[[Shell], None]] = {}
-    """Called after a variable of that name changed in any way. Filled by `special`; such variables are always `Var`s."""
+    HOOKS: ClassVar[dict[str, Callable[[Shell], None]]] = {}
+    """Called after a variable of that name changed in any way. Filled by `special`; such variables are `Var`s."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
@@ -277,7 +277,7 @@ class Variables:
     # Writing.
 
     def set(self, name: str, value: str) -> None:
-        """`name=value` with everything that means: nameref, readonly, integer and case attributes, element 0 of an array.
+        """`name=value` with all it means: nameref, readonly, integer and case attributes, element 0 of an array.
 
         ReadonlyError, ArithError.
         """
@@ -338,7 +338,7 @@ class Variables:
             self.set(target, old + value)
 
     def set_element(self, name: str, subscript: str, value: str, *, append: bool = False) -> None:
-        """`name[subscript]=value`, the subscript's text a key or arithmetic. Makes an indexed array of anything else."""
+        """`name[subscript]=value`, the text a key or arithmetic. Makes an indexed array of anything else."""
         target, inner = self.resolve(name)
         if inner is not None:
             raise ShellError(f"`{name}': not a valid identifier")
@@ -666,7 +666,7 @@ class Variables:
         return False
 
     def in_global_scope(self, name: str) -> GlobalScope:
-        """A context in which `name` is the global variable (`declare -g`): `with vars.in_global_scope(name): vars.set(...)`."""
+        """`with vars.in_global_scope(name):` makes `name` the global variable meanwhile (`declare -g`)."""
         return GlobalScope(self, name)
 
     # The environment.

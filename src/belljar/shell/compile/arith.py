@@ -28,12 +28,14 @@ from belljar.shell.nodes import (
 )
 from belljar.shell.parse.arith import parse_number, wrap
 from belljar.shell.parse.errors import ArithSyntaxError
-from belljar.shell.variables import ASSOC, INTEGER, Var
+from belljar.shell.variables import ASSOC, Var
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 Number = Callable[["Shell"], int]
+Location = tuple[str, "str | int"]
+"""A variable and the key or index of one of its elements."""
 
 MAX: Final = 0x7FFFFFFFFFFFFFFF
 MIN: Final = -0x8000000000000000
@@ -206,8 +208,8 @@ def _cannot_fail(node: ArithNode) -> bool:
 
 def compile_node(node: ArithNode) -> Number:
     match node:
-        case ArithNumber(value):
-            return lambda _shell: value
+        case ArithNumber(number):
+            return lambda _shell: number
         case ArithSubst():
             return _compile_subst(node)
         case ArithVariable():
@@ -438,7 +440,7 @@ def _or(node: ArithBinary) -> Callable[[Shell], bool]:
     return lambda shell: bool(left(shell) or right(shell))
 
 
-_COMPARISONS: Final[dict[str, Callable[[ArithBinary], Callable[["Shell"], bool]]]] = {
+_COMPARISONS: Final[dict[str, Callable[[ArithBinary], Callable[[Shell], bool]]]] = {
     "<": _less,
     **{op: _comparison(op) for op in ("<=", ">", ">=", "==", "!=")},
     "&&": _and,
@@ -602,9 +604,7 @@ def store(shell: Shell, name: str, value: int) -> None:
     """Assign a number to a variable by arithmetic."""
     table = shell.table
     kind = type(table.get(name))
-    if kind is int or kind is str:
-        table[name] = value
-    elif kind is type(None) and not shell.allexport and name not in shell.vars.HOOKS:
+    if kind is int or kind is str or (kind is type(None) and not shell.allexport and name not in shell.vars.HOOKS):
         table[name] = value
     else:
         shell.vars.set(name, str(value))
@@ -612,38 +612,39 @@ def store(shell: Shell, name: str, value: int) -> None:
 
 def _element_writer(
     target: ArithVariable,
-) -> tuple[Callable[[Shell], object], Callable[[Shell, object, int], None], Callable[[Shell, object], int]]:
-    """For an element: how to find its place, how to write there, how to read there (the subscript is evaluated once)."""
+) -> tuple[Callable[[Shell], Location], Callable[[Shell, Location, int], None], Callable[[Shell, Location], int]]:
+    """For an element: how to find its place, to write there and to read there (its subscript is evaluated once)."""
     name, index = target.name, target.index
     if not isinstance(index, Subscript):
 
-        def no_place(shell: Shell) -> object:
+        def no_place(shell: Shell) -> Location:
             raise ArithError(f"{name}[{'*' if index is not None and index.joined else '@'}]: bad array subscript")
 
         return no_place, lambda _s, _p, _v: None, lambda _s, _p: 0
     position, key = compile_arith(index.arith), _compile_key(index)
 
-    def find(shell: Shell) -> object:
+    def find(shell: Shell) -> Location:
         base, _ = shell.vars.resolve(name)
         entry = shell.table.get(base)
         if isinstance(entry, Var) and entry.attrs & ASSOC:
             return (base, key(shell))
         return (base, position(shell))
 
-    def write(shell: Shell, place: object, value: int) -> None:
-        base, where = place  # type: ignore[misc]
+    def write(shell: Shell, place: Location, value: int) -> None:
+        base, where = place
         if isinstance(where, str):
             shell.vars.set_key(base, where, str(value))
         else:
             shell.vars.set_index(base, where, str(value))
 
-    def read(shell: Shell, place: object) -> int:
-        base, where = place  # type: ignore[misc]
+    def read(shell: Shell, place: Location) -> int:
+        base, where = place
         contents = shell.vars.contents(base)
         text: str | None
         if isinstance(contents, Assoc):
             text = contents.get(str(where))
         elif isinstance(contents, Array):
+            assert isinstance(where, int)
             text = contents.get(shell.vars.check_index(base, contents, where))
         else:
             text = contents if where == 0 else None

@@ -121,8 +121,9 @@ def _compile_element(node: Assignment, word: Word) -> Assign:
                 place = position(shell)
                 if place >= 0:
                     value = text(shell)
-                    contents = variables.own(name, entry).value
-                    contents.set(place, value)  # type: ignore[union-attr]
+                    array = variables.own(name, entry).value
+                    assert isinstance(array, Array)
+                    array.set(place, value)
                     return
                 variables.set_index(name, place, text(shell), subscript=shown)
                 return
@@ -141,7 +142,7 @@ def _compile_element(node: Assignment, word: Word) -> Assign:
     return assign
 
 
-# --- compound --------------------------------------------------------------------------------------------------------
+# --- compound -------------------------------------------------------------------------------------------------------
 
 
 def compile_items(literal: ArrayLiteral) -> Callable[[Shell], list[ArrayItem]]:
@@ -286,7 +287,7 @@ def _assign_assoc(shell: Shell, name: str, items: Sequence[ArrayItem], *, append
             variables.set_key(name, item.key, item.value, append=item.append)
 
 
-# --- arguments and environments ------------------------------------------------------------------------------------------
+# --- arguments and environments -------------------------------------------------------------------------------------
 
 
 def compile_argument(node: Assignment) -> Callable[[Shell], AssignmentArg]:

@@ -130,7 +130,7 @@ def _redirected(redirects: Sequence[Redirect], run: Run) -> Run:
     return redirected
 
 
-# --- lists ---------------------------------------------------------------------------------------------------------------
+# --- lists ----------------------------------------------------------------------------------------------------------
 
 
 def _compile_list(node: CommandList, *, checks: bool) -> Run:
@@ -203,7 +203,7 @@ def _compile_and_or(node: AndOr, *, checks: bool) -> Run:
     return chain
 
 
-# --- branches ------------------------------------------------------------------------------------------------------------
+# --- branches -------------------------------------------------------------------------------------------------------
 
 
 def _compile_if(node: If, *, checks: bool) -> Run:
@@ -381,11 +381,8 @@ def _compile_conditional(node: Conditional, *, checks: bool) -> Run:
         if shell.attention:
             shell.before(node)
         try:
-            if shell.xtrace:
-                status = 0 if compile_traced(node.expr)(shell) else 1
-            else:
-                status = 0 if test(shell) else 1
-            shell.status = status
+            holds = compile_traced(node.expr)(shell) if shell.xtrace else test(shell)
+            shell.status = status = 0 if holds else 1
         except ArithError as error:
             shell.error(f"[[: {error}")
             shell.status = status = 1
@@ -401,7 +398,7 @@ def _compile_conditional(node: Conditional, *, checks: bool) -> Run:
     return run
 
 
-# --- loops ---------------------------------------------------------------------------------------------------------------
+# --- loops ----------------------------------------------------------------------------------------------------------
 
 
 def _compile_while(node: While, *, checks: bool) -> Run:
@@ -568,18 +565,19 @@ def _traced_arith(arith: Arith, value: Callable[[Shell], bool | int]) -> Callabl
     return run
 
 
-# --- functions -----------------------------------------------------------------------------------------------------------
+# --- functions ------------------------------------------------------------------------------------------------------
 
 
 def _compile_function(node: Function) -> Run:
     name = node.name
-    body: Run | None = None
+    compiled: Run | None = None
 
-    def compiled() -> Run:
-        nonlocal body
-        if body is None:
-            body = compile_command(node.body)
-        return body
+    def body(shell: Shell) -> int:
+        """Compiles itself at the first call: most functions of a library are never called."""
+        nonlocal compiled
+        if compiled is None:
+            compiled = compile_command(node.body)
+        return compiled(shell)
 
     def define(shell: Shell) -> int:
         budget = shell.budget
@@ -587,7 +585,7 @@ def _compile_function(node: Function) -> Run:
         if budget.steps >= budget.checkpoint:
             budget.check()
         shell.line = node.line
-        shell.define_function(FunctionDef(name, node, compiled(), shell.source_name(), node.line))
+        shell.define_function(FunctionDef(name, node, compiled or body, shell.source_name(), node.line))
         return shell.status
 
     return define

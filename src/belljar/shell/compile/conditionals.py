@@ -70,7 +70,7 @@ def compile_conditional(node: CondNode) -> Test:
                 return lambda shell: first(shell) and second(shell)
 
             def conjunction(shell: Shell) -> bool:
-                for operand in every:
+                for operand in every:  # noqa: SIM110 - a generator costs more than the tests
                     if not operand(shell):
                         return False
                 return True
@@ -80,7 +80,7 @@ def compile_conditional(node: CondNode) -> Test:
             some = [compile_conditional(operand) for operand in operands]
 
             def disjunction(shell: Shell) -> bool:
-                for operand in some:
+                for operand in some:  # noqa: SIM110
                     if operand(shell):
                         return True
                 return False
@@ -264,7 +264,7 @@ def compile_regex(word: Word) -> Text:
     return join(pieces) if pieces else lambda _shell: ""
 
 
-# --- [ -------------------------------------------------------------------------------------------------------------------
+# --- [ --------------------------------------------------------------------------------------------------------------
 
 
 class Fallback(Exception):
@@ -278,8 +278,9 @@ def compile_test_command(words: Sequence[Word]) -> Test | None:
     """
     if len(words) == 2:
         op = constant(words[0])
-        if op not in ("-n", "-z", "-e", "-f", "-d", "-s", "-r", "-w", "-x", "-L", "-h"):
+        if op is None or op not in ("-n", "-z", "-e", "-f", "-d", "-s", "-r", "-w", "-x", "-L", "-h"):
             return None
+        operator = op
         value = _argument(words[1])
         if value is None:
             return None
@@ -287,7 +288,7 @@ def compile_test_command(words: Sequence[Word]) -> Test | None:
             return lambda shell: bool(value(shell))
         if op == "-z":
             return lambda shell: not value(shell)
-        return lambda shell: test_file(shell.process, op, value(shell))
+        return lambda shell: test_file(shell.process, operator, value(shell))
     if len(words) != 3:
         return None
     op = constant(words[1])

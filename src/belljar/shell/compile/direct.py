@@ -1,4 +1,4 @@
-"""Stages of pipelines and substitutions that need no subshell: a program started straight away, a builtin run right here.
+"""Pipeline stages and substitutions that need no subshell: a program started straight away, a builtin run right here.
 
 Both are short cuts: the words must be free of effects, and whatever is unusual (a function of that name, `set -x`, an
 error in an expansion) is left to a real subshell.

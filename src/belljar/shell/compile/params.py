@@ -90,7 +90,7 @@ def compile_simple_list(part: WordPart) -> Values | None:
     return None
 
 
-# --- values without operator -----------------------------------------------------------------------------------------
+# --- values without operator ----------------------------------------------------------------------------------------
 
 
 def label(part: Param) -> str:
@@ -263,7 +263,7 @@ def _keys(shell: Shell, name: str) -> list[str]:
     return ["0"] if isinstance(contents, str) else contents.keys()
 
 
-# --- as one string -----------------------------------------------------------------------------------------------------
+# --- as one string --------------------------------------------------------------------------------------------------
 
 
 def compile_param(part: Param) -> Text:
@@ -468,7 +468,7 @@ def _compile_describe(part: Param, op: str) -> Text:
     return describe
 
 
-# --- operators ---------------------------------------------------------------------------------------------------------
+# --- operators ------------------------------------------------------------------------------------------------------
 
 
 def compile_pattern_of(word: Word) -> Callable[[Shell], Pattern]:
@@ -632,7 +632,7 @@ def _compile_list_transform(name: str, op: str, base: Values) -> Values:
     return run
 
 
-# --- indirection -------------------------------------------------------------------------------------------------------
+# --- indirection ----------------------------------------------------------------------------------------------------
 
 
 def resolve_indirect(shell: Shell, part: Param) -> Param:
@@ -687,7 +687,7 @@ def _compiled_emit(part: Param, quoted: bool) -> Emit:
     return compile_param_emit(part, quoted=quoted)
 
 
-# --- as pieces of fields -------------------------------------------------------------------------------------------------
+# --- as pieces of fields --------------------------------------------------------------------------------------------
 
 
 def compile_param_emit(part: AnyParam, *, quoted: bool) -> Emit:

@@ -62,8 +62,11 @@ def compile_target(word: Word) -> Text:
     if fixed is not None and word.braces is None and not any(char in fixed for char in "*?["):
         return _fixed(fixed)
     fields = compile_words([word])
+    text = compile_scalar(word)
 
     def target(shell: Shell) -> str:
+        if shell.posix and not shell.interactive:
+            return text(shell)
         names = fields(shell)
         if len(names) != 1:
             from belljar.shell.print import print_word

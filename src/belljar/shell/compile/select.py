@@ -98,8 +98,6 @@ def _menu(shell: Shell, items: list[str]) -> str:
         rows, across = across, 1
     lines = []
     for row in range(rows):
-        cells = []
-        for place in range(row, len(items), rows):
-            cells.append(f"{place + 1:>{digits}}) {items[place]}")
+        cells = [f"{place + 1:>{digits}}) {items[place]}" for place in range(row, len(items), rows)]
         lines.append("".join(cell.ljust(longest) for cell in cells[:-1]) + cells[-1] + "\n")
     return "".join(lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from belljar.shell.compile.assignments import compile_argument, compile_assignment
 from belljar.shell.compile.conditionals import Fallback, compile_test_command
@@ -37,7 +37,7 @@ Run: TypeAlias = "Callable[[Shell], int]"
 
 
 def compile_simple(node: SimpleCommand, *, checks: bool, last: bool = False) -> Run:
-    """`checks`: a failure may end the shell (`set -e`) or run the ERR trap. `last`: the process has nothing else to do."""
+    """`checks`: a failure may end the shell or run the ERR trap. `last`: the process has nothing else to do."""
     run = _compile_unchecked(node, checks=checks, last=last)
     if not checks:
         return run
@@ -67,7 +67,7 @@ def _compile_unchecked(node: SimpleCommand, *, checks: bool, last: bool) -> Run:
     return _compile_general(node, checks=checks, last=last)
 
 
-# --- assignments only ------------------------------------------------------------------------------------------------
+# --- assignments only -----------------------------------------------------------------------------------------------
 
 
 def _compile_assignments(node: SimpleCommand, *, checks: bool) -> Run:
@@ -154,7 +154,7 @@ def _assign_several(
     return several
 
 
-# --- the commonest builtins ------------------------------------------------------------------------------------------
+# --- the commonest builtins -----------------------------------------------------------------------------------------
 
 
 def _compile_quick(node: SimpleCommand) -> Run | None:
@@ -291,7 +291,7 @@ def _compile_constant(node: SimpleCommand, name: str, status: int) -> Run:
     return run
 
 
-# --- everything else -------------------------------------------------------------------------------------------------
+# --- everything else ------------------------------------------------------------------------------------------------
 
 
 def _as_word(word: Word | Assignment) -> Word | Assignment:
@@ -314,7 +314,7 @@ def compile_arguments(words: Sequence[Word | Assignment]) -> FieldList:
         words = [_as_word(word) for word in words]
     if all(isinstance(word, Word) for word in words):
         return compile_words([word for word in words if isinstance(word, Word)])
-    pieces: list[tuple[bool, Callable[[Shell], object]]] = []
+    pieces: list[tuple[bool, Callable[[Shell], Any]]] = []
     for word in words:
         if isinstance(word, Word):
             pieces.append((True, compile_words([word])))
@@ -325,9 +325,9 @@ def compile_arguments(words: Sequence[Word | Assignment]) -> FieldList:
         out: list[str] = []
         for is_fields, piece in pieces:
             if is_fields:
-                out += piece(shell)  # type: ignore[operator]
+                out += piece(shell)
             else:
-                out.append(piece(shell))  # type: ignore[arg-type]
+                out.append(piece(shell))
         return out
 
     return build

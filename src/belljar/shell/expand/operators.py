@@ -229,6 +229,3 @@ def compound_text(contents: Array | Assoc) -> str:
         return "(" + " ".join([f"[{key}]={quote.for_declare(value)}" for key, value in contents.pairs()]) + ")"
     pairs = [f"[{quote.for_key(key)}]={quote.for_declare(value)}" for key, value in contents.pairs()]
     return "(" + " ".join(pairs) + (" )" if pairs else ")")
-
-
-__all__ = ["EXPORT"]
