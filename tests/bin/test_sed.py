@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from belljar.abi.limits import Limits
-from belljar.bin.sed.parse import ScriptError, Source, Syntax, parse
+from belljar.bin.sed.parse import parse
+from belljar.bin.sed.reader import ScriptError, Source, Syntax
 from tests.adapter import new_session, put, run_command
 
 NOISE = st.text(alphabet="abspdDnNqr{}!;:,/\\$12~+gIM&\n []()*.^y=lx", max_size=30)

@@ -23,9 +23,9 @@ def record(syntax: str, pattern: str, subject: str) -> dict[str, object]:
         opening = "(" if syntax == "sed-ere" else "\\("
         groups = min(pattern.count(opening) - (pattern.count("\\(") if syntax == "sed-ere" else 0), 3)
         wanted = "".join(f"|\\{n}" for n in range(1, groups + 1))
-        option = ["-E"] if syntax == "sed-ere" else []
+        options = ["-E"] if syntax == "sed-ere" else []
         script = f"s\x01{pattern}\x01[&{wanted}]\x01g"
-        done = subprocess.run(["sed", *option, script], input=data, capture_output=True, env=ENVIRONMENT)
+        done = subprocess.run(["sed", *options, script], input=data, capture_output=True, env=ENVIRONMENT)
         result = done.stdout.decode("utf-8", "surrogateescape")[:-1]
         failed = done.returncode != 0
     entry: dict[str, object] = {"syntax": syntax, "pattern": pattern, "subject": subject}

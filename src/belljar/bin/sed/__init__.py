@@ -19,7 +19,8 @@ from belljar.bin._kit.program import version
 from belljar.bin.sed.bulk import bulk_operation, run_bulk
 from belljar.bin.sed.compile import compile_script
 from belljar.bin.sed.machine import Fatal, Machine, Settings
-from belljar.bin.sed.parse import ScriptError, Source, Syntax, parse
+from belljar.bin.sed.parse import parse
+from belljar.bin.sed.reader import ScriptError, Source, Syntax
 from belljar.kernel.process import Process
 
 

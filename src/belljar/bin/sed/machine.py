@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from belljar.abi.errors import SysError
 from belljar.bin.sed.inplace import Edit, begin_edit
-from belljar.bin.sed.parse import ScriptError
+from belljar.bin.sed.reader import ScriptError
 from belljar.bin.sed.streams import Output, Reader, create, open_for_reading
 from belljar.kernel.process import Process
 from belljar.regex import Regex
