@@ -96,6 +96,9 @@ CASES: list[tuple[str, Any, list[Any]]] = [
     ('try (try error("a") catch error("b")) catch .', None, ["b"]),
     ("[.[]?]", 3, [[]]),
     ("error(null)?", None, []),
+    ("[.[] | (.a.b)?]", [1, {"a": {"b": 2}}, {"a": 3}], [[2]]),
+    ("[.[].b?]", [1, {"b": 2}], [[2]]),
+    ("[.[][0, 1]?]", [[1], 2], [[1, None]]),
     # kinds, order, equality
     ("sort", [[], {}, "a", 1, True, None, False], [[None, False, True, 1, "a", [], {}]]),
     ("[.[] == 1]", [1, 1.0, True, "1"], [[True, True, False, False]]),
@@ -176,6 +179,9 @@ ERRORS: list[tuple[str, Any, Any]] = [
     ('strptime("%Y")', "x", 'date "x" does not match format "%Y"'),
     ('test("(")', "x", "Regex failure: missing ), unterminated subpattern at position 0"),
     ("error({a: 1})", None, {"a": 1}),
+    (".a.b?", 1, 'Cannot index number with "a"'),
+    (".[error]?", "x", "x"),
+    ("error // 1", "x", "x"),
     ("def f: 1 + f; f", None, "Function calls nested too deeply"),
 ]
 

@@ -126,10 +126,7 @@ class Control(CompilerBase):
             many = right.kind == MANY
 
             def choose(v: Value, e: Env) -> Any:
-                try:
-                    output = first(v, e)
-                except JqError:
-                    return second(v, e)
+                output = first(v, e)
                 if output is None or output is False or output is EMPTY:
                     return second(v, e)
                 return (output,) if many else output
@@ -139,13 +136,10 @@ class Control(CompilerBase):
 
         def run(v: Value, e: Env) -> Iterator[Value]:
             found = False
-            try:
-                for output in first(v, e):
-                    if output is not None and output is not False:
-                        found = True
-                        yield output
-            except JqError:
-                pass
+            for output in first(v, e):
+                if output is not None and output is not False:
+                    found = True
+                    yield output
             if not found:
                 yield from rights(v, e)
 

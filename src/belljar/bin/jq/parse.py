@@ -298,6 +298,8 @@ class Parser:
 
     def postfix(self) -> Node:
         term = self.term()
+        last = self.tokens[self.position - 1]
+        accessed = last.kind in ("field", "close") or last.text == "]"
         while True:
             token = self.peek()
             if token.kind == "field":
@@ -310,7 +312,9 @@ class Parser:
                 term = self.brackets(term)
             elif token.text == "?":
                 self.take()
-                term = Try(term, None)
+                term = optional(term) if accessed else Try(term, None)
+                accessed = False
+                continue
             elif token.text == ".":
                 follower = self.peek(1)
                 if follower.kind == '"' or (follower.kind == "format" and self.peek(2).kind == '"'):
@@ -324,6 +328,7 @@ class Parser:
                     raise self.unexpected()
             else:
                 return term
+            accessed = True
 
     def brackets(self, target: Node) -> Node:
         """After `[`: an index, a slice or an iteration."""
@@ -598,6 +603,24 @@ def plain_function(name: str, parameters: tuple[str, ...], body: Node) -> Functi
         if parameter[0] == "$":
             body = Bind(Call(parameter[1:], ()), (BindVariable(parameter[1:]),), body)
     return Function(name, tuple(parameter.removeprefix("$") for parameter in parameters), body)
+
+
+def optional(term: Node) -> Node:
+    """`T.f?`, `T[k]?`, `T[]?`: the access may fail quietly, T and k may not."""
+    match term:
+        case Iterate(target):
+            return Pipe((target, Try(Iterate(IDENTITY), None)))
+        case Index(target, key):
+            if isinstance(key, Literal):
+                return Pipe((target, Try(Index(IDENTITY, key), None)))
+            access = Pipe((target, Try(Index(IDENTITY, Variable("*key")), None)))
+            return Bind(key, (BindVariable("*key"),), access)
+        case Slice(target, start, end):
+            nothing = Literal(None)
+            part = Slice(IDENTITY, Variable("*start"), Variable("*end"))
+            inner = Bind(end or nothing, (BindVariable("*end"),), Pipe((target, Try(part, None))))
+            return Bind(start or nothing, (BindVariable("*start"),), inner)
+    return Try(term, None)
 
 
 def combine(operator: str, left: Node, right: Node) -> Node:

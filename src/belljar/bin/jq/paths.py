@@ -227,13 +227,10 @@ class PathCompiler:
 
         def run(p: Path, v: Value, e: Env) -> Pairs:
             found = False
-            try:
-                for path, value in left(p, v, e):
-                    if value is not None and value is not False:
-                        found = True
-                        yield path, value
-            except JqError:
-                pass
+            for path, value in left(p, v, e):
+                if value is not None and value is not False:
+                    found = True
+                    yield path, value
             if not found:
                 yield from right(p, v, e)
 
