@@ -59,7 +59,10 @@ class Builtins(Operators):
         def compute(frame: Frame) -> float:
             number = operand(frame)
             try:
-                return math.exp(number)
+                result = math.exp(number)
+                if result == 0.0 and number - number == 0.0:
+                    warn(f"exp: argument {spell(number)} is out of range", line)
+                return result
             except OverflowError:
                 warn(f"exp: argument {spell(number)} is out of range", line)
                 return math.inf
@@ -73,8 +76,7 @@ class Builtins(Operators):
         def compute(frame: Frame) -> float:
             number = operand(frame)
             if number < 0:
-                what = "received negative argument" if name == "log" else "called with negative argument"
-                warn(f"{name}: {what} {spell(number)}", line)
+                warn(f"{name}: received negative argument {spell(number)}", line)
                 return math.copysign(math.nan, -1.0)
             if number == 0 and zero is not None:
                 return zero

@@ -265,6 +265,8 @@ class Compiler(Statements):
     def _argument(self, node: n.Expr, function: str | None, parameter: str) -> Callable[[Frame], Value]:
         """An argument's code: arrays by reference, names nobody has typed yet as something that may become one."""
         if function is not None and parameter in self.names.scalar_parameters[function]:
+            if isinstance(node, n.Var) and self.is_array(node.name):
+                return self.scalar_misuse(f"{parameter} (from {node.name})", node.line)
             return self.value(node)
         if isinstance(node, n.Var) and node.name not in ("NR", "NF", "FNR"):
             if self.is_array(node.name):

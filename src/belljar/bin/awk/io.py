@@ -80,9 +80,9 @@ class Output:
         self.parts.append(text)
         self.size += len(text)
         if self.size >= self.limit:
-            self.flush()
+            self.flush("print")
 
-    def flush(self) -> None:
+    def flush(self, what: str = "flush") -> None:
         if self.parts:
             text = "".join(self.parts)
             try:
@@ -95,7 +95,7 @@ class Output:
             try:
                 self.sink.write(data)
             except SysError as error:
-                raise AwkFatal(f'print to "{self.name}" failed: {error.reason}') from error
+                raise AwkFatal(f'{what} to "{self.name}" failed: {error.reason}') from error
 
 
 class Streams:

@@ -27,7 +27,7 @@ _OPERATOR = re.compile(
 _STRING = re.compile(r'[^"\\\n]*')
 _BRACKET = re.compile(r"\[\^?\]?(?:\[:[a-z]+:\]|\[[.=][^\]]*[.=]\]|\\.|[^\]\\\n])*\]", re.S)
 
-_SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "/": "/", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+_SIMPLE = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", '"': '"', "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
 _SPELLING = {"**": "^", "**=": "^=", "func": "function"}
 
 
@@ -89,6 +89,8 @@ class Lexer:
             self.position = match.end()
             kind = _SPELLING.get(match.group(), match.group())
             return Token(kind, match.group(), line, start)
+        if char == ".":
+            raise self.error(start, "syntax error")
         prefix = f"{self.program}: {self.where}:{line}: "
         shown = text[text.rfind("\n", 0, start) + 1 :].split("\n", 1)[0]
         caret = " " * (start - text.rfind("\n", 0, start) - 1)
@@ -170,7 +172,11 @@ class Lexer:
             if char == "\\" and position + 1 < len(text):
                 position += 2
                 continue
-            if char == "[" and (match := _BRACKET.match(text, position)):
+            if char == "[":
+                # A slash inside brackets does not end the expression.
+                match = _BRACKET.match(text, position)
+                if match is None:
+                    raise self.error(start + 1, "unterminated regexp")
                 position = match.end()
                 continue
             position += 1

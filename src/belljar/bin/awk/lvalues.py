@@ -382,7 +382,12 @@ class Lvalues(Scope):
         if self.is_array(name):
             line = node.line
 
+            filled = self.constant_array(node)
+
             def misuse(_frame: Frame, _value: Value) -> None:
+                if filled is not None and not filled:
+                    # Nothing is in it yet: it is the later use as an array that is wrong.
+                    raise AwkFatal(f"attempt to use scalar `{name}' as an array", line)
                 raise AwkFatal(f"attempt to use array `{name}' in a scalar context", line)
 
             return misuse

@@ -140,7 +140,9 @@ class Parser:
             self.advance()
             if self.token.kind != "{":
                 if self.token.kind in ("newline", "eof", ";"):
-                    raise self.complain(f"{kind} blocks must have an action part", self.token.line)
+                    line = self.token.line + (self.token.kind == "newline")
+                    place = f"{self.lexer.program}: {self.lexer.where}:{line}"
+                    raise AwkSyntaxError(f"{place}: {kind} blocks must have an action part\n")
                 raise self.wrong()
             self.section = kind
             block = self.action()
@@ -171,7 +173,10 @@ class Parser:
             self.advance()
             name = self.expect("string").text
             if word == "include":
-                text, where = self.include(name)
+                try:
+                    text, where = self.include(name)
+                except AwkSyntaxError as error:
+                    raise self.complain(error.report.partition(" fatal: ")[2].rstrip("\n"), at.line) from error
                 if where not in self.seen:
                     self.seen.add(where)
                     nested = Parser(
@@ -188,7 +193,8 @@ class Parser:
                     )
                     nested.parse()
             elif word == "load":
-                raise self.complain(f"cannot load library `{name}'", at.line)
+                reason = "No such file or directory"
+                raise self.complain(f"cannot open shared library `{name}' for reading: {reason}", at.line)
             return
         pattern: n.Expr = self.after_at(at)
         body = self.action() if self.token.kind == "{" else None
@@ -298,7 +304,7 @@ class Parser:
         test = self.condition()
         yes = self.body()
         saved = (self.token, self.lexer.position, self.lexer.line, self.previous_end)
-        self.terminators()
+        self.newlines()
         if self.accept("else"):
             return n.If(test, yes, self.body())
         self.token, self.lexer.position, self.lexer.line, self.previous_end = saved
@@ -489,8 +495,6 @@ class Parser:
             destination = self.concatenation()
             self.no_gt = saved
         formatted = token.kind == "printf"
-        if formatted and not arguments:
-            raise self.wrong()
         return n.Print(arguments, redirect, destination, formatted, token.line)
 
     def print_arguments(self) -> list[n.Expr]:
@@ -592,9 +596,13 @@ class Parser:
 
     def comparison(self) -> n.Expr:
         left = self.concatenation()
+        compared = False
         while True:
             kind = self.token.kind
             if kind in _RELATIONS and not (kind == ">" and self.no_gt):
+                if compared:
+                    raise self.wrong()
+                compared = True
                 self.advance()
                 left = n.Compare(kind, left, self.concatenation())
             elif kind in ("|", "|&"):
@@ -827,10 +835,17 @@ class Parser:
             raise self.wrong()
         arguments = self.arguments()
         low, high = ARITY.get(token.text, (0, 1 << 16))
+        if len(arguments) < low and token.text in ("and", "or", "xor", "sprintf"):
+            what = "no arguments" if token.text == "sprintf" else "called with less than two arguments"
+            place = f"{self.lexer.program}: {self.lexer.where}:{token.line}"
+            raise AwkSyntaxError(f"{place}: fatal: {token.text}: {what}\n")
         if not low <= len(arguments) <= high:
             raise self.lexer.error(
                 self.previous_end - 1, f"{len(arguments)} is invalid as number of arguments for {token.text}"
             )
+        if token.text == "index" and isinstance(arguments[1], n.Regex):
+            place = f"{self.lexer.program}: {self.lexer.where}:{token.line}"
+            raise AwkSyntaxError(f"{place}: fatal: index: regexp constant as second argument is not allowed\n")
         for position in _ARRAY_ARGUMENT.get(token.text, ()):
             if position < len(arguments) and not isinstance(ungroup(arguments[position]), (n.Var, n.Index)):
                 ordinal = ("first", "second", "third", "fourth")[position]

@@ -560,6 +560,12 @@ class Statements(Builtins):
 
     def format_code(self, arguments: list[n.Expr], line: int) -> StringCode:
         """sprintf() and printf: the format first, then the values."""
+        if not arguments:
+
+            def nothing_to_print(_frame: Frame) -> str:
+                raise AwkFatal("printf: no arguments", line)
+
+            return nothing_to_print
         if isinstance(arguments[0], n.Str):
             quick = self._constant_format(arguments[0].value, arguments[1:], line)
             if quick is not None:
