@@ -284,7 +284,7 @@ def _bounded(digits: str) -> int:
 
 def repeat(element: Node, low: int, high: int | None) -> Node:
     """`element` repeated, with the redundant nesting that costs backtracking removed."""
-    if (low, high) == (1, 1):
+    if (low, high) == (1, 1) or element == EMPTY:
         return element
     if high == 0 and not _captures(element):
         return EMPTY
