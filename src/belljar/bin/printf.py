@@ -55,6 +55,9 @@ class GnuDialect:
     def time(self, template: str, seconds: int) -> str:
         raise AssertionError("%()T is no conversion of this printf")
 
+    def bad_time(self, letter: str) -> None:
+        raise AssertionError("%()T is no conversion of this printf")
+
     def store_count(self, name: str, count: int) -> None:
         raise AssertionError("%n is no conversion of this printf")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +15,7 @@ from belljar.kernel.process import Process
 from belljar.shell.pattern import Pattern, compile_pattern, is_pattern, unescape
 
 _ALL: Final = "**"
+_QUOTED_SLASH: Final = re.compile(r"((?<!\\)(?:\\\\)*)\\/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,41 @@ def sort_paths(paths: Iterable[str]) -> list[str]:
     else:
         found.sort(key=fsencode)
     return found
+
+
+def split_ignored(text: str) -> tuple[str, ...]:
+    """The patterns of GLOBIGNORE: at its colons, except those in brackets or extended forms."""
+    parts: list[str] = []
+    start = depth = pos = 0
+    while pos < len(text):
+        char = text[pos]
+        if char == "\\":
+            pos += 1
+        elif char == "[":
+            pos = max(pos, _bracket_end(text, pos))
+        elif char == "(":
+            depth += 1
+        elif char == ")" and depth:
+            depth -= 1
+        elif char == ":" and not depth:
+            parts.append(text[start:pos])
+            start = pos + 1
+        pos += 1
+    return (*parts, text[start:])
+
+
+def _bracket_end(text: str, start: int) -> int:
+    """Where a bracket expression closes; -1 if it doesn't."""
+    pos = start + 1
+    while pos < len(text):
+        if text.startswith("[:", pos):
+            pos = text.find(":]", pos) + 1
+            if pos <= 0:
+                return -1
+        elif text[pos] == "]" and pos > start + 1:
+            return pos
+        pos += 1
+    return -1
 
 
 def split_components(pattern: str, *, extglob: bool) -> list[str]:
@@ -96,6 +133,8 @@ class _Walk:
 
     def run(self, pattern: str) -> list[str]:
         options = self.options
+        if "\\/" in pattern:
+            pattern = _QUOTED_SLASH.sub(r"\1/", pattern)
         components = split_components(pattern, extglob=options.extglob)
         literal = 0
         while literal < len(components) and not is_pattern(components[literal], extglob=options.extglob):

@@ -114,7 +114,8 @@ class _Parser:
 
     def _match_parentheses(self) -> dict[int, int]:
         """Where the `(` of each extended form closes: one scan for all, or `@(@(@(...` would take quadratic time."""
-        text, closes = self.text, {}
+        text = self.text
+        closes: dict[int, int] = {}
         opened: list[tuple[int, bool]] = []
         pos = 0
         while pos < len(text):
@@ -125,6 +126,8 @@ class _Parser:
                 found = self.bracket(pos)
                 if found is not None:
                     pos = found[1] - 1
+                elif any(extended for _, extended in opened):
+                    return closes  # an open bracket swallows what would close the groups around it
             elif char == "(":
                 opened.append((pos, pos > 0 and text[pos - 1] in "?*+@!"))
             elif char == ")" and opened:

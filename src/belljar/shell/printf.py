@@ -9,7 +9,7 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.kernel.budget import Budget
 from belljar.shell.escapes import ARGUMENT, decode
 from belljar.shell.long_double import LongDouble, format_long_double, parse_long_double
-from belljar.shell.printf_format import INT_MAX, Conversion, Missing, Mistake, Piece, Stop, parse_format
+from belljar.shell.printf_format import INT_MAX, BadTime, Conversion, Missing, Mistake, Piece, Stop, parse_format
 
 _INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
 MAX = (1 << 63) - 1
@@ -33,6 +33,7 @@ class Dialect(Protocol):
     def after_character(self, rest: str) -> None: ...
     def quote(self, text: str) -> str: ...
     def time(self, template: str, seconds: int) -> str: ...
+    def bad_time(self, letter: str) -> None: ...
     def store_count(self, name: str, count: int) -> None: ...
 
 
@@ -76,6 +77,9 @@ class Printf:
                 return False
             elif isinstance(piece, Stop):
                 return False
+            elif isinstance(piece, BadTime):
+                self.dialect.bad_time(piece.letter)
+                self.out += piece.text
             else:
                 assert isinstance(piece, Missing)
                 status = self.dialect.missing_digits(piece.letter)

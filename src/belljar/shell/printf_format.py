@@ -13,6 +13,7 @@ INT_MAX = (1 << 31) - 1
 _DIRECTIVE = re.compile(
     rb"%([-+ 0#']*)(\*|\d*)(?:(\.)(\*|-?\d*))?(?:\(((?:[^()]|\([^()]*\))*)\)(?=T)|[hjlLtz]*)(.?)", re.DOTALL
 )
+_BAD_TIME = re.compile(rb"%[-+ 0#']*\*?\d*\((?:[^()]|\([^()]*\))*\)([^T])", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,15 @@ class Missing:
     letter: str
 
 
-Piece: TypeAlias = "bytes | Conversion | Mistake | Stop | Missing"
+@dataclass(frozen=True, slots=True)
+class BadTime:
+    """A `%(...)` that no T follows: printed as it is, with a warning."""
+
+    letter: str
+    text: bytes
+
+
+Piece: TypeAlias = "bytes | Conversion | Mistake | Stop | Missing | BadTime"
 
 
 @lru_cache(maxsize=512)
@@ -67,6 +76,11 @@ def parse_format(data: bytes, letters: str, stops: bool) -> tuple[Piece, ...]:
         if data.startswith(b"%%", percent):
             pieces.append(b"%")
             pos = percent + 2
+            continue
+        bad_time = _BAD_TIME.match(data, percent) if "T" in letters else None
+        if bad_time is not None:
+            pieces.append(BadTime(bad_time[1].decode("utf-8", "surrogateescape"), bad_time[0]))
+            pos = bad_time.end()
             continue
         match = _DIRECTIVE.match(data, percent)
         assert match is not None

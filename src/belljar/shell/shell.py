@@ -33,7 +33,7 @@ from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell.control import Abandon, Break, Continue, Discard, ExitShell, ExpansionError, Return, ShellError
 from belljar.shell.expand.ifs import prepare
 from belljar.shell.functions import FunctionDef
-from belljar.shell.glob import GlobOptions, glob
+from belljar.shell.glob import GlobOptions, glob, split_ignored
 from belljar.shell.history import History
 from belljar.shell.input import read_line
 from belljar.shell.jobs import JobTable
@@ -405,7 +405,7 @@ class Shell(Reporting, Processes):
             globstar=shopts["globstar"],
             nocase=shopts["nocaseglob"],
             skip_dots=shopts["globskipdots"],
-            ignore=tuple(ignore.split(":")) if ignore else (),
+            ignore=split_ignored(ignore) if ignore else (),
         )
         found = glob(self.process, pattern, options)
         if found:
@@ -545,7 +545,7 @@ class Shell(Reporting, Processes):
                 return end.status
         finally:
             command = self.traps.commands.get("RETURN") if self.traps.commands else None
-            if command:
+            if command and self.in_trap != "RETURN":
                 self._run_return_trap(command)
             if not checks:
                 self.suppressed -= 1

@@ -116,7 +116,7 @@ def complete(shell: Shell, args: list[str]) -> int:
         return _remove(shell, names)
     if "p" in flags or (not names and spec == Specification()):
         status = 0
-        order = sorted(reversed(table), key=lambda name: hash_key(_TABLE_NAMES.get(name, name)) % _BUCKETS)
+        order = sorted(reversed(table), key=_bucket)
         for name in names or order:
             if name in table:
                 shell.write(table[name].describe(name) + "\n")
@@ -128,6 +128,10 @@ def complete(shell: Shell, args: list[str]) -> int:
         raise Usage
     shell.completions = {**table, **dict.fromkeys(names, spec)}
     return 0
+
+
+def _bucket(name: str) -> int:
+    return hash_key(_TABLE_NAMES.get(name, name)) % _BUCKETS
 
 
 def _remove(shell: Shell, names: list[str]) -> int:

@@ -405,7 +405,8 @@ def readonly(shell: Shell, options: Options, args: list[str | AssignmentArg]) ->
     status = 0
     for arg in args:
         # A variable that is only declared stays no array, whatever -a says.
-        kind = on & (ARRAY | ASSOC) if isinstance(arg, AssignmentArg) or shell.vars.declared(str(arg)) else 0
+        name, equals, _ = str(arg).partition("=")
+        kind = on & (ARRAY | ASSOC) if equals or shell.vars.declared(name) else 0
         status = _each(shell, Request("readonly", kind | READONLY), [arg]) or status
     return status
 

@@ -75,6 +75,9 @@ class BashDialect:
         self._shell.error(f"printf: missing {what}")
         return 0
 
+    def bad_time(self, letter: str) -> None:
+        self._shell.error(f"printf: warning: `{letter}': invalid time format specification")
+
     def after_character(self, rest: str) -> None:
         """Bash says nothing of them."""
 

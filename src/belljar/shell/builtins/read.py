@@ -269,13 +269,13 @@ class Fields:
         return found
 
     def rest(self) -> str:
-        """What is left, without trailing blanks; a single field also loses the delimiter that ends it."""
+        """What is left, without trailing blanks (of several fields even a protected one, as bash does it).
+
+        A single field also loses the delimiter that ends it.
+        """
         start = self._pos
-        end = len(self.text)
-        while end > start and self._is(end - 1, self._blanks):
-            end -= 1
         word = self.next()
-        return word if self._pos >= len(self.text) else self.text[start:end]
+        return word if self._pos >= len(self.text) else self.text[start:].rstrip(self._blanks or "\0")
 
 
 def is_target(text: str) -> bool:

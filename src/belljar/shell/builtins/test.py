@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 class ShellWords(Words):
     """The operators only a shell has: -v, -o and -R."""
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, name: str) -> None:
         self._shell = shell
+        self._name = name
+
+    def parenthesis(self, found: str | None) -> str:
+        return super().parenthesis("]" if found is None and self._name == "[" else found)
 
     def ask(self, operator: str, word: str) -> bool:
         shell = self._shell
@@ -46,7 +50,7 @@ def evaluate(shell: Shell, name: str, args: list[str]) -> int:
     if len(args) == 3 and args[1] in ("=", "!="):
         return int((args[0] == args[2]) is (args[1] == "!="))
     try:
-        return int(not Expression(shell.process, ShellWords(shell), args).value())
+        return int(not Expression(shell.process, ShellWords(shell, name), args).value())
     except TestError as error:
         shell.error(f"{name}: {error}")
         return 2
