@@ -13,6 +13,7 @@ from belljar.bin.jq.builtins import (  # noqa: F401 (importing them fills the re
     matching,
     mathematics,
     pathwise,
+    repeating,
     selecting,
     texts,
     tracing,

@@ -58,6 +58,9 @@ NAMED_GROUP = re.compile(r"\(\?<([A-Za-z_]\w*)>")
 NESTED_REPEAT = re.compile(r"[*+?}|][^()]*\)[^()]*\)*(?:[*+]|\{\d+(?:,|\}))")
 LOOKS_AROUND = re.compile(r"\\[1-9kZ]|\(\?(?:[=!>]|<[=!]|P=)|[*+?}]\+")
 MAX_CACHE = 256
+MARKS = r"\u0300-\u036f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f"
+MARKED = re.compile(f"[{MARKS}]")
+TOKEN = re.compile(r"\\(.)|\[(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
 
 
 class Match(Protocol):
@@ -221,9 +224,26 @@ def bracket_text(inside: str, beside: list[str], negated: bool) -> str:
     return f"(?:{others}|[{inside}])" if inside else f"(?:{others})"
 
 
+def with_marks(text: str) -> str:
+    """Python's notation with combining marks counted as parts of words, as Oniguruma does."""
+    word = rf"[\w{MARKS}]"
+    edge = rf"(?:(?<={word})(?!{word})|(?<!{word})(?={word}))"
+    spelled = {"w": word, "W": rf"[^\w{MARKS}]", "b": edge, "B": rf"(?!{edge})"}
+
+    def spell(token: "re.Match[str]") -> str:
+        whole = token.group()
+        if whole[0] == "[":
+            return whole.replace(r"\w", rf"\w{MARKS}")
+        return spelled.get(token.group(1) or "", whole)
+
+    return TOKEN.sub(spell, text)
+
+
 @lru_cache(MAX_CACHE)
-def compiled(source: str, flags: int) -> Pattern:
+def compiled(source: str, flags: int, marks: bool) -> Pattern:
     text = translate(source)
+    if marks:
+        text = with_marks(text)
     try:
         pattern = re.compile(text, flags)
     except (re.error, OverflowError, RecursionError) as problem:
@@ -251,7 +271,6 @@ def compile_linear(text: str, flags: int) -> Pattern | None:
 
 
 LINEAR = {"Z": r"\z", "w": r"[\p{L}\p{M}\p{Nd}_]", "W": r"[^\p{L}\p{M}\p{Nd}_]", "d": r"\p{Nd}", "D": r"\P{Nd}"}
-TOKEN = re.compile(r"\\(.)|\[(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
 
 
 def for_linear(text: str) -> str:
@@ -293,7 +312,7 @@ def find(text: Value, expression: Value, modifiers: Value, charge: Charge) -> li
             elif letter not in "sl":
                 raise JqError(f"{modifiers} is not a valid modifier string")
     charge(1 + (len(text) >> 8))
-    pattern = compiled(expression, flags)
+    pattern = compiled(expression, flags, not text.isascii() and MARKED.search(text) is not None)
     matches: Iterator[Any] = adjacent(pattern, text)
     if nonempty:
         matches = (match for match in matches if match.start() != match.end())
