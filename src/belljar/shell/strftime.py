@@ -177,6 +177,7 @@ _MAKERS: Final[dict[str, Callable[[Moment], tuple[str | int, str, int]]]] = {
     "n": lambda _: ("\n", "", 0),
     "p": lambda m: ("PM" if m.when.hour >= 12 else "AM", "", 0),
     "P": lambda m: ("pm" if m.when.hour >= 12 else "am", "", 0),
+    "q": lambda m: ((m.when.month + 2) // 3, "", 0),
     "r": _nested("%I:%M:%S %p"),
     "R": _nested("%H:%M"),
     "s": lambda m: (m.seconds, "", 0),

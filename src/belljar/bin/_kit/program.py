@@ -24,6 +24,7 @@ class Program:
     options: type | None
     run: Callable[[Process, list[str]], int]
     usage_status: int = 1
+    named_hint: bool = False
 
     def __call__(self, process: Process) -> int:
         try:
@@ -31,7 +32,8 @@ class Program:
         except UsageError as error:
             process.warn(str(error))
             if error.hint:
-                process.error(f"Try '{process.name} --help' for more information.\n")
+                before = f"{process.name}: " if self.named_hint else ""
+                process.error(f"{before}Try '{process.name} --help' for more information.\n")
             return self.usage_status
         except SysError as error:
             process.warn(str(error))
@@ -62,12 +64,13 @@ def utility(
     digits: str | None = None,
     usage_status: int = 1,
     doc: str | None = None,
+    named_hint: bool = False,
 ) -> Callable[[Any], Program]:
     """Make a utility of `main(process, options, operands)`; without options, of `main(process, args)`.
 
     `order="first-operand-ends"` for those that run another command (env, xargs); `digits="lines"` lets `-5` mean
     `-n 5` by setting that field; `usage_status` is the exit code for a wrong command line; `doc` is the help text
-    if it is not the docstring of main's module.
+    if it is not the docstring of main's module; `named_hint` puts the name before "Try 'diff --help'" too.
     """
 
     def wrap(main: FunctionType) -> Program:
@@ -85,7 +88,7 @@ def utility(
                 return 0
             return int(main(process, options(**parsed.values), parsed.operands))
 
-        program = Program(name, text, options, run, usage_status)
+        program = Program(name, text, options, run, usage_status, named_hint)
         return program
 
     return wrap
