@@ -152,7 +152,7 @@ class _Walk:
                 if place and rest[place - 1] == _ALL:
                     continue
                 final = all(later == _ALL for later in rest[place:])
-                found = self._everything(found, final=final, slash=slash, base=base)
+                found = self._everything(found, final=final, slash=slash, base=base if last else "")
             elif is_pattern(part, extglob=options.extglob):
                 found = self._match(found, part, last=last, slash=slash)
             else:

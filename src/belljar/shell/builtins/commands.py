@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from belljar.abi.errors import SysError
 from belljar.abi.flags import X_OK
 from belljar.kernel.loader import DEFAULT_PATH
+from belljar.shell.arrays import hash_key
 from belljar.shell.builtins.listing import print_function
 from belljar.shell.builtins.registry import BUILTINS, Builtin, Options, Usage, builtin, show_help
 from belljar.shell.control import ExitShell
@@ -16,6 +17,8 @@ from belljar.shell.quote import single
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
+_BUCKETS = 256
+"""Of bash's hash table of commands, whose order `hash` shows."""
 KEYWORDS = tuple(
     "if then else elif fi case esac for select while until do done in function time { } ! [[ ]] coproc".split()
 )
@@ -203,10 +206,11 @@ def _list_hash(shell: Shell, *, commands: bool) -> None:
     if not shell.hash:
         shell.write("" if commands else "hash: hash table empty\n")
         return
+    order = sorted(reversed(shell.hash), key=lambda name: hash_key(name) % _BUCKETS)
     if commands:
-        lines = [f"builtin hash -p {path} {name}\n" for name, (path, _) in shell.hash.items()]
+        lines = [f"builtin hash -p {shell.hash[name][0]} {name}\n" for name in order]
     else:
-        lines = ["hits\tcommand\n"] + [f"{hits:4d}\t{path}\n" for path, hits in shell.hash.values()]
+        lines = ["hits\tcommand\n"] + [f"{shell.hash[name][1]:4d}\t{shell.hash[name][0]}\n" for name in order]
     shell.write("".join(lines))
 
 

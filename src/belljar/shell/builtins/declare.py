@@ -243,6 +243,9 @@ def _set_attributes(shell: Shell, request: Request, name: str, assignment: Assig
     if request.on & NAMEREF:
         _name_reference(shell, request, name, assignment)
         return
+    if request.off & NAMEREF and assignment is not None:
+        assignment.assign(shell)  # still through the reference
+        assignment = None
     early = request.on & ~(READONLY | EXPORT)
     if assignment is not None and isinstance(assignment.value, list) and not (early & ASSOC):
         early |= 0 if variables.own_attrs(name) & ASSOC else ARRAY
@@ -269,6 +272,8 @@ def _name_reference(shell: Shell, request: Request, name: str, assignment: Assig
         if not is_name(base):
             raise ShellError(f"`{target}': invalid variable name for name reference")
         if base == name:
+            if target != base:
+                raise ShellError(f"{target}: reference variable cannot be an array")
             if not request.local:
                 raise ShellError(f"{name}: nameref variable self references not allowed")
             shell.error(f"{request.name}: warning: {name}: circular name reference")

@@ -54,8 +54,10 @@ def _unset_variable(shell: Shell, arg: str, *, reference: bool) -> bool:
     variables = shell.vars
     name, bracket, rest = arg.partition("[")
     if bracket and rest.endswith("]") and is_name(name):
-        subscript = shell.subscript_text(name, rest[:-1])
         contents = variables.contents(name)
+        subscript = rest[:-1]
+        if not (isinstance(contents, Assoc) and contents.get(subscript) is not None):
+            subscript = shell.subscript_text(name, subscript)
         if subscript in ("@", "*") and not (isinstance(contents, Assoc) and contents.get(subscript) is not None):
             if isinstance(contents, Array | Assoc):
                 return _clear(shell, name)
