@@ -37,6 +37,7 @@ class Session:
         self._environment: dict[str, str] | None = None
         self.status = NOTHING
         self.last = NOTHING
+        self.emit = self.emitter()
 
     # What programs may use
 
@@ -157,7 +158,7 @@ class Session:
 
     def process_input(self, program: Callable[[Value, Any], Any], value: Value) -> None:
         self.status = OK
-        emit = self.emitter()
+        emit = self.emit
         try:
             for output in program(value, None):
                 emit(output)

@@ -74,7 +74,7 @@ def write(value: Any, style: Style = COMPACT, shallow: bool = False) -> bytes:
     try:
         if shallow or value.__class__ in SCALARS:
             text = encode(value)
-            if indent is not None and value:
+            if indent is not None and value.__class__ in (list, dict):
                 text = _format(text, indent)
         else:
             text = bounded(MAX_PRINT_DEPTH, encode, value)
