@@ -10,7 +10,7 @@ from belljar.bin.awk import nodes as n
 from belljar.bin.awk.builtins import Builtins
 from belljar.bin.awk.errors import AwkFatal, ExitProgram, NextFile, NextRecord
 from belljar.bin.awk.format import plan_format, sprintf
-from belljar.bin.awk.operators import COMPARISONS
+from belljar.bin.awk.operators import COMPARISONS, LARGE
 from belljar.bin.awk.scope import NUM, STR, Frame, StringCode
 from belljar.bin.awk.values import UNINIT, Array, Value, to_number
 from belljar.bin.awk.walk import walk
@@ -29,6 +29,14 @@ def _field_place(node: n.Expr) -> int:
     if isinstance(node, n.Field) and isinstance(node.index, n.Num) and 1 <= node.index.value < 1e9:
         return int(node.index.value) - 1
     return -1
+
+
+_CHANGING = (n.Call, n.IndirectCall, n.Assign, n.AugAssign, n.Incr, n.Getline, n.Builtin)
+"""What may change a variable, or be anything else than a look at the state, while an expression is evaluated."""
+
+
+def _names(node: n.Expr, name: str) -> bool:
+    return isinstance(node, n.Var) and node.name == name
 
 
 def nothing(_frame: Frame) -> int | None:
@@ -105,6 +113,8 @@ class Statements(Builtins):
                     cell[0] = (value if type(value) is float else to_number(value)) + delta
 
                 return step
+        if isinstance(node, n.Assign) and (appended := self._append(node)) is not None:
+            return appended
         if isinstance(node, n.Assign) and isinstance(node.target, n.Var) and self._plain_global(node.target.name):
             cell = self.runtime.cell(node.target.name)
             kind = self.kind(node.value)
@@ -138,6 +148,47 @@ class Statements(Builtins):
             cell[0] = (value if type(value) is float else to_number(value)) + more
 
         return add
+
+    def _append(self, node: n.Assign) -> Code | None:
+        """`text = text more`: grown in place, else building a long text would take quadratic time."""
+        target, value = node.target, node.value
+        while isinstance(value, n.Group):
+            value = value.inner
+        if not (isinstance(target, n.Var) and isinstance(value, n.Concat) and _names(value.parts[0], target.name)):
+            return None
+        if any(isinstance(part, _CHANGING) for part in walk(value.parts[1:])):
+            return None
+        rest = value.parts[1:]
+        more = self.string(rest[0]) if len(rest) == 1 else self.string(n.Concat(rest))
+        where = self.variable_place(target)
+        if where is None:
+            return None
+        cell, index = where
+        convert, charge_size, charge = self.conversion.string, self.runtime.charge_size, self.runtime.charge
+
+        def append(frame: Frame) -> None:
+            added = more(frame)
+            place = frame if cell is None else cell
+            held = place[index]
+            text = held if type(held) is str else convert(held)
+            # The only reference to the text must be ours for it to grow in place.
+            place[index] = held = ""
+            text += added
+            place[index] = text
+            if len(text) > LARGE:
+                charge_size(len(text))
+                charge(len(added) >> 10)
+
+        return append
+
+    def variable_place(self, node: n.Expr) -> tuple[list[Value] | None, int] | None:
+        """Where a plain variable is held: its cell, or (None) the frame, and the index there."""
+        if not isinstance(node, n.Var) or self.is_array(node.name):
+            return None
+        if node.name in self.locals:
+            return None, self.locals[node.name]
+        cell = self.global_cell(node)
+        return None if cell is None else (cell, 0)
 
     def _add_field(self, cell: list[Value], place: int) -> Code:
         """`total += $2`: the sum of a column."""
@@ -242,7 +293,7 @@ class Statements(Builtins):
         return loop
 
     def stmt_for(self, node: n.For) -> Code:
-        counted = self._counted_fields(node)
+        counted = self._counted_fields(node) or self._counted(node)
         start = nothing if node.start is None else self.statement(node.start)
         step = None if node.step is None else self.statement(node.step)
         loop = counted or self._loop(
@@ -256,6 +307,54 @@ class Statements(Builtins):
             return loop(frame)
 
         return run
+
+    def _counted(self, node: n.For) -> Code | None:
+        """`for (...; i < n; i++)` with a variable or a constant for n: test and step without calls."""
+        test, step = node.test, node.step
+        if not (isinstance(test, n.Compare) and test.operator in ("<", "<=")):
+            return None
+        if not (isinstance(step, n.ExprStatement) and isinstance(step.expression, n.Incr)):
+            return None
+        counter = self.variable_place(test.left)
+        constant = isinstance(test.right, n.Num)
+        limit = ([test.right.value], 0) if isinstance(test.right, n.Num) else self.variable_place(test.right)
+        if counter is None or limit is None or self.variable_place(step.expression.target) != counter:
+            return None
+        if self.runtime.cases_matter and not constant:
+            return None
+        cell, index = counter
+        limit_cell, limit_index = limit
+        delta, strict = step.expression.delta, test.operator == "<"
+        body = self.statement(node.body)
+        charge, slow, compare = self.runtime.charge, self.compare_values, COMPARISONS[test.operator]
+
+        def loop(frame: Frame) -> int | None:
+            turns = 0
+            place = frame if cell is None else cell
+            bounds = frame if limit_cell is None else limit_cell
+            while True:
+                value = place[index]
+                bound = bounds[limit_index]
+                if type(value) is float and type(bound) is float:
+                    if not (value < bound if strict else value <= bound):
+                        break
+                elif not slow(compare, value, bound):
+                    break
+                turns += 1
+                if turns >= BATCH:
+                    charge(turns)
+                    turns = 0
+                signal = body(frame)
+                if signal is not None and signal != CONTINUE:
+                    if signal == BREAK:
+                        break
+                    return signal
+                value = place[index]
+                place[index] = (value if type(value) is float else to_number(value)) + delta
+            charge(turns)
+            return None
+
+        return loop
 
     def _counted_fields(self, node: n.For) -> Code | None:
         """`for (i = ...; i <= NF; i++)` over a body that changes neither i nor the record: count in Python."""
