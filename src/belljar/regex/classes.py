@@ -39,6 +39,7 @@ _PREDICATES: dict[str, Callable[[str], bool]] = {
     "punct": lambda c: c.isprintable() and not c.isalnum() and not c.isspace(),
 }
 _PREDICATES["alnum"] = _PREDICATES["alpha"]
+_IDEOGRAPHS = (0x20000, 0x323AF)
 _SCANNED = 0x20000  # above lie only ideographs, private use and unassigned planes
 
 
@@ -90,18 +91,29 @@ def wide(name: str) -> Ranges:
     elif name == "cntrl":
         ranges += [(0x80, 0x9F), (0x2028, 0x2029)]
     elif name in _PREDICATES:
-        accept = _PREDICATES[name]
-        start = -1
-        for code in range(0x80, _SCANNED):
-            if accept(chr(code)):
-                if start < 0:
-                    start = code
-            elif start >= 0:
-                ranges.append((start, code - 1))
-                start = -1
+        ranges += _scan(_PREDICATES[name])
         if name in ("alpha", "alnum", "print", "graph"):
-            ranges.append((0x20000, 0x323AF))
+            ranges.append(_IDEOGRAPHS)
     return union(ranges)
+
+
+@cache
+def letters() -> Ranges:
+    """Unicode's category L, which is narrower than what a locale calls alphabetic."""
+    return union([*ASCII["alpha"], *_scan(str.isalpha), _IDEOGRAPHS])
+
+
+def _scan(accept: Callable[[str], bool]) -> list[tuple[int, int]]:
+    ranges = []
+    start = -1
+    for code in range(0x80, _SCANNED):
+        if accept(chr(code)):
+            if start < 0:
+                start = code
+        elif start >= 0:
+            ranges.append((start, code - 1))
+            start = -1
+    return ranges
 
 
 def resolve(ranges: Ranges, classes: tuple[str, ...], *, unicode: bool) -> Ranges:

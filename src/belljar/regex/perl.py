@@ -79,15 +79,15 @@ class PerlRegex(Regex):
             if of_bytes:
                 re.compile(text.encode("latin-1"), flags)
             else:
-                re.compile(text, flags | (0 if self.unicode else re.ASCII))
+                re.compile(text, flags)
         except re.error as error:
             raise RegexError(next((ours for theirs, ours in _ERRORS if theirs in error.msg), error.msg)) from error
         except (RecursionError, OverflowError) as error:
             raise RegexError("regular expression is too large") from error
-        return ReProgram(text, ignore_case=self.ignore_case, of_bytes=of_bytes, ascii_only=not self.unicode)
+        return ReProgram(text, ignore_case=self.ignore_case, of_bytes=of_bytes, ascii_only=False)
 
     def _text(self, wide: bool, separator: int | None) -> str:
-        text = Translator(self.pattern, separator, wide=wide).run()
+        text = Translator(self.pattern, separator, wide=wide, unicode=self.unicode and wide).run()
         if self.newline is not None:
             text = f"(?m:{text})"
         if self.whole_line:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from belljar.regex.classes import ASCII, complement, wide
+from belljar.regex.classes import ASCII, Ranges, complement, letters, union, wide
 from belljar.regex.nodes import RegexError
 
 MAX_SIZE = 65536
@@ -34,6 +34,17 @@ _PROPERTIES = {
     "Zs": "blank",
     "Cc": "cntrl",
 }
+_DIGITS = "0-9"
+_WORD = "0-9A-Za-z_"
+_EDGES = {
+    "b": f"(?:(?<![{_WORD}])(?=[{_WORD}])|(?<=[{_WORD}])(?![{_WORD}]))",
+    "B": f"(?:(?<![{_WORD}])(?![{_WORD}])|(?<=[{_WORD}])(?=[{_WORD}]))",
+}
+_CLASSES: dict[str, tuple[tuple[int, int], ...]] = {
+    "d": ASCII["digit"],
+    "w": (*ASCII["alnum"], (95, 95)),
+    "s": ASCII["space"],
+}
 _SPACES = "\\t-\\r "
 _BLANKS = "\\t\\x0b-\\r "  # without the newline
 
@@ -41,15 +52,16 @@ _BLANKS = "\\t\\x0b-\\r "  # without the newline
 class Translator:
     """One pass over the pattern; `separator`: no part may match that byte (line mode)."""
 
-    def __init__(self, pattern: str, separator: int | None, *, wide: bool) -> None:
+    def __init__(self, pattern: str, separator: int | None, *, wide: bool, unicode: bool = False) -> None:
         self.text = pattern
         self.pos = 0
         self.wide = wide
+        self.unicode = unicode  # \w, \d and \b know more than ASCII
         self.avoid = "" if separator is None else f"\\x{separator:02x}"
         self.lines = separator == 10
         self.out: list[str] = []
         # for each open group: closers owed to inline flags, the size so far, the group's opening
-        self.stack: list[list[Any]] = [["", 0, ""]]
+        self.stack: list[list[Any]] = [["", 0, "", False]]
         self.atom = 0
         self.numbers: list[int] = [0]  # Perl's group number -> ours (\\K adds one)
         self.count = 0
@@ -79,7 +91,10 @@ class Translator:
     def step(self) -> None:
         text, pos = self.text, self.pos
         char = text[pos]
-        if char == "\\":
+        if self.extended and (char.isspace() or char == "#"):
+            end = text.find("\n", pos) if char == "#" else pos
+            self.pos = len(text) if end < 0 else end + 1
+        elif char == "\\":
             self.escape()
         elif char == "[":
             self.bracket()
@@ -88,7 +103,7 @@ class Translator:
         elif char == ")":
             if len(self.stack) == 1:
                 raise RegexError("unmatched closing parenthesis")
-            closers, size, _ = self.stack.pop()
+            closers, size, _, self.extended = self.stack.pop()
             self.out.append(closers + ")")
             self.stack[-1][1] += size
             self.atom = size
@@ -192,7 +207,7 @@ class Translator:
         if len(self.stack) > 120:
             raise RegexError("parentheses are too deeply nested")
         self.out.append(opening)
-        self.stack.append(["", 1, ""])
+        self.stack.append(["", 1, "", self.extended])
         self.pos += length
 
     def capture(self, opening: str, length: int) -> None:
@@ -204,13 +219,18 @@ class Translator:
         on, off = found[1], found[2] or ""
         if set(on + off) - set("imsxnaD"):
             raise RegexError("unrecognized character after (? or (?-")
-        on = "".join(sorted(set(on) & set("imsx")))
-        off = "".join(sorted(set(off) & set("imsx")))
+        extended = self.extended
+        if "x" in on + off:
+            extended = "x" in on
+        on = "".join(sorted(set(on) & set("ims")))
+        off = "".join(sorted(set(off) & set("ims")))
         opening = f"(?{on}{'-' + off if off else ''}:"
         if found[3] == ":":
             self.push(opening, found.end())
+            self.extended = extended
             return
         self.pos += found.end()
+        self.extended = extended
         if on or off:
             # Perl: until the end of the enclosing group, over its further branches
             top = self.stack[-1]
@@ -251,7 +271,8 @@ class Translator:
         branches.append(self.text[start:pos])
         parts = []
         for branch in branches:
-            inner = Translator(branch, 10 if self.lines else 0 if self.avoid else None, wide=self.wide)
+            separator = 10 if self.lines else 0 if self.avoid else None
+            inner = Translator(branch, separator, wide=self.wide, unicode=self.unicode)
             parts.append(f"(?<{kind}{inner.run()})")
         self.emit("(?:" + ("|" if kind == "=" else "").join(parts) + ")")
         self.pos = pos + 1
@@ -341,9 +362,15 @@ class Translator:
                 return "(?!)"
             case "s":
                 return f"[{_BLANKS if self.lines else _SPACES}]"
-            case "D" | "W" | "S" if avoid:
-                return f"[^\\{char.lower()}{avoid}]"
-            case "d" | "w" | "b" | "B" | "n" | "t" | "r" | "f" | "D" | "W" | "S":
+            case "S":
+                return f"[^{_SPACES}{avoid}]"
+            case "b" | "B" if self.wide and not self.unicode:
+                return _EDGES[char]
+            case "D" | "W":
+                return f"[^{self.members(char.lower())}{avoid}]"
+            case "d" | "w":
+                return f"[{self.members(char)}]"
+            case "b" | "B" | "n" | "t" | "r" | "f":
                 return "\\" + char
             case "E":
                 return ""
@@ -351,6 +378,10 @@ class Translator:
                 raise RegexError("unrecognized character follows \\")
             case _:
                 return self.literal(ord(char))
+
+    def members(self, char: str) -> str:
+        """What \\d or \\w stands for inside brackets."""
+        return "\\" + char if self.unicode else _DIGITS if char == "d" else _WORD
 
     def literal(self, code: int) -> str:
         if code < 128:
@@ -367,7 +398,12 @@ class Translator:
         if name not in _PROPERTIES:
             raise RegexError("unknown property after \\P or \\p")
         known = _PROPERTIES[name]
-        ranges = wide(known) if self.wide else ASCII[known]
+        if not self.wide:
+            return self.spelled(ASCII[known])
+        return self.spelled(letters() if name == "L" else wide(known))
+
+    def spelled(self, ranges: Ranges) -> str:
+        """Ranges as the inside of brackets."""
         return "".join(
             f"\\U{low:08x}-\\U{high:08x}" if self.wide else f"\\x{low:02x}-\\x{high:02x}" for low, high in ranges
         )
@@ -422,9 +458,7 @@ class Translator:
         ranges = ASCII[name]
         if negated:
             ranges = complement(ranges, 0x10FFFF if self.wide else 255)
-        return "".join(
-            f"\\U{low:08x}-\\U{high:08x}" if self.wide else f"\\x{low:02x}-\\x{high:02x}" for low, high in ranges
-        )
+        return self.spelled(ranges)
 
     def bracket_escape(self, pos: int) -> tuple[str, int]:
         text = self.text
@@ -456,7 +490,12 @@ class Translator:
             return simple[char], pos + 2
         if char == "s":
             return _BLANKS if self.lines else _SPACES, pos + 2
-        if char in "dwDWSrtf":
+        if char in "dw":
+            return self.members(char), pos + 2
+        if char in "DWS":
+            ranges = complement(union(_CLASSES[char.lower()]), 0x10FFFF if self.wide else 255)
+            return "\\" + char if self.unicode else self.spelled(ranges), pos + 2
+        if char in "rtf":
             return "\\" + char, pos + 2
         if char.isascii() and char.isalnum():
             raise RegexError("unrecognized character follows \\")
