@@ -63,14 +63,14 @@ class Lvalues(Scope):
 
             return NUM, number
         if want == STR:
-            convert, get = self.conversion.string, self.conversion.cache.get
+            convert, get, spell = self.conversion.string, self.conversion.cache.get, self.conversion.number
 
             def text(_frame: Frame) -> str:
                 value = cell[0]
                 if type(value) is str:
                     return value
                 if type(value) is float:
-                    return get(value) or convert(value)
+                    return get(value) or spell(value)
                 return convert(value)
 
             return STR, text

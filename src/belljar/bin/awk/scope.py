@@ -74,11 +74,11 @@ class Scope:
             return lambda frame: "1" if code(frame) else "0"
         convert = self.conversion.string
         if kind == NUM:
-            get = self.conversion.cache.get
+            get, spell = self.conversion.cache.get, self.conversion.number
 
             def text_of_number(frame: Frame) -> str:
                 number = code(frame)
-                return get(number) or convert(number)
+                return get(number) or spell(number)
 
             return text_of_number
 

@@ -311,7 +311,7 @@ class Statements(Builtins):
     def _counted(self, node: n.For) -> Code | None:
         """`for (...; i < n; i++)` with a variable or a constant for n: test and step without calls."""
         test, step = node.test, node.step
-        if not (isinstance(test, n.Compare) and test.operator in ("<", "<=")):
+        if not (isinstance(test, n.Compare) and test.operator in ("<", "<=", ">", ">=")):
             return None
         if not (isinstance(step, n.ExprStatement) and isinstance(step.expression, n.Incr)):
             return None
@@ -324,7 +324,8 @@ class Statements(Builtins):
             return None
         cell, index = counter
         limit_cell, limit_index = limit
-        delta, strict = step.expression.delta, test.operator == "<"
+        delta = step.expression.delta
+        below, within = test.operator == "<", test.operator == "<="
         body = self.statement(node.body)
         charge, slow, compare = self.runtime.charge, self.compare_values, COMPARISONS[test.operator]
 
@@ -336,7 +337,7 @@ class Statements(Builtins):
                 value = place[index]
                 bound = bounds[limit_index]
                 if type(value) is float and type(bound) is float:
-                    if not (value < bound if strict else value <= bound):
+                    if not (value < bound if below else value <= bound if within else compare(value, bound)):
                         break
                 elif not slow(compare, value, bound):
                     break

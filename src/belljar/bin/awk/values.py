@@ -213,15 +213,14 @@ class Conversion:
         self.format = text
 
     def number(self, number: float) -> str:
-        found = self.cache.get(number)
-        if found is not None:
-            return found
+        """The text of a number that is not in the cache, most likely."""
         return self.slow(number, self.format)
 
     def slow(self, number: float, form: str) -> str:
-        if number - number != 0.0:
+        try:
+            integer = int(number)
+        except (OverflowError, ValueError):
             return special_number(number)
-        integer = int(number)
         if integer == number:
             text = str(integer)
             if -100000 < integer < 1000000 and len(self.cache) < 200000:
