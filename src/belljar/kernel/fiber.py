@@ -1,6 +1,6 @@
 """Fibers and the hub that runs them: the one place that knows how blocking works.
 
-A fiber is a greenlet. It gives up the processor only in `Hub.park()`, and runs again after `Hub.unpark(fiber)`;
+A fiber runs on a greenlet. It gives up the processor only in `Hub.park()`, and runs again after `Hub.unpark(fiber)`;
 waiting for a pipe, a child, a timer or a socket is built from these two. Fibers run in the order they became
 ready, so a run with the same inputs takes the same course. The hub keeps no kernel object of its own, so a process
 that calls `os.fork()` continues with every parked fiber in both branches.
@@ -14,9 +14,12 @@ from collections import deque
 from collections.abc import Callable
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
-from typing import Protocol
+from typing import Final, Protocol
 
 from greenlet import getcurrent, greenlet
+
+IDLE_RUNNERS: Final = 64
+"""How many stacks of ended fibers are kept for the next ones."""
 
 
 class Clock(Protocol):
@@ -61,11 +64,31 @@ class Timer:
         self.callback = None
 
 
-class Fiber(greenlet):
+class Runner(greenlet):
+    """A stack that fibers run on, one after the other: a new greenlet costs more than all else in a short process."""
+
+    def __init__(self, hub: Hub) -> None:
+        super().__init__(self._serve, hub.loop)
+        self.hub = hub
+        self.fiber: Fiber | None = None
+
+    def _serve(self) -> None:
+        hub = self.hub
+        while (fiber := self.fiber) is not None:
+            fiber.main()
+            fiber.runner = self.fiber = None
+            if len(hub.idle_runners) < IDLE_RUNNERS:
+                hub.idle_runners.append(self)
+                hub.loop.switch()
+
+
+class Fiber:
     """One thread of control. `owner` is whoever started it (a process), for the hub an opaque object."""
 
+    __slots__ = ("body", "doom", "frozen", "hub", "owner", "pending", "runner", "started", "state", "thaw_ready")
+
     def __init__(self, hub: Hub, run: Callable[[], object], owner: object) -> None:
-        super().__init__(self._main, hub.loop)
+        self.runner: Runner | None = None
         self.hub = hub
         self.owner = owner
         self.body = run
@@ -76,7 +99,8 @@ class Fiber(greenlet):
         self.pending: BaseException | None = None
         self.doom: BaseException | None = None
 
-    def _main(self) -> None:
+    def main(self) -> None:
+        """The body, and what becomes of its end."""
         self.started = True
         try:
             if self.doom is None:
@@ -107,6 +131,7 @@ class Hub:
         self._timers: list[tuple[float, int, Timer]] = []
         self._timers_sweep = 1000
         self._sequence = 0
+        self.idle_runners: list[Runner] = []
 
     # What fibers call.
 
@@ -228,7 +253,11 @@ class Hub:
                     continue
                 fiber.state = State.RUNNING
                 self.current = fiber
-                fiber.switch()
+                runner = fiber.runner
+                if runner is None:
+                    runner = self.idle_runners.pop() if self.idle_runners else Runner(self)
+                    runner.fiber, fiber.runner = fiber, runner
+                runner.switch()
                 self.current = None
                 if until is not None and until():
                     return True
