@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from errno import ELOOP
 from typing import Literal
 
 from belljar.abi.errors import SysError
@@ -28,14 +29,14 @@ class Visit:
     place: Place
     stat: Stat
     depth: int
+    directory: Place
+    """What holds it; of an operand, where the walk began."""
     after: bool = False
-    """A directory on the way back, its contents done."""
+    """A directory on the way back, its contents done or left alone."""
     dangling: bool = False
     """A symlink that should be followed and leads nowhere."""
     prune: bool = False
     """Set by the visitor: do not go in."""
-    directory: Place | None = None
-    """What holds it."""
 
 
 @dataclass(slots=True)
@@ -81,8 +82,11 @@ class Walk:
         if first is None:
             return
         yield first
-        stack = self._enter(first, home, [])
         device = first.stat.dev
+        stack: list[_Level] = []
+        if first.stat.is_dir and not self._enter(first, home, stack, device):
+            first.after = True
+            yield first
         while stack:
             level = stack[-1]
             entry = next(level.entries, None)
@@ -100,8 +104,9 @@ class Walk:
             if visit is None:
                 continue
             yield visit
-            if visit.stat.is_dir and not (self._one_file_system and visit.stat.dev != device):
-                stack = self._enter(visit, level.visit.place, stack)
+            if visit.stat.is_dir and not self._enter(visit, level.visit.place, stack, device):
+                visit.after = True
+                yield visit
 
     def _find(self, name: str, path: str, depth: int, directory: Place) -> Visit | None:
         fs = self._fs
@@ -119,22 +124,25 @@ class Walk:
         except SysError as error:
             self._report("stat", path, error)
             return None
-        return Visit(path, name, place, stat, depth, dangling=dangling, directory=directory)
+        return Visit(path, name, place, stat, depth, directory, dangling=dangling)
 
-    def _enter(self, visit: Visit, directory: Place, stack: list[_Level]) -> list[_Level]:
-        """The stack with this directory on it, if it is one to go into."""
-        if not visit.stat.is_dir or visit.prune or (self._max_depth is not None and visit.depth >= self._max_depth):
-            return stack
+    def _enter(self, visit: Visit, directory: Place, stack: list[_Level], device: int) -> bool:
+        """Put a directory on the stack, if it is one to go into."""
+        if visit.prune or (self._max_depth is not None and visit.depth >= self._max_depth):
+            return False
+        if self._one_file_system and visit.stat.dev != device:
+            return False
         if self._follow != "never" and any(level.visit.place.node is visit.place.node for level in stack):
-            self._report("loop", visit.path, SysError(0))
-            return stack
-        self._fs.cwd = directory
+            self._report("loop", visit.path, SysError(ELOOP))
+            return False
+        fs = self._fs
+        fs.cwd = directory
         entries: Sequence[Dirent] = ()
         try:
-            entries = self._fs.readdir(visit.name)
+            entries = fs.readdir(visit.name)
         except SysError as error:
             self._report("read", visit.path, error)
         if self._sort:
             entries = sorted(entries, key=lambda entry: entry.name)
         stack.append(_Level(visit, directory, iter(entries)))
-        return stack
+        return True
