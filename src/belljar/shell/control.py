@@ -8,10 +8,14 @@ class ControlFlow(BaseException):
 
 
 class Break(ControlFlow):
-    """`break n`: the loop that catches it lowers `levels` and raises again while some are left."""
+    """`break n`: the loop that catches it lowers `levels` and raises again while some are left.
 
-    def __init__(self, levels: int = 1) -> None:
+    `status` is that of the loop: 1 after `break 0`.
+    """
+
+    def __init__(self, levels: int = 1, status: int = 0) -> None:
         self.levels = levels
+        self.status = status
 
 
 class Continue(ControlFlow):

@@ -160,6 +160,10 @@ class Shell(Reporting, Processes):
         self.watching = False
         """A failing command matters: `set -e` or an ERR trap."""
         self.in_trap = ""
+        self.trap_status = 0
+        """`$?` before the trap that is running: what `exit` and `return` in it give by default."""
+        self.spared = 0
+        """Above 0 while `command` runs a special builtin, whose errors then don't end the shell."""
         self.trace_depth = 0
         self.arith_depth = 0
         self.ifs = prepare(None)
@@ -700,6 +704,7 @@ class Shell(Reporting, Processes):
         """Run a trap's command; `$?` is afterwards what it was before."""
         status, pipestatus, line = self.status, self.pipestatus, self.line
         outer, self.in_trap = self.in_trap, name
+        outer_status, self.trap_status = self.trap_status, status
         process = self.process
         process.enter()
         self.update_attention()
@@ -708,6 +713,7 @@ class Shell(Reporting, Processes):
         finally:
             process.leave()
             self.in_trap = outer
+            self.trap_status = outer_status
             self.status, self.pipestatus, self.line = status, pipestatus, line
             self.update_attention()
 
@@ -732,6 +738,7 @@ class Shell(Reporting, Processes):
                 self.loops = 0
                 self.suppressed = 0
                 self.in_trap = "EXIT"
+                self.trap_status = status
                 self.update_attention()
                 self.run_text(command, line=1)
         except ExitShell as end:

@@ -126,7 +126,11 @@ def command(shell: Shell, options: Options, args: list[str]) -> int:
         found = [_explain(shell, name, options) for name in args]
         return int(not any(found))
     path = DEFAULT_PATH if "p" in options else None
-    return shell.run_command(args, functions=False, path=path)
+    shell.spared += 1
+    try:
+        return shell.run_command(args, functions=False, path=path)
+    finally:
+        shell.spared -= 1
 
 
 def _explain(shell: Shell, name: str, options: Options) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from belljar.shell.builtins.listing import describe, describe_function, function_flags, listing_line, print_function
 from belljar.shell.builtins.registry import Options, builtin
-from belljar.shell.control import ArithError, Discard, ReadonlyError, ShellError
+from belljar.shell.control import ArithError, Discard, ExitShell, ReadonlyError, ShellError
 from belljar.shell.shell import AssignmentArg
 from belljar.shell.variables import (
     ARRAY,
@@ -152,6 +152,8 @@ def _each(shell: Shell, request: Request, args: list[str | AssignmentArg]) -> in
                 shell.error(str(error))
             else:
                 shell.error(f"{request.name}: {error}")
+            if shell.posix and not shell.interactive and not shell.spared and request.name in ("export", "readonly"):
+                raise ExitShell(1) from None
             done = False
         status = status if done else 1
     return status

@@ -68,8 +68,7 @@ def _levels(shell: Shell, name: str, args: list[str]) -> int:
         raise Discard(1)
     if count <= 0:
         shell.error(f"{name}: {args[0]}: loop count out of range")
-        shell.status = 1
-        raise Break(shell.loops)
+        raise Break(shell.loops, 1)
     return min(count, shell.loops)
 
 
@@ -108,7 +107,7 @@ def return_(shell: Shell, args: list[str]) -> int:
         return 2
     args = _operands(shell, "return", args)
     if not args:
-        raise Return(shell.status)
+        raise Return(shell.trap_status if shell.in_trap and shell.in_trap != "DEBUG" else shell.status)
     status = parse_integer(args[0])
     if status is None:
         shell.error(f"return: {args[0]}: numeric argument required")
@@ -119,7 +118,7 @@ def return_(shell: Shell, args: list[str]) -> int:
 def _leave(shell: Shell, name: str, args: list[str]) -> int:
     args = _operands(shell, name, args)
     if not args:
-        raise ExitShell(shell.status)
+        raise ExitShell(shell.trap_status if shell.in_trap else shell.status)
     status = parse_integer(args[0])
     if status is None:
         shell.error(f"{name}: {args[0]}: numeric argument required")
@@ -165,7 +164,7 @@ def shift(shell: Shell, args: list[str]) -> int:
             shell.error(f"shift: {args[0]}: shift count out of range")
             return 1
     if count > len(shell.args):
-        if shell.shopts["shift_verbose"]:
+        if shell.shopts["shift_verbose"] or shell.posix:
             shell.error(f"shift: {count}: shift count out of range")
         return 1
     if count:
@@ -205,7 +204,7 @@ def _source(shell: Shell, name: str, args: list[str]) -> int:
             shell.error(f"{name}: {args[0]}: is a directory")
             return 1
         shell.error(f"{name}: {args[0]}: file not found" if path is None else f"{args[0]}: {error.reason}")
-        if shell.posix and not shell.interactive:
+        if shell.posix and not shell.interactive and not shell.spared:
             raise ExitShell(1) from None
         return 1
     if b"\0" in data[:80] and b"\n" not in data[: data.index(b"\0")]:

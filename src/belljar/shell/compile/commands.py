@@ -424,9 +424,9 @@ def _compile_while(node: While, *, checks: bool) -> Run:
                     if jump.levels > 1 and shell.loops > 1:
                         raise Continue(jump.levels - 1) from None
                 except Break as jump:
-                    status = 0
+                    status = jump.status
                     if jump.levels > 1 and shell.loops > 1:
-                        raise Break(jump.levels - 1) from None
+                        raise Break(jump.levels - 1, status) from None
                     break
         finally:
             shell.loops -= 1
@@ -472,9 +472,9 @@ def _compile_for(node: For, *, checks: bool) -> Run:
                     if jump.levels > 1 and shell.loops > 1:
                         raise Continue(jump.levels - 1) from None
                 except Break as jump:
-                    status = 0
+                    status = jump.status
                     if jump.levels > 1 and shell.loops > 1:
-                        raise Break(jump.levels - 1) from None
+                        raise Break(jump.levels - 1, status) from None
                     break
         finally:
             shell.loops -= 1
@@ -535,9 +535,9 @@ def _compile_arith_for(node: ArithFor, *, checks: bool) -> Run:
                     if jump.levels > 1 and shell.loops > 1:
                         raise Continue(jump.levels - 1) from None
                 except Break as jump:
-                    status = 0
+                    status = jump.status
                     if jump.levels > 1 and shell.loops > 1:
-                        raise Break(jump.levels - 1) from None
+                        raise Break(jump.levels - 1, status) from None
                     break
                 step(shell)
         except ArithError as error:
