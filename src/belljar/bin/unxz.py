@@ -1,0 +1,15 @@
+"""unxz - decompress .xz files
+
+Usage: unxz [OPTION]... [FILE]...
+
+With no FILE, or when FILE is -, read standard input.
+"""
+
+from belljar.bin._compress.xz_tool import XzOptions, run
+from belljar.bin._kit import utility
+from belljar.kernel.process import Process
+
+
+@utility("unxz", XzOptions)
+def main(process: Process, options: XzOptions, operands: list[str]) -> int:
+    return run(process, options, operands, decompress=True, stdout=False)
