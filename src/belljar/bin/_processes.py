@@ -1,0 +1,78 @@
+"""The processes of a sandbox as ps, pgrep and top see them: read from /proc, as the real ones do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from belljar.abi.errors import SysError
+from belljar.abi.paths import fsdecode
+from belljar.kernel.process import Process
+
+TICKS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One process."""
+
+    pid: int
+    ppid: int
+    pgid: int
+    sid: int
+    uid: int
+    state: str
+    comm: str
+    argv: tuple[str, ...]
+    tty: str
+    nice: int
+    cpu: float
+    """Seconds of processor time."""
+    started: float
+    """Seconds after boot."""
+    size: int
+    resident: int
+
+    @property
+    def command(self) -> str:
+        return " ".join(self.argv) or f"[{self.comm}]"
+
+
+def processes(process: Process) -> list[Row]:
+    """Every process of the caller's pid space, by pid."""
+    found = []
+    for entry in process.fs.readdir("/proc"):
+        if entry.name.isdigit():
+            row = read_row(process, int(entry.name))
+            if row is not None:
+                found.append(row)
+    return sorted(found, key=lambda row: row.pid)
+
+
+def read_row(process: Process, pid: int) -> Row | None:
+    """None if it is gone."""
+    try:
+        stat = fsdecode(process.read_file(f"/proc/{pid}/stat"))
+        argv = process.read_file(f"/proc/{pid}/cmdline")
+        uid = process.fs.stat(f"/proc/{pid}").uid
+    except SysError:
+        return None
+    comm = stat[stat.index("(") + 1 : stat.rindex(")")]
+    fields = stat[stat.rindex(")") + 2 :].split()
+    number = int(fields[4])
+    minor = (number & 0xFF) | (number >> 12 & 0xFFF00)
+    return Row(
+        pid=pid,
+        ppid=int(fields[1]),
+        pgid=int(fields[2]),
+        sid=int(fields[3]),
+        uid=uid,
+        state=fields[0],
+        comm=comm,
+        argv=tuple(fsdecode(arg) for arg in argv.split(b"\0")[:-1]),
+        tty=f"pts/{minor}" if number else "?",
+        nice=int(fields[16]),
+        cpu=(int(fields[11]) + int(fields[12])) / TICKS,
+        started=int(fields[19]) / TICKS,
+        size=int(fields[20]),
+        resident=int(fields[21]),
+    )
