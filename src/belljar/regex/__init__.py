@@ -105,7 +105,7 @@ def _compiled(
     elif whole_word:
         tree = Cat((Assert(Zero.NOT_AFTER_WORD), tree, Assert(Zero.NOT_BEFORE_WORD)))
     traits = analyse(tree, ignore_case=ignore_case, allowance=sum(map(len, patterns)))
-    return Regex(
+    compiled = Regex(
         tree,
         groups,
         traits,
@@ -114,6 +114,8 @@ def _compiled(
         utf8=utf8,
         warnings=tuple(warnings),
     )
+    compiled.program(wide=False, of_bytes=True)  # raises now what it would raise at the first match
+    return compiled
 
 
 def _literal(text: str) -> Node:

@@ -72,7 +72,8 @@ class Regex:
             except Untranslatable:
                 pass
             except RegexError:
-                if traits.explosive:
+                # said when the pattern is compiled, which makes the narrow program; later the CPU guard must do
+                if traits.explosive and not wide:
                     raise
         text = translate(
             longest_literals_first(tree), Target(False, wide, self.utf8, separator, self.newline, captures)

@@ -65,6 +65,7 @@ class PerlRegex(Regex):
         super().__init__(EMPTY, 0, _TRAITS, ignore_case=ignore_case, newline=newline, utf8=utf8)
         probe = self.program(wide=False, of_bytes=True)
         self.groups = probe.groups
+        self.program(wide=True, of_bytes=False)  # what is wrong with the pattern is said now, not when it runs
 
     def _compile(self, wide: bool, of_bytes: bool, separator: int | None, test: bool, long: bool) -> Program:
         text = self._text(wide, separator)

@@ -122,7 +122,7 @@ class Translator:
             if self.lines:
                 self.emit("(?m:^)" if char == "^" else "(?m:$)")
             else:
-                self.emit(char)
+                self.emit(f"(?:{char})")  # `re` refuses to repeat a bare anchor
         elif char in "*+?{":
             self.quantifier()
         else:
@@ -347,9 +347,9 @@ class Translator:
             case "X":
                 return f"(?:[^{avoid}])" if avoid else "(?s:.)"
             case "A":
-                return "(?m:^)" if self.lines else "\\A"
+                return "(?m:^)" if self.lines else "(?:\\A)"
             case "z":
-                return "(?m:$)" if self.lines else "\\Z"
+                return "(?m:$)" if self.lines else "(?:\\Z)"
             case "Z":
                 return "(?m:$)" if self.lines else "(?=\\n?\\Z)"
             case "G":
@@ -370,7 +370,9 @@ class Translator:
                 return f"[^{self.members(char.lower())}{avoid}]"
             case "d" | "w":
                 return f"[{self.members(char)}]"
-            case "b" | "B" | "n" | "t" | "r" | "f":
+            case "b" | "B":
+                return f"(?:\\{char})"
+            case "n" | "t" | "r" | "f":
                 return "\\" + char
             case "E":
                 return ""
