@@ -27,9 +27,7 @@ def words(*lines: str) -> frozenset[str]:
 
 
 # Modules no file may import: they turn data into running code.
-DATA_AS_CODE = words(
-    "pickle _pickle marshal shelve dill cloudpickle jsonpickle joblib code codeop runpy builtins"
-)
+DATA_AS_CODE = words("pickle _pickle marshal shelve dill cloudpickle jsonpickle joblib code codeop runpy builtins")
 # Modules that import by name. Two of their children only read files, which makes them host contact.
 IMPORT_BY_NAME = words("importlib pkgutil zipimport imp")
 READ_PACKAGE_FILES = ("importlib.resources", "importlib.metadata")
@@ -188,9 +186,7 @@ class Reader:
             yield Finding(node.lineno, f"imports `{module}`", "it runs data as code; use msgspec or json")
         elif module.startswith(READ_PACKAGE_FILES):
             if not self.host_file:
-                yield Finding(
-                    node.lineno, f"imports `{module}`", "it reads files; move it to a *_host.py file"
-                )
+                yield Finding(node.lineno, f"imports `{module}`", "it reads files; move it to a *_host.py file")
         elif parents & IMPORT_BY_NAME and not self.discovery_file:
             what = "import by name is for the two discovery modules (utilities, builtins); write an import statement"
             yield Finding(node.lineno, f"imports `{module}`", what)
@@ -205,9 +201,7 @@ class Reader:
 
     def check_builtin(self, node: ast.Name) -> Iterator[Finding]:
         if node.id in CODE_BUILTINS:
-            yield Finding(
-                node.lineno, f"uses the builtin `{node.id}`", "it runs data as code; parse it instead"
-            )
+            yield Finding(node.lineno, f"uses the builtin `{node.id}`", "it runs data as code; parse it instead")
         elif node.id in HOST_BUILTINS and not self.host_file:
             what = "host contact: move it to a *_host.py file and pass what you need as an argument"
             yield Finding(node.lineno, f"uses the builtin `{node.id}`", what)
