@@ -8,11 +8,11 @@ from contextlib import suppress
 from belljar.abi.errors import SysError
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkFatal, ExitProgram, NextFile, NextRecord
-from belljar.bin.awk.parse import ARITY
+from belljar.bin.awk.expressions import ARITY
 from belljar.bin.awk.reader import Reader
 from belljar.bin.awk.record import split_blanks
-from belljar.bin.awk.scope import NUM, VAL, Compiled, Frame
-from belljar.bin.awk.statements import Code, Statements
+from belljar.bin.awk.scope import NUM, VAL, Code, Compiled, Frame
+from belljar.bin.awk.statements import Statements
 from belljar.bin.awk.values import UNINIT, Array, Untyped, Value, strnum
 from belljar.bin.awk.walk import walk
 

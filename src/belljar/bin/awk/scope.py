@@ -26,6 +26,15 @@ StoreCode = Callable[[Frame, Value], None]
 NUM, STR, VAL, TEST = "num", "str", "val", "test"
 """What a compiled expression gives: a float, a str, any value, something only its truth of which counts."""
 
+Code = Callable[[Frame], int | None]
+"""A statement: None, or a signal that ends the statements around it."""
+
+BREAK, CONTINUE, NEXT, RETURN = 1, 2, 3, 4
+"""The signals."""
+
+BATCH = 512
+"""Loop turns are charged in batches of this many."""
+
 Compiled = tuple[str, Callable[[Frame], Any]]
 
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import flag, utility
+from belljar.bin.bc.expressions import BcSyntaxError
 from belljar.bin.bc.lexer import Lexer
 from belljar.bin.bc.machine import BcError, Machine, Quit
-from belljar.bin.bc.parse import RETURN_OUTSIDE, BcSyntaxError, Parser
+from belljar.bin.bc.parse import RETURN_OUTSIDE, Parser
 from belljar.kernel.process import Process
 
 
