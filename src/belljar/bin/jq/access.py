@@ -37,17 +37,23 @@ def index(target: Value, key: Value) -> Value:
                 return None
             return index(target, int(position))
         if key_kind is dict:
-            start, end = slice_bounds(key.get("start"), key.get("end"), len(target))
-            return target[start:end]
+            return slice_by(target, key)
         if key_kind is list:
             return indices_of_run(target, key)
     elif target is None:
-        if key_kind is str or RANKS[key_kind] == 3 or key_kind is dict or key is None:
+        if key_kind is str or RANKS[key_kind] == 3 or key_kind is dict:
             return None
     elif kind is str and key_kind is dict:
-        start, end = slice_bounds(key.get("start"), key.get("end"), len(target))
-        return target[start:end]
+        return slice_by(target, key)
     raise index_error(target, key)
+
+
+def slice_by(target: Value, key: dict[str, Value]) -> Value:
+    """The slice that an object like {"start": 1, "end": null} names."""
+    if "start" not in key or "end" not in key:
+        raise JqError("Array/string slice indices must be integers")
+    start, end = slice_bounds(key["start"], key["end"], len(target))
+    return target[start:end]
 
 
 def slice_of(target: Value, start: Value, end: Value) -> Value:
@@ -113,6 +119,8 @@ def iterate_error(target: Value) -> JqError:
 
 
 def has(target: Value, key: Value) -> bool:
+    if target is None:
+        return False
     if target.__class__ is dict and key.__class__ is str:
         return key in target
     if target.__class__ is list and is_number(key):

@@ -102,8 +102,8 @@ def split_seconds(value: Value, function: str) -> tuple[int, float]:
     number = to_float(value)
     if isnan(number) or abs(number) > LARGEST_TIME:
         raise JqError("error converting number of seconds since epoch to datetime")
-    whole = floor(number)
-    return whole, number - whole
+    # As C does: the seconds are cut towards zero, the fraction is what is left above the floor.
+    return int(number), number - floor(number)
 
 
 def gmtime(value: Value) -> list[Value]:

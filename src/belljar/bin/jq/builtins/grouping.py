@@ -16,6 +16,7 @@ from belljar.bin.jq.builtins.registry import (
     EACH,
     Arguments,
     form,
+    truthy,
 )
 
 
@@ -94,17 +95,10 @@ def from_entries(entries: Iterable[Value]) -> dict[str, Value]:
     for entry in entries:
         if entry.__class__ is not dict:
             raise JqError(f'Cannot index {kind_name(entry)} with "key"')
-        key = None
-        for name in ("key", "k", "name", "Name", "Key", "K"):
-            key = entry.get(name)
-            if key is not None and key is not False:
-                break
-        else:
-            key = next((entry[name] for name in ("key", "k", "name", "Name", "Key", "K") if name in entry), None)
+        found = (entry.get(name) for name in ("key", "k", "name", "Name", "Key", "K"))
+        key = next((item for item in found if truthy(item)), None)
         if key.__class__ is not str:
-            if key.__class__ in (list, dict):
-                raise JqError(f"Cannot use {describe(key)} as object key")
-            key = to_text(key)
+            raise JqError(f"Cannot use {describe(key)} as object key")
         for name in ("value", "v", "Value", "V"):
             if name in entry:
                 result[key] = entry[name]

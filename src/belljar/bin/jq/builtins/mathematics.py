@@ -63,6 +63,13 @@ def significand(x: float) -> float:
     return math.frexp(x)[0] * 2
 
 
+def log_gamma(x: float) -> float:
+    try:
+        return math.lgamma(x)
+    except (ValueError, OverflowError):
+        return math.inf
+
+
 def power(x: float, y: float) -> float:
     try:
         return math.pow(x, y)
@@ -101,8 +108,8 @@ UNARY: dict[str, Callable[[float], float]] = {
     "expm1": math.expm1,
     "fabs": math.fabs,
     "floor": whole(math.floor),
-    "gamma": math.lgamma,
-    "lgamma": math.lgamma,
+    "gamma": log_gamma,
+    "lgamma": log_gamma,
     "log": logarithm(math.log),
     "log10": logarithm(math.log10),
     "log1p": math.log1p,
@@ -182,17 +189,17 @@ def modf(v: Value) -> list[Value]:
 def lgamma_r(v: Value) -> list[Value]:
     x = number(v)
     sign = 1 if x > 0 or math.floor(x) % 2 == 0 else -1
-    return [from_float(careful(math.lgamma)(x)), sign]
+    return [from_float(log_gamma(x)), sign]
 
 
 @native("isinfinite")
 def isinfinite(v: Value) -> bool:
-    return math.isinf(number(v))
+    return is_number(v) and math.isinf(to_float(v))
 
 
 @native("isnan")
 def isnan(v: Value) -> bool:
-    return math.isnan(number(v))
+    return is_number(v) and math.isnan(to_float(v))
 
 
 @native("isfinite")
@@ -202,5 +209,4 @@ def isfinite(v: Value) -> bool:
 
 @native("isnormal")
 def isnormal(v: Value) -> bool:
-    x = number(v)
-    return math.isfinite(x) and abs(x) >= 2.2250738585072014e-308
+    return is_number(v) and math.isfinite(to_float(v)) and abs(to_float(v)) >= 2.2250738585072014e-308
