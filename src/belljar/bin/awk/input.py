@@ -44,7 +44,7 @@ class MainInput:
             source: Source | None = None
             reason = ""
             try:
-                source = runtime.streams.open_input("-" if name == "" else name)
+                source = runtime.streams.open_input(name)
                 if runtime.is_directory(source, name):
                     reason = "Is a directory"
             except SysError as error:
@@ -81,7 +81,7 @@ class MainInput:
         return True
 
     def _next_name(self) -> str | None:
-        """The next operand that names a file; assignments on the way are done. "" is standard input unasked."""
+        """The next operand that names a file; assignments on the way are done. Standard input when none does."""
         runtime = self.runtime
         arguments = runtime.array("ARGV")
         text = runtime.conversion.string
@@ -91,7 +91,7 @@ class MainInput:
                 if self.used_file:
                     return None
                 self.used_file = True
-                return ""
+                return "-"
             value = arguments.get(str(self.index), UNINIT)
             operand = text(value)
             if not operand:
