@@ -198,7 +198,8 @@ def run_builtin(shell: Shell, builtin: Builtin, argv: list[str], checks: bool) -
     except ShellError as error:
         text = str(error)
         if text:
-            shell.error(text if isinstance(error, ArithError) and builtin.name != "let" else f"{builtin.name}: {text}")
+            plain = isinstance(error, ReadonlyError) or (isinstance(error, ArithError) and builtin.name != "let")
+            shell.error(text if plain else f"{builtin.name}: {text}")
         if builtin.special and shell.posix and not shell.interactive:
             raise ExitShell(error.status) from None
         return error.status

@@ -34,6 +34,7 @@ from belljar.shell.control import Abandon, Break, Continue, Discard, ExitShell, 
 from belljar.shell.expand.ifs import prepare
 from belljar.shell.functions import FunctionDef
 from belljar.shell.glob import GlobOptions, glob, split_ignored
+from belljar.shell.heredoc import HereServer
 from belljar.shell.history import History
 from belljar.shell.input import read_line
 from belljar.shell.jobs import JobTable
@@ -123,6 +124,8 @@ class Shell(Reporting, Processes):
         self.disabled: set[str] = set()
         """Builtins switched off by `enable -n`."""
         self.coprocs: dict[int, tuple[str, int, int]] = {}
+        self.here_server = HereServer()
+        process.kernel.register(self.here_server)
         self.process_files: list[tuple[int, OpenFile]] = []
         """What process substitutions of running commands have open."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from belljar.abi.flags import O_RDONLY, O_WRONLY
+from belljar.abi.flags import O_WRONLY
 from belljar.abi.paths import fsdecode
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.kernel.vfs.server import Handle
@@ -37,27 +37,6 @@ class Collector(Handle):
             self.shell.budget.charge_size(self.total)
         self.parts.append(data)
         return len(data)
-
-
-class Text(Handle):
-    """The body of a here-document, read from memory."""
-
-    __slots__ = ("data",)
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__()
-        self.data = data
-
-    def read(self, offset: int, size: int) -> bytes:
-        return self.data[offset : offset + size]
-
-    def size(self) -> int:
-        return len(self.data)
-
-
-def here_file(shell: Shell, data: bytes) -> OpenFile:
-    """An open file that reads `data`: no pipe to fill, so no size deadlocks."""
-    return OpenFile(Text(data), O_RDONLY, shell.process.fs.root, "/tmp/here")
 
 
 def tidy(shell: Shell, data: bytes) -> str:

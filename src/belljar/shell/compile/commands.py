@@ -16,7 +16,7 @@ from belljar.shell.compile.words import (
     compile_words,
     constant_pattern,
 )
-from belljar.shell.control import ArithError, Break, Continue, ShellError
+from belljar.shell.control import ArithError, Break, Continue, ReadonlyError, ShellError
 from belljar.shell.functions import FunctionDef
 from belljar.shell.nodes import (
     AndOr,
@@ -352,6 +352,9 @@ def _compile_arith_command(node: ArithCommand, *, checks: bool) -> Run:
         except ArithError as error:
             shell.error(f"((: {error}")
             shell.status = status = 1
+        except ReadonlyError as error:
+            shell.error(str(error))
+            shell.status = status = 1
         except ShellError as error:
             shell.abandon(error)
         shell.pipestatus = None
@@ -463,8 +466,9 @@ def _compile_for(node: For, *, checks: bool) -> Run:
                 kind = type(table.get(name))
                 if kind is str or kind is int:
                     table[name] = value
-                else:
-                    bind_loop_variable(shell, name, value)
+                elif not bind_loop_variable(shell, name, value):
+                    status = 1
+                    break
                 try:
                     status = body(shell)
                 except Continue as jump:
@@ -484,8 +488,8 @@ def _compile_for(node: For, *, checks: bool) -> Run:
     return run
 
 
-def bind_loop_variable(shell: Shell, name: str, value: str) -> None:
-    """Set the variable of `for` or `select`: a nameref is made to refer to the value."""
+def bind_loop_variable(shell: Shell, name: str, value: str) -> bool:
+    """Set the variable of `for` or `select`: a nameref is made to refer to the value. False after an error."""
     from belljar.shell.variables import NAMEREF, READONLY, Var
 
     entry = shell.table.get(name)
@@ -498,7 +502,9 @@ def bind_loop_variable(shell: Shell, name: str, value: str) -> None:
         else:
             shell.vars.set(name, value)
     except ShellError as error:
-        shell.abandon(error)
+        shell.error(str(error))
+        return False
+    return True
 
 
 def _compile_arith_for(node: ArithFor, *, checks: bool) -> Run:

@@ -10,9 +10,9 @@ from belljar.abi.paths import fsencode
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell.compile.words import Text, compile_quoted, compile_scalar, compile_words, constant
 from belljar.shell.control import ShellError
+from belljar.shell.heredoc import here_file
 from belljar.shell.nodes import FdVariable, FileRedirect, HereDoc, Redirect, Subscript, Word
 from belljar.shell.redirections import LOWEST_NAMED, RedirectError, Saved, bad_descriptor, open_target
-from belljar.shell.substitute import here_file
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

@@ -49,7 +49,9 @@ def compile_select(node: Select, *, checks: bool) -> Run:
                     show = True
                     continue
                 number = int(choice) if choice.isdigit() and len(choice) < 9 else 0
-                bind_loop_variable(shell, name, items[number - 1] if 0 < number <= len(items) else "")
+                if not bind_loop_variable(shell, name, items[number - 1] if 0 < number <= len(items) else ""):
+                    status = 1
+                    break
                 try:
                     status = body(shell)
                 except Continue as jump:
