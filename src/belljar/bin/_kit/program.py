@@ -65,12 +65,14 @@ def utility(
     usage_status: int = 1,
     doc: str | None = None,
     named_hint: bool = False,
+    rewrite: Callable[[list[str]], list[str]] | None = None,
 ) -> Callable[[Any], Program]:
     """Make a utility of `main(process, options, operands)`; without options, of `main(process, args)`.
 
     `order="first-operand-ends"` for those that run another command (env, xargs); `digits="lines"` lets `-5` mean
     `-n 5` by setting that field; `usage_status` is the exit code for a wrong command line; `doc` is the help text
-    if it is not the docstring of main's module; `named_hint` puts the name before "Try 'diff --help'" too.
+    if it is not the docstring of main's module; `named_hint` puts the name before "Try 'diff --help'" too;
+    `rewrite` turns obsolete forms that options can't declare (`expand -2,4`) into those they can.
     """
 
     def wrap(main: FunctionType) -> Program:
@@ -79,7 +81,7 @@ def utility(
         def run(process: Process, args: list[str]) -> int:
             if options is None:
                 return int(main(process, args))
-            parsed = parse(options, args, order, digits=digits)
+            parsed = parse(options, rewrite(args) if rewrite else args, order, digits=digits)
             if parsed.asked == "help":
                 process.stdout.write(program.help().encode())
                 return 0

@@ -1,0 +1,105 @@
+"""strings - print the sequences of printable characters in files
+
+Usage: strings [OPTION]... [FILE]...
+
+Print the sequences of at least 4 printable characters in each FILE; with no FILE, in standard input.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
+from belljar.bin._kit import UsageError, flag, utility, value
+from belljar.kernel.process import Process
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    all: bool = flag("-a", "--all", "scan the entire file (the default)")
+    data: bool = flag("-d", "--data", "only scan the data sections (here: the entire file)")
+    names: bool = flag("-f", "--print-file-name", "print the name of the file before each string")
+    least: str = value("-n", "--bytes", "print sequences of at least MIN characters", metavar="MIN", default="4")
+    radix: str | None = value("-t", "--radix", "print the offset in base 8, 10 or 16: o, d or x", metavar="{o,d,x}")
+    octal: bool = flag("-o", "an alias for --radix=o")
+    encoding: str = value(
+        "-e",
+        "--encoding",
+        "characters are s, S (7, 8 bit), b, l (16 bit), B, L (32 bit)",
+        metavar="ENCODING",
+        default="s",
+    )
+    whitespace: bool = flag("-w", "--include-all-whitespace", "include all whitespace as valid string characters")
+    separator: str = value("-s", "--output-separator", "the separator between strings", metavar="STRING", default="\n")
+    target: str | None = value("-T", "--target", "specify the binary file format (ignored)", metavar="BFDNAME")
+    unicode: str | None = value("-U", "--unicode", "how to show UTF-8 (default: no special treatment)", metavar="HOW")
+
+
+@utility("strings", Options, digits="least")
+def main(process: Process, options: Options, operands: list[str]) -> int:
+    if not (options.least.isascii() and options.least.isdigit()):
+        raise UsageError(f"invalid integer argument {options.least}", hint=False)
+    least = int(options.least[:10])
+    if least < 1:
+        raise UsageError(f"invalid minimum string length {options.least}", hint=False)
+    if options.encoding not in ("s", "S", "b", "l", "B", "L"):
+        raise UsageError(f"invalid option -- '{options.encoding}'", hint=False)
+    if options.radix not in (None, "o", "d", "x"):
+        raise UsageError(f"invalid option -- '{options.radix}'", hint=False)
+    radix = options.radix or ("o" if options.octal else "")
+    separator = fsencode(options.separator)
+    status = 0
+    for name in operands or ["-"]:
+        before = fsencode(f"{'{standard input}' if name == '-' else name}: ") if options.names else b""
+        try:
+            if name != "-" and process.fs.stat(name).is_dir:
+                process.warn(f"Warning: '{name}' is a directory")
+                status = 1
+                continue
+            for offset, text in find(process, name, options.encoding, least, options.whitespace):
+                where = f"{offset:7{radix}} ".encode() if radix else b""
+                process.stdout.write(before + where + text + separator)
+        except SysError as error:
+            reason = "No such file" if error.name == "ENOENT" else error.reason
+            process.warn(f"'{name}': {reason}" if error.name == "ENOENT" else f"{name}: {reason}")
+            status = 1
+    return status
+
+
+def find(process: Process, name: str, encoding: str, least: int, whitespace: bool) -> Iterator[tuple[int, bytes]]:
+    """Offsets and strings. A string that reaches the end of a piece waits for the next one."""
+    blanks = rb"\t\n\v\f\r" if whitespace else rb"\t"
+    one = rb"[\x20-\x7e" + blanks + (rb"\x80-\xff]" if encoding == "S" else rb"]")
+    zeros = {"b": 1, "l": 1, "B": 3, "L": 3}.get(encoding, 0)
+    if zeros:
+        one = b"(?:" + (rb"\0" * zeros + one if encoding in "bB" else one + rb"\0" * zeros) + b")"
+    pattern = re.compile(one + b"{%d,}" % least)
+    tail = re.compile(one + rb"*.{0,%d}\Z" % zeros, re.S) if zeros else re.compile(one + rb"*\Z")
+    held = b""
+    base = 0
+    for chunk in process.chunks(name):
+        data = held + chunk
+        process.budget.charge(len(chunk) // 4096 + 1)
+        process.budget.charge_size(len(data))
+        # Only a run that touches the end can go on.
+        start = _run_start(tail, data)
+        for match in pattern.finditer(data, 0, start):
+            yield base + match.start(), match[0].replace(b"\0", b"") if zeros else match[0]
+        held, base = data[start:], base + start
+    for match in pattern.finditer(held):
+        yield base + match.start(), match[0].replace(b"\0", b"") if zeros else match[0]
+
+
+def _run_start(tail: re.Pattern[bytes], data: bytes) -> int:
+    """Where the run at the end begins, looked for in ever longer ends of the data."""
+    size = 256
+    while True:
+        start = max(0, len(data) - size)
+        match = tail.search(data, start)
+        assert match is not None
+        if match.start() > start or start == 0:
+            return match.start()
+        size *= 4
