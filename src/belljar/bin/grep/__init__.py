@@ -206,7 +206,7 @@ class Grep:
                 self.report(name, "Is a directory")
                 if not options.count:
                     return
-            if self.sink == (stat.dev, stat.ino) and stat.is_regular and stat.size:
+            if self.sink == (stat.dev, stat.ino) and stat.is_regular:
                 self.report(name, "input file is also the output")
                 return
             search = Search(process, self.plan, matcher, fd, self.shown(name), stat, self.started)

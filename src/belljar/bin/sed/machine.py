@@ -204,6 +204,7 @@ class Machine:
         line = reader.lines.popleft()
         self.end = self.separator if reader.complete or reader.lines else b""
         self.number += 1
+        self.replaced = False  # t asks about the time since the last line was read, be it by n or N
         return line
 
     # -- running
@@ -233,7 +234,6 @@ class Machine:
                 if line is None:
                     return
                 self.space = line
-                self.replaced = False
                 if self.preludes:
                     self.insert_preludes()
             budget.steps += count + 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from belljar import regex
 from belljar.bin.sed.escapes import EscapeError, convert, in_pattern, in_text, join_bytes
 from belljar.bin.sed.reader import Reader, ScriptError, Source, Syntax
@@ -27,6 +29,11 @@ _ONE_ADDRESS = frozenset("qQ")
 
 def parse(sources: list[Source], syntax: Syntax) -> Script:
     return _Parser(sources, syntax).run()
+
+
+def version_key(text: str) -> list[tuple[str, int]]:
+    """For comparing versions: by characters, runs of digits by value."""
+    return [("0", int(part[:18])) if part.isdigit() else (part, 0) for part in re.findall("[0-9]+|[^0-9]", text)]
 
 
 class _Parser(Reader):
@@ -66,14 +73,16 @@ class _Parser(Reader):
 
     def command(self) -> None:
         command = Command("")
-        command.first = self.address()
-        if command.first is not None:
+        command.first = self.address(leading=True)
+        if command.first is None:
+            self.skip_blanks()
+        else:
             if isinstance(command.first, Plus | Multiple):
                 raise self.fail("invalid usage of +N or ~N as first address")
             if self.skip_blanks() == ",":
                 self.pos += 1
                 self.skip_blanks()
-                command.second = self.address()
+                command.second = self.address(leading=False)
                 if command.second is None:
                     self.next()
                     raise self.fail("unexpected `,'")
@@ -92,8 +101,8 @@ class _Parser(Reader):
             char = self.next()
             if char == "!":
                 raise self.fail("multiple `!'s")
-        if not char or char == "\n" or char == ";":
-            raise self.fail("missing command", at=self.pos - (char in ("\n", ";") and bool(char)))
+        if not char:
+            raise self.fail("missing command")
         command.name = char
         self.body(command)
 
@@ -152,20 +161,19 @@ class _Parser(Reader):
         if command.first is not None:
             raise self.fail(": doesn't want any addresses")
         self.skip_blanks()
-        label = self.word(" \t\n\r;}") if not self.syntax.posix else self.word("\n")
+        label = self.word(" \t\n\r;}#") if not self.syntax.posix else self.word("\n")
         if not label:
             raise self.fail('":" lacks a label')
         self.labels.setdefault(label, len(self.commands))
 
     def label(self) -> str:
         self.skip_blanks()
-        return self.word(" \t\n\r;}") if not self.syntax.posix else self.word("\n;").rstrip()
+        return self.word(" \t\n\r;}#") if not self.syntax.posix else self.word("\n;").rstrip()
 
     def version(self) -> None:
         self.skip_blanks()
         wanted = self.word(" \t\n;")
-        parts = wanted.split(".") if wanted else []
-        if not all(part.isdigit() for part in parts) or [int(part) for part in parts] > [4, 9]:
+        if wanted and version_key(wanted) > version_key("4.9"):
             raise self.fail("expected newer version of sed")
 
     def filename(self) -> str:
@@ -181,14 +189,14 @@ class _Parser(Reader):
 
     # -- addresses
 
-    def address(self) -> Address | None:
+    def address(self, *, leading: bool) -> Address | None:
         char = self.peek()
         if char == "/" or char == "\\":
             self.pos += 1
             if char == "\\":
                 char = self.next()
                 if not char or char == "\n":
-                    raise self.fail("unexpected `,'" if not char else "unterminated address regex")
+                    raise self.fail("unterminated address regex")
             pattern = self.delimited(char, is_pattern=True)
             if pattern is None:
                 raise self.fail("unterminated address regex")
@@ -209,9 +217,9 @@ class _Parser(Reader):
         if char in ("+", "~") and char and not self.syntax.posix:
             self.pos += 1
             self.skip_blanks()
-            if not self.peek().isdigit():
-                raise self.fail("unexpected `,'")
             count = self.number()
+            if not count and leading:
+                return None  # GNU: as if nothing had been said
             return Plus(count) if char == "+" else Multiple(count)
         return None
 
@@ -254,12 +262,11 @@ class _Parser(Reader):
                 rest += 1
             if self.text[rest : rest + 1] == "\n":
                 self.pos = rest + 1
-            elif rest >= len(self.text):
-                self.pos = rest
+            elif self.pos >= len(self.text):
                 return b""
         elif char == "\n":
             self.pos += 1
-            raise self.fail("expected \\ after `a', `c' or `i'", at=self.pos - 1)
+            return b"\n"
         elif self.syntax.posix:
             raise self.fail("expected \\ after `a', `c' or `i'", at=self.pos + 1)
         start = self.pos
