@@ -140,6 +140,20 @@ class Process:
         except SysError:
             return path
 
+    def parent_namespace(self) -> View:
+        """Our own view, sharing the mount table of whoever started us: what `bind` run from a shell must change.
+
+        A process's mounts are its own; a command that changes them would change nothing for anyone. Only a process of
+        the same user lends its table this way, and never init.
+        """
+        view = self.fs.fork()
+        parent = self.parent
+        if parent is not None and parent is not self.kernel.init and parent.fs.credentials == self.fs.credentials:
+            view.namespace = parent.fs.namespace
+        else:
+            view.namespace = self.fs.namespace
+        return view
+
     # Files by descriptor.
 
     def open(self, path: str, flags: int = O_RDONLY, mode: int = 0o666) -> int:
