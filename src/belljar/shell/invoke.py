@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from errno import EACCES, ENOENT, ENOEXEC, ENOTDIR
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
     if not argv:
         return _run_nothing(shell, call)
     try:
-        temporary = [build(shell) for build in call.assigned]
+        temporary = _expand_temporary(shell, call.assigned)
     except ShellError as error:
         shell.abandon(error)
     if shell.xtrace:
@@ -91,6 +92,33 @@ def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
         return status
     finally:
         saved.restore()
+
+
+def _expand_temporary(shell: Shell, builders: Sequence[Callable[[Shell], AssignmentArg]]) -> list[AssignmentArg]:
+    """The assignments in front of a command, each seeing those before it."""
+    if len(builders) < 2:
+        return [build(shell) for build in builders]
+    saved: list[tuple[str, Entry | None]] = []
+    temporary: list[AssignmentArg] = []
+    try:
+        for build in builders:
+            arg = build(shell)
+            temporary.append(arg)
+            # A readonly variable is reported when the command runs.
+            with suppress(ReadonlyError):
+                bind_temporary(shell, arg, saved)
+    finally:
+        _unbind(shell, saved)
+    return temporary
+
+
+def _unbind(shell: Shell, saved: list[tuple[str, Entry | None]]) -> None:
+    for name, entry in reversed(saved):
+        if entry is None:
+            shell.table.pop(name, None)
+        else:
+            shell.table[name] = entry
+        shell.vars.changed(name)
 
 
 def _run_nothing(shell: Shell, call: Call) -> int:
@@ -129,6 +157,7 @@ def _dispatch(
             try:
                 for arg in temporary:
                     arg.assign(shell)
+                    shell.vars.set_attrs(arg.name, EXPORT)
             except ShellError as error:
                 shell.error(str(error))
                 raise ExitShell(1) from None
@@ -169,9 +198,9 @@ def bind_temporary(shell: Shell, arg: AssignmentArg, saved: list[tuple[str, Entr
     entry = shell.table.get(name)
     if isinstance(entry, Var) and entry.attrs & 2:
         raise ReadonlyError(name)
-    if not isinstance(arg.value, str) or arg.subscript is not None:
+    if arg.subscript is not None:
         return
-    value = arg.value
+    value = arg.value if isinstance(arg.value, str) else f"({' '.join([item.value for item in arg.value])})"
     attrs = entry.attrs & ~(256 | 512) if isinstance(entry, Var) else 0
     if arg.append:
         value = (shell.vars.get(name) or "") + value
@@ -233,12 +262,7 @@ def run_program(
                 if value is not None:
                     environment[target] = value
         finally:
-            for hidden, entry in reversed(saved):
-                if entry is None:
-                    shell.table.pop(hidden, None)
-                else:
-                    shell.table[hidden] = entry
-                shell.vars.changed(hidden)
+            _unbind(shell, saved)
     if path is None and temporary:
         path = environment.get("PATH")
     path = shell.find_command(name, path)

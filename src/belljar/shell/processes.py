@@ -149,7 +149,7 @@ class Processes:
             if found is not None:
                 self.hash[name] = (found[0], found[1] + 1)
                 return found[0]
-        located = self.located.get(name) if path is None else None
+        located = self.located.get(name) if path is None and self.subshell_process else None
         if located is None:
             located = self.search_path(name, self.vars.get("PATH") if path is None else path)
         if located is not None and path is None:
