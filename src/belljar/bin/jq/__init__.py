@@ -6,37 +6,37 @@ Usage: jq [OPTIONS] FILTER [FILE...]
 
 Applies FILTER to JSON texts and writes its results as JSON. The simplest filter is ., which copies its input.
 
-  -n, --null-input          use null as the single input value
-  -R, --raw-input           read each line as string instead of JSON
-  -s, --slurp               read all inputs into an array and use it as the single input value
-  -c, --compact-output      compact instead of pretty-printed output
-  -r, --raw-output          output strings without escapes and quotes
-      --raw-output0         implies -r and output NUL after each output
-  -j, --join-output         implies -r and output without newline after each output
-  -a, --ascii-output        output strings by only ASCII characters using escape sequences
-  -S, --sort-keys           sort keys of each object on output
-  -C, --color-output        colorize JSON output
-  -M, --monochrome-output   disable colored output
-      --tab                 use tabs for indentation
-      --indent n            use n spaces for indentation (max 7 spaces)
-      --unbuffered          flush output stream after each output
-      --stream              parse the input value in streaming fashion
-      --stream-errors       implies --stream and report parse error as an array
-      --seq                 parse input/output as application/json-seq
-  -f, --from-file           load the filter from a file
-  -L, --library-path dir    search modules from the directory
-      --arg name value      set $name to the string value
-      --argjson name value  set $name to the JSON value
-      --slurpfile name file set $name to an array of JSON values read from the file
-      --rawfile name file   set $name to string contents of file
-      --args                consume remaining arguments as positional string values
-      --jsonargs            consume remaining arguments as positional JSON values
-  -e, --exit-status         set exit status code based on the output
-  -V, --version             show the version
-  -h, --help                show the help
-  --                        terminates argument processing
+What is read:
+  -n, --null-input           nothing: the filter runs once, on null
+  -R, --raw-input            lines of text, each a string
+  -s, --slurp                everything at once, as one array (with -R one string)
+      --stream               each value as a series of [path, leaf] events
+      --stream-errors        the same, with errors as events
+      --seq                  texts that start with the RS character; they are written so too
+  -f, --from-file FILE       the filter itself comes from FILE
+  -L, --library-path DIR     where `import` and `include` look
 
-Named arguments are also available as $ARGS.named[], positional ones as $ARGS.positional[].
+What is written:
+  -c, --compact-output       one value a line
+  -r, --raw-output           strings as they are, without quotes
+      --raw-output0          -r, and a NUL after each value
+  -j, --join-output          -r, and nothing after each value
+  -a, --ascii-output         characters beyond ASCII as escapes
+  -S, --sort-keys            the keys of objects in order
+  -C, --color-output         in colour; -M, --monochrome-output: never
+      --tab, --indent N      indent by a tab, or by N spaces (at most 7)
+      --unbuffered           hand on each value at once
+  -e, --exit-status          exit with 1 if the last value was false or null, with 4 if there was none
+
+Variables for the filter:
+      --arg NAME TEXT        $NAME is the string TEXT
+      --argjson NAME JSON    $NAME is the value JSON
+      --slurpfile NAME FILE  $NAME is the array of the values in FILE
+      --rawfile NAME FILE    $NAME is the text of FILE
+      --args, --jsonargs     what follows are strings (JSON texts), found in $ARGS.positional
+
+  -V, --version              say which version this is
+  -h, --help                 say this
 """
 
 from belljar.bin._kit import utility
