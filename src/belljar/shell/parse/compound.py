@@ -272,7 +272,7 @@ class CompoundReader(ConditionalReader):
         """name ( ) body; the current token is the parenthesis after the first word of a simple command."""
         if not bare or len(words) != 1:
             raise self.unexpected()
-        name = self.text[start : self.start].rstrip(" \t")
+        name = self.text[start : self.start].replace("\\\n", "").rstrip(" \t")
         self.advance()
         if self.kind != ")":
             raise self.unexpected()
