@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from belljar.abi.errors import SysError
 from belljar.kernel.loader import load
 from belljar.kernel.process import Process
-from belljar.shell.control import ArithError, ExitShell, ReadonlyError, ShellError
+from belljar.shell.control import ArithError, Discard, ExitShell, ReadonlyError, ShellError
 from belljar.shell.nodes import Assignment, SimpleCommand
 from belljar.shell.redirections import RedirectError, Saved
 from belljar.shell.shell import AssignmentArg
-from belljar.shell.variables import EXPORT, Entry, Frame, Var
+from belljar.shell.variables import EXPORT, READONLY, Entry, Frame, Var
 
 if TYPE_CHECKING:
     from belljar.shell.builtins import Builtin
@@ -148,6 +148,8 @@ def _dispatch(
     builtin: Builtin | None,
     temporary: list[AssignmentArg],
 ) -> int:
+    if temporary and shell.posix:
+        _check_writable(shell, temporary)
     if function is not None:
         return shell.call(function, argv, call.checks, temporary)
     if builtin is not None:
@@ -165,6 +167,16 @@ def _dispatch(
         with Environment(shell, temporary):
             return run_builtin(shell, builtin, argv, call.checks)
     return run_program(shell, argv, temporary, last=call.last)
+
+
+def _check_writable(shell: Shell, temporary: list[AssignmentArg]) -> None:
+    """In POSIX mode an assignment in front of any command that can't be made ends the shell, or the typed line."""
+    for arg in temporary:
+        if shell.vars.attrs(arg.name) & READONLY:
+            shell.error(str(ReadonlyError(arg.name)))
+            if shell.interactive:
+                raise Discard(1)
+            raise ExitShell(1)
 
 
 class Environment:
