@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
-from belljar.shell import history_file
+from belljar.shell import history_file, terminal
 from belljar.shell.compile.commands import compile_command
 from belljar.shell.control import Break, Continue, Discard, Return
 from belljar.shell.input import read_line
@@ -47,6 +47,8 @@ class LineSource:
                 if error.name != "EINTR":
                     return None
                 shell.run_pending_traps()
+                shell.status = 130
+                shell.check_interrupt()
         return fsdecode(data.replace(b"\0", b"")) if data else None
 
 
@@ -56,6 +58,7 @@ def run_interactive(shell: Shell) -> int:
     options = options_for(shell)
     parser = Parser(source, options)
     history_file.begin(shell)
+    terminal.begin(shell)
     try:
         return _loop(shell, source, parser, options)
     finally:
@@ -73,6 +76,10 @@ def _loop(shell: Shell, source: LineSource, parser: Parser, options: ParseOption
                 shell.run_text(command)
         try:
             node = parser.next_command()
+        except Discard as interrupted:
+            shell.status = interrupted.status
+            parser = Parser(source, options)
+            continue
         except ShellSyntaxError as error:
             history_file.note(shell, source.read)
             for message in error.messages():

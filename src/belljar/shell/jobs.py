@@ -11,6 +11,7 @@ from belljar.abi.flags import WCONTINUED, WNOHANG, WUNTRACED
 from belljar.abi.signals import Signal, parse_signal
 from belljar.kernel.process import Process
 from belljar.kernel.status import ExitStatus, WaitResult
+from belljar.shell import terminal
 from belljar.shell.control import ShellError
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ class JobTable:
             self.shell.child_ended(news.pid)
         job.notified = False
 
-    def _wait_news(self) -> int | None:
+    def wait_news(self) -> int | None:
         """Wait until any child changes; None, or 128+n if a trapped signal came first. ECHILD."""
         try:
             news = self.shell.process.wait(-1, WUNTRACED)
@@ -186,13 +187,15 @@ class JobTable:
         """Wait until the job ends (or stops); its status. A trapped signal ends it with 128+n."""
         while not job.done and not (job.stopped and self.shell.monitor):
             try:
-                interrupted = self._wait_news()
+                interrupted = self.wait_news()
             except SysError:
                 break
             if interrupted is not None:
                 return interrupted
         if job.done:
             self._forget(job)
+        elif job.stopped:
+            return 128 + Signal.TSTP
         return job.status
 
     def wait_pid(self, pid: int) -> int | None:
@@ -211,7 +214,7 @@ class JobTable:
                     return status.shell
             elif not any(child.pid == pid for child in self.shell.process.children):
                 return None
-            interrupted = self._wait_news()
+            interrupted = self.wait_news()
             if interrupted is not None:
                 return interrupted
 
@@ -227,7 +230,7 @@ class JobTable:
                     self._forget(job)
                     return job, job.status
             try:
-                interrupted = self._wait_news()
+                interrupted = self.wait_news()
             except SysError:
                 return None
             if interrupted is not None:
@@ -238,7 +241,7 @@ class JobTable:
         self.refresh()
         while any(not job.done and not job.stopped for job in self.jobs.values()):
             try:
-                interrupted = self._wait_news()
+                interrupted = self.wait_news()
             except SysError:
                 break
             if interrupted is not None:
@@ -251,8 +254,21 @@ class JobTable:
         """`fg`: continue the job and wait for it."""
         job.background = False
         self._make_current(job.number)
-        self._continue(job)
-        return self.wait(job)
+        terminal.give(self.shell, job.pgid)
+        try:
+            self._continue(job)
+            status = self.wait(job)
+        finally:
+            terminal.give(self.shell, self.shell.process.pgid)
+        if job.stopped:
+            self.tell_stopped(job)
+        return status
+
+    def tell_stopped(self, job: Job) -> None:
+        """A foreground job was stopped from the keyboard."""
+        job.notified = True
+        self._make_current(job.number)
+        self.shell.process.error(f"\n[{job.number}]+  Stopped                 {job.text}\n")
 
     def background(self, job: Job) -> None:
         """`bg`: continue the job."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from errno import EINTR
 from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
-from belljar.abi.flags import S_IFMT, S_IFREG, WUNTRACED, X_OK
+from belljar.abi.flags import S_IFMT, S_IFREG, X_OK
 from belljar.abi.signals import DESCRIPTIONS, Signal
 from belljar.kernel.loader import Program, load
 from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.status import ExitStatus
 from belljar.kernel.vfs.openfile import OpenFile
+from belljar.shell import terminal
 from belljar.shell.control import Break, Continue, Discard, ExitShell, Return, ShellError
 from belljar.shell.print import print_command
 
@@ -45,7 +45,7 @@ class Processes:
             fds = child.fds
             for fd, file in files.items():
                 fds.put(fd, file)
-        if pgid is not None:
+        if pgid is not None or self.monitor:
             child.pgid = pgid or child.pid
         sub = self.fork(child, substitution=substitution)
         if background:
@@ -77,6 +77,7 @@ class Processes:
         child = process.kernel.fork(process, argv)
         child.depth = process.depth
         child.handlers = {n: h for n, h in child.handlers.items() if h is IGNORE}
+        terminal.release(self, child)
         if self.monitor:
             child.pgid = child.pid
         child.start_fiber(body)
@@ -91,42 +92,43 @@ class Processes:
         return self.wait_status(child).shell
 
     def wait_status(self: Shell, child: Process) -> ExitStatus:  # type: ignore[misc]
-        process = self.process
-        if child.status is None and self.monitor:
-            return self._wait_stoppable(child)
-        return process.wait_for(child)
-
-    def _wait_stoppable(self: Shell, child: Process) -> ExitStatus:  # type: ignore[misc]
-        """With job control a child that stops becomes a job."""
-        while True:
-            try:
-                news = self.process.wait(child.pid, WUNTRACED)
-            except SysError as error:
-                if error.errno != EINTR:
-                    raise
-                continue
-            assert news is not None
-            if news.stopped:
-                job = self.jobs.add([child], " ".join(child.argv), background=False)
-                job.stopped = True
-                self.process.error(f"\n[{job.number}]+  Stopped                 {job.text}\n")
-                return news.status
-            if not news.continued:
-                return news.status
+        return self.process.wait_for(child)
 
     def wait_foreground(self: Shell, child: Process, node: Command | None) -> int:  # type: ignore[misc]
         """A child's status; `node` is what it ran, should its end have to be told."""
-        status = self.wait_status(child)
+        if self.monitor:
+            return self.wait_group([child], node)[0]
+        status = self.process.wait_for(child)
         if status.signal:
             self.report_signal(child, status, print_command(node) if node is not None else "")
         return status.shell
 
     def wait_pipeline(self: Shell, children: list[Process], node: Command) -> list[int]:  # type: ignore[misc]
         """Wait for all stages; the statuses in order."""
-        statuses = [self.wait_status(child) for child in children]
+        if self.monitor:
+            return self.wait_group(children, node)
+        statuses = [self.process.wait_for(child) for child in children]
         if statuses and statuses[-1].signal:
             self.report_signal(children[-1], statuses[-1], print_command(node))
         return [status.shell for status in statuses]
+
+    def wait_group(self: Shell, children: list[Process], node: Command | None) -> list[int]:  # type: ignore[misc]
+        """With job control: the group has the terminal meanwhile, and becomes a job if it stops."""
+        job = self.jobs.add(children, print_command(node) if node is not None else "", background=False)
+        terminal.give(self, job.pgid)
+        try:
+            while not job.done and not job.stopped:
+                self.jobs.wait_news()
+        finally:
+            terminal.give(self, self.process.pgid)
+        if job.stopped:
+            self.jobs.tell_stopped(job)
+        else:
+            self.jobs.remove(job)
+            last = job.statuses[job.pid]
+            if last.signal:
+                self.report_signal(job.processes[-1], last, job.text)
+        return [job.statuses.get(child.pid, ExitStatus(0, Signal.TSTP)).shell for child in children]
 
     def report_signal(self: Shell, child: Process, status: ExitStatus, text: str) -> None:  # type: ignore[misc]
         """What bash says of a foreground child killed by a signal; of SIGINT and SIGPIPE nothing."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.shell import quote
-from belljar.shell.control import Abandon, ExitShell, ExpansionError, ShellError
+from belljar.shell.control import Abandon, Discard, ExitShell, ExpansionError, ShellError
 from belljar.shell.nodes import Case, Command, For, Select, SimpleCommand
 from belljar.shell.parse import ShellSyntaxError
 from belljar.shell.print import print_command, print_word
@@ -22,6 +22,7 @@ class Reporting:
     xtrace: bool
     trace_depth: int
     in_trap: str
+    interrupted: bool
     command: Command | None
 
     def error(self: Shell, message: str) -> None:  # type: ignore[misc]
@@ -126,7 +127,9 @@ class Reporting:
     # Between commands.
 
     def before(self: Shell, node: Command) -> None:  # type: ignore[misc]
-        """Slow path in front of a simple command: pending signals and the DEBUG trap."""
+        """Slow path in front of a simple command: ^C, pending signals and the DEBUG trap."""
+        if self.interrupted:
+            self.check_interrupt()
         if self.traps.pending:
             self.run_pending_traps()
         debug = self.traps.commands.get("DEBUG")
@@ -136,6 +139,14 @@ class Reporting:
         if not self.in_trap:
             self.command = node
         self.update_attention()
+
+    def check_interrupt(self: Shell) -> None:  # type: ignore[misc]
+        """Abandon the command at hand if ^C was typed."""
+        if self.interrupted:
+            self.interrupted = False
+            self.update_attention()
+            self.process.error("\n")
+            raise Discard(130)
 
     def before_stage(self: Shell, node: Command) -> None:  # type: ignore[misc]
         """The DEBUG trap runs here for a simple command that a pipeline runs elsewhere."""

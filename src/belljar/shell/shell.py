@@ -30,6 +30,7 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.kernel.budget import Budget
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.openfile import OpenFile
+from belljar.shell import terminal
 from belljar.shell.control import Abandon, Break, Continue, Discard, ExitShell, ExpansionError, Return, ShellError
 from belljar.shell.expand.ifs import prepare
 from belljar.shell.functions import FunctionDef
@@ -189,6 +190,7 @@ class Shell(Reporting, Processes):
         """What `complete` said, by command; replaced, never changed in place."""
         self.bindings: dict[str, str] = {}
         """What `bind` said, by key; replaced, never changed in place."""
+        self.interrupted = False
         self.started = False
         """Whether commands are being run already, start-up being over."""
 
@@ -218,7 +220,9 @@ class Shell(Reporting, Processes):
         child.subshell = self.subshell + 1
         child.subshell_process = True
         child.random_seed = self.random_seed ^ process.pid
+        terminal.release(self, process)
         child.interactive = False
+        child.interrupted = False
         if self.monitor:
             child.set_option("monitor", False)
         if substitution:
@@ -282,12 +286,19 @@ class Shell(Reporting, Processes):
 
     def update_attention(self) -> None:
         traps = self.traps
-        self.attention = bool(traps.pending) or self.xtrace or ("DEBUG" in traps.commands and not self.in_trap)
+        self.attention = (
+            bool(traps.pending) or self.interrupted or self.xtrace or ("DEBUG" in traps.commands and not self.in_trap)
+        )
 
     def traps_changed(self) -> None:
         """Traps or options changed: what must be looked at between commands?"""
         self.update_attention()
         self.watching = self.errexit or "ERR" in self.traps.commands
+
+    def interrupt(self, _number: int) -> None:
+        """^C at an interactive shell: the running command is abandoned before its next step."""
+        self.interrupted = True
+        self.attention = True
 
     def signalled(self) -> None:
         """A trapped signal arrived; its command runs before the next one."""

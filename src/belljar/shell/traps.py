@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from belljar.abi.signals import Signal, parse_signal, signal_name
 from belljar.kernel.process import IGNORE
+from belljar.shell.terminal import default_handler
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -62,7 +63,7 @@ class Traps:
         if number in (Signal.KILL, Signal.STOP):
             return
         if command is None:
-            process.catch(number, None)
+            process.catch(number, default_handler(self.shell, number))
         elif command == "":
             process.catch(number, IGNORE)
         else:

@@ -14,6 +14,7 @@ from belljar.abi.errors import SysError
 from belljar.kernel.loader import load
 from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.vfs.openfile import OpenFile
+from belljar.shell import terminal
 from belljar.shell.compile.arith import _has_effects
 from belljar.shell.compile.redirects import Apply, compile_redirects
 from belljar.shell.compile.words import FieldList, compile_words, constant
@@ -130,6 +131,7 @@ class DirectProgram:
             finally:
                 saved.restore()
         child.handlers = {n: h for n, h in child.handlers.items() if h is IGNORE}
+        terminal.release(shell, child)
         if pgid is not None:
             child.pgid = pgid or child.pid
 
