@@ -66,6 +66,7 @@ class Parser(CompoundReader):
     def _read_line(self) -> Command | None:
         self.advance()
         self.skip_newlines()
+        self.begin_command()
         if self.kind == END:
             return None
         line = self.line_at(self.start)
@@ -89,6 +90,7 @@ class Parser(CompoundReader):
 
     def compound_list(self) -> Command:
         self.skip_newlines()
+        self.begin_command()
         line = self.line_at(self.start)
         items: list[ListItem] = []
         while True:
@@ -100,8 +102,7 @@ class Parser(CompoundReader):
             elif kind != "\n":
                 break
             self.skip_newlines()
-            if self.options.alias is not None:
-                self.expand_command_aliases()
+            self.begin_command()
             if self.kind in LIST_ENDS or (self.kind == WORD and self.value in CLOSERS and self.value != "!"):
                 break
         return _as_list(items, line)
@@ -115,6 +116,7 @@ class Parser(CompoundReader):
             op = self.kind
             self.advance()
             self.skip_newlines()
+            self.begin_command()
             rest.append(AndOrItem(op, self._pipeline()))
         return AndOr(first, tuple(rest), _line_of(first))
 
@@ -143,6 +145,7 @@ class Parser(CompoundReader):
                 commands[-1] = _with_stderr(commands[-1])
             self.advance()
             self.skip_newlines()
+            self.begin_command()
             commands.append(self.command())
         if not negated and not timed and len(commands) == 1:
             return command

@@ -40,6 +40,12 @@ FD_CLOSE = re.compile(r"\}(?=[<>])").match
 MAX_FD_DIGITS = 9
 
 
+RESERVED = frozenset(
+    "if then else elif fi case esac for select while until do done in function time { } ! [[ coproc".split()
+)
+"""Words that in POSIX mode can't be aliases."""
+
+
 class SimpleReader(TokenReader):
     """Adds simple commands and redirections."""
 
@@ -77,10 +83,10 @@ class SimpleReader(TokenReader):
 
     def expand_alias(self) -> bool:
         """Replace the current token by its alias, if it is one; it then isn't the current token any more."""
-        if self.kind != WORD:
+        if self.kind != WORD or (self.options.posix and self.value in RESERVED):
             return False
         value = self.alias_for(self.value)
-        if value is None:
+        if value is None or (self.value.isdigit() and self.text[self.pos : self.pos + 1] in ("<", ">")):
             return False
         self.splice_alias(self.value, value, self.start, self.pos)
         self.advance()
@@ -93,6 +99,15 @@ class SimpleReader(TokenReader):
                 self.leave_aliases(self.start)
             if not self.expand_alias():
                 return
+
+    def begin_command(self) -> None:
+        """Replace the aliases a command begins with; what they leave may be nothing but newlines, which are passed."""
+        if self.options.alias is None:
+            return
+        self.expand_command_aliases()
+        while self.kind == "\n" and self.aliases:
+            self.skip_newlines()
+            self.expand_command_aliases()
 
     # --- the command ---
 
