@@ -12,6 +12,7 @@ from functools import lru_cache
 from belljar.regex.analyse import analyse
 from belljar.regex.dialect import DIALECTS
 from belljar.regex.engine import Regex
+from belljar.regex.fixed import MANY, FixedStrings
 from belljar.regex.nodes import Alt, Assert, Backref, Cat, Char, Group, Node, RegexError, Repeat, Zero
 from belljar.regex.parse import parse
 from belljar.regex.perl import PerlRegex, check_rust
@@ -88,6 +89,8 @@ def _compiled(
             whole_word=whole_word,
             unicode=syntax == "rust",
         )
+    if syntax == "fixed" and len(patterns) > MANY and "" not in patterns:
+        return FixedStrings(patterns, ignore_case=ignore_case, utf8=utf8, whole_line=whole_line, whole_word=whole_word)
     branches: list[Node] = []
     warnings: list[str] = []
     groups = 0
