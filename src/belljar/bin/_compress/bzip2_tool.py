@@ -94,7 +94,7 @@ class Bzip2(Tool):
         if not self.options.verbose:
             return
         shown = "(stdin)" if name == "stdin" else name
-        head = f"  {shown}: " + " " * max(0, 8 - len(shown)) if not self.decompressing else f"  {shown}: "
+        head = f"  {shown}: " + " " * max(0, 7 - len(shown)) if not self.decompressing else f"  {shown}: "
         if self.options.test:
             self.process.error(f"  {shown}: {' ' * 2}ok\n")
         elif self.decompressing:

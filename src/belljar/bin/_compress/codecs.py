@@ -18,6 +18,8 @@ try:
 except ImportError:  # an optional package: the zstd tools say so
     zstandard = None  # type: ignore[assignment]
 
+HAVE_ZSTD: bool = zstandard is not None
+
 PIECE: Final = 1 << 18
 _MEMORY: Final = 1 << 28
 """What a decoder's dictionary may take."""
@@ -44,6 +46,13 @@ class _Decompressor(Protocol):
     def decompress(self, data: bytes, max_length: int = -1) -> bytes: ...
 
 
+class Encoder(Protocol):
+    """Compresses what it is given piece by piece."""
+
+    def compress(self, data: bytes, /) -> bytes: ...
+    def flush(self) -> bytes: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Codec:
     """One format."""
@@ -51,7 +60,7 @@ class Codec:
     name: str
     magics: tuple[bytes, ...]
     decode: Callable[[Iterable[bytes], Charge], Iterator[bytes]]
-    encode: Callable[[Iterable[bytes], int], Iterator[bytes]]
+    encoder: Callable[[int], Encoder]
     level: int
 
 
@@ -181,7 +190,7 @@ def _explain_lzma(error: Exception) -> Corrupt:
 
 
 def decode_zstd(chunks: Iterable[bytes], charge: Charge) -> Iterator[bytes]:
-    if zstandard is None:
+    if not HAVE_ZSTD:
         raise Corrupt("missing")
     # decompressobj has no limit on what one call gives: small bites of input bound it (a block of 128 KiB may take 4).
     bite = 1 << 10
@@ -231,58 +240,52 @@ def gzip_header(name: bytes, mtime: int, level: int) -> bytes:
     return struct.pack("<2sBBIBB", b"\x1f\x8b", 8, flags, stamp, extra, 3) + (name + b"\0" if name else b"")
 
 
-def encode_gzip(chunks: Iterable[bytes], level: int, name: bytes = b"", mtime: int = 0) -> Iterator[bytes]:
-    yield gzip_header(name, mtime, level)
-    machine = zlib.compressobj(level, zlib.DEFLATED, -15)
-    crc = size = 0
-    for chunk in chunks:
-        crc = zlib.crc32(chunk, crc)
-        size += len(chunk)
-        if out := machine.compress(chunk):
-            yield out
-    yield machine.flush() + struct.pack("<II", crc, size & 0xFFFFFFFF)
+class GzipEncoder:
+    """One gzip member."""
+
+    def __init__(self, level: int, name: bytes = b"", mtime: int = 0) -> None:
+        self._head = gzip_header(name, mtime, level)
+        self._machine = zlib.compressobj(level, zlib.DEFLATED, -15)
+        self._crc = self._size = 0
+
+    def compress(self, data: bytes) -> bytes:
+        self._crc = zlib.crc32(data, self._crc)
+        self._size += len(data)
+        head, self._head = self._head, b""
+        return head + self._machine.compress(data)
+
+    def flush(self) -> bytes:
+        return self._head + self._machine.flush() + struct.pack("<II", self._crc, self._size & 0xFFFFFFFF)
 
 
-def encode_bzip2(chunks: Iterable[bytes], level: int) -> Iterator[bytes]:
-    machine = bz2.BZ2Compressor(level)
-    for chunk in chunks:
-        if out := machine.compress(chunk):
-            yield out
-    yield machine.flush()
-
-
-def encode_xz(chunks: Iterable[bytes], level: int, extreme: bool = False) -> Iterator[bytes]:
+def xz_encoder(level: int, *, extreme: bool = False) -> Encoder:
     preset = level | (lzma.PRESET_EXTREME if extreme else 0)
-    return _encode_lzma(chunks, lzma.LZMACompressor(lzma.FORMAT_XZ, lzma.CHECK_CRC64, preset))
+    return lzma.LZMACompressor(lzma.FORMAT_XZ, lzma.CHECK_CRC64, preset)
 
 
-def encode_lzma(chunks: Iterable[bytes], level: int, extreme: bool = False) -> Iterator[bytes]:
+def lzma_encoder(level: int, *, extreme: bool = False) -> Encoder:
     preset = level | (lzma.PRESET_EXTREME if extreme else 0)
-    return _encode_lzma(chunks, lzma.LZMACompressor(lzma.FORMAT_ALONE, preset=preset))
+    return lzma.LZMACompressor(lzma.FORMAT_ALONE, preset=preset)
 
 
-def _encode_lzma(chunks: Iterable[bytes], machine: lzma.LZMACompressor) -> Iterator[bytes]:
-    for chunk in chunks:
-        if out := machine.compress(chunk):
-            yield out
-    yield machine.flush()
-
-
-def encode_zstd(chunks: Iterable[bytes], level: int) -> Iterator[bytes]:
-    if zstandard is None:
+def zstd_encoder(level: int) -> Encoder:
+    if not HAVE_ZSTD:
         raise Corrupt("missing")
-    machine = zstandard.ZstdCompressor(level=min(level, 19), write_checksum=True).compressobj()
+    return zstandard.ZstdCompressor(level=min(level, 19), write_checksum=True).compressobj()
+
+
+def encode(chunks: Iterable[bytes], encoder: Encoder) -> Iterator[bytes]:
     for chunk in chunks:
-        if out := machine.compress(chunk):
+        if out := encoder.compress(chunk):
             yield out
-    yield machine.flush()
+    yield encoder.flush()
 
 
-GZIP: Final = Codec("gzip", (b"\x1f\x8b",), decode_gzip, encode_gzip, 6)
-BZIP2: Final = Codec("bzip2", (b"BZh",), decode_bzip2, encode_bzip2, 9)
-XZ: Final = Codec("xz", (b"\xfd7zXZ\0",), decode_xz, encode_xz, 6)
-LZMA: Final = Codec("lzma", (b"]\0\0",), decode_lzma, encode_lzma, 6)
-ZSTD: Final = Codec("zstd", (b"\x28\xb5\x2f\xfd",), decode_zstd, encode_zstd, 3)
+GZIP: Final = Codec("gzip", (b"\x1f\x8b",), decode_gzip, GzipEncoder, 6)
+BZIP2: Final = Codec("bzip2", (b"BZh",), decode_bzip2, bz2.BZ2Compressor, 9)
+XZ: Final = Codec("xz", (b"\xfd7zXZ\0",), decode_xz, xz_encoder, 6)
+LZMA: Final = Codec("lzma", (b"]\0\0",), decode_lzma, lzma_encoder, 6)
+ZSTD: Final = Codec("zstd", (b"\x28\xb5\x2f\xfd",), decode_zstd, zstd_encoder, 3)
 CODECS: Final = {codec.name: codec for codec in (GZIP, BZIP2, XZ, LZMA, ZSTD)}
 
 

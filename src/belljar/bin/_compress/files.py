@@ -16,7 +16,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_EXCL, O_WRONLY
 from belljar.abi.paths import basename
 from belljar.abi.records import Stat
-from belljar.bin._compress.codecs import Codec, Corrupt
+from belljar.bin._compress.codecs import Codec, Corrupt, encode
 from belljar.bin._kit import choice, count, flag, value
 from belljar.kernel.process import Process
 
@@ -247,4 +247,4 @@ class Tool:
         return self.codec.decode(chunks, self.process.budget.charge)
 
     def encode(self, chunks: Iterable[bytes], name: str, stat: Stat | None) -> Iterator[bytes]:
-        return self.codec.encode(chunks, self.level)
+        return encode(chunks, self.codec.encoder(self.level))

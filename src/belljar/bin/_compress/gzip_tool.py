@@ -11,7 +11,7 @@ from types import MappingProxyType
 from belljar.abi.errors import SysError
 from belljar.abi.paths import basename, fsdecode, fsencode
 from belljar.abi.records import NANO, Stat
-from belljar.bin._compress.codecs import GZIP, Corrupt, encode_gzip
+from belljar.bin._compress.codecs import GZIP, Corrupt, GzipEncoder, encode
 from belljar.bin._compress.files import Failed, ListingOptions, Tool
 from belljar.bin._kit import flag
 from belljar.bin._kit.clock import format_time, zone_of
@@ -111,7 +111,7 @@ class Gzip(Tool):
         suffix = next(s for s in sorted(self.known, key=len, reverse=True) if name.endswith(s))
         if not self.options.recursive or self.options.verbose:
             self._warn(f"{name} already has {suffix} suffix -- unchanged")
-        return 2 if not self.options.recursive else 0
+        return 0
 
     def odd_suffix(self, name: str) -> str:
         if not self.options.recursive:
@@ -152,7 +152,7 @@ class Gzip(Tool):
         keeps_name = stat is not None and not self.options.no_name
         label = fsencode(basename(name)) if keeps_name else b""
         mtime = stat.mtime // NANO if stat is not None and keeps_name else 0
-        return encode_gzip(chunks, self.level, label, mtime)
+        return encode(chunks, GzipEncoder(self.level, label, mtime))
 
     def target(self, name: str) -> str:
         target = super().target(name)

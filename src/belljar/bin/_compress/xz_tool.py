@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from belljar.abi.errors import SysError
 from belljar.abi.records import Stat
-from belljar.bin._compress.codecs import LZMA, XZ, Corrupt, encode_lzma, encode_xz, sniff
+from belljar.bin._compress.codecs import LZMA, XZ, Corrupt, encode, lzma_encoder, sniff, xz_encoder
 from belljar.bin._compress.files import Failed, ListingOptions, Tool
 from belljar.bin._kit import flag, value
 from belljar.kernel.process import Process
@@ -110,7 +110,8 @@ class Xz(Tool):
 
     def encode(self, chunks: Iterable[bytes], name: str, stat: Stat | None) -> Iterator[bytes]:
         level = 0 if self.options.plain else self.level
-        return (encode_lzma if self.old else encode_xz)(chunks, level, self.options.extreme)
+        encoder = lzma_encoder if self.old else xz_encoder
+        return encode(chunks, encoder(level, extreme=self.options.extreme))
 
     def done(self, name: str, target: str) -> None:
         if not self.options.verbose:

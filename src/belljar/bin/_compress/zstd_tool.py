@@ -44,7 +44,7 @@ def run(process: Process, args: list[str], *, decompress: bool, stdout: bool) ->
             "zstd (belljar)" if parsed.asked == "version" else "Usage: zstd [OPTIONS...] [INPUT... | -] [-o OUTPUT]"
         )
         return 0
-    if codecs.zstandard is None:
+    if not codecs.HAVE_ZSTD:
         process.warn(_MISSING)
         return 127
     options = ZstdOptions(**parsed.values)
@@ -120,4 +120,4 @@ class Zstd(Tool):
             return
         share = f"{100 * self.written / self.read:6.2f}%" if self.read else "  0.00%"
         sizes = f"({self.read:6d} B => {self.written:6d} B, {target})"
-        self.process.error(f"{name:<20} :{share}   {sizes} \n".replace("  :", " :", 1))
+        self.process.error(f"{name:<21}:{share}   {sizes} \n")
