@@ -32,8 +32,6 @@ class Options:
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if not operands:
         raise UsageError(f"missing operand after '{process.argv[-1]}'")
-    if len(operands) > 4:
-        raise UsageError(f"extra operand '{operands[4]}'")
     if options.verbose and options.silent:
         raise UsageError("options -l and -s are incompatible")
     names = (operands[0], operands[1] if len(operands) > 1 else "-")
@@ -42,8 +40,10 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         one, colon, other = options.skip.partition(":")
         skips[0] = _size(one, "--ignore-initial", options.skip)
         skips[1] = _size(other, "--ignore-initial", options.skip) if colon else skips[0]
-    for index, text in enumerate(operands[2:]):
-        skips[index] = _size(text, "SKIP", text)
+    for index, text in enumerate(operands[2:4]):
+        skips[index] = _size(text, "--ignore-initial", text)
+    if len(operands) > 4:
+        raise UsageError(f"extra operand '{operands[4]}'")
     limit = _size(options.limit, "--bytes", options.limit) if options.limit is not None else 1 << 62
     if names == ("-", "-") and skips[0] == skips[1]:
         return 0

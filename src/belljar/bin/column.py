@@ -56,7 +56,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         try:
             data = process.read_file(name)
         except SysError as error:
-            process.warn(f"cannot open {name}: {error.reason}")
+            process.warn(f"{name}: {error.reason}")
             status = 1
             continue
         text = fsdecode(data)
@@ -66,6 +66,12 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     width = _width(process, options)
     if not options.keep_empty:
         lines = [line for line in lines if line.strip(" \t\v\f\r") or (line and not options.table and line.strip())]
+    asked = any(
+        getattr(options, name) is not None
+        for name in ("order", "columns", "hide", "right", "truncate", "wrap", "noextreme", "limit")
+    )
+    if asked and not options.table and not options.json:
+        raise UsageError("option --table required for all --table-*", hint=False)
     if options.json and not options.columns:
         raise UsageError("option --table-columns required for --json", hint=False)
     if options.table or options.json:
@@ -80,9 +86,9 @@ def _width(process: Process, options: Options) -> int:
     if options.width == "unlimited":
         return 1 << 30
     if options.width is not None:
-        if not (options.width.isascii() and options.width.isdigit()) or not int(options.width[:9]):
+        if not (options.width.isascii() and options.width.isdigit()):
             raise UsageError(f"invalid columns argument: '{options.width}'", hint=False)
-        return int(options.width[:9])
+        return int(options.width[:9]) or 80
     columns = process.env.get("COLUMNS", "")
     return int(columns) if columns.isascii() and columns.isdigit() and 0 < len(columns) < 6 and int(columns) else 80
 

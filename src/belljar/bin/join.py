@@ -169,11 +169,11 @@ class Join:
         while first.fields is not None and second.fields is not None:
             self.process.budget.charge()
             if first.key < second.key:
-                self.saw_unpairable = True
                 self._alone(0)
-            elif second.key < first.key:
                 self.saw_unpairable = True
+            elif second.key < first.key:
                 self._alone(1)
+                self.saw_unpairable = True
             else:
                 self._together(first.key)
         for index, file in enumerate(self.files):

@@ -43,7 +43,10 @@ class Spec:
     bare: str | None = None
     """For an optional value (`--color[=WHEN]`): what the option alone means."""
     choices: tuple[tuple[str, Any], ...] = ()
-    """For a choice: what each of the names sets the field to."""
+    """For a choice: what each of the names sets the field to. For many: names that stand for a value."""
+
+    def takes_value(self, name: str) -> bool:
+        return self.kind in (Kind.VALUE, Kind.MANY) and name not in dict(self.choices)
 
 
 def flag(*names_and_help: str) -> Any:
@@ -62,9 +65,14 @@ def value(*names_and_help: str, metavar: str = "VALUE", default: str | None = No
     return field(default=default, metadata={"spec": spec})
 
 
-def many(*names_and_help: str, metavar: str = "VALUE") -> Any:
-    """An option that may be given again and again: a tuple of its values, in order."""
-    return field(default=(), metadata={"spec": Spec(Kind.MANY, names_and_help[:-1], names_and_help[-1], metavar)})
+def many(*names_and_help: str, metavar: str = "VALUE", constants: Mapping[str, str] | None = None) -> Any:
+    """An option that may be given again and again: a tuple of its values, in order.
+
+    `constants` are flags that stand for one of its values: od's `-x` is `-t x2`.
+    """
+    fixed = tuple((constants or {}).items())
+    names = (*names_and_help[:-1], *(name for name, _ in fixed))
+    return field(default=(), metadata={"spec": Spec(Kind.MANY, names, names_and_help[-1], metavar, choices=fixed)})
 
 
 def choice(meanings: Mapping[str, Any], help: str, default: Any = None) -> Any:
@@ -149,7 +157,7 @@ class _Parser:
                 raise UsageError(f"option '{name}' doesn't allow an argument")
             self.parsed.asked = "help" if key == "help" else "version"
             return index
-        if spec.kind not in (Kind.VALUE, Kind.MANY):
+        if not spec.takes_value(name):
             if equals:
                 raise UsageError(f"option '{name}' doesn't allow an argument")
             self._set(key, spec, name, "")
@@ -192,7 +200,7 @@ class _Parser:
             if name not in self.table.short:
                 raise UsageError(f"invalid option -- '{name[1]}'")
             key, spec = self.table.short[name]
-            if spec.kind not in (Kind.VALUE, Kind.MANY):
+            if not spec.takes_value(name):
                 self._set(key, spec, name, "")
                 continue
             if position < len(arg):
@@ -217,7 +225,7 @@ class _Parser:
             case Kind.VALUE:
                 values[key] = text
             case Kind.MANY:
-                values[key] = (*values.get(key, ()), text)
+                values[key] = (*values.get(key, ()), dict(spec.choices).get(name, text))
             case Kind.CHOICE:
                 values[key] = dict(spec.choices)[name]
 
