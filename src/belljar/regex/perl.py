@@ -95,7 +95,8 @@ class PerlRegex(Regex):
             edges = ("(?m:^)", "(?m:$)") if separator == 10 else ("\\A", "\\Z")
             text = f"{edges[0]}(?:{text}){edges[1]}"
         elif self.whole_word:
-            text = f"(?<!\\w)(?:{text})(?!\\w)"
+            word = "\\w" if self.unicode else "[0-9A-Za-z_]"
+            text = f"(?<!{word})(?:{text})(?!{word})"
         return text
 
     def search(self, subject: Any, pos: int = 0, end: int | None = None) -> Match | None:
