@@ -36,6 +36,8 @@ class LineSource:
 
     def _ask(self) -> str | None:
         shell = self.shell
+        if not self.read.strip():
+            before_prompt(shell)
         prompt = shell.vars.get("PS2" if self.read.strip() else "PS1")
         if prompt:
             shell.process.error(shell.expand_prompt(prompt))
@@ -69,11 +71,6 @@ def _loop(shell: Shell, source: LineSource, parser: Parser, options: ParseOption
     while True:
         source.read = ""
         options_for(shell, options)
-        notify(shell)
-        command = shell.vars.get("PROMPT_COMMAND")
-        if command:
-            with suppress(Return, Discard):
-                shell.run_text(command)
         try:
             node = parser.next_command()
         except Discard as interrupted:
@@ -98,6 +95,18 @@ def _loop(shell: Shell, source: LineSource, parser: Parser, options: ParseOption
         except (Break, Continue):
             shell.status = 0
         shell.loops = 0
+
+
+def before_prompt(shell: Shell) -> None:
+    """What happens between two commands: news of jobs, then PROMPT_COMMAND."""
+    notify(shell)
+    contents = shell.vars.contents("PROMPT_COMMAND")
+    commands = [contents] if isinstance(contents, str) else contents.values() if contents is not None else []
+    status = shell.status
+    for command in commands:
+        with suppress(Return, Discard):
+            shell.run_text(command)
+    shell.status = status
 
 
 def notify(shell: Shell) -> None:
