@@ -46,7 +46,8 @@ class Terminal:
             while data := self.master.read(65536):
                 self.screen += data.decode()
         except SysError as error:
-            assert error.errno == EAGAIN or self.process.status is not None
+            if error.errno != EAGAIN and self.process.status is None:
+                raise
 
     def type(self, keys: str) -> str:
         """What appears after typing."""

@@ -79,8 +79,7 @@ def _loop(shell: Shell, source: LineSource, parser: Parser, options: ParseOption
             continue
         except ShellSyntaxError as error:
             history_file.note(shell, source.read)
-            for message in error.messages():
-                shell.process.error(f"{shell.name}: {message}\n")
+            shell.process.error(f"{shell.name}: {error.message}\n")
             shell.status = 2
             continue
         if node is None:
