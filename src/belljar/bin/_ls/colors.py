@@ -46,8 +46,10 @@ class BadColors(ValueError):
 class Colors:
     """The sequences for kinds of files and for ends of names."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], *, builtin: bool = True) -> None:
         self.codes = dict(_DEFAULTS)
+        if not builtin:
+            self.codes.update(dict.fromkeys(_DEFAULTS.keys() - {"lc", "rc", "ec", "rs", "cl"}, ""))
         self._suffixes: dict[str, str] = {}
         self._lengths: tuple[int, ...] = ()
         text = env.get("LS_COLORS", "")
