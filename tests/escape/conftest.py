@@ -1,0 +1,14 @@
+"""A watched host, one for all the attacks of a test process."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.escape.oracles import Watch
+
+
+@pytest.fixture(scope="session")
+def watch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watch]:
+    made = Watch(tmp_path_factory.mktemp("host"))
+    yield made
+    made.close()

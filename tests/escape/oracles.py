@@ -1,0 +1,114 @@
+"""What must hold after every attack, whatever it was: the five oracles of THREATS.md part 1."""
+
+from __future__ import annotations
+
+import base64
+import getpass
+import os
+import socket
+import sys
+import time
+import urllib.parse
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from belljar import Sandbox
+
+GROWTH = 32 << 20
+ANSWER_SECONDS = 5.0
+"""An `echo` of another sandbox takes a millisecond; this much is for a machine with eight others at work."""
+
+
+def resident() -> int:
+    """Bytes of memory that this process really has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd")) - 1
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that ended and only waits for its parent does not."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return stat.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def wait_gone(pids: list[int], seconds: float = 10.0) -> list[int]:
+    """Wait for processes to end; gives those that did not."""
+    deadline = time.monotonic() + seconds
+    while (alive := [pid for pid in pids if is_alive(pid)]) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    return alive
+
+
+class Watch:
+    """A host with something to lose: a file, a variable, a listening port, another sandbox; and eyes on itself."""
+
+    def __init__(self, directory: Path) -> None:
+        self.secret = f"CANARY-{uuid.uuid4()}"
+        self.canary = directory / "canary"
+        self.canary.write_text(self.secret)
+        self._directory = directory
+        os.environ["BELLJAR_CANARY"] = self.secret
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener.setblocking(False)
+        self.port = int(self._listener.getsockname()[1])
+        self.other = Sandbox()
+        seen = self.other.exec("env; cat /etc/*; ls -lR /").stdout_bytes
+        raw = self.secret.encode()
+        self._forbidden = {
+            raw,
+            base64.b64encode(raw)[4:-4],
+            raw.hex().encode(),
+            urllib.parse.quote(self.secret, safe="").encode(),
+            b"Traceback (most recent call last)",
+            b"belljar/src",
+            b"site-packages",
+            *(
+                word.encode()
+                for word in (str(directory), sys.prefix, str(Path(__file__).parent), socket.gethostname(), *os.environ.values())
+                if len(word) >= 8 and word.encode() not in seen
+            ),
+        }
+        user = getpass.getuser()
+        if user.encode() not in seen:
+            self._forbidden.add(user.encode())
+
+    def fill(self, text: str) -> str:
+        return text.replace("{canary}", str(self.canary)).replace("{port}", str(self.port))
+
+    @contextmanager
+    def attack(self) -> Iterator[None]:
+        """Oracles 1, 2 and 5 around what is done inside."""
+        memory, open_before = resident(), descriptors()
+        yield
+        assert self.canary.read_text() == self.secret, "the host's file was changed"
+        assert sorted(os.listdir(self._directory)) == ["canary"], "something was made beside the host's file"
+        try:
+            connection, _ = self._listener.accept()
+        except BlockingIOError:
+            pass
+        else:
+            connection.close()
+            raise AssertionError("the host's port was reached")
+        began = time.monotonic()
+        assert self.other.exec("echo ok").stdout == "ok\n", "another sandbox suffers"
+        assert time.monotonic() - began < ANSWER_SECONDS, "another sandbox is slow"
+        assert resident() - memory < GROWTH, f"the owner grew by {resident() - memory} bytes"
+        assert descriptors() <= open_before, "a descriptor was left open"
+
+    def check_bytes(self, data: bytes) -> None:
+        """Oracle 3: nothing of the host is in what a guest can see; its own script is not told from output."""
+        found = [word for word in self._forbidden if word in data]
+        assert not found, f"the guest saw {found}"
+
+    def close(self) -> None:
+        del os.environ["BELLJAR_CANARY"]
+        self._listener.close()
+        self.other.close()
