@@ -89,7 +89,10 @@ class Scanner:
         *,
         matched: bool = False,
     ) -> None:
-        """The contents of a directory, all if its own name `matched`. While they are looked at, the process is in it."""
+        """The contents of a directory, all of them if its own name `matched`.
+
+        While they are looked at, the process is in it.
+        """
         selection, fs = self._selection, self._fs
         if selection.level is not None and depth > selection.level:
             return
@@ -109,7 +112,7 @@ class Scanner:
             return
         self._order(kept)
         for child in kept:
-            inside = matched or (selection.match_directories and any(matches(child.name) for matches in self._wanted))
+            inside = selection.match_directories and any(matches(child.name) for matches in self._wanted)
             self._descend(child, place, depth, device, (*above, place), matched=inside)
             branch.size += child.size
         if selection.prune:
