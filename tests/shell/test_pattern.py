@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from belljar.shell.pattern import compile_pattern, escape
+from belljar.shell.pattern import compile_pattern, escape, is_pattern
 
 TABLE = [json.loads(line) for line in (Path(__file__).parent / "patterns.jsonl").read_text().splitlines()]
 
@@ -69,3 +69,23 @@ def test_escaped_text_matches_only_itself(text: str) -> None:
     compiled = compile_pattern(escape(text))
     assert compiled.matches(text)
     assert not compiled.matches(text + "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a", False),
+        ("a*", True),
+        ("\\*", False),
+        ("[a", False),
+        ("[a]", True),
+        ("[]", True),
+        ("@(a)", True),
+        ("@(a", False),
+    ]
+    + [("[" * 200_000, False), ("@(" * 200_000, False), ("\\[a]", False)],
+)
+def test_what_is_a_pattern(text: str, expected: bool) -> None:
+    start = process_time()
+    assert is_pattern(text) is expected
+    assert process_time() - start < 1

@@ -2,8 +2,11 @@
 
 import json
 from pathlib import Path
+from time import process_time
 from types import SimpleNamespace
 from typing import cast
+
+import pytest
 
 from belljar.kernel.budget import Budget
 from belljar.shell.builtins.output import BashDialect
@@ -49,3 +52,12 @@ def answer(case: list[str]) -> tuple[str, int, list[str]]:
 def test_printf_answers_as_bash_does() -> None:
     wrong = [(case, want, got) for case, *want in TABLE if list(got := answer(case)) != want]
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "template", ["%" + "0" * 300_000 + "d", "%(" * 100_000, "%(" + "(x" * 100_000, "%" + "1" * 300_000]
+)
+def test_hostile_formats_end_soon(template: str) -> None:
+    start = process_time()
+    answer([template, "1"])
+    assert process_time() - start < 1

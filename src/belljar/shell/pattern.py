@@ -45,13 +45,19 @@ def escape(text: str) -> str:
     return re.sub(r"([*?\[\]\\()|!+@^-])", r"\\\1", text)
 
 
-_GLOB = re.compile(r"\\.|(\*|\?|\[.*\])", re.DOTALL)
-_GLOB_EXTENDED = re.compile(r"\\.|(\*|\?|\[.*\]|[+@!]\(.*\))", re.DOTALL)
+_ACTIVE = re.compile(r"\\.|[*?\[]|[+@!]\(", re.DOTALL)
 
 
 def is_pattern(text: str, *, extglob: bool = True) -> bool:
     """Whether anything in it is special, so that it could match another text than its own."""
-    return any(m.group(1) for m in (_GLOB_EXTENDED if extglob else _GLOB).finditer(text))
+    bracket, parenthesis = text.rfind("]"), text.rfind(")") if extglob else -1
+    for match in _ACTIVE.finditer(text):
+        token = match.group()
+        if token in ("*", "?"):
+            return True
+        if token[0] != "\\" and match.end() <= (bracket if token == "[" else parenthesis):
+            return True
+    return False
 
 
 def unescape(text: str) -> str:

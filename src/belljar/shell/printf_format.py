@@ -11,9 +11,9 @@ from belljar.shell.escapes import FORMAT, decode
 
 INT_MAX = (1 << 31) - 1
 _DIRECTIVE = re.compile(
-    rb"%([-+ 0#']*)(\*|\d*)(?:(\.)(\*|-?\d*))?(?:\(((?:[^()]|\([^()]*\))*)\)(?=T)|[hjlLtz]*)(.?)", re.DOTALL
+    rb"%([-+ 0#']*+)(\*|\d*+)(?:(\.)(\*|-?\d*+))?(?:\(((?:[^()]++|\([^()]*+\))*+)\)(?=T)|[hjlLtz]*)(.?)", re.DOTALL
 )
-_BAD_TIME = re.compile(rb"%[-+ 0#']*\*?\d*\((?:[^()]|\([^()]*\))*\)([^T])", re.DOTALL)
+_BAD_TIME = re.compile(rb"%[-+ 0#']*+\*?+\d*+\((?:[^()]++|\([^()]*+\))*+\)([^T])", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
