@@ -52,10 +52,10 @@ def is_pattern(text: str, *, extglob: bool = True) -> bool:
     """Whether anything in it is special, so that it could match another text than its own."""
     bracket, parenthesis = text.rfind("]"), text.rfind(")") if extglob else -1
     for match in _ACTIVE.finditer(text):
-        token = match.group()
-        if token in ("*", "?"):
+        found = match.group()
+        if found in ("*", "?"):
             return True
-        if token[0] != "\\" and match.end() <= (bracket if token == "[" else parenthesis):
+        if found[0] != "\\" and match.end() <= (bracket if found == "[" else parenthesis):
             return True
     return False
 
