@@ -10,6 +10,7 @@ from belljar.abi.paths import fsdecode
 from belljar.shell import history_file, terminal
 from belljar.shell.compile.commands import compile_command
 from belljar.shell.control import Break, Continue, Discard, Return
+from belljar.shell.editor import Editor
 from belljar.shell.input import read_line
 from belljar.shell.parse import ParseOptions, Parser, ShellSyntaxError
 from belljar.shell.programs import options_for
@@ -25,6 +26,7 @@ class LineSource:
         self.shell = shell
         self.read = ""
         """What has been read of the command at hand."""
+        self.editor = Editor(shell)
 
     def __call__(self) -> str | None:
         while True:
@@ -38,9 +40,10 @@ class LineSource:
         shell = self.shell
         if not self.read.strip():
             before_prompt(shell)
-        prompt = shell.vars.get("PS2" if self.read.strip() else "PS1")
-        if prompt:
-            shell.process.error(shell.expand_prompt(prompt))
+        prompt = shell.expand_prompt(shell.vars.get("PS2" if self.read.strip() else "PS1") or "")
+        if self._edits():
+            return self.editor.read(prompt)
+        shell.process.error(prompt)
         while True:
             try:
                 data = read_line(shell.process, 0)
@@ -52,6 +55,16 @@ class LineSource:
                 shell.status = 130
                 shell.check_interrupt()
         return fsdecode(data.replace(b"\0", b"")) if data else None
+
+    def _edits(self) -> bool:
+        """Whether lines are edited: on a terminal that can, unless the user prefers not to."""
+        shell = self.shell
+        return (
+            (shell.options["emacs"] or shell.options["vi"])
+            and shell.process.isatty(0)
+            and shell.process.isatty(2)
+            and (shell.vars.get("TERM") or "dumb") != "dumb"
+        )
 
 
 def run_interactive(shell: Shell) -> int:
@@ -83,8 +96,15 @@ def _loop(shell: Shell, source: LineSource, parser: Parser, options: ParseOption
             shell.status = 2
             continue
         if node is None:
-            shell.process.error("exit\n")
-            return shell.status
+            if shell.options["ignoreeof"]:
+                shell.process.error('Use "exit" to leave the shell.\n')
+            else:
+                shell.process.error("exit\n")
+                shell.command_number += 1
+                if not shell.jobs.holds_back():
+                    return shell.status
+            parser = Parser(source, options)
+            continue
         history_file.note(shell, source.read)
         shell.command_number += 1
         try:

@@ -66,6 +66,8 @@ class JobTable:
         """$!"""
         self.ended: dict[int, ExitStatus] = {}
         """Statuses of children that are no longer jobs, for a later `wait pid`."""
+        self._warned = -1
+        """Which command was told of stopped jobs instead of ending the shell."""
 
     def add(self, processes: list[Process], text: str, *, background: bool = True) -> Job:
         self.refresh()
@@ -254,15 +256,24 @@ class JobTable:
         """`fg`: continue the job and wait for it."""
         job.background = False
         self._make_current(job.number)
-        terminal.give(self.shell, job.pgid)
-        try:
+        with terminal.lent(self.shell, job):
             self._continue(job)
             status = self.wait(job)
-        finally:
-            terminal.give(self.shell, self.shell.process.pgid)
         if job.stopped:
             self.tell_stopped(job)
+        elif job.done and self.shell.interactive and (last := job.statuses[job.pid]).signal:
+            self.shell.report_signal(job.processes[-1], last, job.text)
         return status
+
+    def holds_back(self) -> bool:
+        """Whether the shell shouldn't end yet: there are stopped jobs, and it is the first time it is asked to."""
+        shell = self.shell
+        self.refresh()
+        if self._warned == shell.command_number - 1 or not any(job.stopped for job in self.jobs.values()):
+            return False
+        self._warned = shell.command_number
+        shell.process.error("There are stopped jobs.\n")
+        return True
 
     def tell_stopped(self, job: Job) -> None:
         """A foreground job was stopped from the keyboard."""

@@ -45,7 +45,7 @@ class Processes:
             fds = child.fds
             for fd, file in files.items():
                 fds.put(fd, file)
-        if pgid is not None or self.monitor:
+        if pgid is not None or (self.monitor and not substitution):
             child.pgid = pgid or child.pid
         sub = self.fork(child, substitution=substitution)
         if background:
@@ -115,14 +115,13 @@ class Processes:
     def wait_group(self: Shell, children: list[Process], node: Command | None) -> list[int]:  # type: ignore[misc]
         """With job control: the group has the terminal meanwhile, and becomes a job if it stops."""
         job = self.jobs.add(children, print_command(node) if node is not None else "", background=False)
-        terminal.give(self, job.pgid)
-        try:
+        with terminal.lent(self, job):
             while not job.done and not job.stopped:
                 self.jobs.wait_news()
-        finally:
-            terminal.give(self, self.process.pgid)
         if job.stopped:
             self.jobs.tell_stopped(job)
+            if self.interactive and self.loops:
+                raise Break(self.loops, 128 + Signal.TSTP)
         else:
             self.jobs.remove(job)
             last = job.statuses[job.pid]
@@ -131,7 +130,13 @@ class Processes:
         return [job.statuses.get(child.pid, ExitStatus(0, Signal.TSTP)).shell for child in children]
 
     def report_signal(self: Shell, child: Process, status: ExitStatus, text: str) -> None:  # type: ignore[misc]
-        """What bash says of a foreground child killed by a signal; of SIGINT and SIGPIPE nothing."""
+        """What bash says of a foreground child killed by a signal; of SIGINT and SIGPIPE nothing.
+
+        But ^C that ended a job of an interactive shell ends what the job was part of, too.
+        """
+        if status.signal == Signal.INT and self.interactive and self.monitor:
+            self.interrupted = True
+            self.check_interrupt()
         if status.signal in (Signal.INT, Signal.PIPE):
             return
         what = DESCRIPTIONS.get(status.signal, f"Unknown signal {status.signal}")

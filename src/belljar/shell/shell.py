@@ -556,10 +556,11 @@ class Shell(Reporting, Processes):
         try:
             if temporary:
                 self._bind_arguments(frame, temporary)
+            if self.attention:
+                self.enter_function()
             try:
                 return function.body(self)
             except Return as end:
-                self.status = end.status
                 return end.status
         finally:
             command = self.traps.commands.get("RETURN") if self.traps.commands else None
@@ -576,6 +577,12 @@ class Shell(Reporting, Processes):
             if hidden is not None:
                 self._show_traps(hidden)
             process.depth -= 1
+
+    def enter_function(self) -> None:
+        """Under `set -T` the DEBUG trap also runs when a function begins."""
+        command = self.traps.commands.get("DEBUG")
+        if command and not self.in_trap:
+            self.run_trap("DEBUG", command)
 
     def _run_return_trap(self, command: str) -> None:
         status = self.status

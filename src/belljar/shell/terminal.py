@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi.errors import SysError
@@ -10,6 +11,7 @@ from belljar.abi.signals import Signal
 from belljar.kernel.process import IGNORE, Handler, Ignore, Process
 
 if TYPE_CHECKING:
+    from belljar.shell.jobs import Job
     from belljar.shell.shell import Shell
 
 JOB_SIGNALS: Final = frozenset({Signal.TSTP, Signal.TTIN, Signal.TTOU})
@@ -46,6 +48,23 @@ def release(shell: Shell, child: Process) -> None:
             for number, handler in child.handlers.items()
             if handler is IGNORE and not (number in KEPT_AWAY and shell.traps.get(Signal(number).name) is None)
         }
+
+
+@contextmanager
+def lent(shell: Shell, job: Job) -> Iterator[None]:
+    """The terminal is the job's meanwhile; the settings of one that was killed or stopped don't outlive it."""
+    settings: object = None
+    if shell.interactive and shell.monitor:
+        with suppress(SysError):
+            settings = shell.process.ioctl(0, "termios")
+    give(shell, job.pgid)
+    try:
+        yield
+    finally:
+        give(shell, shell.process.pgid)
+        if settings is not None and (job.stopped or any(status.signal for status in job.statuses.values())):
+            with suppress(SysError):
+                shell.process.ioctl(0, "set_termios", settings)
 
 
 def give(shell: Shell, pgid: int) -> None:

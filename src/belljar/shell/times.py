@@ -11,8 +11,10 @@ FIELD = re.compile(r"%(?:(%)|([0-9]?)(l?)([RUS])|(P))")
 
 def render_times(template: str | None, real: float, user: float, system: float, *, posix: bool) -> str:
     """The text `time` prints; empty if TIMEFORMAT is."""
-    if template is None:
-        template = POSIX if posix else DEFAULT
+    if posix:
+        template = POSIX
+    elif template is None:
+        template = DEFAULT
 
     def field(match: re.Match[str]) -> str:
         percent, digits, long, which, share = match.groups()

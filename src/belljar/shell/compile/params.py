@@ -627,7 +627,7 @@ def _compile_list_transform(name: str, op: str, base: Values) -> Values:
             f"{quote.for_key(key) if isinstance(contents, Assoc) else key} {quote.for_declare(value)}"
             for key, value in contents.pairs()
         ]
-        return [" ".join(pairs)]
+        return [" ".join(pairs) + (" " if isinstance(contents, Assoc) else "")]
 
     return run
 
