@@ -350,7 +350,7 @@ class WordReader(Source):
             else:
                 dirty = True
                 parts.append(Literal(char))
-                if char == "'" and pos > literal_until:
+                if char == "'" and pos > literal_until and not self.options.posix:
                     # Within double quotes the quotes in ${x:-'}'} are kept, yet what they enclose can't end it.
                     literal_until = self.find("'", pos + 1)
                     if literal_until < 0 and context is BRACE_QUOTED and not self.options.posix:
