@@ -1,3 +1,4 @@
+# ruff: noqa: E501
 """The shell's speed beside real bash's, in the same run: `python benchmarks/shell.py [-n ROUNDS] [NAME...]`.
 
 Each script runs in a session inside this process and in `bash -c`; of several rounds the best counts. "loop" scripts
