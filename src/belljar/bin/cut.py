@@ -6,8 +6,10 @@ Print selected parts of lines from each FILE to standard output. With no FILE, o
 LIST is made of ranges separated by commas: N, N-, N-M or -M, counted from 1.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from operator import itemgetter
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
@@ -15,6 +17,8 @@ from belljar.bin._kit import UsageError, batches, flag, many, utility, value
 from belljar.kernel.process import Process
 
 _END = 1 << 62
+_FEW = 100
+"""Fields that are picked one by one; more are cut out as slices."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +62,20 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         select = field_selector(ranges, delimiter, delimiter if output is None else output, options.only_delimited)
     else:
         select = byte_selector(merge(ranges) if output is None else ranges, output or b"")
-    return cut_files(process, operands or ["-"], select, b"\0" if options.zero else b"\n")
+    newline = b"\0" if options.zero else b"\n"
+    whole = mode == "fields" and delimiter == newline
+    return cut_files(process, operands or ["-"], select, newline, whole=whole)
 
 
-Selector = Callable[[list[bytes]], Iterator[bytes]]
+Selector = Callable[[list[bytes]], Iterable[bytes]]
 
 
-def cut_files(process: Process, names: list[str], select: Selector, newline: bytes) -> int:
+def cut_files(process: Process, names: list[str], select: Selector, newline: bytes, *, whole: bool) -> int:
+    """`whole`: the fields are the lines, and each file is one record."""
     status = 0
     for name in names:
         try:
-            for batch in batches(process.chunks(name), newline):
+            for batch in _whole(process, name, newline) if whole else batches(process.chunks(name), newline):
                 process.budget.charge(len(batch) // 16 + 1)
                 if chosen := list(select(batch)):
                     process.stdout.write(newline.join(chosen) + newline)
@@ -76,6 +83,11 @@ def cut_files(process: Process, names: list[str], select: Selector, newline: byt
             process.warn(f"{name}: {error.reason}")
             status = 1
     return status
+
+
+def _whole(process: Process, name: str, newline: bytes) -> Iterator[list[bytes]]:
+    if data := process.read_file(name):
+        yield [data.removesuffix(newline)]
 
 
 def parse_list(text: str, mode: str) -> list[Range]:
@@ -146,30 +158,25 @@ def byte_selector(ranges: list[Range], output: bytes) -> Selector:
 def field_selector(ranges: list[Range], delimiter: bytes, output: bytes, only_delimited: bool) -> Selector:
     last = ranges[-1][1] if ranges else 0
     limit = -1 if last == _END else last
-    single = ranges[0][0] if len(ranges) == 1 and ranges[0][1] - ranges[0][0] == 1 else None
+    indexes = [index for start, end in ranges for index in range(start, min(end, start + _FEW))]
+    pick = itemgetter(*indexes) if 0 < last < _FEW else None
 
-    def select_one(lines: list[bytes]) -> Iterator[bytes]:
-        assert single is not None
-        for line in lines:
-            fields = line.split(delimiter, limit)
-            if len(fields) == 1:
-                if not only_delimited:
-                    yield line
-            else:
-                yield fields[single] if len(fields) > single else b""
+    def select(lines: list[bytes]) -> Iterable[bytes]:
+        if only_delimited:
+            lines = [line for line in lines if delimiter in line]
+        if pick is not None:
+            with suppress(IndexError):  # some line has fewer fields
+                if len(indexes) == 1:
+                    return [pick(line.split(delimiter, limit)) for line in lines]
+                return [output.join(pick(line.split(delimiter, limit))) for line in lines]
+        return map(select_some, lines)
 
-    def select_many(lines: list[bytes]) -> Iterator[bytes]:
-        for line in lines:
-            fields = line.split(delimiter, limit)
-            if len(fields) == 1:
-                if not only_delimited:
-                    yield line
-                continue
-            if limit >= 0 and len(fields) > limit:
-                fields.pop()
-            chosen: list[bytes] = []
-            for start, end in ranges:
-                chosen += fields[start:end]
-            yield output.join(chosen)
+    def select_some(line: bytes) -> bytes:
+        fields = line.split(delimiter, limit)
+        if len(fields) == 1:
+            return line
+        if limit >= 0 and len(fields) > limit:
+            fields.pop()
+        return output.join([field for start, end in ranges for field in fields[start:end]])
 
-    return select_one if single is not None else select_many
+    return select
