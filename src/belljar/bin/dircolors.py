@@ -176,7 +176,7 @@ def parse(name: str, text: str, env: dict[str, str]) -> Iterator[tuple[str, str]
             yield keyword, argument
         elif upper in _CODES:
             yield _CODES[upper], argument
-        elif upper not in _IGNORED:
+        elif upper not in _IGNORED and state == "yes":
             yield f"{quote_if_odd(name)}:{number}: unrecognized keyword {keyword}"
 
 

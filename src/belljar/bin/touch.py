@@ -14,8 +14,9 @@ from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_NONBLOCK, O_WRONLY
 from belljar.abi.records import NANO
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.choices import pick
+from belljar.bin._kit.dates import BadDate, parse_date
 from belljar.bin._kit.quoting import quote, quote_name
-from belljar.bin._kit.stamps import parse_iso, parse_stamp
+from belljar.bin._kit.stamps import parse_stamp
 from belljar.kernel.process import Process
 
 _TIMES = {"atime": ("access", "use"), "mtime": ("modify",)}
@@ -76,10 +77,10 @@ def _times(process: Process, options: Options) -> tuple[int, int]:
             raise UsageError(f"{what}: {error.reason}", hint=False) from None
         atime, mtime = stat.atime, stat.mtime
     if options.date is not None:
-        found = parse_iso(options.date, process.env)
-        if found is None:
-            raise UsageError(f"invalid date format {quote(options.date, process.env)}", hint=False)
-        atime = mtime = found
+        try:
+            atime, mtime = (parse_date(options.date, base, process.env) for base in (atime, mtime))
+        except BadDate:
+            raise UsageError(f"invalid date format {quote(options.date, process.env)}", hint=False) from None
     if options.stamp is not None:
         seconds = parse_stamp(options.stamp, now // NANO, process.env)
         if seconds is None:

@@ -24,9 +24,9 @@ from belljar.abi.flags import (
 from belljar.abi.paths import basename
 from belljar.abi.records import NANO, Stat
 from belljar.bin._kit import UsageError
+from belljar.bin._kit.dates import BadDate, parse_date
 from belljar.bin._kit.modes import parse_mode
 from belljar.bin._kit.quoting import quote
-from belljar.bin._kit.stamps import parse_iso
 from belljar.bin._tree import Visit
 from belljar.bin.find.search import DAY, Matcher
 from belljar.shell.pattern import compile_pattern
@@ -328,14 +328,14 @@ def new_time_test(parser: Parser, name: str) -> Matcher:
     pick = time_of(mine)
     text = parser.argument(name)
     if other == "t":
-        mark = parse_iso(text, parser.search.process.env)
-        if mark is None:
-            shown = quote(text, parser.search.process.env)
-            raise UsageError(f"I cannot figure out how to interpret {shown} as a date or time")
+        env = parser.search.process.env
+        try:
+            mark = parse_date(text, parser.search.process.kernel.now(), env)
+        except BadDate:
+            raise UsageError(f"I cannot figure out how to interpret {quote(text, env)} as a date or time") from None
     else:
         mark = time_of(other)(parser.stat(text))
-    when = mark
-    return lambda visit: pick(visit.stat) > when
+    return lambda visit: pick(visit.stat) > mark
 
 
 def _used(parser: Parser) -> Matcher:
