@@ -13,7 +13,7 @@ CASES = [
     Case("2b the root of init", "B", "cat /proc/1/root{canary} || ls /proc/1/root/"),
     Case("2c the directory of self", "B", "cat /proc/self/cwd/../../../..{canary}"),
     Case("3a environ", "S", "env -i A=b cat /proc/self/environ | tr '\\0' '\\n'", out="A=b\n"),
-    Case("3b cmdline", "S", "tr '\\0' ' ' < /proc/self/cmdline", out="tr \\0   "),
+    Case("3b cmdline", "S", "cat /proc/self/cmdline | tr '\\0' ' '", out="cat /proc/self/cmdline "),
     Case("3c exe", "S", "readlink /proc/self/exe", out="/usr/bin/readlink\n"),
     Case("3d maps and mem", "S", "cat /proc/self/maps /proc/self/smaps; head -c1 /proc/self/mem; true"),
     Case("3e descriptors", "S", "ls /proc/self/fd | wc -w", out="3\n"),
@@ -43,8 +43,14 @@ CASES = [
     Case("11b over a directory that is not empty", "B", "mkdir -p a b/a; touch b/a/x; mv -T a b/a", says="not empty"),
     Case("11c the root", "B", "mv / /tmp/x || rmdir / || rm -rf /"),
     Case("12a unmount the root", "B", "umount /"),
-    Case("12b mount over the root", "S", "mount -t tmpfs none / || true; bind /tmp / || true; cat /etc/hostname || true"),
-    Case("12c a mount inside itself", "S", "mkdir -p m; bind / m || true; ls m/workspace/m/workspace/m >/dev/null || true"),
+    Case(
+        "12b mount over the root", "S", "mount -t tmpfs none / || true; bind /tmp / || true; cat /etc/hostname || true"
+    ),
+    Case(
+        "12c a mount inside itself",
+        "S",
+        "mkdir -p m; bind / m || true; ls m/workspace/m/workspace/m >/dev/null || true",
+    ),
     Case("12d the host's root by mount", "B", "mkdir m; mount -t ext4 /dev/sda1 m"),
     Case("13a a block device", "B", "mknod d b 8 0", says="Operation not permitted"),
     Case("13b a character device", "B", "mknod d c 1 1", says="Operation not permitted"),
@@ -56,11 +62,13 @@ CASES = [
     Case(
         "14d deep directories",
         "S",
-        "for i in {1..1500}; do mkdir d && cd d; done; cd /workspace; find . | wc -l; rm -rf d; ls",
-        out="1501\n",
+        "for i in {1..400}; do mkdir d && cd d; done; cd /workspace; find . | wc -l; rm -rf d; ls",
+        out="401\n",
         limits={"cpu_seconds": 30},
     ),
-    Case("16 forged whiteouts are plain files", "S", "touch .wh.x .wh..wh..opq x; ls -A", out=".wh..wh..opq\n.wh.x\nx\n"),
+    Case(
+        "16 forged whiteouts are plain files", "S", "touch .wh.x .wh..wh..opq x; ls -A", out=".wh..wh..opq\n.wh.x\nx\n"
+    ),
     Case(
         "17a tar with dots",
         "B",
@@ -81,7 +89,12 @@ CASES = [
         "tar rf t.tar -C d l/f; rm -r d; mkdir x; tar xf t.tar -C x 2>/dev/null; ls o",
         out="",
     ),
-    Case("19a a file larger than the disk", "B", "truncate -s 8E f && head -c 2M /dev/zero > f", limits={"file_bytes": MIB}),
+    Case(
+        "19a a file larger than the disk",
+        "B",
+        "truncate -s 8E f && head -c 2M /dev/zero > f",
+        limits={"file_bytes": MIB},
+    ),
     Case(
         "19b the quota by many writes",
         "B",
@@ -90,7 +103,12 @@ CASES = [
         limits={"file_bytes": MIB},
     ),
     Case("19c the quota by symlinks", "B", "for i in {1..3000}; do ln -s x l$i || exit; done", limits={"files": 2000}),
-    Case("19d the quota by hard links", "S", "touch f; for i in {1..300}; do ln f l$i || exit; done; ls | wc -l", out="301\n"),
+    Case(
+        "19d the quota by hard links",
+        "S",
+        "touch f; for i in {1..300}; do ln f l$i || exit; done; ls | wc -l",
+        out="301\n",
+    ),
     Case("19e the quota by directories", "B", "for i in {1..3000}; do mkdir d$i || exit; done", limits={"files": 2000}),
     Case(
         "20 deleted but open",
@@ -99,12 +117,26 @@ CASES = [
         says="No space left on device",
         limits={"file_bytes": MIB},
     ),
-    Case("21a a descriptor again, with more rights", "B", "exec 3< /etc/passwd; echo x > /proc/self/fd/3", says="Permission denied"),
+    Case(
+        "21a a descriptor again, with more rights",
+        "B",
+        "exec 3< /etc/passwd; echo x > /proc/self/fd/3",
+        says="Permission denied",
+    ),
     Case("21b the same by /dev/fd", "B", "exec 3< /etc/passwd; echo x >> /dev/fd/3", says="Permission denied"),
     Case("23a a tree into itself", "B", "mkdir a; touch a/f; cp -r a a/b", says="into itself"),
-    Case("23b find that moves what it finds", "S", "mkdir -p a/b/c; find a -depth -type d -exec mv {} a/x \\; 2>/dev/null; true"),
+    Case(
+        "23b find that moves what it finds",
+        "S",
+        "mkdir -p a/b/c; find a -depth -type d -exec mv {} a/x \\; 2>/dev/null; true",
+    ),
     Case("24a set-id bits have no power", "S", "cp /bin/id i; chmod 6755 i; ./i -u", out="1000\n"),
     Case("24b nor does chown", "B", "touch f; chown root f", says="Operation not permitted"),
-    Case("24c what root owns stays", "B", "rm -f /etc/passwd || echo x > /etc/passwd || rm -f /bin/ls", says="Permission denied"),
+    Case(
+        "24c what root owns stays",
+        "B",
+        "rm -f /etc/passwd || echo x > /etc/passwd || rm -f /bin/ls",
+        says="Permission denied",
+    ),
     Case("24d nobody becomes root", "B", "su - || sudo id || setpriv id", exit=127),
 ]

@@ -72,7 +72,13 @@ class Watch:
             b"site-packages",
             *(
                 word.encode()
-                for word in (str(directory), sys.prefix, str(Path(__file__).parent), socket.gethostname(), *os.environ.values())
+                for word in (
+                    str(directory),
+                    sys.prefix,
+                    str(Path(__file__).parent),
+                    socket.gethostname(),
+                    *os.environ.values(),
+                )
                 if len(word) >= 8 and word.encode() not in seen
             ),
         }

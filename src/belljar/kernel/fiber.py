@@ -77,6 +77,7 @@ class Runner(greenlet):
         while (fiber := self.fiber) is not None:
             fiber.main()
             fiber.runner = self.fiber = None
+            del fiber  # an idle stack keeps nothing of the last process alive
             if len(hub.idle_runners) < IDLE_RUNNERS:
                 hub.idle_runners.append(self)
                 hub.loop.switch()
@@ -112,6 +113,8 @@ class Fiber:
             self.hub.on_crash(self, error)
         finally:
             self.state = State.DONE
+            # What ended it holds, by its traceback, everything it had in hand.
+            self.pending = self.doom = None
 
 
 def _raise_crash(_fiber: Fiber, error: BaseException) -> None:
@@ -161,7 +164,10 @@ class Hub:
         self.loop.switch()
         if fiber.pending is not None:
             error, fiber.pending = fiber.pending, None
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # else this frame and the traceback would keep each other, and all the fiber had, alive
 
     def unpark(self, fiber: Fiber) -> None:
         """Let a parked fiber run again, after those already ready. On any other fiber this does nothing."""

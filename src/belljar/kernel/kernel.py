@@ -250,8 +250,11 @@ class Kernel:
         process.fds.close_all()
         budget = process.budget
         budget.processes -= 1
-        if budget.processes == 0 and budget.timer is not None:
-            budget.timer.cancel()
+        if budget.processes == 0:
+            if budget.timer is not None:
+                budget.timer.cancel()
+            if budget.spent is not None:
+                budget.spent.__traceback__ = None  # it leads back to the budget, and to all that was in hand
         if process.pids.get(process.space) == 1 and process is not self.init:
             for other in list(process.space.table.values()):
                 if other is not process:

@@ -125,6 +125,8 @@ class Zygote:
         channel.send(Ready(self._layers + held, os.getpid()))
         try:
             kernel.hub.run(lambda: channel.closed)
+        except MemoryError:
+            return 4
         except Exception:  # noqa: BLE001 - the frame that owns the worker: our bug ends the sandbox, the owner is told
             channel.send(Event("bug", {b"trace": traceback.format_exc(limit=-12).encode()}))
             channel.flush()
