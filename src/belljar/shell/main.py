@@ -396,6 +396,9 @@ class Session:
                 node = parser.next_command()
             except ShellSyntaxError as error:
                 shell.report_syntax(error, "")
+                if error.mild:
+                    shell.status = status = 1
+                    continue
                 return 2
             for warned in parser.warnings:
                 shell.report_line(warned.line, f"warning: {warned.message}")

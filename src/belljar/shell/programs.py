@@ -101,6 +101,10 @@ def _read_and_run(shell: Shell, text: str, line: int, what: str, cache_key: obje
             node = parser.next_command()
         except ShellSyntaxError as error:
             shell.report_syntax(error, what)
+            if error.mild and top:
+                shell.status = status = 1
+                cache_key = None
+                continue
             raise SyntaxFailure from None
         if parser.warnings:
             for warned in parser.warnings:

@@ -10,7 +10,10 @@ class ShellSyntaxError(Exception):
 
     `message` is bash's text without the "name: line N: " prefix; `detail` is the second line it prints, mostly the
     offending source line, or None. `incomplete`: the text ended too early, more of it could complete the command.
+    `mild`: a script goes on after it, in the next line (a token that can't stand in `a=(...)`).
     """
+
+    mild = False
 
     def __init__(self, line: int, message: str, detail: str | None = None, *, incomplete: bool = False) -> None:
         super().__init__(line, message)

@@ -221,7 +221,9 @@ class SimpleReader(TokenReader):
             elif self.kind == END:
                 raise self.unexpected_eof(")", line)
             else:
-                raise self.unexpected()
+                error = self.unexpected()
+                error.mild = True
+                raise error
         self.depth -= 1
         return ArrayLiteral(tuple(elements))
 
