@@ -241,7 +241,7 @@ class JobTable:
     def wait_all(self) -> int:
         """`wait` without arguments; 0, or 128+n if a trapped signal came."""
         self.refresh()
-        while any(not job.done and not job.stopped for job in self.jobs.values()):
+        while any(not job.done and not (job.stopped and self.shell.monitor) for job in self.jobs.values()):
             try:
                 interrupted = self.wait_news()
             except SysError:
