@@ -405,7 +405,7 @@ def readonly(shell: Shell, options: Options, args: list[str | AssignmentArg]) ->
     if not args:
         if "f" in options:
             return _list_functions(shell, lambda found: shell.functions[found].readonly)
-        return _list_with(shell, "readonly", READONLY)
+        return _list_with(shell, "readonly", READONLY | _bits(options)[0] & (ARRAY | ASSOC))
     if "f" in options:
         return _mark_functions(shell, "readonly", args, on=True)
     on, _ = _bits(options)
@@ -420,10 +420,12 @@ def readonly(shell: Shell, options: Options, args: list[str | AssignmentArg]) ->
 
 def _list_with(shell: Shell, name: str, attribute: int) -> int:
     for found in sorted(shell.vars):
-        if shell.vars.own_attrs(found) & attribute:
+        attrs = shell.vars.own_attrs(found)
+        if attrs & attribute == attribute:
             line = describe(shell, found)
             if shell.posix:
-                line = f"{name} " + line.split(" ", 2)[2]
+                kind = "-a " if attrs & ARRAY else "-A " if attrs & ASSOC else ""
+                line = f"{name} {kind}" + line.split(" ", 2)[2]
             shell.write(line + "\n")
     return 0
 

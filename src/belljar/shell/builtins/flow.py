@@ -133,6 +133,8 @@ def exit_(shell: Shell, args: list[str]) -> int:
     """
     if shell.interactive:
         shell.process.error("exit\n")
+        if shell.jobs.holds_back():
+            return 1
     return _leave(shell, "exit", args)
 
 
