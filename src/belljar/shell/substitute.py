@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from errno import EINTR
 from typing import TYPE_CHECKING
 
+from belljar.abi.errors import SysError
 from belljar.abi.flags import O_WRONLY
 from belljar.abi.paths import fsdecode
 from belljar.kernel.vfs.openfile import OpenFile
@@ -96,7 +98,7 @@ def capture_output(shell: Shell, run: Run, direct: DirectProgram | None = None) 
     parts: list[bytes] = []
     size = 0
     try:
-        while data := reader.read(1 << 18):
+        while data := _read_on(reader):
             size += len(data)
             if size > 65536:
                 shell.budget.charge_size(size)
@@ -104,7 +106,19 @@ def capture_output(shell: Shell, run: Run, direct: DirectProgram | None = None) 
     finally:
         reader.release()
     shell.subst_status = shell.wait_for(child)
+    if shell.interactive:
+        shell.check_interrupt()
     return tidy(shell, b"".join(parts) if len(parts) != 1 else parts[0])
+
+
+def _read_on(reader: OpenFile) -> bytes:
+    """Read, whatever signals are caught meanwhile."""
+    while True:
+        try:
+            return reader.read(1 << 18)
+        except SysError as error:
+            if error.errno != EINTR:
+                raise
 
 
 def open_process(shell: Shell, run: Run, *, reads: bool) -> str:

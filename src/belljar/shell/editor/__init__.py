@@ -1,0 +1,5 @@
+"""Editing the command line on a terminal: keys, a buffer with a kill ring, the screen, completion, history."""
+
+from belljar.shell.editor.editor import Editor
+
+__all__ = ["Editor"]
