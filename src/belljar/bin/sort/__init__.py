@@ -21,7 +21,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, batches, flag, many, utility, value
 from belljar.bin._kit.files0 import files0_names
-from belljar.bin.sort.keys import Key, KeySpec, check_orders, comparer, extractor, parse_key
+from belljar.bin.sort.keys import Key, KeySpec, check_orders, comparer, extractor, numeric, parse_key
 from belljar.kernel.process import Process
 
 _WORDS = {"general-numeric": "g", "human-numeric": "h", "month": "M", "numeric": "n", "random": "R", "version": "V"}
@@ -51,7 +51,7 @@ class Options:
     files0: str | None = value("--files0-from", "read input from the NUL-terminated names in file F", metavar="F")
     keys: tuple[str, ...] = many("-k", "--key", "sort via a key", metavar="KEYDEF")
     merge: bool = flag("-m", "--merge", "merge already sorted files; do not sort")
-    output: str | None = value("-o", "--output", "write result to FILE instead of standard output", metavar="FILE")
+    outputs: tuple[str, ...] = many("-o", "--output", "write result to FILE instead of standard output", metavar="FILE")
     stable: bool = flag("-s", "--stable", "stabilize sort by disabling last-resort comparison")
     buffer_size: str | None = value("-S", "--buffer-size", "(ignored)", metavar="SIZE")
     separators: tuple[str, ...] = many("-t", "--field-separator", "use SEP for fields", metavar="SEP")
@@ -75,8 +75,14 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         if not found:
             raise UsageError(f"no input from '{options.files0}'", hint=False)
         names = found
+    if len(set(options.outputs)) > 1:
+        raise UsageError("multiple output files specified", hint=False)
     quiet = options.check_quiet or options.check in ("quiet", "silent")
-    if options.check_first or options.check_quiet or options.check is not None:
+    loud = options.check_first or (options.check is not None and not quiet)
+    if quiet or loud:
+        clash = "c" * loud + "C" * quiet + "o" * bool(options.outputs)
+        if len(clash) > 1:
+            raise UsageError(f"options '-{clash}' are incompatible", hint=False)
         if len(names) > 1:
             raise UsageError(f"extra operand '{names[1]}' not allowed with -c", hint=False)
         return ordering.check(names[0], quiet=quiet)
@@ -92,16 +98,16 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 
 
 def write(process: Process, options: Options, lines: Iterable[bytes], newline: bytes) -> None:
-    if options.output is None:
+    if not options.outputs:
         for block in _blocks(lines, newline):
             process.stdout.write(block)
         return
     # The output may be one of the inputs: everything is read before it is opened.
     data = list(_blocks(lines, newline))
     try:
-        process.write_file(options.output, b"".join(data))
+        process.write_file(options.outputs[0], b"".join(data))
     except SysError as error:
-        raise UsageError(f"open failed: {options.output}: {error.reason}", hint=False) from None
+        raise UsageError(f"open failed: {options.outputs[0]}: {error.reason}", hint=False) from None
 
 
 def _blocks(lines: Iterable[bytes], newline: bytes) -> Iterator[bytes]:
@@ -152,6 +158,8 @@ class Ordering:
             self._passes.append(Pass(None, options.reverse))
 
     def _key(self, spec: KeySpec, salt: bytes) -> Key | None:
+        if "n" in spec.orders:
+            return numeric(spec, self._separator)
         compare = comparer(spec.orders, salt)
         if spec.whole_line:
             return compare

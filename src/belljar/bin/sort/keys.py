@@ -14,11 +14,13 @@ from belljar.bin._kit.versions import version_key
 
 Key = Callable[[bytes], Any]
 ORDERS = "dfghiMnRVrb"
-_BLANK = b" \t"
+_BLANK = b" \t\n"
+"""A line has a newline in it only under -z."""
 _POSITION = re.compile(r"(\d+)(?:\.(\d+))?([A-Za-z]*)")
-_NUMBER = re.compile(rb"[ \t]*(-?)(\d*)(?:\.(\d*))?")
-_HUMAN = re.compile(rb"[ \t]*(-?)(\d*)(?:\.(\d*))?([KkMGTPEZYRQ]?)")
+_NUMBER = rb"[ \t\n]*(-?\d*)(?:\.(\d*))?"
+_HUMAN = re.compile(_NUMBER + rb"([KkMGTPEZYRQ]?)")
 _FLOAT = re.compile(rb"\s*([-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?|nan|0[xX][0-9a-fA-F]+))", re.I)
+_MOST_FIELDS = 1 << 30
 _MONTHS = {m: i for i, m in enumerate(b"JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), 1)}
 
 
@@ -89,8 +91,10 @@ def extractor(spec: KeySpec, separator: bytes | None) -> Key:
     """The part of a line that a key names."""
     (start_field, start_char), (end_field, end_char) = spec.start, spec.end
 
+    field_start = _field_start(start_field - 1, separator)
+
     def begin(line: bytes) -> int:
-        position = _field_start(line, start_field - 1, separator)
+        position = field_start(line)
         if spec.skip_start:
             position = _skip_blanks(line, position)
         return min(len(line), position + start_char - 1)
@@ -98,10 +102,12 @@ def extractor(spec: KeySpec, separator: bytes | None) -> Key:
     if end_field == 0:
         return lambda line: line[begin(line) :]
 
+    field_end = _field_end(end_field, separator) if end_char == 0 else _field_start(end_field - 1, separator)
+
     def finish(line: bytes) -> int:
+        position = field_end(line)
         if end_char == 0:
-            return _field_end(line, end_field, separator)
-        position = _field_start(line, end_field - 1, separator)
+            return position
         if spec.skip_end:
             position = _skip_blanks(line, position)
         return min(len(line), position + end_char)
@@ -121,40 +127,35 @@ def _skip_blanks(line: bytes, position: int) -> int:
     return len(line) - len(line[position:].lstrip(_BLANK))
 
 
-_FIELD = re.compile(rb"[ \t]*[^ \t]*")
+def _fields(count: int) -> bytes:
+    """A pattern for so many fields, each with the blanks before it; all of a line that has fewer."""
+    return rb"(?:(?>[ \t\n]*[^ \t\n]+){%d}|.*)" % min(count, _MOST_FIELDS) if count else b""
 
 
-def _field_start(line: bytes, skip: int, separator: bytes | None) -> int:
+def _field_start(skip: int, separator: bytes | None) -> Callable[[bytes], int]:
     """Where the field after `skip` fields begins; without a separator a field includes the blanks before it."""
-    position = 0
-    for _ in range(skip):
-        if separator is None:
-            match = _FIELD.match(line, position)
-            assert match is not None
-            position = match.end()
-        else:
-            found = line.find(separator, position)
-            if found < 0:
-                return len(line)
-            position = found + 1
-    return position
+    return _field_end(skip, separator, past=1) if skip else lambda line: 0
 
 
-def _field_end(line: bytes, count: int, separator: bytes | None) -> int:
+def _field_end(count: int, separator: bytes | None, past: int = 0) -> Callable[[bytes], int]:
+    """Where the last of `count` fields ends, or `past` its separator."""
     if separator is None:
-        return _field_start(line, count, None)
-    position = -1
-    for _ in range(count):
-        position = line.find(separator, position + 1)
-        if position < 0:
-            return len(line)
-    return position
+        match = re.compile(_fields(count), re.S).match
+        return lambda line: match(line).end()  # type: ignore[union-attr]  # it matches anything
+
+    def find(line: bytes) -> int:
+        position = -1
+        for _ in range(count):
+            position = line.find(separator, position + 1)
+            if position < 0:
+                return len(line)
+        return position + past
+
+    return find
 
 
 def comparer(orders: str, salt: bytes) -> Key | None:
     """From a key's bytes to what Python compares; None if the bytes themselves will do."""
-    if "n" in orders:
-        return numeric
     if "g" in orders:
         return general
     if "h" in orders:
@@ -182,34 +183,37 @@ def _translator(orders: str) -> Key | None:
     return lambda data: data.translate(table, delete)
 
 
-def numeric(data: bytes) -> int | Decimal:
-    try:
-        # The common case at C speed; int() is laxer than strtol only in what the checks below exclude.
-        if data.isdigit():
-            return int(data) if len(data) < 4000 else Decimal(data.decode())
-    except ValueError:
-        pass
-    match = _NUMBER.match(data)
-    assert match is not None
-    sign, whole, fraction = match.groups()
-    return _value(sign, whole, fraction)
+def numeric(spec: KeySpec, separator: bytes | None) -> Key:
+    """-n. A number has no blanks in it, so of fields between blanks it is found without cutting the key out."""
+    fields_only = separator is None and spec.start[1] == 1 and spec.end[1] == 0
+    direct = fields_only and (spec.end == (0, 0) or spec.end[0] >= spec.start[0])
+    match = re.compile((_fields(spec.start[0] - 1) if direct else b"") + _NUMBER, re.S).match
+    extract = None if direct or spec.whole_line else extractor(spec, separator)
+
+    def key(line: bytes) -> int | Decimal:
+        whole, fraction = match(extract(line) if extract else line).groups()  # type: ignore[union-attr]
+        return int(whole) if whole.isdigit() and not fraction and len(whole) < 4000 else _value(whole, fraction)
+
+    return key
 
 
-def _value(sign: bytes, whole: bytes, fraction: bytes | None) -> int | Decimal:
-    if fraction or len(whole) > 4000:
-        number: int | Decimal = Decimal(f"{(whole or b'0').decode()}.{(fraction or b'0').decode()}")
+def _value(whole: bytes, fraction: bytes | None) -> int | Decimal:
+    """The number of an optional minus and digits, and of those after the point."""
+    digits = whole.lstrip(b"-") or b"0"
+    if fraction or len(digits) > 4000:
+        number: int | Decimal = Decimal(f"{digits.decode()}.{(fraction or b'0').decode()}")
     else:
-        number = int(whole or b"0")
-    return -number if sign else number
+        number = int(digits)
+    return -number if whole.startswith(b"-") else number
 
 
 def human(data: bytes) -> tuple[int, int | Decimal]:
     match = _HUMAN.match(data)
     assert match is not None
-    sign, whole, fraction, suffix = match.groups()
-    number = _value(sign, whole, fraction)
+    whole, fraction, suffix = match.groups()
+    number = _value(whole, fraction)
     order = b"KMGTPEZYRQ".index(suffix.upper()) + 1 if suffix and number else 0
-    return (-order if sign else order), number
+    return (-order if whole.startswith(b"-") else order), number
 
 
 def general(data: bytes) -> tuple[int, float]:
