@@ -26,6 +26,8 @@ Run = Callable[["Shell"], int]
 class Processes:
     """Starting and awaiting."""
 
+    interrupted: bool
+
     def fork_run(  # type: ignore[misc]
         self: Shell,
         run: Run,
