@@ -407,6 +407,7 @@ class Session:
                 return status
             if shell.noexec:
                 continue
+            shell.command_number += 1
             try:
                 status = compile_command(node)(shell)
             except Discard as error:

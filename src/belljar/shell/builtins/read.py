@@ -275,7 +275,10 @@ class Fields:
         """
         start = self._pos
         word = self.next()
-        return word if self._pos >= len(self.text) else self.text[start:].rstrip(self._blanks or "\0")
+        if self._pos >= len(self.text):
+            return word
+        rest = self.text[start:]
+        return rest.rstrip(self._blanks or "\0") or rest
 
 
 def is_target(text: str) -> bool:
