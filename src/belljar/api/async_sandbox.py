@@ -7,24 +7,16 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self, Unpack
 
 from belljar.abi.limits import Limits
-from belljar.abi.signals import parse_signal
-from belljar.abi.wire import CHUNK_MAX, Credit, Input, Resize, Signal
 from belljar.api import operations
 from belljar.api.async_link_host import AsyncLink, take_worker
 from belljar.api.clock_host import monotonic
-from belljar.api.core import Conversation, OnChunk, Running
+from belljar.api.command import Command, request_exec
+from belljar.api.core import Conversation, OnChunk
 from belljar.api.errors import FileError, SandboxClosed, SandboxCreationError, SandboxError
 from belljar.api.files import AsyncFiles
 from belljar.api.mounts import Mount
 from belljar.api.operations import Ask, Run, Stepper, Steps
-from belljar.api.request import (
-    GRACE,
-    check_command,
-    check_environment,
-    exec_result,
-    limits_for_exec,
-    raise_failure,
-)
+from belljar.api.request import GRACE, START_SECONDS, exec_result, raise_failure
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.worker.supervisor_host import WorkerUnavailable
@@ -69,7 +61,7 @@ class AsyncSandbox:
 
     async def _layers(self) -> list[str]:
         conversation = self._link.conversation
-        await asyncio.wait_for(self._link.wait_until(lambda: conversation.ready is not None), GRACE)
+        await asyncio.wait_for(self._link.wait_until(lambda: conversation.ready is not None), START_SECONDS)
         assert conversation.ready is not None
         return conversation.ready.layers
 
@@ -90,33 +82,34 @@ class AsyncSandbox:
         merge_stderr: bool = False,
     ) -> ExecResult:
         """Run a command to its end. Cancelling kills its processes; the sandbox stays usable."""
-        link = self._link
-        sent_limits, effective = limits_for_exec(self._settings.limits, limits, timeout)
-        callbacks = {stream: f for stream, f in ((1, on_stdout), (2, on_stderr)) if f is not None}
-        began = monotonic()
-        number, running, frame = link.conversation.start(
-            check_command(command),
-            env=check_environment(env),
-            cwd=cwd,
-            stdin=stdin.encode() if isinstance(stdin, str) else stdin,
-            merge=merge_stderr,
-            live=bool(callbacks),
-            limits=sent_limits,
-            allowed_output=effective.output_bytes,
-            on_chunk=callbacks,
+        link, began = self._link, monotonic()
+        request = request_exec(
+            link.conversation,
+            self._settings.limits,
+            command,
+            {
+                "cwd": cwd,
+                "env": env,
+                "stdin": stdin,
+                "timeout": timeout,
+                "limits": limits,
+                "on_stdout": on_stdout,
+                "on_stderr": on_stderr,
+                "merge_stderr": merge_stderr,
+            },
         )
-        link.send(frame)
+        link.send(request.frame)
         try:
-            await asyncio.wait_for(link.wait(running), effective.wall_seconds + GRACE)
+            await asyncio.wait_for(link.wait(request.running), request.wall_seconds + GRACE)
         except TimeoutError:
             link.close()
             raise SandboxError("the sandbox stopped answering past the command's time limit and was ended") from None
         except asyncio.CancelledError:
             if not link.closed:
-                link.send(link.conversation.message(Signal(number, 9, True)))
+                link.send(request.kill(link.conversation))
             raise
-        raise_failure(running, cwd or self._settings.cwd)
-        return exec_result(running, monotonic() - began, timeout)
+        raise_failure(request.running, cwd or self._settings.cwd)
+        return exec_result(request.running, monotonic() - began, timeout)
 
     async def spawn(
         self,
@@ -128,8 +121,7 @@ class AsyncSandbox:
     ) -> AsyncProcess:
         """Start a command and talk to it while it runs."""
         process = AsyncProcess(self._link)
-        data = stdin.encode() if isinstance(stdin, str) else stdin
-        await process.start(check_command(command), check_environment(env), cwd, data, self._settings.limits, None)
+        await process.start(command, env or {}, cwd, stdin, self._settings.limits, None)
         return process
 
     async def pty(
@@ -143,8 +135,8 @@ class AsyncSandbox:
     ) -> AsyncTerminal:
         """Start a command on a terminal of its own."""
         process = AsyncProcess(self._link)
-        environment = {"TERM": "xterm-256color", **check_environment(env)}
-        await process.start(check_command(command), environment, cwd, None, self._settings.limits, (rows, cols))
+        environment = {"TERM": "xterm-256color", **(env or {})}
+        await process.start(command, environment, cwd, None, self._settings.limits, (rows, cols))
         return AsyncTerminal(process)
 
     async def _run(self, steps: Steps[Any]) -> Any:
@@ -189,23 +181,15 @@ class AsyncSandbox:
 class AsyncStream:
     """Output as it comes: `async for chunk in process.stdout`."""
 
-    def __init__(self, process: AsyncProcess, number: int) -> None:
-        self._process = process
+    def __init__(self, link: AsyncLink, command: Command, number: int) -> None:
+        self._link = link
+        self._command = command
         self._number = number
-        self._chunks: list[bytes] = []
-
-    def put(self, data: bytes) -> None:
-        self._chunks.append(data)
 
     async def next_chunk(self) -> bytes:
         """The next piece; b"" at the end."""
-        await self._process.wait_output(lambda: bool(self._chunks))
-        if not self._chunks:
-            return b""
-        data = b"".join(self._chunks)
-        self._chunks.clear()
-        self._process.grant(self._number, len(data))
-        return data
+        await self._link.wait_until(lambda: self._command.has_news(self._number))
+        return self._command.take(self._number)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while data := await self.next_chunk():
@@ -217,16 +201,14 @@ class AsyncStream:
 
 
 class AsyncStdin:
-    def __init__(self, process: AsyncProcess) -> None:
-        self._process = process
+    def __init__(self, command: Command) -> None:
+        self._command = command
 
     async def write(self, data: str | bytes) -> None:
-        raw = data.encode() if isinstance(data, str) else data
-        for start in range(0, len(raw), CHUNK_MAX):
-            self._process.send_input(raw[start : start + CHUNK_MAX])
+        self._command.type(data)
 
     async def close(self) -> None:
-        self._process.send_input(b"")
+        self._command.end_input()
 
 
 class AsyncProcess:
@@ -234,84 +216,39 @@ class AsyncProcess:
 
     def __init__(self, link: AsyncLink) -> None:
         self._link = link
-        self._number = 0
-        self._running: Running | None = None
-        self.stdout = AsyncStream(self, 1)
-        self.stderr = AsyncStream(self, 2)
-        self.stdin = AsyncStdin(self)
+        self.command = command = Command(link.conversation, link.send)
+        self.stdout = AsyncStream(link, command, 1)
+        self.stderr = AsyncStream(link, command, 2)
+        self.stdin = AsyncStdin(command)
 
     async def start(
         self,
-        argv: list[str],
-        env: dict[str, str],
+        argv: str | list[str],
+        env: Mapping[str, str],
         cwd: str | None,
-        stdin: bytes | None,
+        stdin: str | bytes | None,
         limits: Limits,
         size: tuple[int, int] | None,
     ) -> None:
-        self._number, running, frame = self._link.conversation.start(
-            argv,
-            env=env,
-            cwd=cwd,
-            stdin=stdin,
-            merge=False,
-            live=True,
-            limits={},
-            allowed_output=limits.output_bytes,
-            on_chunk={1: self.stdout.put, 2: self.stderr.put},
-            size=size,
-        )
-        running.granted_by_reader = True
-        self._running = running
-        self._link.send(frame)
-        await self._link.wait_until(lambda: running.pid > 0 or running.done)
+        running = self.command.start(argv, env=dict(env), cwd=cwd, stdin=stdin, limits=limits, size=size)
+        await self._link.wait_until(lambda: self.command.started)
         raise_failure(running)
 
     @property
-    def _state(self) -> Running:
-        assert self._running is not None
-        return self._running
-
-    @property
     def pid(self) -> int:
-        return self._state.pid
+        return self.command.state.pid
 
     @property
     def exited(self) -> bool:
-        return self._state.done
+        return self.command.exited
 
     async def wait(self) -> int:
         """The exit code; bound the wait with `asyncio.timeout`."""
-        await self._link.wait(self._state)
-        raise_failure(self._state)
-        exited = self._state.exited
-        assert exited is not None
-        return 128 + exited.signal if exited.signal else exited.code
+        await self._link.wait(self.command.state)
+        return self.command.exit_code()
 
     async def kill(self, signal: str | int = "TERM") -> None:
-        number = parse_signal(str(signal))
-        if number is None:
-            raise ValueError(f"no such signal: {signal!r}")
-        if not self.exited:
-            self._link.send(self._link.conversation.message(Signal(self._number, number)))
-
-    async def wait_output(self, ready: Any) -> None:
-        await self._link.wait_until(lambda: ready() or self._state.done)
-        if isinstance(self._state.error, SandboxError):
-            raise self._state.error
-
-    def grant(self, stream: int, count: int) -> None:
-        if not self.exited:
-            self._state.granted[stream] += count
-            self._link.send(self._link.conversation.message(Credit(self._number, stream, count)))
-
-    def send_input(self, data: bytes) -> None:
-        if not self.exited:
-            self._link.send(self._link.conversation.message(Input(self._number, data)))
-
-    def send_resize(self, rows: int, columns: int) -> None:
-        if not self.exited:
-            self._link.send(self._link.conversation.message(Resize(self._number, rows, columns)))
+        self.command.signal(signal)
 
 
 class AsyncTerminal:
@@ -328,7 +265,7 @@ class AsyncTerminal:
         await self._process.stdin.write(data)
 
     async def resize(self, rows: int, cols: int) -> None:
-        self._process.send_resize(rows, cols)
+        self._process.command.resize(rows, cols)
 
     async def wait(self) -> int:
         return await self._process.wait()

@@ -29,9 +29,10 @@ from belljar.abi.wire import (
     encode,
     worker_frames,
 )
-from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.api.errors import SandboxClosed, SandboxError, printable
 
 _SLACK: Final = 1 << 20
+_TRACE_LINES: Final = 60
 
 OnChunk = Callable[[bytes], object]
 
@@ -180,7 +181,8 @@ class Conversation:
                     raise WireError("ready twice")
                 self.ready = message
             case Event(kind="bug", data=data):
-                self.bug = bytes(data.get(b"trace", b"")).decode("utf-8", "replace")
+                trace = data.get(b"trace")
+                self.bug = trace.decode("utf-8", "replace") if isinstance(trace, bytes) else "it did not say where"
             case Event():
                 if self.on_event is not None:
                     self.on_event(message)
@@ -204,7 +206,8 @@ class Conversation:
     def end_of_worker(self) -> SandboxClosed:
         """Why the connection ended, as far as we can tell."""
         if self.bug is not None:
-            return SandboxClosed(f"a bug in belljar ended the sandbox; please report it:\n{self.bug}")
+            trace = "\n".join(map(printable, self.bug.splitlines()[-_TRACE_LINES:]))
+            return SandboxClosed(f"a bug in belljar ended the sandbox; please report it:\n{trace}")
         return SandboxClosed(
             "the sandbox's worker ended unexpectedly: it crashed, was killed, or ran out of memory. "
             "Make a new sandbox; raise Limits(memory_bytes=...) if it needs more."

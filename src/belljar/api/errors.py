@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from belljar.abi.errors import strerror
 
 if TYPE_CHECKING:
     from belljar.api.results import ExecResult
+
+
+_SHOWN: Final = 4000
+
+
+def printable(text: str) -> str:
+    """Guest text for a message or a log line: no control characters, no line breaks, not endless."""
+    cut = text[:_SHOWN]
+    shown = cut if cut.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)
+    return shown if len(text) <= _SHOWN else shown + "..."
 
 
 class SandboxError(Exception):
@@ -43,7 +53,7 @@ class FileError(SandboxError):
     """A file operation failed, as the guest's system call would: `errno` and `path`."""
 
     def __init__(self, errno: int, path: str) -> None:
-        super().__init__(f"{path}: {strerror(errno)}")
+        super().__init__(f"{printable(path)}: {strerror(errno)}")
         self.errno = errno
         self.path = path
 
@@ -53,7 +63,7 @@ class ExecError(SandboxError):
 
     def __init__(self, result: ExecResult) -> None:
         tail = result.stderr.strip().splitlines()[-3:]
-        said = f": {' / '.join(tail)}" if tail else ""
+        said = f": {printable(' / '.join(tail))}" if tail else ""
         why = f" (limit: {result.limit})" if result.limit else ""
         super().__init__(f"exit code {result.exit_code}{why}{said}")
         self.result = result

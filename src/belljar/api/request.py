@@ -10,12 +10,14 @@ from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode
 from belljar.abi.wire import Boot, Failure
 from belljar.api.core import Pending, Running
-from belljar.api.errors import FileError, SandboxError
+from belljar.api.errors import FileError, SandboxError, printable
 from belljar.api.results import ExecResult
 
 TIMEOUT_EXIT: Final = 124
-GRACE: Final = 5.0
+GRACE: Final = 2.0
 """Seconds past a command's wall-clock limit after which the host stops believing in the worker."""
+START_SECONDS: Final = 30.0
+"""How long a worker may take to report that it is locked."""
 
 FileContents = str | bytes | tuple[bytes, int]
 
@@ -98,4 +100,4 @@ def raise_failure(pending: Pending, path: str = "") -> None:
     if isinstance(error, Failure):
         if error.errno:
             raise FileError(error.errno, fsdecode(error.path) if error.path is not None else path)
-        raise SandboxError(f"the sandbox refused the request: {error.message.decode('utf-8', 'replace')}")
+        raise SandboxError(f"the sandbox refused the request: {printable(error.message.decode('utf-8', 'replace'))}")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self, Unpack
 
 from belljar.abi.limits import Limits
-from belljar.abi.wire import Signal
 from belljar.api import operations
 from belljar.api.clock_host import monotonic
+from belljar.api.command import request_exec
 from belljar.api.core import Conversation
 from belljar.api.errors import FileError, SandboxCreationError, SandboxError
 from belljar.api.files import Files
@@ -16,14 +16,7 @@ from belljar.api.link_host import Link
 from belljar.api.mounts import Mount
 from belljar.api.operations import Ask, Run, Stepper, Steps
 from belljar.api.process import Process, Terminal
-from belljar.api.request import (
-    GRACE,
-    check_command,
-    check_environment,
-    exec_result,
-    limits_for_exec,
-    raise_failure,
-)
+from belljar.api.request import GRACE, START_SECONDS, exec_result, raise_failure
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.worker.supervisor_host import WorkerUnavailable, shared
@@ -64,7 +57,7 @@ class Sandbox:
 
     def _layers(self) -> list[str]:
         """The layers the worker reported when it was locked."""
-        if not self._link.wait_until(lambda: self._conversation.ready is not None, monotonic() + GRACE):
+        if not self._link.wait_until(lambda: self._conversation.ready is not None, monotonic() + START_SECONDS):
             raise SandboxCreationError("the sandbox's worker did not report in time. Try again; see `belljar doctor`.")
         assert self._conversation.ready is not None
         return self._conversation.ready.layers
@@ -93,32 +86,34 @@ class Sandbox:
 
         After `timeout` seconds its processes are killed and the exit code is 124; the sandbox stays usable.
         """
-        sent_limits, effective = limits_for_exec(self._settings.limits, limits, timeout)
-        callbacks = {stream: f for stream, f in ((1, on_stdout), (2, on_stderr)) if f is not None}
         began = monotonic()
-        number, running, frame = self._conversation.start(
-            check_command(command),
-            env=check_environment(env),
-            cwd=cwd,
-            stdin=stdin.encode() if isinstance(stdin, str) else stdin,
-            merge=merge_stderr,
-            live=bool(callbacks),
-            limits=sent_limits,
-            allowed_output=effective.output_bytes,
-            on_chunk=callbacks,
+        request = request_exec(
+            self._conversation,
+            self._settings.limits,
+            command,
+            {
+                "cwd": cwd,
+                "env": env,
+                "stdin": stdin,
+                "timeout": timeout,
+                "limits": limits,
+                "on_stdout": on_stdout,
+                "on_stderr": on_stderr,
+                "merge_stderr": merge_stderr,
+            },
         )
-        self._link.send(frame)
+        self._link.send(request.frame)
         try:
-            finished = self._link.wait(running, began + effective.wall_seconds + GRACE)
+            finished = self._link.wait(request.running, began + request.wall_seconds + GRACE)
         except KeyboardInterrupt:
-            self._link.send(self._conversation.message(Signal(number, 9, True)))
+            self._link.send(request.kill(self._conversation))
             raise
         if not finished:
             # The worker itself should have ended it: it no longer answers, so it is not to be trusted with more.
             self._link.close()
             raise SandboxError("the sandbox stopped answering past the command's time limit and was ended")
-        raise_failure(running, cwd or self._settings.cwd)
-        return exec_result(running, monotonic() - began, timeout)
+        raise_failure(request.running, cwd or self._settings.cwd)
+        return exec_result(request.running, monotonic() - began, timeout)
 
     def spawn(
         self,
@@ -129,15 +124,7 @@ class Sandbox:
         stdin: str | bytes | None = None,
     ) -> Process:
         """Start a command and talk to it while it runs. Its streams wait when you do not read them."""
-        process = Process(self._link)
-        process.start(
-            check_command(command),
-            env=check_environment(env),
-            cwd=cwd,
-            stdin=stdin.encode() if isinstance(stdin, str) else stdin,
-            allowed=self._settings.limits.output_bytes,
-        )
-        return process
+        return Process(self._link, command, env=env or {}, cwd=cwd, stdin=stdin, limits=self._settings.limits)
 
     def pty(
         self,
@@ -149,16 +136,11 @@ class Sandbox:
         cols: int = 80,
     ) -> Terminal:
         """Start a command on a terminal of its own."""
-        process = Process(self._link)
-        process.start(
-            check_command(command),
-            env={"TERM": "xterm-256color", **check_environment(env)},
-            cwd=cwd,
-            stdin=None,
-            allowed=self._settings.limits.output_bytes,
-            size=(rows, cols),
+        environment = {"TERM": "xterm-256color", **(env or {})}
+        limits = self._settings.limits
+        return Terminal(
+            Process(self._link, command, env=environment, cwd=cwd, stdin=None, limits=limits, size=(rows, cols))
         )
-        return Terminal(process)
 
     # Everything else.
 

@@ -10,7 +10,7 @@ from belljar.abi.records import NANO, Stat
 from belljar.bin._kit import UsageError
 from belljar.bin._kit.modes import parse_mode
 from belljar.bin._kit.quoting import quote
-from belljar.bin._kit.stamps import parse_iso
+from belljar.bin._kit.dates import BadDate, parse_date
 from belljar.bin.tar.header import (
     BLOCK,
     DIRECTORY,
@@ -74,10 +74,11 @@ class Creator:
                 return self._fs.stat(text).mtime
             except SysError as error:
                 self.run.fatal(f"{text}: Cannot stat: {error.reason}")
-        found = parse_iso(text, self.run.process.env)
-        if found is None:
-            self.run.fatal(f"Substituting the epoch for unknown date format {quote(text, self.run.process.env)}")
-        return found
+        process = self.run.process
+        try:
+            return parse_date(text, process.kernel.now(), process.env)
+        except BadDate:
+            self.run.fatal(f"Substituting the epoch for unknown date format {quote(text, process.env)}")
 
     def add_all(self) -> None:
         for kind, text in operand_names(self.run):
