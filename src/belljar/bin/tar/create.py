@@ -8,9 +8,9 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_RDONLY, S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK
 from belljar.abi.records import NANO, Stat
 from belljar.bin._kit import UsageError
+from belljar.bin._kit.dates import BadDate, parse_date
 from belljar.bin._kit.modes import parse_mode
 from belljar.bin._kit.quoting import quote
-from belljar.bin._kit.dates import BadDate, parse_date
 from belljar.bin.tar.header import (
     BLOCK,
     DIRECTORY,
