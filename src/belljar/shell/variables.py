@@ -606,13 +606,15 @@ class Variables:
         if self._shared_frames > len(self.frames):
             self._shared_frames = len(self.frames)
         if frame.saved:
+            table = self.table
             for name, entry in frame.saved.items():
-                self._restore(name, entry)
-            self._env = None
-            for name in frame.saved:
-                hook = self.HOOKS.get(name)
-                if hook is not None:
-                    hook(self.shell)
+                local = table.get(name)
+                if entry is None:
+                    table.pop(name, None)
+                else:
+                    table[name] = entry
+                if isinstance(local, Var) or isinstance(entry, Var):
+                    self.changed(name)
         return frame
 
     def _restore(self, name: str, entry: Entry | None) -> None:

@@ -318,7 +318,14 @@ def _compile_key(index: Subscript) -> Callable[[Shell], str]:
 
 def read_variable(shell: Shell, name: str) -> int:
     """A variable that isn't kept as an int: its value is an expression."""
-    text = shell.vars.get(name)
+    table = shell.table
+    text = table.get(name)
+    if type(text) is str:
+        if text.isdigit() and text.isascii() and (text[0] != "0" or text == "0") and len(text) < 19:
+            number = table[name] = int(text)
+            return number
+    else:
+        text = shell.vars.get(name)
     if text is None:
         return _unset(shell, name)
     value = number_of(shell, text)
