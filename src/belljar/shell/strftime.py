@@ -186,6 +186,7 @@ _MAKERS: Final[dict[str, Callable[[Moment], tuple[str | int, str, int]]]] = {
     "T": _nested("%H:%M:%S"),
     "u": lambda m: (m.when.isoweekday(), "", 0),
     "U": lambda m: ((_yday(m) + 6 - _weekday(m)) // 7, "0", 2),
+    "v": _nested("%e-%b-%Y"),
     "V": lambda m: (_iso(m)[1], "0", 2),
     "w": lambda m: (_weekday(m), "", 0),
     "W": lambda m: ((_yday(m) + 6 - (_weekday(m) - 1) % 7) // 7, "0", 2),
