@@ -10,22 +10,8 @@ from typing import NamedTuple
 from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.numbers import from_float, to_float
 from belljar.bin.jq.values import Value, is_number
+from belljar.shell.strftime import DAYS, MONTHS
 
-DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
-MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
 DIRECTIVE = re.compile(r"%([-_0^#+]*)(\d*)[EO]?(.)", re.DOTALL)
 ZONE = re.compile(r"(?:<([^>]+)>|([A-Za-z]{3,}))([-+]?)(\d{1,2})(?::(\d\d))?(?::(\d\d))?.*", re.DOTALL)
 LARGEST_TIME = 67_767_976_233_532_799
