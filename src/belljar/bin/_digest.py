@@ -9,7 +9,7 @@ from typing import Protocol
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.bin._kit import Program, UsageError, batches, choice, flag, utility, value
+from belljar.bin._kit import Program, UsageError, choice, flag, line_batches, utility, value
 from belljar.kernel.process import Process
 
 
@@ -143,7 +143,7 @@ class Checker:
         shown = "'standard input'" if source == "-" else source
         bad_lines = mismatched = unreadable = checked = matched = 0
         try:
-            for number, raw in enumerate(batches(process.chunks(source)).lines(), 1):
+            for number, raw in enumerate(line_batches(process, source).lines(), 1):
                 line = fsdecode(raw).removesuffix("\r")
                 if not line or line.startswith("#"):
                     continue

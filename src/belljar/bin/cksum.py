@@ -15,7 +15,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin import sum as sum_utility
 from belljar.bin._digest import Algorithm, compute, escape, unescape
-from belljar.bin._kit import UsageError, batches, flag, utility, value
+from belljar.bin._kit import UsageError, flag, line_batches, utility, value
 from belljar.kernel.process import Process
 
 _NAMED = {
@@ -130,7 +130,7 @@ _PLAIN = re.compile(r"\\?([0-9A-Za-z+/]+={0,2})[ \t][ *](.+)", re.S)
 def check(process: Process, options: Options, source: str) -> int:
     wrong = unreadable = checked = bad = 0
     try:
-        for number, raw in enumerate(batches(process.chunks(source)).lines(), 1):
+        for number, raw in enumerate(line_batches(process, source).lines(), 1):
             line = fsdecode(raw)
             parsed = _parse(line, options)
             if parsed is None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from belljar.abi.paths import fsencode
-from belljar.bin._kit import UsageError, batches, choice, flag, many, utility
+from belljar.bin._kit import UsageError, choice, flag, line_batches, many, utility
 from belljar.kernel.process import Process
 
 
@@ -60,7 +60,7 @@ class Comparison:
 
     def _checked(self, index: int, name: str) -> Iterator[bytes]:
         last: bytes | None = None
-        for line in batches(self._process.chunks(name), self._newline).lines():
+        for line in line_batches(self._process, name, self._newline).lines():
             check = self._options.check
             wrong = last is not None and line < last and check is not False and not self._warned[index]
             if wrong and (check or self._unpaired):

@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
-from belljar.bin._kit import UsageError, batches, flag, many, utility, value
+from belljar.bin._kit import UsageError, flag, line_batches, many, utility, value
 from belljar.kernel.process import Process
 
 _END = 1 << 62
@@ -75,7 +75,7 @@ def cut_files(process: Process, names: list[str], select: Selector, newline: byt
     status = 0
     for name in names:
         try:
-            for batch in _whole(process, name, newline) if whole else batches(process.chunks(name), newline):
+            for batch in _whole(process, name, newline) if whole else line_batches(process, name, newline):
                 process.budget.charge(len(batch) // 16 + 1)
                 if chosen := list(select(batch)):
                     process.stdout.write(newline.join(chosen) + newline)

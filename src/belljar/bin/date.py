@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.abi.records import NANO
-from belljar.bin._kit import UsageError, batches, flag, utility, value
+from belljar.bin._kit import UsageError, flag, line_batches, utility, value
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.dates import BadDate, parse_date
 from belljar.kernel.process import Process
@@ -113,7 +113,7 @@ def _moments(process: Process, options: Options, env: dict[str, str]) -> Iterato
             raise UsageError(f"{options.reference}: {error.reason}", hint=False) from None
     elif options.file is not None:
         try:
-            for line in batches(process.chunks(options.file)).lines():
+            for line in line_batches(process, options.file).lines():
                 yield fsdecode(line), _parse(fsdecode(line), now, env)
         except SysError as error:
             raise UsageError(f"{options.file}: {error.reason}", hint=False) from None

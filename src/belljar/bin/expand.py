@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, many, utility
-from belljar.bin._kit.text import batches
+from belljar.bin._kit.text import line_batches
 from belljar.bin._tabs import TabStops, digits_as_tabs, parse_tabs
 from belljar.kernel.process import Process
 
@@ -35,7 +35,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     status = 0
     for name in operands or ["-"]:
         try:
-            lines = batches(process.chunks(name))
+            lines = line_batches(process, name)
             for batch in lines:
                 process.budget.charge(len(batch) // 8 + 1)
                 text = b"\n".join(batch)

@@ -16,7 +16,7 @@ from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.numbers import bounded
 from belljar.bin._kit.quoting import quote_if_odd, quote_name
-from belljar.bin._kit.text import batches
+from belljar.bin._kit.text import line_batches
 from belljar.kernel.process import Process
 
 _WIDEST = 2500
@@ -55,7 +55,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     status = 0
     for name in operands or ["-"]:
         try:
-            formatter.run([line for batch in batches(process.chunks(name)) for line in _paid(process, batch)])
+            formatter.run([line for batch in line_batches(process, name) for line in _paid(process, batch)])
         except SysError as error:
             process.stdout.flush()
             opening = f"cannot open {quote_name(name)} for reading" if error.name != "EISDIR" else quote_if_odd(name)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, utility, value
 from belljar.bin._kit.numbers import bounded
-from belljar.bin._kit.text import batches
+from belljar.bin._kit.text import line_batches
 from belljar.kernel.process import Process
 
 _SPECIAL = re.compile(rb"[\x08\r\t]")
@@ -31,7 +31,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     status = 0
     for name in operands or ["-"]:
         try:
-            lines = batches(process.chunks(name))
+            lines = line_batches(process, name)
             for batch in lines:
                 process.budget.charge(len(batch) // 8 + sum(map(len, batch)) // (16 * width) + 1)
                 text = b"\n".join([_fold(line, width, options) if len(line) > 0 else line for line in batch])

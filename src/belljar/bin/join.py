@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import UsageError, choice, flag, many, utility
 from belljar.bin._kit.quoting import quote, quote_if_odd
-from belljar.bin._kit.text import batches
+from belljar.bin._kit.text import line_batches
 from belljar.kernel.process import Process
 
 Fields = list[bytes]
@@ -253,7 +253,7 @@ class _File:
         self._lines = self._read()
 
     def _read(self) -> Iterator[bytes]:
-        for batch in batches(self.join.process.chunks(self.name), self.join.delimiter):
+        for batch in line_batches(self.join.process, self.name, self.join.delimiter):
             self.join.process.budget.charge(len(batch) // 16)
             yield from batch
 

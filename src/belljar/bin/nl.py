@@ -18,7 +18,7 @@ from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.numbers import bounded
 from belljar.bin._kit.quoting import quote
-from belljar.bin._kit.text import batches
+from belljar.bin._kit.text import line_batches
 from belljar.kernel.process import Process
 from belljar.regex import RegexError, compile
 
@@ -65,7 +65,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     status = 0
     for name in operands or ["-"]:
         try:
-            for batch in batches(process.chunks(name)):
+            for batch in line_batches(process, name):
                 process.budget.charge(len(batch) // 8 + 1)
                 process.stdout.write(numbering.number(batch))
         except SysError as error:

@@ -18,7 +18,7 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import UsageError, flag, many, utility, value
 from belljar.bin._kit.choices import pick
 from belljar.bin._kit.quoting import quote
-from belljar.bin._kit.text import batches
+from belljar.bin._kit.text import line_batches
 from belljar.bin._kit.width import display_width
 from belljar.kernel.process import Process
 
@@ -82,7 +82,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
             for text in operands:
                 process.print(converter.line(text), end=newline)
         else:
-            lines = batches(process.chunks("-"), fsencode(newline))
+            lines = line_batches(process, "-", fsencode(newline))
             number = 0
             for batch in lines:
                 process.budget.charge(len(batch) // 2 + 1)

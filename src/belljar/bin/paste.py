@@ -13,7 +13,7 @@ from itertools import cycle, islice, zip_longest
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
-from belljar.bin._kit import UsageError, batches, flag, utility, value
+from belljar.bin._kit import UsageError, flag, line_batches, utility, value
 from belljar.kernel.process import Process
 
 _ESCAPES = {b"\\0": b"", b"\\b": b"\b", b"\\f": b"\f", b"\\n": b"\n", b"\\r": b"\r", b"\\t": b"\t", b"\\v": b"\v"}
@@ -47,7 +47,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         except SysError as error:
             process.warn(f"{name}: {error.reason}")
             return 1
-        streams[name] = batches(process.chunks(name), newline).lines()
+        streams[name] = line_batches(process, name, newline).lines()
         columns.append(streams[name])
     parallel(process, columns, delimiters, newline)
     return 0
@@ -83,7 +83,7 @@ def serial(process: Process, names: list[str], delimiters: list[bytes], newline:
     for name in names:
         try:
             between = cycle(delimiters)
-            for index, line in enumerate(batches(process.chunks(name), newline).lines()):
+            for index, line in enumerate(line_batches(process, name, newline).lines()):
                 process.stdout.write(next(between) + line if index else line)
         except SysError as error:
             process.warn(f"{name}: {error.reason}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.bin._kit import batches, flag, utility
+from belljar.bin._kit import flag, line_batches, utility
 from belljar.kernel.process import Process
 
 
@@ -24,7 +24,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     status = 0
     for name in operands or ["-"]:
         try:
-            lines = batches(process.chunks(name), newline)
+            lines = line_batches(process, name, newline)
             for batch in lines:
                 text = newline.join(map(reverse, batch))
                 process.stdout.write(text + newline if lines.complete else text)

@@ -19,7 +19,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, many, utility, value
 from belljar.bin._kit.quoting import quote, quote_if_odd
-from belljar.bin._kit.text import batches
+from belljar.bin._kit.text import line_batches
 from belljar.kernel.process import Process
 
 _LARGEST = (1 << 64) - 1
@@ -107,7 +107,7 @@ def _read(process: Process, name: str, newline: bytes) -> list[bytes]:
     lines: list[bytes] = []
     size = 0
     try:
-        for batch in batches(process.chunks(name), newline):
+        for batch in line_batches(process, name, newline):
             size += sum(map(len, batch)) + 64 * len(batch)
             process.budget.charge_size(size)
             process.budget.charge(len(batch) // 16 + 1)

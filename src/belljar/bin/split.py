@@ -15,7 +15,7 @@ from belljar.abi.errors import SysError, strerror
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote, quote_if_odd, quote_name
 from belljar.bin._kit.sizes import parse_size
-from belljar.bin._kit.text import batches
+from belljar.bin._kit.text import LineBatches
 from belljar.bin._pieces import Piece, Pieces, PiecesError, alphabet, suffixes
 from belljar.kernel.process import Process
 
@@ -209,7 +209,7 @@ class Splitter:
     def _records(self) -> Iterator[list[bytes]]:
         """Batches of whole records with their separators; the last may lack it."""
         separator = self._separator
-        source = batches(self._read(), separator)
+        source = LineBatches(self._read(), separator, self._process.budget)
         held: list[bytes] | None = None
         for batch in source:
             if held is not None:

@@ -13,7 +13,7 @@ from itertools import groupby
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CREAT, O_TRUNC, O_WRONLY
-from belljar.bin._kit import UsageError, batches, flag, value
+from belljar.bin._kit import UsageError, flag, line_batches, value
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version
 from belljar.kernel.process import Process
@@ -107,7 +107,7 @@ def filtered(process: Process, options: Options, name: str, newline: bytes) -> I
         return line.lower() if options.ignore_case else line
 
     plain = not (fields or skip or check is not None or options.ignore_case)
-    lines = batches(process.chunks(name), newline).lines()
+    lines = line_batches(process, name, newline).lines()
     groups = groupby(lines) if plain else groupby(lines, key)
     method = options.all_repeated if options.all_repeated is not None else "none" if options.all_flag else None
     output = _grouped(groups, options.group) if options.group is not None else (

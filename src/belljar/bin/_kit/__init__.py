@@ -2,7 +2,7 @@
 
 from belljar.bin._kit.options import choice, count, flag, many, value
 from belljar.bin._kit.program import Program, UsageError, utility
-from belljar.bin._kit.text import LineBatches, batches
+from belljar.bin._kit.text import LineBatches, batches, line_batches
 
 __all__ = [
     "LineBatches",
@@ -12,6 +12,7 @@ __all__ = [
     "choice",
     "count",
     "flag",
+    "line_batches",
     "many",
     "utility",
     "value",

@@ -4,27 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from belljar.kernel.budget import Budget
+from belljar.kernel.process import Process
+
 
 class LineBatches:
-    """Lists of lines without their terminators, in order; `complete` tells after the last whether it ended in one."""
+    """Lists of lines without their terminators, in order; `complete` tells after the last whether it ended in one.
 
-    def __init__(self, chunks: Iterable[bytes], delimiter: bytes = b"\n") -> None:
+    A line without end is charged for as it grows.
+    """
+
+    def __init__(self, chunks: Iterable[bytes], delimiter: bytes = b"\n", budget: Budget | None = None) -> None:
         self._chunks = chunks
         self._delimiter = delimiter
+        self._budget = budget
         self.complete = True
 
     def __iter__(self) -> Iterator[list[bytes]]:
         delimiter = self._delimiter
         rest: list[bytes] = []
+        held = 0
         for chunk in self._chunks:
             head, found, tail = chunk.rpartition(delimiter)
             if not found:
                 rest.append(chunk)
+                held += len(chunk)
+                if self._budget is not None:
+                    self._budget.charge_size(held)
                 continue
             if rest:
                 rest.append(head)
                 head = b"".join(rest)
             rest = [tail] if tail else []
+            held = len(tail)
             yield head.split(delimiter)
         if rest:
             self.complete = False
@@ -33,6 +45,11 @@ class LineBatches:
     def lines(self) -> Iterator[bytes]:
         for batch in self:
             yield from batch
+
+
+def line_batches(process: Process, name: str, delimiter: bytes = b"\n") -> LineBatches:
+    """The lines of a file; `-` is standard input."""
+    return LineBatches(process.chunks(name), delimiter, process.budget)
 
 
 def batches(chunks: Iterable[bytes], delimiter: bytes = b"\n") -> LineBatches:

@@ -19,7 +19,7 @@ from typing import Any
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
-from belljar.bin._kit import UsageError, batches, flag, many, utility, value
+from belljar.bin._kit import UsageError, flag, line_batches, many, utility, value
 from belljar.bin._kit.files0 import files0_names
 from belljar.bin.sort.keys import Key, KeySpec, check_orders, comparer, extractor, numeric, parse_key
 from belljar.kernel.process import Process
@@ -174,7 +174,7 @@ class Ordering:
         size = 0
         for name in names:
             try:
-                for batch in batches(self._process.chunks(name), self.newline):
+                for batch in line_batches(self._process, name, self.newline):
                     lines += batch
                     size += sum(map(len, batch)) + 8 * len(batch)
                     budget.charge(len(batch) // 8 + 1)
@@ -197,7 +197,7 @@ class Ordering:
 
     def merged(self, names: list[str]) -> Iterator[bytes]:
         streams = [
-            ((self._rank(line), line) for line in batches(self._process.chunks(name), self.newline).lines())
+            ((self._rank(line), line) for line in line_batches(self._process, name, self.newline).lines())
             for name in names
         ]
         pairs: Iterator[tuple[Any, bytes]] = heap_merge(*streams, key=itemgetter(0))
@@ -217,7 +217,7 @@ class Ordering:
         """0 if in order, else 1 after saying where it is not."""
         last: tuple[Any, ...] | None = None
         shown = "-" if name == "-" else name
-        for number, line in enumerate(batches(self._process.chunks(name), self.newline).lines(), 1):
+        for number, line in enumerate(line_batches(self._process, name, self.newline).lines(), 1):
             self._process.budget.charge()
             rank = self._rank(line)
             if last is not None and (rank < last or (self._unique and not last < rank)):
