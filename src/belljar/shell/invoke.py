@@ -51,6 +51,9 @@ class Call:
         self.last = last
 
 
+_EXEC_PREFIXES = ("command", "builtin", "--")
+
+
 def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
     """Run an expanded command."""
     if not argv:
@@ -87,7 +90,7 @@ def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
         raise
     try:
         status = _dispatch(shell, call, argv, function, builtin, temporary)
-        if name == "exec" and builtin is not None and len(argv) == 1:
+        if argv[-1] == "exec" and builtin is not None and all(word in _EXEC_PREFIXES for word in argv[:-1]):
             saved.keep()
         return status
     finally:

@@ -52,6 +52,8 @@ class Processes:
         sub = self.fork(child, substitution=substitution)
         if background:
             sub.background = True
+        if files and 0 in files:
+            sub.stdin_given = True
         child.start_fiber(lambda _process: sub.run_as_process(run))
         return child
 
@@ -87,7 +89,7 @@ class Processes:
 
     def is_throwaway(self: Shell) -> bool:  # type: ignore[misc]
         """Whether this process ends after its only command, so that a program may take it over."""
-        return self.subshell_process and not self.traps.commands and not self.process_files
+        return self.subshell_process and "EXIT" not in self.traps.commands and not self.process_files
 
     def wait_for(self: Shell, child: Process) -> int:  # type: ignore[misc]
         """A child's status, as `$?` shows it."""
@@ -155,6 +157,9 @@ class Processes:
             return name
         if path is None:
             found = self.hash.get(name)
+            if found is not None and (self.posix or self.shopts["checkhash"]) and not self._is_there(found[0]):
+                self.located.pop(name, None)
+                found = None
             if found is not None:
                 self.hash[name] = (found[0], found[1] + 1)
                 return found[0]
@@ -166,6 +171,13 @@ class Processes:
             if self.options["hashall"]:
                 self.hash[name] = (located, 1)
         return located
+
+    def _is_there(self: Shell, path: str) -> bool:  # type: ignore[misc]
+        try:
+            self.process.fs.resolve(path)
+        except SysError:
+            return False
+        return True
 
     def search_path(self: Shell, name: str, path: str | None, *, every: bool = False) -> str | None:  # type: ignore[misc]
         """The first executable of that name; if there is none, the first file that isn't executable."""

@@ -155,6 +155,8 @@ class Shell(Reporting, Processes):
         """BASH_SUBSHELL."""
         self.subshell_process = False
         self.background = False
+        self.stdin_given = False
+        """Whether a pipeline or redirection gave this shell its standard input: `&` then leaves it alone."""
         self.shell_pid = process.pid
         """$$"""
         self.suppressed = 0
@@ -166,6 +168,8 @@ class Shell(Reporting, Processes):
         self.in_trap = ""
         self.trap_status = 0
         """`$?` before the trap that is running: what `exit` and `return` in it give by default."""
+        self.trap_level = 0
+        """The subshell that trap runs in."""
         self.spared = 0
         """Above 0 while `command` runs a special builtin, whose errors then don't end the shell."""
         self.trace_depth = 0
@@ -726,6 +730,7 @@ class Shell(Reporting, Processes):
         status, pipestatus, line = self.status, self.pipestatus, self.line
         outer, self.in_trap = self.in_trap, name
         outer_status, self.trap_status = self.trap_status, status
+        self.trap_level = self.subshell
         process = self.process
         process.enter()
         self.update_attention()
@@ -760,6 +765,7 @@ class Shell(Reporting, Processes):
                 self.suppressed = 0
                 self.in_trap = "EXIT"
                 self.trap_status = status
+                self.trap_level = self.subshell
                 self.update_attention()
                 self.run_text(command, line=1)
         except ExitShell as end:

@@ -96,6 +96,12 @@ def continue_(shell: Shell, args: list[str]) -> int:
     return 0
 
 
+def _default_status(shell: Shell) -> int:
+    """That of the last command; in a trap, of the last one before it."""
+    inside = shell.in_trap and shell.in_trap != "DEBUG" and shell.trap_level == shell.subshell
+    return shell.trap_status if inside else shell.status
+
+
 @builtin("return", special=True)
 def return_(shell: Shell, args: list[str]) -> int:
     """return [n]
@@ -107,7 +113,7 @@ def return_(shell: Shell, args: list[str]) -> int:
         return 2
     args = _operands(shell, "return", args)
     if not args:
-        raise Return(shell.trap_status if shell.in_trap and shell.in_trap != "DEBUG" else shell.status)
+        raise Return(_default_status(shell))
     status = parse_integer(args[0])
     if status is None:
         shell.error(f"return: {args[0]}: numeric argument required")
@@ -118,7 +124,7 @@ def return_(shell: Shell, args: list[str]) -> int:
 def _leave(shell: Shell, name: str, args: list[str]) -> int:
     args = _operands(shell, name, args)
     if not args:
-        raise ExitShell(shell.trap_status if shell.in_trap else shell.status)
+        raise ExitShell(_default_status(shell))
     status = parse_integer(args[0])
     if status is None:
         shell.error(f"{name}: {args[0]}: numeric argument required")
