@@ -1,117 +1,276 @@
-"""An interactive shell on a terminal: prompts, ^C, ^Z, jobs, the end of input."""
+"""An interactive bash on a terminal: job control, line editing, completion and history, as a person meets them."""
 
 from __future__ import annotations
 
 import re
-from errno import EAGAIN
+from collections.abc import Iterator
 
-from belljar.abi.errors import SysError
-from belljar.abi.flags import O_NOCTTY, O_NONBLOCK, O_RDWR
-from belljar.kernel.machine import virtual_machine
-from belljar.kernel.process import Process
-from belljar.shell.main import main
-from tests.adapter import new_session
+import pytest
 
+from belljar import Sandbox
+from belljar.api.process import Terminal
 
-class Terminal:
-    """Somebody typing at bash."""
-
-    def __init__(self) -> None:
-        session = new_session({"PS1": "$ ", "PS2": "> "}, machine=virtual_machine())
-        kernel = session.kernel
-        self.hub = kernel.hub
-        fs = kernel.init.fs
-        self.master = fs.open("/dev/ptmx", O_RDWR | O_NOCTTY | O_NONBLOCK).retain()
-        path = f"/dev/pts/{self.master.handle.ioctl('pty_number')}"
-
-        def body(process: Process) -> int:
-            for fd in range(3):
-                process.fds.put(fd, process.fs.open(path, O_RDWR))
-            process.argv = ["bash", "--norc", "-i"]
-            return main(process)
-
-        self.process = kernel.start(body, ["bash"], env=session.env)
-        self.screen = ""
-        self.settle()
-
-    def settle(self) -> None:
-        """Let everything run until it waits for keys (or a long sleep)."""
-        until = self.hub.clock.monotonic() + 0.5
-        turns = iter(range(300))  # a busy loop lets no virtual time pass
-        self.hub.call_at(until, lambda: None)
-        self.hub.run(
-            lambda: self.process.status is not None or self.hub.clock.monotonic() >= until or next(turns, None) is None
-        )
-        try:
-            while data := self.master.read(65536):
-                self.screen += data.decode()
-        except SysError as error:
-            if error.errno != EAGAIN and self.process.status is None:
-                raise
-
-    def type(self, keys: str) -> str:
-        """What appears after typing."""
-        self.screen = ""
-        self.master.write(keys.encode())
-        self.settle()
-        return re.sub(r"\r", "", self.screen)
+WAIT = 8.0
+"""Seconds until a test gives up; what is waited for comes at once."""
+PROMPT = "P> "
+ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\r\a]")
 
 
-def test_commands_are_read_and_run_with_prompts() -> None:
-    terminal = Terminal()
-    assert terminal.screen == "$ "
-    assert terminal.type("echo hi\n") == "echo hi\nhi\n$ "
-    assert terminal.type("if true\n") == "if true\n> "
-    assert terminal.type("then echo yes; fi\n") == "then echo yes; fi\nyes\n$ "
-    assert terminal.type(")\n") == ")\nbash: syntax error near unexpected token `)'\n$ "
-    assert terminal.type("exit 3\n").endswith("exit\n")
-    assert terminal.process.status is not None
-    assert terminal.process.status.code == 3
+class Person:
+    """Types at a terminal and looks at what it shows."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self.terminal = terminal
+        self.shown = ""
+
+    def wait(self, text: str) -> str:
+        """Everything shown up to and including some text, without escape sequences."""
+        while text not in ESCAPES.sub("", self.shown):
+            data = self.terminal.read(timeout=WAIT)
+            assert data, f"never saw {text!r}, only {self.shown!r}"
+            self.shown += data.decode()
+        seen = ESCAPES.sub("", self.shown)
+        end = seen.index(text) + len(text)
+        self.shown = seen[end:]
+        return seen[:end]
+
+    def run(self, keys: str) -> str:
+        """Type, press Enter, and give what is shown until the next prompt."""
+        self.terminal.write(keys + "\r")
+        self.wait("\n")
+        return self.wait(PROMPT).removesuffix(PROMPT)
+
+    def press(self, keys: str) -> None:
+        self.terminal.write(keys)
 
 
-def test_the_end_of_input_ends_the_shell() -> None:
-    terminal = Terminal()
-    terminal.type("false\n")
-    assert terminal.type("\x04").endswith("exit\n")
-    assert terminal.process.status is not None
-    assert terminal.process.status.code == 1
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    with Sandbox(files={"/data/alpha one.txt": "1", "/data/beta/x": "2", "/data/bet.txt": "3"}) as sandbox:
+        yield sandbox
 
 
-def test_control_c_abandons_the_command_not_the_shell() -> None:
-    terminal = Terminal()
-    assert terminal.type("abc\x03").endswith("\n$ ")
-    assert terminal.type("echo $?\n").endswith("\n130\n$ ")
-    terminal.type("sleep 100\n")
-    assert terminal.type("\x03").endswith("$ ")
-    assert terminal.type("echo $?\n").endswith("\n130\n$ ")
-    terminal.type("while :; do :; done\n")
-    assert terminal.type("\x03").endswith("$ ")
-    terminal.type("if true\n")
-    assert terminal.type("\x03").endswith("\n$ ")
-    assert terminal.type("echo alive\n").endswith("\nalive\n$ ")
+@pytest.fixture
+def person(sandbox: Sandbox) -> Iterator[Person]:
+    terminal = sandbox.pty(["bash", "-i"], env={"PS1": PROMPT, "HISTFILE": ""}, rows=24, cols=80)
+    person = Person(terminal)
+    person.wait(PROMPT)
+    yield person
+    terminal.kill("KILL")
 
 
-def test_control_z_stops_a_job_that_fg_continues() -> None:
-    terminal = Terminal()
-    terminal.type("sleep 100\n")
-    assert "[1]+  Stopped                 sleep 100" in terminal.type("\x1a")
-    assert "[1]+  Stopped                 sleep 100" in terminal.type("jobs\n")
-    assert "[1]+ sleep 100 &" in terminal.type("bg\n")
-    assert "[1]+  Running                 sleep 100 &" in terminal.type("jobs\n")
-    assert terminal.type("fg\n").endswith("sleep 100\n")
-    assert terminal.type("\x03").endswith("$ ")
-    assert terminal.type("jobs\n") == "jobs\n$ "
+def test_interrupt_ends_the_command_not_the_shell(person: Person) -> None:
+    person.press("sleep 100; echo never\r")
+    person.wait("\n")
+    person.press("\x03")
+    assert "never" not in person.wait(PROMPT)
+    assert person.run("echo $?") == "130\n"
 
 
-def test_the_end_of_a_background_job_is_told_before_the_next_prompt() -> None:
-    terminal = Terminal()
-    assert re.match(r"sleep 0\.1 &\n\[1\] \d+\n\$ $", terminal.type("sleep 0.1 &\n"))
-    assert "[1]+  Done                    sleep 0.1" in terminal.type("\n")
+def test_interrupt_ends_a_loop_of_builtins(person: Person) -> None:
+    person.press("while :; do :; done\r")
+    person.wait("\n")
+    person.press("\x03")
+    person.wait(PROMPT)
+    assert person.run("echo $?") == "130\n"
 
 
-def test_children_have_default_signals_and_the_terminal() -> None:
-    terminal = Terminal()
-    assert terminal.type("cat\n") == "cat\n"
-    assert terminal.type("line\n") == "line\nline\n"
-    assert terminal.type("\x04").endswith("$ ")
-    assert terminal.type("(trap; cat | cat) < /dev/null; echo done\n").endswith("done\n$ ")
+def test_interrupt_ends_a_loop_of_programs(person: Person) -> None:
+    person.press("for i in 1 2; do sleep 50; echo went on; done\r")
+    person.wait("\n")
+    person.press("\x03")
+    assert "went on" not in person.wait(PROMPT)
+
+
+def test_interrupt_ends_a_substitution(person: Person) -> None:
+    person.press("echo got $(sleep 100)\r")
+    person.wait("\n")
+    person.press("\x03")
+    assert "got" not in person.wait(PROMPT)
+
+
+def test_interrupt_at_the_prompt_forgets_the_line(person: Person) -> None:
+    person.press("echo unwanted")
+    person.wait("unwanted")
+    person.press("\x03")
+    assert person.wait(PROMPT) == f"^C\n{PROMPT}"
+    assert person.run("echo $?") == "130\n"
+
+
+def test_interrupt_within_a_command_over_lines(person: Person) -> None:
+    person.press("for i in 1 2\r")
+    person.wait("> ")
+    person.press("\x03")
+    person.wait(PROMPT)
+    assert person.run("echo fine") == "fine\n"
+
+
+def test_a_trap_on_interrupt_runs(person: Person) -> None:
+    person.run("trap 'echo trapped' INT")
+    person.press("\x03")
+    assert "trapped" in person.wait(PROMPT)
+
+
+def test_stop_and_continue(person: Person) -> None:
+    person.press("sleep 100\r")
+    person.wait("\n")
+    person.press("\x1a")
+    assert person.wait(PROMPT) == f"^Z\n[1]+  Stopped                 sleep 100\n{PROMPT}"
+    assert person.run("echo $?") == "148\n"
+    assert person.run("jobs") == "[1]+  Stopped                 sleep 100\n"
+    assert person.run("bg") == "[1]+ sleep 100 &\n"
+    assert person.run("jobs") == "[1]+  Running                 sleep 100 &\n"
+    person.press("fg\r")
+    person.wait("sleep 100\n")
+    person.press("\x03")
+    person.wait(PROMPT)
+    assert person.run("jobs") == ""
+
+
+def test_a_stopped_pipeline_is_one_job(person: Person) -> None:
+    person.press("sleep 100 | cat\r")
+    person.wait("\n")
+    person.press("\x1a")
+    assert "[1]+  Stopped                 sleep 100 | cat" in person.wait(PROMPT)
+    person.press("fg\r")
+    person.wait("sleep 100 | cat\n")
+    person.press("\x03")
+    person.wait(PROMPT)
+
+
+def test_stopped_jobs_hold_the_shell_back_once(person: Person) -> None:
+    person.press("sleep 100\r")
+    person.wait("\n")
+    person.press("\x1a")
+    person.wait(PROMPT)
+    assert person.run("exit") == "exit\nThere are stopped jobs.\n"
+    person.press("exit\r")
+    assert person.terminal.wait(WAIT) == 1
+
+
+def test_programs_read_the_terminal(person: Person) -> None:
+    person.press("cat\r")
+    person.wait("\n")
+    person.press("typed\r")
+    person.wait("typed\ntyped\n")
+    person.press("\x04")
+    person.wait(PROMPT)
+
+
+def test_a_background_reader_is_stopped(person: Person) -> None:
+    person.run("cat &")
+    assert "[1]+  Stopped                 cat" in person.run("sleep 0.1")
+    person.run("kill -9 %1")
+
+
+def test_settings_of_a_killed_program_are_undone(person: Person) -> None:
+    person.run("(stty -echo; kill -KILL $BASHPID)")
+    assert " echo " in person.run("stty -a").replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        ("cho one\x01e", "one"),
+        ("echo onetwo\x1b[D\x1b[D\x1b[D ", "one two"),
+        ("echo one two\x17three", "one three"),
+        ("echo one two\x1bb\x0b\x19\x19", "one twotwo"),
+        ("xx\x15echo kept", "kept"),
+        ("echo abc\x1b[H\x1b[F!", "abc!"),
+        ("echo abd\x14", "adb"),
+        ("echo one\x1bb\x1bu", "ONE"),
+        ("echo one two\x17\x1f", "one two"),
+        ("echo \x16\x01", "\x01"),
+        ("echo h\u00e9\u65e5\u672c\x7f\x1b[D\x7f", "h\u65e5"),
+        ("echo e\u0301x\x7f\x7f.", "."),
+        ("echo abc\x1b[3~\x1b[D\x1b[3~", "ab"),
+        ("echo \x1b5a", "aaaaa"),
+        ("echo unknown\x1b[99;99~ keys", "unknown keys"),
+        ("\x1b[200~echo pasted\x1b[201~", "pasted"),
+    ],
+)
+def test_editing(person: Person, keys: str, line: str) -> None:
+    assert person.run(keys) == line + "\n"
+
+
+def test_pasted_lines_wait_for_enter(person: Person) -> None:
+    person.press("\x1b[200~echo 1\recho 2\x1b[201~")
+    assert person.run("").endswith("1\n2\n")
+
+
+def test_lines_typed_ahead_run_in_turn(person: Person) -> None:
+    person.press("echo a\recho b\r")
+    person.wait("a\n" + PROMPT)
+    person.wait("b\n" + PROMPT)
+
+
+def test_history(person: Person) -> None:
+    person.run("echo first")
+    person.run("echo second")
+    assert person.run("\x1b[A\x1b[A") == "first\n"
+    assert person.run("\x10\x10\x0e") == "first\n"
+    assert person.run("!!") == "echo first\nfirst\n"
+    assert person.run("\x12seco") == "second\n"
+    assert person.run("echo \x1b.") == "second\n"
+    assert person.run("\x12nosuch\x07echo aborted") == "aborted\n"
+
+
+def test_a_command_over_lines_comes_back_as_one(person: Person) -> None:
+    person.press("for i in 1 2\r")
+    person.wait("> ")
+    person.press("do echo $i; done\r")
+    person.wait("1\n2\n")
+    person.wait(PROMPT)
+    person.press("\x1b[A")
+    person.wait("for i in 1 2; do echo $i; done")
+
+
+@pytest.mark.parametrize(
+    ("keys", "shown"),
+    [
+        ("cat /data/al\t", "cat /data/alpha\\ one.txt "),
+        ("cat '/data/al\t", "cat '/data/alpha one.txt' "),
+        ("cat /data/bet\t", "cat /data/bet"),
+        ("cd /data/beta\t", "cd /data/beta/"),
+        ("sha256\t", "sha256sum "),
+        ("echo $PIPEST\t", "echo $PIPESTATUS "),
+        ("true; readli\t", "true; readlink "),
+        ("x=/data/beta/\t", "x=/data/beta/x "),
+    ],
+)
+def test_completion(person: Person, keys: str, shown: str) -> None:
+    person.press(keys + "|")
+    person.wait(shown + "|")
+
+
+def test_completions_are_listed(person: Person) -> None:
+    person.press("cat /data/be\t")
+    person.wait("/data/bet")
+    person.press("\t\t")
+    person.wait("bet.txt  beta\n" + PROMPT + "cat /data/bet")
+
+
+def test_programmed_completion(person: Person) -> None:
+    person.run("complete -W 'start stop status' service")
+    person.press("service sto\t|")
+    person.wait("service stop |")
+
+
+def test_the_end_of_input_ends_the_shell(person: Person) -> None:
+    person.press("\x04")
+    person.wait("exit\n")
+    assert person.terminal.wait(WAIT) == 0
+
+
+def test_a_resized_window_is_noticed(person: Person) -> None:
+    person.terminal.resize(30, 40)
+    assert person.run("echo $LINES $COLUMNS") in ("30 40\n", "24 80\n")
+    assert person.run("echo $LINES $COLUMNS") == "30 40\n"
+
+
+def test_a_dumb_terminal_is_not_edited(sandbox: Sandbox) -> None:
+    terminal = sandbox.pty(["bash", "-i"], env={"PS1": PROMPT, "HISTFILE": "", "TERM": "dumb"})
+    person = Person(terminal)
+    assert person.wait(PROMPT) == PROMPT
+    assert person.run("echo plain") == "plain\n"
+    terminal.kill("KILL")

@@ -163,7 +163,7 @@ class JobTable:
             job.statuses[news.pid] = news.status
             job.stopped = False
             self.shell.child_ended(news.pid)
-        job.notified = False
+        job.notified = news.continued
 
     def wait_news(self) -> int | None:
         """Wait until any child changes; None, or 128+n if a trapped signal came first. ECHILD."""

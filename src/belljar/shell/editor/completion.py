@@ -114,7 +114,7 @@ def complete(shell: Shell, line: str, rest: str = "") -> Completion:
         names = generate(shell, Specification(actions=["command"]), word.value)
         return _choose(shell, line, word, names or _paths(shell, word.value), is_path=not names, space=True)
     if not word.quote and (cut := max(word.value.rfind("="), word.value.rfind(":")) + 1):
-        word = Word(len(line) - len(word.value) + cut, word.value[cut:], "", word.words, word.redirected)
+        word = Word(len(line) - len(word.value) + cut, word.value[cut:], "", word.words, redirected=True)
     if word.value.startswith("~") and "/" not in word.value and not word.quote:
         users = generate(shell, Specification(actions=["user"]), word.value[1:])
         return _choose(shell, line, word, [f"~{name}/" for name in users], is_path=False, space=False, literal=True)

@@ -403,6 +403,7 @@ class Editor:
             self.bell()
 
     def _list(self, choices: list[str]) -> None:
+        self._refresh()
         if len(choices) > ASK_ABOVE:
             self.question = choices
             self.screen.ask(f"Display all {len(choices)} possibilities? (y or n)")
