@@ -285,6 +285,7 @@ class Session:
             from belljar.abi.signals import signal_name
 
             shell.traps.inherited_ignores = frozenset(signal_name(number) for number in ignored)
+            shell.traps.commands.update(dict.fromkeys(sorted(shell.traps.inherited_ignores), ""))
         level = shell.vars.get("SHLVL") or "0"
         number = int(level) + 1 if level.isdigit() and len(level) < 9 else 1
         shell.table["SHLVL"] = Var(str(number), EXPORT)

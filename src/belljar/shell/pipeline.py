@@ -143,7 +143,7 @@ def start_background(shell: Shell, run: Run, text: Callable[[], str], *, simple:
     """command &"""
     files: dict[int, OpenFile] = {}
     null: OpenFile | None = None
-    if not shell.monitor:
+    if not shell.monitor and not shell.stdin_given:
         try:
             null = shell.process.fs.open("/dev/null", O_RDONLY).retain()
             files[0] = null

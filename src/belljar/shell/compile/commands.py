@@ -108,10 +108,13 @@ def _redirected(redirects: Sequence[Redirect], run: Run) -> Run:
     if not redirects:
         return run
     apply = compile_redirects(redirects)
+    gives_stdin = any(redirect.fd == 0 for redirect in redirects)
 
     def redirected(shell: Shell) -> int:
         saved = Saved(shell)
         mark = len(shell.process_files)
+        outer = shell.stdin_given
+        shell.stdin_given = outer or gives_stdin
         try:
             try:
                 apply(shell, saved)
@@ -123,6 +126,7 @@ def _redirected(redirects: Sequence[Redirect], run: Run) -> Run:
                 return 1
             return run(shell)
         finally:
+            shell.stdin_given = outer
             saved.restore()
             if len(shell.process_files) > mark:
                 shell.close_process_files(mark)
