@@ -1,15 +1,15 @@
 """The shape of an agent: a model proposes commands, the sandbox runs them, the results go back."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 from belljar import ExecResult, Sandbox
 
 
-def model(goal: str) -> Iterator[str]:
+def model(goal: str) -> Generator[str, ExecResult, None]:
     """Stands in for a language model: yields commands and is sent their results."""
-    result: ExecResult = yield "ls"  # type: ignore[misc, assignment]
+    result = yield "ls"
     assert "report.csv" in result.stdout
-    result = yield "awk -F, 'NR > 1 {sum += $2} END {print sum}' report.csv"  # type: ignore[misc, assignment]
+    result = yield "awk -F, 'NR > 1 {sum += $2} END {print sum}' report.csv"
     yield f"notify --text '{goal}: {result.stdout.strip()}'"
 
 
@@ -26,6 +26,6 @@ with Sandbox(files={"/workspace/report.csv": "item,amount\nbell,3\njar,4\n"}, to
         outcome = sandbox.exec(command, timeout=10)
         print(f"$ {command}\n{outcome.stdout}{outcome.stderr}", end="")
         try:
-            command = agent.send(outcome)  # type: ignore[attr-defined]
+            command = agent.send(outcome)
         except StopIteration:
             break
