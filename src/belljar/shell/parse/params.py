@@ -115,34 +115,31 @@ class ParamReader(WordReader):
         if colon:
             return self._slice(start)
         if strip:
-            return Strip(strip, self._pattern(start, quoted=quoted))
+            return Strip(strip, self._pattern(start))
         if replace:
             # A slash right behind `//` belongs to the pattern: ${x////-} replaces the slashes.
             slash: list[WordPart] = []
             if replace == "//" and self.text.startswith("/", self.pos):
                 self.pos += 1
                 slash.append(Literal("/"))
-            parts = self._tilde(self.read_context(BRACE_SLASH, "}", start), quoted=quoted)
+            parts = tilde_prefix(self.read_context(BRACE_SLASH, "}", start))
             pattern = Word(merge([*slash, *parts]) if slash else parts)
             if self.text[self.pos] != "/":
                 return Replace(replace[1:], pattern, None)
             self.pos += 1
-            return Replace(replace[1:], pattern, self._pattern(start, quoted=quoted))
+            return Replace(replace[1:], pattern, self._pattern(start))
         if case:
-            return ChangeCase(case, None if self._at_end(start) else self._pattern(start, quoted=quoted))
+            return ChangeCase(case, None if self._at_end(start) else self._pattern(start))
         return Transform(transform) if transform in "QEPAaKkUuL" else None
-
-    def _tilde(self, parts: tuple[WordPart, ...], *, quoted: bool) -> tuple[WordPart, ...]:
-        return parts if quoted else tilde_prefix(parts)
 
     def _operand(self, start: int, *, quoted: bool) -> Word:
         if quoted:
             return Word(self.read_context(BRACE_QUOTED, "}", start))
         return Word(tilde_prefix(self.read_context(BRACE, "}", start)))
 
-    def _pattern(self, start: int, *, quoted: bool) -> Word:
-        """A pattern or replacement: quotes in it are its own, even within double quotes."""
-        return Word(self._tilde(self.read_context(BRACE, "}", start), quoted=quoted))
+    def _pattern(self, start: int) -> Word:
+        """A pattern or replacement: quotes and tildes in it are its own, even within double quotes."""
+        return Word(tilde_prefix(self.read_context(BRACE, "}", start)))
 
     def _slice(self, start: int) -> Slice | None:
         offset = self.arith(self.read_context(BRACE_SLICE, "}", start))
