@@ -184,8 +184,6 @@ class Shell(Reporting, Processes):
         self.random_last = 0
         self.getopts = (1, 1)
         """Which argument `getopts` reads, and at which letter of it it is."""
-        self.ulimits: dict[str, int] = {}
-        """What `ulimit` lowered, by option letter."""
         self.getopts_frames: list[tuple[Frame | None, tuple[int, int]]] = []
         """Function calls with an OPTIND of their own, and where `getopts` was before; replaced, never changed."""
         self.history = History()
