@@ -17,6 +17,10 @@ Run = Callable[["Shell"], int]
 CACHED_PROGRAMS: Final = 512
 CACHED_SIZE: Final = 1 << 20
 """Longer texts aren't kept."""
+CACHED_TOTAL: Final = 4 << 20
+"""Characters of all texts kept together; their closures take some fifty times as many bytes."""
+ProgramKey = tuple[str, int, object]
+"""Text, number of its first line, and what else its parse depends on."""
 
 
 class SyntaxFailure(Exception):
@@ -27,18 +31,22 @@ class ProgramCache:
     """Programs that were read to their end, by text and parse options; the least recently used go first."""
 
     def __init__(self) -> None:
-        self._programs: OrderedDict[object, list[Run]] = OrderedDict()
+        self._programs: OrderedDict[ProgramKey, list[Run]] = OrderedDict()
+        self._size = 0
 
-    def get(self, key: object) -> list[Run] | None:
+    def get(self, key: ProgramKey) -> list[Run] | None:
         found = self._programs.get(key)
         if found is not None:
             self._programs.move_to_end(key)
         return found
 
-    def put(self, key: object, runs: list[Run]) -> None:
+    def put(self, key: ProgramKey, runs: list[Run]) -> None:
+        if key not in self._programs:
+            self._size += len(key[0])
         self._programs[key] = runs
-        if len(self._programs) > CACHED_PROGRAMS:
-            self._programs.popitem(last=False)
+        while len(self._programs) > CACHED_PROGRAMS or self._size > CACHED_TOTAL:
+            (text, _, _), _ = self._programs.popitem(last=False)
+            self._size -= len(text)
 
 
 _CACHE: Final = ProgramCache()
@@ -58,7 +66,7 @@ def options_for(shell: Shell, options: ParseOptions | None = None) -> ParseOptio
 def run_program(shell: Shell, text: str, *, line: int, what: str, top: bool = False) -> int:
     """Run a script's text. `top`: it is the shell's own script, so a discarded command does not end it."""
     key = shell.parse_key()
-    cache_key = (text, line, key) if len(text) < CACHED_SIZE and key is not None else None
+    cache_key: ProgramKey | None = (text, line, key) if len(text) < CACHED_SIZE and key is not None else None
     runs = _CACHE.get(cache_key) if cache_key is not None else None
     if runs is not None:
         return _replay(shell, runs, text, line, what, key, top)
@@ -88,7 +96,9 @@ def _run_one(shell: Shell, run: Run, top: bool) -> int:
         return error.status
 
 
-def _read_and_run(shell: Shell, text: str, line: int, what: str, cache_key: object, top: bool, *, skip: int) -> int:
+def _read_and_run(
+    shell: Shell, text: str, line: int, what: str, cache_key: ProgramKey | None, top: bool, *, skip: int
+) -> int:
     options = options_for(shell)
     parser = Parser(text, options, line)
     key = shell.parse_key()

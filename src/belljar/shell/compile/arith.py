@@ -39,6 +39,8 @@ Location = tuple[str, "str | int"]
 
 MAX: Final = 0x7FFFFFFFFFFFFFFF
 MIN: Final = -0x8000000000000000
+CACHED_LENGTH: Final = 500
+"""Longer texts aren't worth keeping."""
 NESTING: Final = 1024
 """How deep a variable's value may name further variables, as in bash."""
 
@@ -98,7 +100,10 @@ def evaluate(shell: Shell, text: str) -> int:
     if text.isdigit() and text.isascii() and text[0] != "0" and len(text) < 19:
         return int(text)
     try:
-        return _parsed(text, shell.extglob)(shell)
+        if len(text) > CACHED_LENGTH:
+            shell.budget.charge(len(text) // 100)
+            return _parse(text)(shell)
+        return _parsed(text)(shell)
     except ArithSyntaxError as error:
         raise ArithError(str(error)) from None
     except ArithError as error:
@@ -106,7 +111,11 @@ def evaluate(shell: Shell, text: str) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _parsed(text: str, _extglob: bool) -> Number:
+def _parsed(text: str) -> Number:
+    return _parse(text)
+
+
+def _parse(text: str) -> Number:
     from belljar.shell.parse import parse_arith
 
     return compile_node(parse_arith(text))

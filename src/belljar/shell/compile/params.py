@@ -53,6 +53,7 @@ Values: TypeAlias = "Callable[[Shell], list[str]]"
 AnyParam: TypeAlias = "Param | ParamNames | ParamKeys"
 
 NEVER_SET = "999999999"
+LONGEST_TARGET = 10_000
 TARGET = re.compile(r"(?:([A-Za-z_][A-Za-z0-9_]*)(?:\[(.*)\])?|([0-9]+|[@*#?$!_-]))\Z", re.DOTALL)
 
 
@@ -657,8 +658,8 @@ def _fixed(text: str) -> Param:
 
 
 def _named(shell: Shell, target: str, part: Param) -> Param:
-    if not TARGET.match(target):
-        raise ExpansionError(f"{target}: invalid variable name")
+    if len(target) > LONGEST_TARGET or not TARGET.match(target):
+        raise ExpansionError(f"{target[:LONGEST_TARGET]}: invalid variable name")
     return indirect_param(target, part.op)
 
 

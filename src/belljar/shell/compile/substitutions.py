@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
@@ -93,17 +92,8 @@ def _compile_file(redirect: FileRedirect) -> Text:
 def _compile_backquote(part: BackquoteSub) -> Text:
     text, line = part.text, part.line
 
-    def run(shell: Shell) -> str:
-        return _parsed(text, line, shell.parse_key())(shell)
-
-    return run
-
-
-@lru_cache(maxsize=256)
-def _parsed(text: str, line: int, _key: object) -> Text:
-    """A backquoted command is parsed when it runs: a syntax error in it is that command's failure."""
-
     def body(shell: Shell) -> int:
+        """A backquoted command is parsed when it runs: a syntax error in it is that command's failure."""
         return shell.run_text(text, line=line)
 
     return lambda shell: capture_output(shell, body)

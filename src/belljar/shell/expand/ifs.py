@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Final
 
 DEFAULT: Final = " \t\n"
+LONGEST: Final = 1000
 GLOB: Final = r"*?\[\\"
 
 
@@ -34,6 +35,11 @@ class Ifs:
         """Whether a value may be changed by splitting or globbing at all."""
 
 
-@lru_cache(maxsize=64)
 def prepare(value: str | None) -> Ifs:
+    """IFS ready for use. Of an absurdly long one only the start counts: no script has so many delimiters."""
+    return _prepare(value if value is None else value[:LONGEST])
+
+
+@lru_cache(maxsize=64)
+def _prepare(value: str | None) -> Ifs:
     return Ifs(value)
