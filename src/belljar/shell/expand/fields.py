@@ -10,6 +10,8 @@ from belljar.shell.pattern import escape
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
+FIELD_BYTES = 32
+"""What one field of a very long list counts for in the limit on expansions."""
 MAGIC = re.compile(r"[*?\[]|[+@!]\(")
 """Text that might be a glob."""
 
@@ -89,12 +91,16 @@ class Fields:
             self._add(text)
             return
         start = 0
+        out = self.out
         for match in delimiter.finditer(text):
             if match.start() > start:
                 self._add(text[start : match.start()])
             start = match.end()
             if self.has or match.group(1):
                 self._end_field()
+                if not len(out) & 0xFFF:
+                    self.shell.budget.charge(len(out) & 0xFFFF)
+                    self.shell.budget.charge_size(len(out) * FIELD_BYTES)
         if start < len(text):
             self._add(text[start:])
 
