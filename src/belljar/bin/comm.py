@@ -59,17 +59,25 @@ class Comparison:
         self._streams = [self._checked(index, name) for index, name in enumerate(names)]
 
     def _checked(self, index: int, name: str) -> Iterator[bytes]:
+        before: bytes | None = None
         last: bytes | None = None
         for line in line_batches(self._process, name, self._newline).lines():
-            check = self._options.check
-            wrong = last is not None and line < last and check is not False and not self._warned[index]
-            if wrong and (check or self._unpaired):
-                self._warned[index] = True
-                self._process.warn(f"file {index + 1} is not in sorted order")
-                if check:
-                    raise OutOfOrder
-            last = line
+            if last is not None and line < last:
+                self._disordered(index)
+            before, last = last, line
             yield line
+        # Since the last two were looked at, an unpaired line may have made their order matter.
+        if before is not None and last is not None and last < before:
+            self._disordered(index)
+
+    def _disordered(self, index: int) -> None:
+        check = self._options.check
+        if check is False or self._warned[index] or not (check or self._unpaired):
+            return
+        self._warned[index] = True
+        self._process.warn(f"file {index + 1} is not in sorted order")
+        if check:
+            raise OutOfOrder
 
     def run(self) -> int:
         try:

@@ -6,6 +6,7 @@ Print the first 10 lines of each FILE to standard output. With more than one FIL
 the file name. With no FILE, or when FILE is -, read standard input. NUM may have a multiplier suffix.
 """
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,7 +36,19 @@ class Options:
     zero: bool = flag("-z", "--zero-terminated", "line delimiter is NUL, not newline")
 
 
-@utility("head", Options, digits="lines")
+def spell_out(args: list[str]) -> list[str]:
+    """The obsolete -2b, -1k, -5qv as the first argument: a count with its multiplier, then flags."""
+    match = re.fullmatch(r"-(\d+)([bcklmqvz]*)", args[0], re.ASCII) if args else None
+    if match is None or not match[2]:
+        return args
+    count, letters = match.groups()
+    unit = next((letter for letter in letters if letter in "bkm"), "")
+    by_bytes = "c" in letters or (unit and "l" not in letters)
+    flags = [f"-{letter}" for letter in letters if letter in "qvz"]
+    return ["-c" if by_bytes else "-n", count + {"m": "M", "k": "K"}.get(unit, unit), *flags, *args[1:]]
+
+
+@utility("head", Options, digits="lines", rewrite=spell_out)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     what = "bytes" if options.bytes is not None else "lines"
     text = (options.bytes if options.bytes is not None else options.lines) or "10"

@@ -98,7 +98,14 @@ def emit(process: Process, options: Options, first: Number, step: Number, last: 
 def texts(options: Options, first: Number, step: Number, last: Number) -> Iterator[list[bytes]]:
     places = max(first.places, step.places)
     whole = places == 0 and first.value == int(first.value) if first.value.is_finite() else False
-    if options.format is None and not options.equal_width and whole and step.value == step.value.to_integral_value():
+    negative_zero = first.value.is_zero() and first.value.is_signed()
+    if (
+        options.format is None
+        and not options.equal_width
+        and whole
+        and not negative_zero
+        and step.value == step.value.to_integral_value()
+    ):
         yield from _integers(int(first.value), int(step.value), last.value)
         return
     render = _renderer(options, first, step, last, places)

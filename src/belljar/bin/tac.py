@@ -48,7 +48,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 def records(data: bytes, options: Options) -> list[bytes]:
     """The records with their separators attached."""
     if options.regex:
-        pattern = compile_regex(options.separator, syntax="bre")
+        pattern = compile_regex(options.separator, syntax="emacs", newline=True)
         cuts = [(match.start(), match.end()) for match in pattern.finditer(data)]
     else:
         separator = fsencode(options.separator) or b"\0"

@@ -48,9 +48,10 @@ class Options:
 
 @utility("tail")
 def main(process: Process, args: list[str]) -> int:
-    if args and (match := re.fullmatch(r"([-+])(\d+)([bcl]?)(f?)", args[0])):
+    if args and (match := re.fullmatch(r"([-+])(\d+|(?=[bl]))([bcl]?)(f?)", args[0])):
         # The obsolete form: -5, +3, -20c, -3f.
         sign, number, unit, follow = match.groups()
+        number = number or "10"
         number = str(int(number) * 512) if unit == "b" else number
         args = ["-c" if unit in ("b", "c") else "-n", (sign if sign == "+" else "") + number, *args[1:]]
         args = ["-f", *args] if follow else args

@@ -119,7 +119,7 @@ def plan(options: Options, items1: list[Item], items2: list[Item] | None) -> tup
                 hint=False,
             )
         set2 += set2[-1:] * (len(set1) - len(set2))
-    if options.complement and any(item.name for item in items2) and len(set(set2)) > 1:
+    if options.complement and any(item.name for item in (*items1, *items2)) and len(set(set2)) > 1:
         raise UsageError(
             "when translating with complemented character classes,\n"
             "string2 must map all characters in the domain to one",
@@ -217,24 +217,27 @@ def _bracket(raw: bytes, escaped: list[bool], index: int, second: bool) -> tuple
         match = _CLASS.match(raw, index)
         if match is not None:
             name = match[1].decode("latin-1")
-            if name not in _CLASSES:
+            if name not in _CLASSES and not _REPEAT.match(raw, index):
                 if not name:
                     raise UsageError("missing character class name '[::]'", hint=False)
                 raise UsageError(f"invalid character class '{name}'", hint=False)
-            return Item(bytes(b for b in range(256) if _CLASSES[name](b)), name), match.end()
+            if name in _CLASSES:
+                return Item(bytes(b for b in range(256) if _CLASSES[name](b)), name), match.end()
     if raw[index + 1 : index + 2] == b"=" and not escaped[index + 1]:
-        end = raw.find(b"=]", index + 3)
+        end = raw.find(b"=]", index + 2)
+        if end == index + 2:
+            raise UsageError("missing equivalence class character '[==]'", hint=False)
         if end == index + 3:
             return Item(raw[index + 2 : index + 3]), end + 2
-        if end > 0:
+        if end > 0 and not _REPEAT.match(raw, index):
             shown = raw[index + 2 : end].decode("latin-1")
             raise UsageError(f"{shown}: equivalence class operand must be a single character", hint=False)
     match = _REPEAT.match(raw, index)
     if match is not None and not escaped[index + 2] and not escaped[match.end() - 1]:
-        if not second:
-            raise UsageError("the [c*] repeat construct may not appear in string1", hint=False)
         digits = match[2]
         number = int(digits, 8 if digits.startswith(b"0") else 10) if digits else 0
+        if not second and not number:
+            raise UsageError("the [c*] repeat construct may not appear in string1", hint=False)
         if number > 1 << 32:
             raise UsageError(f"invalid repeat count '{digits.decode()}' in [c*n] construct", hint=False)
         return Item(match[1], "", number or -1), match.end()

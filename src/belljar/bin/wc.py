@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin._kit import UsageError, flag, utility, value
-from belljar.bin._kit.files0 import files0_names
+from belljar.bin._kit.files0 import files0_entries
+from belljar.bin._kit.locale import is_utf8
 from belljar.kernel.process import Process
 
 
@@ -59,17 +60,23 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     if operands:
         process.warn(f"extra operand '{operands[0]}'")
         raise UsageError("file operands cannot be combined with --files0-from")
-    names = files0_names(process, options.files0)
-    return 1 if names is None else report(process, options, chosen, names)
+    entries = files0_entries(process, options.files0)
+    if entries is None:
+        return 1
+    names = [name for name in entries if name is not None]
+    status = report(process, options, chosen, names, len(entries))
+    return status if len(names) == len(entries) else 1
 
 
-def report(process: Process, options: Options, chosen: list[str], names: list[str]) -> int:
+def report(process: Process, options: Options, chosen: list[str], names: list[str], given: int = 0) -> int:
+    """`given` counts names that could not be used too."""
     status = 0
+    utf8 = is_utf8(process.env)
     total = Counts()
     width = _column_width(process, chosen, names)
     for name in names:
         try:
-            counts = count(process.chunks(name or "-"), chosen)
+            counts = count(process.chunks(name or "-"), chosen, utf8)
         except SysError as error:
             process.warn(f"{name or '-'}: {error.reason}")
             if error.name != "EISDIR":
@@ -81,12 +88,12 @@ def report(process: Process, options: Options, chosen: list[str], names: list[st
             process.print(render(counts, chosen, width, name))
     if options.total == "only":
         process.print(render(total, chosen, 1, ""))
-    elif options.total == "always" or (options.total == "auto" and len(names) > 1):
+    elif options.total == "always" or (options.total == "auto" and max(given, len(names)) > 1):
         process.print(render(total, chosen, width, "total"))
     return status
 
 
-def count(chunks: Iterable[bytes], chosen: list[str]) -> Counts:
+def count(chunks: Iterable[bytes], chosen: list[str], utf8: bool = True) -> Counts:
     """Count only what is asked for, a chunk at a time."""
     found = Counts()
     in_word = False
@@ -103,7 +110,7 @@ def count(chunks: Iterable[bytes], chosen: list[str]) -> Counts:
                 found.words -= 1
             in_word = not text[-1:].isspace()
         if wants_chars:
-            found.chars += len(chunk.translate(None, _CONTINUATION))
+            found.chars += len(chunk.translate(None, _CONTINUATION) if utf8 else chunk)
         if wants_width:
             column = _widths(found, chunk, column)
     found.width = max(found.width, column)

@@ -9,12 +9,18 @@ from belljar.kernel.process import Process
 
 def files0_names(process: Process, source: str) -> list[str] | None:
     """The names in order; empty ones are reported and left out. None if the list can't be read."""
+    entries = files0_entries(process, source)
+    return None if entries is None else [name for name in entries if name is not None]
+
+
+def files0_entries(process: Process, source: str) -> list[str | None] | None:
+    """The names in order, None for each that is none, which is reported. None if the list can't be read."""
     try:
         data = process.read_file(source)
     except SysError as error:
         process.warn(f"cannot open '{source}' for reading: {error.reason}")
         return None
-    names: list[str] = []
+    names: list[str | None] = []
     for number, raw in enumerate(data.removesuffix(b"\0").split(b"\0") if data else [], 1):
         name = fsdecode(raw)
         if not name:
@@ -23,4 +29,6 @@ def files0_names(process: Process, source: str) -> list[str] | None:
             process.warn("when reading file names from stdin, no file name of '-' allowed")
         else:
             names.append(name)
+            continue
+        names.append(None)
     return names

@@ -10,6 +10,7 @@ in the field; both are origin 1.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import merge as heap_merge
@@ -21,9 +22,11 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, line_batches, many, utility, value
 from belljar.bin._kit.files0 import files0_names
+from belljar.bin._kit.quoting import quote
 from belljar.bin.sort.keys import Key, KeySpec, check_orders, comparer, extractor, numeric, parse_key
 from belljar.kernel.process import Process
 
+_MOST_FILES = 1021
 _WORDS = {"general-numeric": "g", "human-numeric": "h", "month": "M", "numeric": "n", "random": "R", "version": "V"}
 
 
@@ -61,8 +64,35 @@ class Options:
     zero: bool = flag("-z", "--zero-terminated", "line delimiter is NUL, not newline")
 
 
-@utility("sort", Options, usage_status=2)
+_POSITION = r"(\d+)(?:\.(\d+))?([bdfgiMhnRrV]*)"
+
+
+def spell_out_keys(args: list[str]) -> list[str]:
+    """The obsolete +POS1 [-POS2], counted from 0, as -k."""
+    done: list[str] = []
+    index = 0
+    while index < len(args):
+        arg = args[index]
+        index += 1
+        if arg == "--":
+            return [*done, arg, *args[index:]]
+        start = re.fullmatch(r"\+" + _POSITION, arg, re.ASCII)
+        if start is None or (done and done[-1] in ("-t", "-k", "-o", "-S", "-T")):
+            done.append(arg)
+            continue
+        key = f"{int(start[1]) + 1}.{int(start[2] or 0) + 1}{start[3]}"
+        end = re.fullmatch("-" + _POSITION, args[index], re.ASCII) if index < len(args) else None
+        if end is not None:
+            index += 1
+            chars = int(end[2] or 0)
+            key += f",{int(end[1]) + 1}.{chars}{end[3]}" if chars else f",{int(end[1])}{end[3]}"
+        done += ["-k", key]
+    return done
+
+
+@utility("sort", Options, usage_status=2, rewrite=spell_out_keys)
 def main(process: Process, options: Options, operands: list[str]) -> int:
+    check_numbers(process, options)
     ordering = Ordering(process, options)
     names = operands or ["-"]
     if options.files0 is not None:
@@ -95,6 +125,28 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     lines = ordering.merged(names) if options.merge else ordering.sorted(names)
     write(process, options, lines, ordering.newline)
     return 0
+
+
+def check_numbers(process: Process, options: Options) -> None:
+    """Numbers that change nothing here must be right all the same."""
+    if options.parallel is not None:
+        if not re.fullmatch(r"\+?\d+", options.parallel, re.ASCII):
+            raise UsageError(f"invalid --parallel argument {quote(options.parallel, process.env)}", hint=False)
+        if int(options.parallel[:20]) == 0:
+            raise UsageError("number in parallel must be nonzero", hint=False)
+    if options.batch_size is not None:
+        shown = quote(options.batch_size, process.env)
+        if not re.fullmatch(r"\+?\d+", options.batch_size, re.ASCII):
+            raise UsageError(f"invalid --batch-size argument {shown}", hint=False)
+        if int(options.batch_size[:30]) < 2:
+            process.warn(f"invalid --batch-size argument {shown}")
+            raise UsageError(f"minimum --batch-size argument is {quote('2', process.env)}", hint=False)
+        if int(options.batch_size[:30]) > _MOST_FILES:
+            process.warn(f"--batch-size argument {shown} too large")
+            raise UsageError(
+                f"maximum --batch-size argument with current rlimit is {quote(str(_MOST_FILES), process.env)}",
+                hint=False,
+            )
 
 
 def write(process: Process, options: Options, lines: Iterable[bytes], newline: bytes) -> None:
