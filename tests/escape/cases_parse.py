@@ -1,5 +1,6 @@
 """PARSE: attempts on the readers: shell, arithmetic, JSON, names. And LEAK: what a guest can see of its host."""
 
+# ruff: noqa: E501 - a case is a line
 from tests.escape.case import Case
 
 DEEP = 100_000

@@ -118,6 +118,7 @@ class AsyncLink:
             self._loop.remove_writer(self._worker.connection.fileno())
             self._worker.kill()
             self.conversation.fail(error)
+            self.offers.close()
             self._changed.set()
 
     def close(self) -> None:

@@ -168,6 +168,8 @@ class Conversation:
                     self.outbox.append(encode(Credit(number, stream, count)))
             case Reply(id=number, value=value):
                 pending = self._pop(number)
+                if isinstance(pending, Running):
+                    raise WireError(f"a reply to a command ({number})")
                 pending.value = value
                 pending.finish()
             case Failure(id=number):

@@ -6,9 +6,11 @@ another thread is already receiving, it delivers; a helper thread only exists wh
 
 from __future__ import annotations
 
+import select
 import threading
 import time
 from collections.abc import Callable
+from typing import Final
 
 from belljar.abi.wire import Answer, Ask, WireError, encode
 from belljar.api.core import Conversation, Pending
@@ -17,7 +19,9 @@ from belljar.api.offers import Offers
 from belljar.api.tools import Tool
 from belljar.worker.supervisor_host import WorkerHandle
 
-_READ = 1 << 20
+_READ: Final = 64 << 10
+_READ_MORE: Final = 1 << 20
+"""How much to take after a read that came full: a large buffer costs more to make than a short answer to read."""
 
 
 class Link:
@@ -28,6 +32,9 @@ class Link:
         self.conversation = conversation
         self._changed = threading.Condition()
         self._reading = False
+        self._read_size = _READ
+        self._readable = select.poll()
+        self._readable.register(worker.connection, select.POLLIN)
         self._send_lock = threading.Lock()
         self._reader: threading.Thread | None = None
         self._gone: SandboxError | None = None
@@ -63,12 +70,11 @@ class Link:
             raise self._gone
         try:
             with self._send_lock:
-                self._worker.connection.settimeout(None)
                 self._worker.connection.sendall(frame)
-        except OSError as error:
-            gone = SandboxClosed(f"the sandbox's worker is gone ({error}). Make a new sandbox.")
-            self._fail(gone)
-            raise gone from None
+        except OSError:
+            self._hear_last_words()
+            assert self._gone is not None
+            raise self._gone from None
 
     def wait(self, pending: Pending, deadline: float | None = None) -> bool:
         """Until the answer is there; False if the (monotonic) deadline passed first."""
@@ -91,23 +97,21 @@ class Link:
             try:
                 self._receive(left)
             finally:
-                with self._changed:
-                    self._reading = False
-                    self._changed.notify_all()
+                self._stop_reading()
         return True
 
     def _receive(self, timeout: float | None) -> None:
-        connection = self._worker.connection
         try:
-            connection.settimeout(timeout)
-            data = connection.recv(_READ)
-        except TimeoutError:
-            return
+            # Not by the socket's own timeout, which a thread that sends at the same time would share.
+            if timeout is not None and not self._readable.poll(timeout * 1e3):
+                return
+            data = self._worker.connection.recv(self._read_size)
         except OSError:
             data = b""  # reset: it ended with something unread
         if not data:
             self._fail(self.conversation.end_of_worker())
             return
+        self._read_size = _READ if len(data) < self._read_size else _READ_MORE
         try:
             self.conversation.feed(data)
         except WireError as error:
@@ -117,12 +121,32 @@ class Link:
             frames, self.conversation.outbox = self.conversation.outbox, []
             self.send(b"".join(frames))
 
+    def _hear_last_words(self) -> None:
+        """The worker takes nothing any more: what it said before may be why. Whoever receives hears it; else we do."""
+        with self._changed:
+            ours = not self._reading
+            self._reading = True
+        while ours and self._gone is None and self._readable.poll(0):
+            self._receive(0.0)
+        if ours:
+            self._stop_reading()
+        self._fail(self.conversation.end_of_worker())
+
+    def _stop_reading(self) -> None:
+        with self._changed:
+            self._reading = False
+            if self._gone is not None:
+                self.offers.close()
+            self._changed.notify_all()
+
     def _fail(self, error: SandboxError) -> None:
         if self._gone is None:
             self._gone = error
             self._worker.kill()
             self.conversation.fail(error)
             with self._changed:
+                if not self._reading:
+                    self.offers.close()
                 self._changed.notify_all()
 
     def serve_in_background(self) -> None:

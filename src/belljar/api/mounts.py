@@ -14,7 +14,7 @@ from belljar.kernel.vfs.server import FileServer
 
 AGENT = Owner(1000, 1000)
 
-Export = Callable[[FileServer], int]
+Export = Callable[[FileServer, bool], int]
 """Offers a server of this process to the sandbox; gives the number the sandbox knows it by."""
 
 
@@ -40,7 +40,7 @@ class Mount:
     def host(cls, path: str, read_only: bool = True) -> Mount:
         """A directory of your machine. Nothing outside it can be reached through it."""
         return cls(
-            lambda export: [b"remote", export(open_host_directory(path, read_only=read_only, owner=AGENT))],
+            lambda export: [b"remote", export(open_host_directory(path, read_only=read_only, owner=AGENT), True)],
             read_only=read_only,
         )
 
@@ -56,18 +56,18 @@ class Mount:
     @classmethod
     def archive(cls, path: str) -> Mount:
         """A tar or zip file, read-only."""
-        return cls(lambda export: [b"remote", export(open_archive(path, owner=AGENT))], read_only=True)
+        return cls(lambda export: [b"remote", export(open_archive(path, owner=AGENT), True)], read_only=True)
 
     @classmethod
     def fsspec(cls, url: str, read_only: bool = True, **options: Any) -> Mount:
         """Anything fsspec can open: s3://bucket/prefix, gcs://, zip://, https://."""
 
         def build(export: Export) -> Plain:
-            return [b"remote", export(open_fsspec(url, read_only=read_only, owner=AGENT, options=options))]
+            return [b"remote", export(open_fsspec(url, read_only=read_only, owner=AGENT, options=options), True)]
 
         return cls(build, read_only=read_only)
 
     @classmethod
     def server(cls, server: FileServer, read_only: bool = False) -> Mount:
         """A file server of yours: any object with the methods of `FileServer`. It runs in your process."""
-        return cls(lambda export: [b"remote", export(server)], read_only=read_only)
+        return cls(lambda export: [b"remote", export(server, False)], read_only=read_only)

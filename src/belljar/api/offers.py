@@ -14,12 +14,23 @@ class Offers:
 
     def __init__(self) -> None:
         self._exports: list[Export] = []
+        self._opened: list[FileServer] = []
         self._tools: dict[bytes, Tool] = {}
 
-    def export(self, server: FileServer) -> int:
-        """Let the sandbox use a file server; gives the number it asks for it by."""
+    def export(self, server: FileServer, ours: bool) -> int:
+        """Let the sandbox use a file server; gives the number it asks for it by. `ours` was opened for it alone."""
         self._exports.append(Export(server))
+        if ours:
+            self._opened.append(server)
         return len(self._exports) - 1
+
+    def close(self) -> None:
+        """The sandbox is gone: let go of all that was opened for it. Idempotent."""
+        for export in self._exports:
+            export.close()
+        opened, self._opened = self._opened, []
+        for server in opened:
+            server.close()
 
     def offer(self, tool: Tool) -> None:
         """Let the sandbox call a function."""

@@ -123,7 +123,6 @@ class Kernel:
         budget = Budget(self.limits.narrowed(limits) if limits is not None else self.limits, self.hub)
         process = self._copy(self.init, argv, budget)
         process.env = dict(env or {})
-        process.on_exit = on_exit
         if credentials is not None:
             process.fs.credentials = credentials
         process.session = Session(process.pid)
@@ -138,6 +137,7 @@ class Kernel:
         except SysError:
             self.finish(process, ExitStatus(1))
             raise
+        process.on_exit = on_exit
         budget.timer = self.hub.call_at(budget.deadline, lambda: self._out_of_time(budget))
         process.start_fiber(body)
         return process

@@ -94,7 +94,7 @@ class Numeric(Operators):
         seed = self.num(node.arguments[0]) if node.arguments else None
 
         def reseed(frame: Frame) -> float:
-            return runtime.reseed(math.floor(runtime.world.now()) if seed is None else seed(frame))
+            return runtime.reseed(float(math.floor(runtime.world.now())) if seed is None else seed(frame))
 
         return NUM, reseed
 

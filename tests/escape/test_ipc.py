@@ -1,0 +1,363 @@
+"""THREATS.md 109-116: a worker that is no longer ours, and what its owner makes of it."""
+
+from __future__ import annotations
+
+import ast
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import belljar
+from belljar import Limits, Mount, Sandbox, SandboxClosed, SandboxError
+from belljar.abi.wire import Ask, Event, Exited, Failure, Output, Ready, Reply, Started, WorkerMessage, encode
+from belljar.worker.supervisor_host import WorkerHandle, shared
+from tests.escape.oracles import Watch, is_alive, wait_gone
+
+
+class Impostor:
+    """Stands in for a worker: an idle process to be killed, and a socket to send whatever one likes."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(["sleep", "60"])
+        ours, self.socket = socket.socketpair()
+        self.handle = WorkerHandle(self.process.pid, os.pidfd_open(self.process.pid), ours)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.socket.close()
+        self.handle.kill()
+
+
+@pytest.fixture
+def impostor(watch: Watch) -> Iterator[Impostor]:
+    with watch.attack():
+        made = Impostor()
+        yield made
+        made.close()
+
+
+def take_over(impostor: Impostor, monkeypatch: pytest.MonkeyPatch, **options: object) -> Sandbox:
+    monkeypatch.setattr(shared, "take", lambda _memory: impostor.handle)
+    return Sandbox(**options)  # type: ignore[arg-type]
+
+
+def raw(value: object) -> bytes:
+    body = msgspec.msgpack.encode(value)
+    return struct.pack("<I", len(body)) + body
+
+
+def exited(number: int = 1, out: bytes = b"") -> WorkerMessage:
+    return Exited(number, 0, 0, None, out, b"", False)
+
+
+HOSTILE: dict[str, bytes] = {
+    "109a length 0": struct.pack("<I", 0),
+    "109b length 2^32-1": struct.pack("<I", 0xFFFFFFFF),
+    "109c a length over the limit": struct.pack("<I", (64 << 20) + 1) + b"x" * 100,
+    "109d no msgpack": struct.pack("<I", 1) + b"\xc1",
+    "109e an unknown tag": raw(["shutdown", 1]),
+    "109f a field too many": raw(["output", 1, 1, b"x", 9]),
+    "109g a field too few": raw(["output", 1]),
+    "109h a field of another type": raw(["output", "1", 1, b"x"]),
+    "109i a map": raw({"type": "output"}),
+    "109j deep nesting": struct.pack("<I", 100_000) + b"\x91" * 100_000,
+    "109k an answer to nothing": encode(Reply(77, None)),
+    "109l a failure of nothing": encode(Failure(77, 1, b"")),
+    "109m the end of nothing": encode(exited(77)),
+    "109n the end, twice": encode(exited()) + encode(exited()),
+    "109o output after the end": encode(exited()) + encode(Output(1, 1, b"x")),
+    "109p a reply to a command": encode(Reply(1, None)) + encode(Output(1, 1, b"x")),
+    "109q ready twice": encode(Ready([], 1)) * 2,
+    "109r the start of nothing": encode(Started(77, 5)),
+    "109s an id out of bounds": raw(["output", -1, 1, b"x"]),
+    "111a more than was granted": b"".join(encode(Output(1, 1, b"x" * (256 << 10))) for _ in range(40)),
+    "111b more than the limit at the end": encode(exited(out=b"x" * (3 << 20))),
+    "111c a stream that is none": encode(Output(1, 3, b"x")),
+    "111d output of another command": encode(Output(2, 1, b"x")),
+    "111e a file of the owner": encode(Ask(1, b"0", "file", [{}])),
+    "111f a tool of the owner": encode(Ask(1, b"search", "tool", [[]])),
+    "111g an operation that is none": encode(Ask(1, b"", "eval", ["1+1"])),
+    "111h a bug with no text": encode(Event("bug", {b"trace": 1 << 40})) + encode(exited(77)),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_worker_that_breaks_the_rules_is_killed(
+    what: str, impostor: Impostor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = take_over(impostor, monkeypatch, limits=Limits(output_bytes=1 << 20))
+    # In a thread: more than a socket holds is on its way.
+    sender = threading.Thread(target=send_all, args=(impostor.socket, HOSTILE[what]))
+    sender.start()
+    with pytest.raises(SandboxError):  # noqa: PT012 - what breaks the rules late is found by the next call
+        sandbox.exec("true")
+        sandbox.exec("true", timeout=1)
+    sandbox.close()
+    impostor.process.wait(5)
+    impostor.socket.close()
+    sender.join(5)
+    with pytest.raises(SandboxClosed):
+        sandbox.exec("true")
+
+
+def send_all(connection: socket.socket, data: bytes) -> None:
+    try:
+        connection.sendall(data)
+    except OSError:
+        return
+
+
+def test_109_a_frame_cut_short(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = take_over(impostor, monkeypatch)
+    impostor.socket.sendall(encode(exited())[:-3])
+    impostor.socket.close()
+    with pytest.raises(SandboxClosed, match="ended unexpectedly"):
+        sandbox.exec("true")
+
+
+def test_109_a_flood_of_small_frames(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = take_over(impostor, monkeypatch)
+    done = threading.Event()
+
+    def flood() -> None:
+        frames = encode(Event("x", {})) * 1000
+        while not done.is_set():
+            send_all(impostor.socket, frames)
+
+    sender = threading.Thread(target=flood)
+    sender.start()
+    began = time.monotonic()
+    try:
+        with pytest.raises(SandboxError):
+            sandbox.exec("true", timeout=0.2)
+        assert time.monotonic() - began < 0.2 + 6
+    finally:
+        done.set()
+        sandbox.close()
+        impostor.socket.close()
+        sender.join()
+
+
+def test_111_control_characters_do_not_reach_messages(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = take_over(impostor, monkeypatch)
+    impostor.socket.sendall(encode(Failure(1, 2, b"", b"/x\n\x1b[31mERROR root: all is lost")))
+    with pytest.raises(SandboxError) as caught:
+        sandbox.files.read("/x")
+    assert str(caught.value).isprintable()
+    sandbox.close()
+
+
+def test_112_descriptors_sent_along_are_dropped(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = take_over(impostor, monkeypatch)
+    before = len(os.listdir("/proc/self/fd"))
+    with socket.socket() as gift:
+        socket.send_fds(impostor.socket, [encode(exited())], [gift.fileno()] * 10)
+    assert sandbox.exec("true").exit_code == 0
+    assert len(os.listdir("/proc/self/fd")) == before
+    sandbox.close()
+
+
+def test_112_a_worker_that_half_closes(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = take_over(impostor, monkeypatch)
+    impostor.socket.shutdown(socket.SHUT_WR)
+    with pytest.raises(SandboxClosed):
+        sandbox.exec("true")
+    impostor.process.wait(5)
+
+
+def test_114_a_worker_that_says_nothing(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
+    sandbox = take_over(impostor, monkeypatch)
+    began = time.monotonic()
+    with pytest.raises(SandboxError, match="stopped answering"):
+        sandbox.exec("true", timeout=0.2)
+    assert time.monotonic() - began < 0.2 + 4
+    impostor.process.wait(5)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], [1], [None], [{}], [{b"op": b"open"}], [[b"walk"]], [{b"x": [[[]]]}, 2], [{b"op": b"\xff" * 1000}]],
+    ids=repr,
+)
+def test_111_nonsense_to_a_mount(
+    arguments: list[object], impostor: Impostor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Questions about an offered directory are answered with an error or end the sandbox; the owner goes on."""
+    impostor.socket.sendall(encode(Reply(1, None)))
+    sandbox = take_over(impostor, monkeypatch, mounts={"/m": Mount.host(str(tmp_path))})
+    impostor.socket.sendall(encode(Ask(1, b"0", "file", arguments)) + encode(exited(2)))
+    try:
+        assert sandbox.exec("true").exit_code == 0
+    except SandboxClosed:
+        impostor.process.wait(5)
+    sandbox.close()
+
+
+def test_110_nothing_is_ever_unpickled() -> None:
+    banned = {"pickle", "cPickle", "marshal", "shelve", "multiprocessing", "dill", "joblib"}
+    for path in Path(belljar.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            names: list[str] = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            assert not {name.split(".")[0] for name in names} & banned, path
+
+
+# Real workers that end, or stop.
+
+
+def killed_before_the_first_byte(sandbox: Sandbox) -> None:
+    os.kill(sandbox._link.pid, signal.SIGKILL)
+    wait_gone([sandbox._link.pid])
+    sandbox.exec("echo x")
+
+
+def killed_while_it_sleeps(sandbox: Sandbox) -> None:
+    kill_later(sandbox, 0.1)
+    sandbox.exec("sleep 30")
+
+
+def killed_while_it_works(sandbox: Sandbox) -> None:
+    kill_later(sandbox, 0.1)
+    sandbox.exec("while :; do :; done")
+
+
+def killed_in_the_middle_of_output(sandbox: Sandbox) -> None:
+    kill_later(sandbox, 0.1)
+    sandbox.exec("yes", on_stdout=lambda _data: None, limits=Limits(output_bytes=1 << 40))
+
+
+def killed_in_the_middle_of_input(sandbox: Sandbox) -> None:
+    kill_later(sandbox, 0.05)
+    while True:
+        sandbox.files.write("f", bytes(4 << 20))
+
+
+def killed_while_its_stream_is_read(sandbox: Sandbox) -> None:
+    process = sandbox.spawn("yes")
+    kill_later(sandbox, 0.1)
+    for _chunk in process.stdout:
+        pass
+    process.wait()
+
+
+def kill_later(sandbox: Sandbox, seconds: float) -> None:
+    threading.Timer(seconds, os.kill, (sandbox._link.pid, signal.SIGKILL)).start()
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [
+        killed_before_the_first_byte,
+        killed_while_it_sleeps,
+        killed_while_it_works,
+        killed_in_the_middle_of_output,
+        killed_in_the_middle_of_input,
+        killed_while_its_stream_is_read,
+    ],
+)
+def test_113_a_killed_worker(scene: Callable[[Sandbox], None], watch: Watch) -> None:
+    with watch.attack():
+        sandbox = Sandbox(limits=Limits(output_bytes=1 << 40))
+        with pytest.raises(SandboxClosed):
+            scene(sandbox)
+        pid = sandbox._link.pid
+        sandbox.close()
+        assert not wait_gone([pid])
+
+
+def test_114_a_stopped_worker_is_killed_on_time(watch: Watch) -> None:
+    with watch.attack(), Sandbox() as sandbox:
+        sandbox.exec("true")
+        os.kill(sandbox._link.pid, signal.SIGSTOP)
+        began = time.monotonic()
+        with pytest.raises(SandboxError):
+            sandbox.exec("echo x", timeout=0.3)
+        assert time.monotonic() - began < 0.3 + 4
+        assert not wait_gone([sandbox._link.pid])
+
+
+OWNER = """
+import os, signal, sys
+from belljar import Sandbox
+sandboxes = [Sandbox() for _ in range(3)]
+processes = [s.spawn("while :; do :; done") for s in sandboxes[:1]] + [s.spawn("sleep 1000") for s in sandboxes[1:]]
+from belljar.worker.supervisor_host import shared
+print(shared._process.pid, *(s._link.pid for s in sandboxes), flush=True)
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "os.kill(os.getpid(), signal.SIGKILL)",
+        "os.kill(os.getpid(), signal.SIGTERM)",
+        "os._exit(3)",
+        "sys.exit(0)",
+        "raise RuntimeError",
+        "pid = os.fork()\nif pid == 0: os._exit(0)\nos.waitpid(pid, 0)",
+    ],
+)
+def test_115_nothing_outlives_its_owner(end: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", OWNER.replace("{end}", end)], capture_output=True, text=True, timeout=60, check=False
+    )
+    pids = [int(word) for word in done.stdout.split()]
+    assert len(pids) == 4
+    assert not wait_gone(pids)
+
+
+FEW_DESCRIPTORS = """
+import resource
+from belljar import Sandbox, SandboxCreationError
+with Sandbox() as first:
+    first.exec("true")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (24, 24))
+    made = []
+    try:
+        for _ in range(50):
+            made.append(Sandbox())
+    except SandboxCreationError as error:
+        assert error.__cause__ is not None
+    else:
+        raise SystemExit("there was no limit")
+    assert made[0].exec("echo ok").stdout == "ok\\n"
+    assert first.exec("echo ok").stdout == "ok\\n"
+    for sandbox in made:
+        sandbox.close()
+    with Sandbox() as again:
+        print(again.exec("echo recovered").stdout, end="")
+"""
+
+
+def test_116_no_descriptors_left_is_a_clean_refusal() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FEW_DESCRIPTORS], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.stdout, done.returncode) == ("recovered\n", 0), done.stderr
+
+
+def test_116_a_dead_zygote_is_replaced(watch: Watch) -> None:
+    with Sandbox() as before:
+        zygote = shared._process
+        assert zygote is not None
+        os.kill(zygote.pid, signal.SIGKILL)
+        with Sandbox() as after:
+            assert after.exec("echo new").stdout == "new\n"
+        assert before.exec("echo old").stdout == "old\n"
+        assert watch.other.exec("echo ok").stdout == "ok\n"
+    assert not is_alive(zygote.pid)
