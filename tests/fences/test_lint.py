@@ -34,9 +34,7 @@ def run(*arguments: str, stdin: str = "", cwd: Path = ROOT) -> subprocess.Comple
 
 @pytest.mark.parametrize("rule", VIOLATIONS)
 def test_ruff_stops(rule: str) -> None:
-    checked = run(
-        "ruff", "check", "--stdin-filename", "src/belljar/abi/example.py", "-", stdin=VIOLATIONS[rule]
-    )
+    checked = run("ruff", "check", "--stdin-filename", "src/belljar/abi/example.py", "-", stdin=VIOLATIONS[rule])
     assert checked.returncode == 1
     assert rule in checked.stdout
 
