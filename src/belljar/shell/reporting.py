@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class Reporting:
     """Messages of a shell."""
 
+    status: int
     xtrace: bool
     trace_depth: int
     in_trap: str

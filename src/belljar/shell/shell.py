@@ -25,28 +25,27 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from belljar.abi.errors import SysError
-from belljar.abi.paths import fsdecode, fsencode
+from belljar.abi.paths import fsencode
 from belljar.kernel.budget import Budget
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell import terminal
-from belljar.shell.control import Abandon, Break, Continue, Discard, ExitShell, ExpansionError, Return, ShellError
+from belljar.shell.control import Abandon, Discard, ExitShell, Return, ShellError
 from belljar.shell.expand.ifs import prepare
+from belljar.shell.expansion import Expansion
 from belljar.shell.functions import FunctionDef
-from belljar.shell.glob import GlobOptions, glob, split_ignored
 from belljar.shell.heredoc import HereServer
 from belljar.shell.history import History
 from belljar.shell.input import read_line
 from belljar.shell.jobs import JobTable
 from belljar.shell.nodes import ArrayLiteral, Command, SimpleCommand, Subscript
 from belljar.shell.options import LETTERS, SET_DEFAULTS, SET_OPTIONS, SHOPT_DEFAULTS
-from belljar.shell.pattern import is_pattern
 from belljar.shell.print import print_function
 from belljar.shell.processes import Processes
 from belljar.shell.reporting import Reporting
 from belljar.shell.substitute import close_process_files
-from belljar.shell.traps import PSEUDO, Traps
+from belljar.shell.trapping import Trapping
+from belljar.shell.traps import Traps
 from belljar.shell.variables import Entry, Frame, Var, Variables, is_name
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ class AssignmentArg:
         return f"{self.name}{subscript}{'+' if self.append else ''}={value}"
 
 
-class Shell(Reporting, Processes):
+class Shell(Expansion, Reporting, Processes, Trapping):
     """The state of one bash process. `fork` makes that of a subshell, sharing everything until it changes."""
 
     def __init__(self, process: Process) -> None:
@@ -286,26 +285,6 @@ class Shell(Reporting, Processes):
 
     invocation_letters = ""
 
-    def update_attention(self) -> None:
-        traps = self.traps
-        self.attention = (
-            bool(traps.pending) or self.interrupted or self.xtrace or ("DEBUG" in traps.commands and not self.in_trap)
-        )
-
-    def traps_changed(self) -> None:
-        """Traps or options changed: what must be looked at between commands?"""
-        self.update_attention()
-        self.watching = self.errexit or "ERR" in self.traps.commands
-
-    def interrupt(self, _number: int) -> None:
-        """^C at an interactive shell: the running command is abandoned before its next step."""
-        self.interrupted = True
-        self.attention = True
-
-    def signalled(self) -> None:
-        """A trapped signal arrived; its command runs before the next one."""
-        self.attention = True
-
     # --- variables -----------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> str | None:
@@ -383,84 +362,6 @@ class Shell(Reporting, Processes):
             value = node.assignments[0].value
             if isinstance(value, ArrayLiteral):
                 return compile_items(value)(self)
-        return None
-
-    def join(self, values: list[str], separator: str | None = None) -> str:
-        """The values of "$*" as one string."""
-        size = sum(map(len, values))
-        if size > 65536:
-            self.budget.charge_size(size)
-        return (self.ifs.joiner if separator is None else separator).join(values)
-
-    # --- expansion -----------------------------------------------------------------------------------------------
-
-    def arith(self, expression: str) -> int:
-        """The value of an arithmetic expression given as text (no `$` expansion any more). ArithError."""
-        from belljar.shell.compile.arith import evaluate
-
-        return evaluate(self, expression)
-
-    def expand_string(self, text: str) -> str:
-        """Parameter, command and arithmetic expansion as within double quotes (PS1, PS4, `@P`)."""
-        from belljar.shell.compile.words import compile_quoted
-        from belljar.shell.parse import parse_here_text
-
-        return compile_quoted(parse_here_text(text).parts)(self)
-
-    def expand_prompt(self, text: str) -> str:
-        """Prompt escapes, then the expansions of double quotes."""
-        from belljar.shell.prompt import expand_prompt
-
-        return expand_prompt(self, text)
-
-    def expand_glob(self, pattern: str, text: str) -> list[str]:
-        """The files that match, or the word itself if there are none (unless nullglob or failglob)."""
-        shopts = self.shopts
-        ignore = self.vars.get("GLOBIGNORE")
-        if not is_pattern(pattern, extglob=self.extglob):
-            return [text]
-        options = GlobOptions(
-            dotglob=shopts["dotglob"] or bool(ignore),
-            extglob=self.extglob,
-            globstar=shopts["globstar"],
-            nocase=shopts["nocaseglob"],
-            skip_dots=shopts["globskipdots"],
-            ignore=split_ignored(ignore) if ignore else (),
-        )
-        found = glob(self.process, pattern, options)
-        if found:
-            return found
-        if shopts["failglob"]:
-            raise ExpansionError(f"no match: {text}")
-        return [] if shopts["nullglob"] else [text]
-
-    def expand_tilde(self, user: str) -> str:
-        """~user; what can't be resolved stays as it is."""
-        if user == "":
-            home = self.vars.get("HOME")
-            return home if home is not None else self._home_of(None) or "~"
-        if user == "+":
-            return self.vars.get("PWD") or "~+"
-        if user == "-":
-            return self.vars.get("OLDPWD") or "~-"
-        digits = user.lstrip("+-")
-        if digits.isdigit() and len(user) - len(digits) <= 1:
-            stack = [self.vars.get("PWD") or "", *self.directories]
-            place = int(digits) if user[0] != "-" else len(stack) - 1 - int(digits)
-            return stack[place] if 0 <= place < len(stack) else f"~{user}"
-        return self._home_of(user) or f"~{user}"
-
-    def _home_of(self, user: str | None) -> str | None:
-        try:
-            data = fsdecode(self.process.read_file("/etc/passwd"))
-        except SysError:
-            return None
-        for line in data.splitlines():
-            fields = line.split(":")
-            if len(fields) > 5 and (
-                fields[0] == user if user is not None else fields[2] == str(self.process.fs.credentials.uid)
-            ):
-                return fields[5]
         return None
 
     # --- running -------------------------------------------------------------------------------------------------
@@ -552,7 +453,7 @@ class Shell(Reporting, Processes):
         self.args = frame.args = argv[1:]
         self.loops = 0
         variables.frames.append(frame)
-        hidden = self._hide_traps() if self.traps.commands else None
+        hidden = self.hide_traps() if self.traps.commands else None
         if not checks:
             self.suppressed += 1
         try:
@@ -567,7 +468,7 @@ class Shell(Reporting, Processes):
         finally:
             command = self.traps.commands.get("RETURN") if self.traps.commands else None
             if command and self.in_trap != "RETURN":
-                self._run_return_trap(command)
+                self.run_return_trap(command)
             if not checks:
                 self.suppressed -= 1
             self.loops = outer_loops
@@ -577,19 +478,8 @@ class Shell(Reporting, Processes):
             if frame.options is not None:
                 self._restore_options(frame.options)
             if hidden is not None:
-                self._show_traps(hidden)
+                self.show_traps(hidden)
             process.depth -= 1
-
-    def enter_function(self) -> None:
-        """Under `set -T` the DEBUG trap also runs when a function begins."""
-        command = self.traps.commands.get("DEBUG")
-        if command and not self.in_trap:
-            self.run_trap("DEBUG", command)
-
-    def _run_return_trap(self, command: str) -> None:
-        status = self.status
-        self.run_trap("RETURN", command)
-        self.status = status
 
     def _check_nesting(self, name: str) -> None:
         limit = self.vars.get("FUNCNEST") or ""
@@ -679,20 +569,6 @@ class Shell(Reporting, Processes):
         entry = builtins().get(name)
         return entry if entry is not None and name not in self.disabled else None
 
-    def failed(self, status: int, node: Command | None) -> None:
-        """A command outside any condition failed: the ERR trap, then `set -e`."""
-        if self.suppressed:
-            return
-        command = self.traps.commands.get("ERR")
-        if command and self.in_trap != "ERR":
-            if node is not None:
-                self.command = node
-            self.status = status
-            self.run_trap("ERR", command)
-            self.status = status
-        if self.errexit:
-            raise ExitShell(status)
-
     def child_ended(self, pid: int) -> None:
         """A child is gone: a coprocess's descriptors close and its variables vanish."""
         found = self.coprocs.pop(pid, None)
@@ -704,75 +580,6 @@ class Shell(Reporting, Processes):
                 self.process.fds.close(fd)
         for variable in (name, f"{name}_PID"):
             self.vars.unset(variable)
-
-    # --- traps ---------------------------------------------------------------------------------------------------
-
-    def _hide_traps(self) -> dict[str, str] | None:
-        """In a function the DEBUG, RETURN and ERR traps don't act unless functrace or errtrace say so."""
-        commands = self.traps.commands
-        names = [] if self.options["functrace"] else ["DEBUG", "RETURN"]
-        if not self.options["errtrace"]:
-            names.append("ERR")
-        hidden = {name: commands.pop(name) for name in names if name in commands}
-        if hidden:
-            self.traps_changed()
-        return hidden or None
-
-    def _show_traps(self, hidden: dict[str, str]) -> None:
-        for name, command in hidden.items():
-            self.traps.commands.setdefault(name, command)
-        self.traps_changed()
-
-    def run_trap(self, name: str, command: str) -> int:
-        """Run a trap's command; `$?` is afterwards what it was before."""
-        status, pipestatus, line = self.status, self.pipestatus, self.line
-        outer, self.in_trap = self.in_trap, name
-        outer_status, self.trap_status = self.trap_status, status
-        self.trap_level = self.subshell
-        process = self.process
-        process.enter()
-        self.update_attention()
-        try:
-            return self.run_text(command, line=line if name in PSEUDO else 1)
-        finally:
-            process.leave()
-            self.in_trap = outer
-            self.trap_status = outer_status
-            self.status, self.pipestatus, self.line = status, pipestatus, line
-            self.update_attention()
-
-    def run_pending_traps(self) -> None:
-        """Run the commands of the signals that arrived."""
-        pending, self.traps.pending = self.traps.pending, []
-        for name in pending:
-            command = self.traps.commands.get(name)
-            if command:
-                self.run_trap(name, command)
-        self.update_attention()
-
-    def finish(self, status: int) -> int:
-        """The end of the shell process: the EXIT trap may still change the status."""
-        self.status = status
-        try:
-            if self.traps.pending:
-                self.run_pending_traps()
-            command = self.traps.commands.pop("EXIT", None)
-            if command and not self.traps.inherited("EXIT"):
-                self.vars.frames.clear()
-                self.loops = 0
-                self.suppressed = 0
-                self.in_trap = "EXIT"
-                self.trap_status = status
-                self.trap_level = self.subshell
-                self.update_attention()
-                self.run_text(command, line=1)
-        except ExitShell as end:
-            return end.status
-        except (Return, Discard) as end:
-            return end.status
-        except (Break, Continue):
-            return self.status
-        return status
 
     # --- input and output ----------------------------------------------------------------------------------------
 
