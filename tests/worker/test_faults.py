@@ -1,0 +1,193 @@
+"""kill -9 at any moment, of worker, zygote and owner: nothing stays behind, and everybody else goes on."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from belljar import Limits, Sandbox, SandboxClosed, SandboxError
+from belljar.worker.supervisor_host import shared
+from tests.escape.oracles import descriptors, is_alive, wait_gone
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are Linux's")
+
+ROUNDS = [pytest.param(range(16), id="some"), pytest.param(range(16, 100), id="many", marks=pytest.mark.slow)]
+OWNERS = [pytest.param(range(8), id="some"), pytest.param(range(8, 50), id="many", marks=pytest.mark.slow)]
+
+
+def loop(sandbox: Sandbox) -> None:
+    sandbox.exec("for i in {1..200}; do x=$(echo $i | tr 1 2); done")
+
+
+def flood(sandbox: Sandbox) -> None:
+    sandbox.exec("yes | head -c 20000000", on_stdout=lambda _data: None)
+
+
+def files(sandbox: Sandbox) -> None:
+    sandbox.files.write("/tmp/big", bytes(3 << 20))
+    assert len(sandbox.files.read_bytes("/tmp/big")) == 3 << 20
+
+
+def stream(sandbox: Sandbox) -> None:
+    process = sandbox.spawn("cat")
+    process.stdin.write(b"x" * 100_000)
+    process.stdin.close()
+    assert len(process.stdout.read()) == 100_000
+
+
+def nap(sandbox: Sandbox) -> None:
+    sandbox.exec("sleep 0.02")
+
+
+WORK: list[Callable[[Sandbox], None]] = [loop, flood, files, stream, nap]
+
+
+def kill_later(pid: int, delay: float) -> threading.Timer:
+    def strike() -> None:
+        if is_alive(pid):
+            os.kill(pid, signal.SIGKILL)
+
+    timer = threading.Timer(delay, strike)
+    timer.start()
+    return timer
+
+
+@pytest.mark.parametrize("seeds", ROUNDS)
+def test_workers_killed_under_load(seeds: range) -> None:
+    with Sandbox(limits=Limits(output_bytes=1 << 40)) as other:
+        other.exec("true")
+        before = descriptors()
+        for seed in seeds:
+            choice = random.Random(seed)
+            victim = Sandbox(limits=Limits(output_bytes=1 << 40))
+            pid = victim._link.pid
+            timer = kill_later(pid, choice.uniform(0, 0.05))
+            try:
+                while True:
+                    choice.choice(WORK)(victim)
+            except SandboxClosed:
+                pass
+            timer.join()
+            victim.close()
+            assert other.exec("echo ok").stdout == "ok\n"
+            assert not wait_gone([pid])
+        assert descriptors() <= before
+        with Sandbox() as following:
+            assert following.exec("echo ok").stdout == "ok\n"
+
+
+@pytest.mark.parametrize("seeds", ROUNDS)
+def test_zygotes_killed_under_load(seeds: range) -> None:
+    with Sandbox() as other:
+        other.exec("true")
+        before = descriptors()
+        for seed in seeds:
+            choice = random.Random(seed)
+            with Sandbox():
+                zygote = shared._process
+                assert zygote is not None
+            timer = kill_later(zygote.pid, choice.uniform(0, 0.03))
+            made: list[int] = []
+            deadline = time.monotonic() + 30
+            while is_alive(zygote.pid) or len(made) < 2:
+                with Sandbox() as sandbox:
+                    made.append(sandbox._link.pid)
+                    assert sandbox.exec("echo ok").stdout == "ok\n"
+                assert time.monotonic() < deadline
+            timer.join()
+            assert other.exec("echo ok").stdout == "ok\n"
+            assert not wait_gone([*made, zygote.pid])
+        assert descriptors() <= before
+
+
+OWNER = """
+import random, sys
+from belljar import Limits, Sandbox
+from belljar.worker.supervisor_host import shared
+choice = random.Random(int(sys.argv[1]))
+sandboxes = [Sandbox() for _ in range(3)]
+print(shared._process.pid, *(s._link.pid for s in sandboxes), flush=True)
+sandboxes[0].spawn("while :; do :; done")
+sandboxes[1].spawn("yes")
+while True:
+    with Sandbox() as another:
+        another.exec("echo x | tr x y")
+        another.files.write("f", bytes(choice.randrange(1 << 20)))
+"""
+
+
+def children_of(parent: int) -> list[int]:
+    """The live children of a process: a zygote's workers, spares included."""
+    found: list[int] = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if int(fields[1]) == parent and fields[0] not in "ZX":
+            found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.parametrize("seeds", OWNERS)
+def test_owners_killed_under_load(seeds: range, tmp_path: Path) -> None:
+    with Sandbox() as other:
+        for seed in seeds:
+            owner = subprocess.Popen(
+                [sys.executable, "-c", OWNER, str(seed)],
+                stdout=subprocess.PIPE,
+                cwd=tmp_path,
+                env={**os.environ, "TMPDIR": str(tmp_path)},
+            )
+            assert owner.stdout is not None
+            pids = [int(word) for word in owner.stdout.readline().split()]
+            time.sleep(random.Random(seed).uniform(0, 0.1))
+            children = children_of(pids[0])
+            owner.kill()
+            owner.wait()
+            owner.stdout.close()
+            assert len(pids) == 4
+            assert not wait_gone([*pids, *children])
+            assert not list(tmp_path.iterdir()), "a file was left behind"
+            assert other.exec("echo ok").stdout == "ok\n"
+
+
+def test_many_threads_while_workers_die() -> None:
+    """Each thread has its own sandboxes; a quarter of them are killed; no thread is ever stuck or misled."""
+    wrong: list[str] = []
+    closed = threading.Semaphore(0)
+
+    def run(seed: int) -> None:
+        choice = random.Random(seed)
+        for turn in range(6):
+            with Sandbox() as sandbox:
+                doomed = choice.random() < 0.25
+                if doomed:
+                    os.kill(sandbox._link.pid, signal.SIGKILL)
+                try:
+                    out = sandbox.exec(f"echo {seed}.{turn}").stdout
+                    if out != f"{seed}.{turn}\n":
+                        wrong.append(out)
+                except SandboxError as error:
+                    closed.release()
+                    if not doomed:
+                        wrong.append(str(error))
+
+    threads = [threading.Thread(target=run, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not wrong
+    assert closed.acquire(blocking=False)
