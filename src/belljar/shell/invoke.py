@@ -167,9 +167,23 @@ def _dispatch(
                 shell.error(str(error))
                 raise ExitShell(1) from None
             return run_builtin(shell, builtin, argv, call.checks)
-        with Environment(shell, temporary):
-            return run_builtin(shell, builtin, argv, call.checks)
+        with Environment(shell, temporary) as frame:
+            status = run_builtin(shell, builtin, argv, call.checks)
+            if builtin.name in _LASTING:
+                _keep_exported(frame, argv[1:], lasting=builtin.name in ("export", "readonly"))
+            return status
     return run_program(shell, argv, temporary, last=call.last)
+
+
+_LASTING = frozenset({"export", "readonly", "declare", "typeset"})
+
+
+def _keep_exported(frame: Frame, args: list[str], *, lasting: bool) -> None:
+    """`x=1 export x`: the variable stays (for declare, only with -x or -r)."""
+    options = "".join(arg[1:] for arg in args if type(arg) is str and arg.startswith("-"))
+    if lasting or "x" in options or "r" in options:
+        for arg in args:
+            frame.saved.pop(str(arg), None)
 
 
 def _check_writable(shell: Shell, temporary: list[AssignmentArg]) -> None:
@@ -189,7 +203,7 @@ class Environment:
         self.shell = shell
         self.args = args
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Frame:
         shell = self.shell
         saved: list[tuple[str, Entry | None]] = []
         for arg in self.args:
@@ -202,6 +216,7 @@ class Environment:
             frame.saved.setdefault(name, entry)
         frame.temporary = frozenset(frame.saved)
         shell.vars.push(frame)
+        return frame
 
     def __exit__(self, *_: object) -> None:
         self.shell.vars.pop()

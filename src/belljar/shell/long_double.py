@@ -31,7 +31,7 @@ class LongDouble:
 
 
 def parse_long_double(text: str) -> tuple[LongDouble, int, bool]:
-    """strtold: the number at the start of `text`, how many characters it takes (0: none), whether it is out of range."""
+    """strtold: the number at the start of `text`, how many characters it takes (0: none), and if it is out of range."""
     start = len(text) - len(text.lstrip(" \t\n\v\f\r"))
     match = _NUMBER.match(text, start)
     if match is None or match.end() == match.end(1):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.builtins.registry import Options, Usage, builtin
 from belljar.shell.control import ReadonlyError, ShellError
-from belljar.shell.variables import NAMEREF, is_name
+from belljar.shell.variables import NAMEREF, READONLY, is_name
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -56,8 +56,8 @@ def _unset_variable(shell: Shell, arg: str, *, reference: bool) -> bool:
     if bracket and rest.endswith("]") and is_name(name):
         contents = variables.contents(name)
         subscript = rest[:-1]
-        if not (isinstance(contents, Assoc) and contents.get(subscript) is not None):
-            subscript = shell.subscript_text(name, subscript)
+        if isinstance(contents, Assoc) and contents.get(subscript) is not None:
+            return _remove_key(shell, name, subscript)
         if subscript in ("@", "*") and not (isinstance(contents, Assoc) and contents.get(subscript) is not None):
             if isinstance(contents, Array | Assoc):
                 return _clear(shell, name)
@@ -66,9 +66,9 @@ def _unset_variable(shell: Shell, arg: str, *, reference: bool) -> bool:
             return True
         if contents is None:
             return False
-        if isinstance(contents, str) and shell.arith(subscript) not in (0, -1):
+        if isinstance(contents, str) and shell.arith(shell.subscript_text(name, subscript)) not in (0, -1):
             raise ShellError(f"{name}: not an array variable")
-        variables.unset_element(name, subscript)
+        variables.unset_element(name, subscript)  # expands the subscript, which must happen only once
         return True
     if not is_name(arg):
         return False
@@ -80,6 +80,15 @@ def _unset_variable(shell: Shell, arg: str, *, reference: bool) -> bool:
         if target != arg:
             return variables.unset(target)
     return variables.unset(arg)
+
+
+def _remove_key(shell: Shell, name: str, key: str) -> bool:
+    """A key as it is, whatever its characters would mean in a subscript."""
+    target, _ = shell.vars.resolve(name)
+    if shell.vars.own_attrs(target) & READONLY:
+        raise ReadonlyError(target)
+    contents = shell.vars.own_var(target).value
+    return isinstance(contents, Assoc) and contents.remove(key)
 
 
 def _clear(shell: Shell, name: str) -> bool:
