@@ -96,6 +96,12 @@ class AssignmentArg:
 class Shell(Expansion, Reporting, Processes, Trapping):
     """The state of one bash process. `fork` makes that of a subshell, sharing everything until it changes."""
 
+    process: Process
+    name: str
+    jobs: JobTable
+    history: History
+    command_number: int
+
     def __init__(self, process: Process) -> None:
         self.process = process
         self.budget: Budget = process.budget
