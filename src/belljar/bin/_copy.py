@@ -246,8 +246,6 @@ class Copier:
             fixed = made.mode & 0o777 != mode & ~fs.umask & 0o777
             if rules.verbose:
                 self._say(source, target, saved, what="created directory" if rules.verb else "")
-        elif operand:
-            self._made.add((old.dev, old.ino))
         status = True
         try:
             entries = fs.readdir(source)

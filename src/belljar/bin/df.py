@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.records import StatFs
 from belljar.bin._kit import UsageError, choice, flag, many, utility, value
-from belljar.bin._kit.human import HUMAN, SI, BlockSize, default_block_size, parse_block_size
+from belljar.bin._kit.human import HUMAN, SI, BlockSize, bad_block_size, default_block_size, parse_block_size
 from belljar.bin._kit.quoting import quote, quote_if_odd
 from belljar.bin._kit.width import display_width
 from belljar.kernel.process import Process
@@ -133,7 +133,7 @@ def _unit(process: Process, options: Options) -> BlockSize:
     if text:
         found = parse_block_size(text)
         if found is None:
-            raise UsageError(f"invalid -B argument '{text}'", hint=False)
+            raise UsageError(bad_block_size("-B", text), hint=False)
         return found
     return BlockSize(1024) if options.portable else default_block_size(process.env, "DF_BLOCK_SIZE")
 

@@ -14,7 +14,7 @@ from belljar.bin._kit import UsageError, choice, flag, many, utility, value
 from belljar.bin._kit.choices import pick
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.files0 import files0_names
-from belljar.bin._kit.human import HUMAN, SI, BlockSize, default_block_size, parse_block_size
+from belljar.bin._kit.human import HUMAN, SI, BlockSize, bad_block_size, default_block_size, parse_block_size
 from belljar.bin._kit.quoting import quote, quote_name
 from belljar.bin._kit.sizes import parse_size
 from belljar.bin._tree import Problem, Visit, Walk
@@ -224,6 +224,6 @@ def _unit(process: Process, options: Options) -> BlockSize:
     if text:
         found = parse_block_size(text)
         if found is None:
-            raise UsageError(f"invalid -B argument '{text}'", hint=False)
+            raise UsageError(bad_block_size("-B", text), hint=False)
         return found
     return BlockSize(1) if options.bytes else default_block_size(process.env, "DU_BLOCK_SIZE")

@@ -7,13 +7,11 @@ nor --sort is specified.
 """
 
 from belljar.bin._kit import utility
-from belljar.bin._ls.listing import Listing
-from belljar.bin._ls.options import Options, settle
+from belljar.bin._ls.listing import run
+from belljar.bin._ls.options import Options
 from belljar.kernel.process import Process
 
 
 @utility("ls", Options, usage_status=2)
 def main(process: Process, options: Options, operands: list[str]) -> int:
-    listing = Listing(process, settle(process, options, "ls"))
-    listing.operands(operands)
-    return listing.status
+    return run(process, options, operands, "ls")

@@ -9,8 +9,12 @@ from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 
 
+class BadChoice(UsageError):
+    """A value that is none of the words."""
+
+
 def pick(process: Process, option: str, text: str, words: Mapping[str, Sequence[str]]) -> str:
-    """The word that `text` is, or begins, or is a synonym of. UsageError if there is none, or more than one."""
+    """The word that `text` is, or begins, or is a synonym of. BadChoice if there is none, or more than one."""
     spelled = {name: word for word, synonyms in words.items() for name in (word, *synonyms)}
     if text in spelled:
         return spelled[text]
@@ -20,4 +24,4 @@ def pick(process: Process, option: str, text: str, words: Mapping[str, Sequence[
     what = "ambiguous" if found else "invalid"
     lines = [f"{what} argument {quote(text, process.env)} for {quote(option, process.env)}", "Valid arguments are:"]
     lines += ["  - " + ", ".join(quote(n, process.env) for n in (word, *also)) for word, also in words.items()]
-    raise UsageError("\n".join(lines))
+    raise BadChoice("\n".join(lines))

@@ -71,6 +71,12 @@ def parse_block_size(text: str) -> BlockSize | None:
     return BlockSize(size, shown, grouped=bool(match[1]))
 
 
+def bad_block_size(option: str, text: str) -> str:
+    """What GNU says of a block size that is none."""
+    what = "invalid suffix in" if re.match(r"\d|[kKmMgGtTpPeEzZyYbB]", text) else "invalid"
+    return f"{what} {option} argument '{text}'"
+
+
 def default_block_size(env: Mapping[str, str], *names: str) -> BlockSize:
     """From the environment: the program's own variable, then BLOCK_SIZE, BLOCKSIZE; 1024, or 512 as POSIX has it."""
     for name in (*names, "BLOCK_SIZE", "BLOCKSIZE"):

@@ -8,6 +8,7 @@ from errno import ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK
 from belljar.abi.records import NANO, Stat
+from belljar.bin._kit.choices import BadChoice
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.modes import kind_letter, render_mode
 from belljar.bin._kit.quoting import quote, quote_if_odd, quote_name
@@ -16,12 +17,26 @@ from belljar.bin._kit.width import display_width
 from belljar.bin._ls.colors import BadColors, Colors, wants_color
 from belljar.bin._ls.columns import across, down, separated
 from belljar.bin._ls.entries import Entry, arrange, render_name, visible
-from belljar.bin._ls.options import Settings
+from belljar.bin._ls.options import Options, Settings, settle
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.namespace import Place
 
 _INDICATORS = {S_IFDIR: "/", S_IFLNK: "@", S_IFIFO: "|", S_IFSOCK: "="}
 _HALF_YEAR = 31556952 // 2 * NANO
+
+
+def run(process: Process, options: Options, operands: list[str], program: str) -> int:
+    """One of ls, dir and vdir: they differ in their defaults."""
+    try:
+        settings = settle(process, options, program)
+    except BadChoice as error:
+        # Unlike any other wrong option, a wrong word ends with 1.
+        process.warn(str(error))
+        process.error(f"Try '{process.name} --help' for more information.\n")
+        return 1
+    listing = Listing(process, settings)
+    listing.operands(operands)
+    return listing.status
 
 
 class Listing:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from belljar.bin._kit import UsageError, choice, flag, many, value
-from belljar.bin._kit.choices import pick
-from belljar.bin._kit.human import HUMAN, SI, BlockSize, default_block_size, parse_block_size
+from belljar.bin._kit.choices import BadChoice, pick
+from belljar.bin._kit.human import HUMAN, SI, BlockSize, bad_block_size, default_block_size, parse_block_size
 from belljar.bin._kit.locale import is_utf8
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
@@ -30,7 +30,7 @@ _FORMAT_NAMES: Final[dict[str, Format]] = {
     "single-column": "one",
 }
 _SORTS: Final = {"none": (), "time": (), "size": (), "extension": (), "version": (), "width": ()}
-_TIMES: Final = {"atime": ("access", "use"), "ctime": ("status",), "birth": ("creation",), "mtime": ("modification",)}
+_TIMES: Final = {"atime": ("access", "use"), "ctime": ("status",), "birth": ("creation",)}
 _STYLES: Final = {
     "literal": (), "shell": (), "shell-always": (), "shell-escape": (), "shell-escape-always": (), "c": (),
     "c-maybe": (), "escape": (), "locale": (), "clocale": (),
@@ -58,8 +58,9 @@ class Options:
     directory: bool = flag("-d", "--directory", "list directories themselves, not their contents")
     dired: bool = flag("-D", "--dired", "(ignored)")
     unsorted_all: bool = flag("-f", "list all entries in directory order")
+    classify_always: bool = flag("-F", "append indicator (one of */=>@|) to entries")
     classify: str | None = value(
-        "-F", "--classify", "append indicator (one of */=>@|) to entries WHEN", metavar="WHEN", bare="always"
+        "--classify", "append indicator (one of */=>@|) to entries WHEN", metavar="WHEN", bare="always"
     )
     indicators: str | None = choice(
         {"-p": "slash", "--file-type": "file-type"},
@@ -184,7 +185,8 @@ def settle(process: Process, options: Options, program: str) -> Settings:
         sort = pick(process, "--sort", options.sort_word, _SORTS)
     time = options.time
     if options.time_word is not None:
-        time = pick(process, "--time", options.time_word, _TIMES)
+        newer = ("mtime", "modification")
+        time = "mtime" if options.time_word in newer else pick(process, "--time", options.time_word, _TIMES)
     if time is not None and sort == "name" and format != "long" and options.sort is None and options.sort_word is None:
         sort = "time"
     color = not options.unsorted_all and _when(process, "--color", options.color, tty)
@@ -253,7 +255,7 @@ def _block_sizes(process: Process, options: Options) -> tuple[BlockSize, BlockSi
     if text is not None:
         found = parse_block_size(text)
         if found is None:
-            raise UsageError(f"invalid --block-size argument '{text}'", hint=False)
+            raise UsageError(bad_block_size("--block-size", text), hint=False)
         return found, found
     if options.human == "k":
         return BlockSize(1024), BlockSize(1)
@@ -289,6 +291,8 @@ def _when(process: Process, option: str, text: str | None, tty: bool) -> bool:
 def _indicators(process: Process, options: Options, tty: bool) -> str:
     if options.indicator_style is not None:
         return pick(process, "--indicator-style", options.indicator_style, _INDICATORS)
+    if options.classify_always:
+        return "classify"
     if options.classify is not None and _when(process, "--classify", options.classify, tty):
         return "classify"
     return options.indicators or "none"
@@ -305,9 +309,8 @@ def _time_styles(process: Process, options: Options) -> tuple[str, str]:
     known = {"full-iso": (), "long-iso": (), "iso": (), "locale": ()}
     try:
         word = pick(process, "time style", style, known)
-    except UsageError as error:
-        first = str(error).partition("\n")[0]
-        lines = [first.replace(" for ", " for ", 1), "Valid arguments are:"]
+    except BadChoice as error:
+        lines = [str(error).partition("\n")[0], "Valid arguments are:"]
         lines += [f"  - [posix-]{name}" for name in known] + ["  - +FORMAT (e.g., +%H:%M) for a 'date'-style format"]
         raise UsageError("\n".join(lines)) from None
     return {

@@ -233,7 +233,7 @@ def _command(name: str) -> Callable[[Parser], Matcher]:
         if not many:
             return Command(parser.search, name, words).once
         if sum("{}" in word for word in words) > 1:
-            raise UsageError(f"only one instance of {{}} is supported with {name} ... +")
+            raise UsageError(f"Only one instance of {{}} is supported with {name} ... +")
         if len(words) < 2:
             raise UsageError(f"invalid argument to `{name}'")
         return Command(parser.search, name, words[:-1]).gather()
