@@ -58,6 +58,7 @@ def frame(process: Process, wanted: set[str] | None) -> None:
         share = row.cpu / max(uptime - row.started, 0.01) * 100
         minutes, seconds = divmod(row.cpu, 60)
         process.print(
-            f"{row.pid:7d} {user:<8.8} {20 + row.nice:3d} {row.nice:3d} {row.size // 1024:7d} {row.resident * 4:6d}      0 "
+            f"{row.pid:7d} {user:<8.8} {20 + row.nice:3d} {row.nice:3d} {row.size // 1024:7d} "
+            f"{row.resident * 4:6d}      0 "
             f"{row.state} {min(share, 100):5.1f}   0.0 {int(minutes):3d}:{seconds:05.2f} {row.comm}"
         )

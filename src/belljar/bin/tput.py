@@ -9,10 +9,14 @@ from belljar.bin._kit import UsageError, utility
 from belljar.kernel.process import Process
 
 _TEXT = {
-    "clear": "\x1b[H\x1b[2J\x1b[3J", "bold": "\x1b[1m", "dim": "\x1b[2m", "smul": "\x1b[4m", "rmul": "\x1b[24m", "rev": "\x1b[7m",
-    "smso": "\x1b[7m", "rmso": "\x1b[27m", "sgr0": "\x1b(B\x1b[m", "blink": "\x1b[5m", "civis": "\x1b[?25l", "cnorm": "\x1b[?25h",
-    "el": "\x1b[K", "el1": "\x1b[1K", "ed": "\x1b[J", "home": "\x1b[H", "sc": "\x1b7", "rc": "\x1b8", "smcup": "\x1b[?1049h",
-    "rmcup": "\x1b[?1049l", "cuu1": "\x1b[A", "cud1": "\n", "cuf1": "\x1b[C", "cub1": "\b", "op": "\x1b[39;49m", "bel": "\a",
+    "clear": "\x1b[H\x1b[2J\x1b[3J", "bold": "\x1b[1m", "dim": "\x1b[2m", "smul": "\x1b[4m", "rmul": "\x1b[24m",
+    "rev": "\x1b[7m",
+    "smso": "\x1b[7m", "rmso": "\x1b[27m", "sgr0": "\x1b(B\x1b[m", "blink": "\x1b[5m", "civis": "\x1b[?25l",
+    "cnorm": "\x1b[?25h",
+    "el": "\x1b[K", "el1": "\x1b[1K", "ed": "\x1b[J", "home": "\x1b[H", "sc": "\x1b7", "rc": "\x1b8",
+    "smcup": "\x1b[?1049h",
+    "rmcup": "\x1b[?1049l", "cuu1": "\x1b[A", "cud1": "\n", "cuf1": "\x1b[C", "cub1": "\b", "op": "\x1b[39;49m",
+    "bel": "\a",
     "sitm": "\x1b[3m", "ritm": "\x1b[23m", "reset": "\x1bc",
 }  # fmt: skip
 

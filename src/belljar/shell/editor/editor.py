@@ -36,6 +36,11 @@ STILL: Final = frozenset({"complete", "digit-argument", "possible-completions"})
 class Editor:
     """Edits the lines of one interactive shell."""
 
+    buffer: Buffer
+    screen: Screen
+    columns: int
+    place: int
+
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
         self.process = shell.process
