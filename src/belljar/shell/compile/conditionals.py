@@ -18,11 +18,11 @@ from belljar.shell.compile.words import (
     constant,
     constant_pattern,
     is_multi,
+    is_repeatable,
 )
 from belljar.shell.control import ArithError, ShellError
 from belljar.shell.filetest import FILE_COMPARISONS, FILE_OPERATORS, compare_files, test_file
 from belljar.shell.nodes import (
-    AnsiQuoted,
     ArithSub,
     CondAnd,
     CondBinary,
@@ -31,18 +31,12 @@ from belljar.shell.nodes import (
     CondNot,
     CondOr,
     CondUnary,
-    Default,
     DoubleQuoted,
-    Escaped,
-    Length,
     Literal,
     LocaleQuoted,
     Param,
-    SingleQuoted,
-    Subscript,
     Tilde,
     Word,
-    WordPart,
 )
 from belljar.shell.pattern import compile_pattern
 from belljar.shell.regexes import match_regex, quote_regex
@@ -312,7 +306,7 @@ def _argument(word: Word) -> Text | None:
     """A word that is one field, or whose closure raises Fallback if it isn't."""
     from belljar.shell.compile.words import has_one_field
 
-    if not all(_is_repeatable(part) for part in word.parts):
+    if not all(is_repeatable(part) for part in word.parts):
         return None
     if has_one_field(word):
         return compile_scalar(word)
@@ -327,25 +321,6 @@ def _argument(word: Word) -> Text | None:
         return value
 
     return single
-
-
-def _is_repeatable(part: WordPart) -> bool:
-    """Whether the part may be expanded twice: it has no effects and runs nothing."""
-    match part:
-        case DoubleQuoted(parts) | LocaleQuoted(parts):
-            return all(_is_repeatable(inner) for inner in parts)
-        case Param():
-            if part.indirect or isinstance(part.index, Subscript):
-                return False
-            if isinstance(part.op, Default):
-                return part.op.op in "-+" and all(_is_repeatable(inner) for inner in part.op.word.parts)
-            return part.op is None or isinstance(part.op, Length)
-        case ArithSub(arith):
-            return arith.expr is not None and not _has_effects(arith.expr)
-        case Literal() | Escaped() | SingleQuoted() | AnsiQuoted():
-            return True
-        case _:
-            return False
 
 
 def _integer_argument(word: Word) -> Callable[[Shell], int] | None:

@@ -17,8 +17,10 @@ from belljar.shell.nodes import (
     BraceRange,
     BraceSequence,
     CommandSub,
+    Default,
     DoubleQuoted,
     Escaped,
+    Length,
     Literal,
     LocaleQuoted,
     Param,
@@ -26,6 +28,7 @@ from belljar.shell.nodes import (
     ParamNames,
     ProcSub,
     SingleQuoted,
+    Subscript,
     Tilde,
     Word,
     WordPart,
@@ -265,6 +268,27 @@ def compile_parts_fields(parts: Sequence[WordPart], *, glob: bool = True) -> Cal
     return run
 
 
+def is_repeatable(part: WordPart) -> bool:
+    """Whether the part may be expanded twice: it has no effects and runs nothing."""
+    from belljar.shell.compile.arith import _has_effects
+
+    match part:
+        case DoubleQuoted(parts) | LocaleQuoted(parts):
+            return all(is_repeatable(inner) for inner in parts)
+        case Param():
+            if part.indirect or isinstance(part.index, Subscript):
+                return False
+            if isinstance(part.op, Default):
+                return part.op.op in "-+" and all(is_repeatable(inner) for inner in part.op.word.parts)
+            return part.op is None or isinstance(part.op, Length)
+        case ArithSub(arith):
+            return arith.expr is not None and not _has_effects(arith.expr)
+        case Literal() | Escaped() | SingleQuoted() | AnsiQuoted():
+            return True
+        case _:
+            return False
+
+
 CONSTANT, ONE, MANY = 0, 1, 2
 
 
@@ -287,7 +311,33 @@ def _compile_word(parts: Sequence[WordPart]) -> tuple[int, object]:
             return ONE, compile_quoted(parts)
         if len(parts) == 1:
             return MANY, _compile_single(parts[0])
+        if any(isinstance(part, Literal) for part in parts) and all(
+            is_repeatable(part) and not is_multi(part) for part in parts
+        ):
+            return MANY, _compile_mixed(parts)
     return MANY, compile_parts_fields(parts)
+
+
+def _compile_mixed(parts: Sequence[WordPart]) -> Callable[[Shell, list[str]], None]:
+    """Text with unquoted values in it, `/path/$x.c`: one field, as long as no value holds anything special."""
+    general = compile_parts_fields(parts)
+    pieces = [(isinstance(part, Param | ArithSub), compile_text(part)) for part in _merged(parts)]
+
+    def run(shell: Shell, out: list[str]) -> None:
+        touches = shell.ifs.touches
+        texts = []
+        for is_split, piece in pieces:
+            text = piece(shell)
+            if is_split and touches(text):
+                general(shell, out)
+                return
+            texts.append(text)
+        field = "".join(texts)
+        if len(field) > 65536:
+            shell.budget.charge_size(len(field))
+        out.append(field)
+
+    return run
 
 
 def _compile_single(part: WordPart) -> Callable[[Shell, list[str]], None]:
