@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -224,11 +225,22 @@ class FrameReader(Generic[T]):
         return bool(self._buffer)
 
 
+@cache
+def _host_decoder() -> msgspec.msgpack.Decoder[HostMessage]:
+    # Making one takes a millisecond, as long as all else in making a sandbox; it keeps nothing between messages.
+    return msgspec.msgpack.Decoder(HostMessage)
+
+
+@cache
+def _worker_decoder() -> msgspec.msgpack.Decoder[WorkerMessage]:
+    return msgspec.msgpack.Decoder(WorkerMessage)
+
+
 def host_frames() -> FrameReader[HostMessage]:
     """What a worker reads."""
-    return FrameReader(msgspec.msgpack.Decoder(HostMessage))
+    return FrameReader(_host_decoder())
 
 
 def worker_frames() -> FrameReader[WorkerMessage]:
     """What a host reads."""
-    return FrameReader(msgspec.msgpack.Decoder(WorkerMessage))
+    return FrameReader(_worker_decoder())

@@ -14,6 +14,7 @@ import signal
 import socket
 import struct
 import sys
+from functools import cache
 from typing import Final
 
 from belljar.worker.bpf import MACHINES, worker_filter
@@ -170,18 +171,25 @@ def _landlock() -> bool:
     return held
 
 
-def _seccomp() -> None:
+class _Program(ctypes.Structure):
+    """struct sock_fprog."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
+
+
+@cache
+def prepare_filter() -> _Program:
+    """The system-call filter of this machine. A zygote makes it once, for all its workers."""
     machine = platform.machine()
     if machine not in MACHINES or sys.byteorder != "little":
         raise LockdownFailed(f"seccomp: no filter for {machine}; belljar knows {', '.join(MACHINES)}")
     program = worker_filter(MACHINES[machine])
+    return _Program(len(program) // 8, program)
 
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
 
-    buffer = ctypes.create_string_buffer(program, len(program))
-    head = Program(len(program) // 8, ctypes.cast(buffer, ctypes.c_void_p))
-    result = _libc.syscall(_SECCOMP[machine], _SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC, ctypes.byref(head))
+def _seccomp() -> None:
+    head = ctypes.byref(prepare_filter())
+    result = _libc.syscall(_SECCOMP[platform.machine()], _SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC, head)
     if result != 0:
         raise LockdownFailed(f"seccomp: {os.strerror(ctypes.get_errno())}")
 

@@ -17,21 +17,31 @@ import traceback
 from typing import Final
 
 from belljar.abi.limits import Limits
-from belljar.abi.wire import Event, Ready
+from belljar.abi.wire import Event, Ready, Start, WorkerMessage, encode, host_frames
 from belljar.bin._kit.discovery import find, names, preload
 from belljar.kernel.cpu_guard_host import CpuGuard
+from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.worker.channel_host import Channel
-from belljar.worker.lockdown_host import LockdownFailed, enter_namespaces, prove, seal
+from belljar.worker.lockdown_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
 from belljar.worker.serve import Server
 from belljar.worker.session import Session
 
-SPARES: Final = 2
+SPARES: Final = 4
+QUIET: Final = 0.003
+"""Seconds without a request before a spare is made: the worker just handed over needs the processor first."""
 RECURSION: Final = 60_000
 """Python frames a worker may nest: the shell's depth limit times the frames of one shell call, with room."""
 OVERHEAD: Final = 256 << 20
 """What the interpreter itself needs on top of a sandbox's memory limit."""
 CPU_BACKSTOP: Final = 24 * 3600
+WARM_UP: Final = (
+    "echo hi",
+    "x=$(echo a | tr a b); for i in 1 2; do [[ $x == b* ]] && y=$((i + 1)); done; echo ${x/b/c} {1..2} * > f; cat f",
+    "f() { local a=$1; [ -f f ] && read -r b < f; }; f x; case $b in *) ls -la;; esac; cat << E | grep -c x\nx\nE",
+    "printf '%s\\n' 1 2 | sort | head -n 1; sed s/a/b/; awk '{ print $1 }' f; cut -c1 f; wc -l f; no-such-command",
+)
+"""One of each of what commands are made of."""
 
 
 class Worker:
@@ -53,6 +63,7 @@ class Zygote:
         self._machine = host_machine()
         sys.setrecursionlimit(RECURSION)
         preload()
+        _warm_up(self._machine)
         self._session = Session(self._machine, programs=find, names=names())
         self._layers = enter_namespaces()
         self._spares: list[Worker] = []
@@ -65,9 +76,9 @@ class Zygote:
         """Answer until the host goes away: 8 bytes of memory limit in; a pid and two descriptors out."""
         while True:
             try:
-                ready, _, _ = select.select([self._control], [], [], None if len(self._spares) >= SPARES else 0)
+                ready, _, _ = select.select([self._control], [], [], None if len(self._spares) >= SPARES else QUIET)
                 if not ready:
-                    self._spares.append(self._fork(Limits().memory_bytes))
+                    self._spares.append(self._fork(Limits().memory_bytes, ahead=True))
                     continue
                 request = self._control.recv(64)
             except OSError:
@@ -93,7 +104,7 @@ class Zygote:
         except OSError:
             return None
 
-    def _fork(self, memory: int) -> Worker:
+    def _fork(self, memory: int, *, ahead: bool = False) -> Worker:
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
@@ -102,13 +113,13 @@ class Zygote:
             status = 1
             try:
                 ours.close()
-                status = self._become_worker(theirs, memory)
+                status = self._become_worker(theirs, memory, ahead)
             finally:
                 os._exit(status)
         theirs.close()
         return Worker(pid, os.pidfd_open(pid), ours)
 
-    def _become_worker(self, connection: socket.socket, memory: int) -> int:
+    def _become_worker(self, connection: socket.socket, memory: int, ahead: bool) -> int:
         poller = self._machine.poller
         assert isinstance(poller, EpollPoller)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -122,6 +133,8 @@ class Zygote:
             prove()
         except (LockdownFailed, OSError):
             return 1
+        if ahead:
+            self._rehearse()
         channel.send(Ready(self._layers + held, os.getpid()))
         try:
             kernel.hub.run(lambda: channel.closed)
@@ -132,6 +145,23 @@ class Zygote:
             channel.flush()
             return 3
         return 0 if channel.error is None else 2
+
+    def _rehearse(self) -> None:
+        """Run one command while nobody waits: the memory that any command writes to is this worker's own by then."""
+        said: list[WorkerMessage] = []
+        server = Server(self._session, said.append)
+        for message in host_frames().feed(encode(Start(0, [b"bash", b"-c", b":"], {}, None, b"", False, False, {}))):
+            server.handle(message)
+        self._session.kernel.hub.run(lambda: bool(said))
+
+
+def _warm_up(machine: Machine) -> None:
+    """Run ordinary commands once, in a session that is thrown away: what is made when first used, all workers share."""
+    host_frames()
+    prepare_filter()
+    session = Session(machine, programs=find, names=names())
+    for command in WARM_UP:
+        session.exec(command, stdin=b"a b\n", merge_stderr=True)
 
 
 def _reap(_number: int, _frame: object) -> None:
