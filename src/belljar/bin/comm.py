@@ -34,9 +34,9 @@ class OutOfOrder(Exception):
 @utility("comm", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if len(operands) < 2:
-        raise UsageError(f"missing operand after '{operands[0]}'" if operands else "missing operand")
+        raise UsageError(f"missing operand after \u2018{operands[0]}\u2019" if operands else "missing operand")
     if len(operands) > 2:
-        raise UsageError(f"extra operand '{operands[2]}'")
+        raise UsageError(f"extra operand \u2018{operands[2]}\u2019")
     if len(set(options.delimiters)) > 1:
         raise UsageError("multiple output delimiters specified", hint=False)
     return Comparison(process, options, operands).run()

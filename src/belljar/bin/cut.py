@@ -98,9 +98,11 @@ def parse_list(text: str, mode: str) -> list[Range]:
         bad = (low and not low.isdecimal()) or (high and not high.isdecimal())
         if bad or (item and not low.isascii()):
             if mode == "fields":
-                raise UsageError(f"invalid field value '{item.lstrip('-0123456789') or item}'")
+                raise UsageError(f"invalid field value \u2018{item.lstrip('-0123456789') or item}\u2019")
             raise UsageError(
-                "invalid byte or character range" if "-" in high else f"invalid byte/character position '{item}'"
+                "invalid byte or character range"
+                if "-" in high
+                else f"invalid byte/character position \u2018{item}\u2019"
             )
         if not item or (low and int(low) == 0) or (dash and high and int(high) == 0 and not low):
             raise UsageError(
@@ -113,7 +115,7 @@ def parse_list(text: str, mode: str) -> list[Range]:
         if end < start:
             raise UsageError("invalid decreasing range")
         if max(start, end if end != _END else 0) > (1 << 63):
-            raise UsageError(f"{what} number '{max(low, high, key=len)}' is too large")
+            raise UsageError(f"{what} number \u2018{max(low, high, key=len)}\u2019 is too large")
         ranges.append((start - 1, end))
     ranges.sort()
     united: list[Range] = []
@@ -158,6 +160,11 @@ def byte_selector(ranges: list[Range], output: bytes) -> Selector:
 def field_selector(ranges: list[Range], delimiter: bytes, output: bytes, only_delimited: bool) -> Selector:
     last = ranges[-1][1] if ranges else 0
     limit = -1 if last == _END else last
+    if last == _END and output == delimiter:
+        # What is left of a line is kept in one piece, like one more field.
+        limit = ranges[-1][0]
+        last = limit + 1
+        ranges = [*ranges[:-1], (limit, last)]
     indexes = [index for start, end in ranges for index in range(start, min(end, start + _FEW))]
     pick = itemgetter(*indexes) if 0 < last < _FEW else None
 
@@ -172,10 +179,10 @@ def field_selector(ranges: list[Range], delimiter: bytes, output: bytes, only_de
         return map(select_some, lines)
 
     def select_some(line: bytes) -> bytes:
-        fields = line.split(delimiter, limit)
-        if len(fields) == 1:
+        if delimiter not in line:
             return line
-        if limit >= 0 and len(fields) > limit:
+        fields = line.split(delimiter, limit)
+        if len(fields) > last:
             fields.pop()
         return output.join([field for start, end in ranges for field in fields[start:end]])
 

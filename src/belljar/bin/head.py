@@ -54,7 +54,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     text = (options.bytes if options.bytes is not None else options.lines) or "10"
     count = parse_size(text.removeprefix("-"))
     if count is None:
-        raise UsageError(f"invalid number of {what}: '{text.removeprefix('-')}'", hint=False)
+        raise UsageError(f"invalid number of {what}: \u2018{text.removeprefix('-')}\u2019", hint=False)
     delimiter = b"\0" if options.zero else b"\n"
     names = operands or ["-"]
     headers = options.headers == "always" or (options.headers == "auto" and len(names) > 1)

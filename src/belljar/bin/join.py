@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import UsageError, choice, flag, many, utility
-from belljar.bin._kit.quoting import quote, quote_if_odd
+from belljar.bin._kit.quoting import quote, quote_if_odd, quote_name
 from belljar.bin._kit.text import line_batches
 from belljar.kernel.process import Process
 
@@ -72,7 +72,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         where = f" after {quote(operands[-1], process.env)}" if operands else ""
         raise UsageError(f"missing operand{where}")
     if len(operands) > 2:
-        raise UsageError(f"extra operand {quote(operands[2], process.env)}")
+        raise UsageError(f"extra operand {quote_name(operands[2])}")
     if operands == ["-", "-"]:
         raise UsageError("both files cannot be standard input", hint=False)
     return Join(process, options, operands).run()
@@ -88,7 +88,7 @@ class Join:
         self.unpaired = [str(n) in (*options.also, *options.only) for n in (1, 2)]
         for text in (*options.also, *options.only):
             if text not in ("1", "2"):
-                raise UsageError(f"invalid file number: {quote(text, process.env)}", hint=False)
+                raise UsageError(f"invalid field number: {quote(text, process.env)}", hint=False)
         self.paired = not options.only
         if len(set(options.empty)) > 1:
             raise UsageError("conflicting empty-field replacement strings", hint=False)

@@ -41,14 +41,12 @@ class Options:
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if not operands and process.isatty(0):
         raise UsageError('Missing filename ("less --help" for help)', hint=False)
-    status = 0
     terminal = process.isatty(1)
     for name in operands or ["-"]:
         try:
             if name != "-" and process.fs.stat(name).is_dir:
                 process.stdout.flush()
-                process.error(f"{name} is a directory\n")
-                status = 1
+                process.print(f"{name} is a directory")
                 continue
             if terminal:
                 pager = Pager(process, "" if name == "-" else name)
@@ -57,6 +55,5 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 copy(process, process.chunks(name))
         except SysError as error:
             process.stdout.flush()
-            process.error(f"{name}: {error.reason}\n")
-            status = 1
-    return status
+            process.print(f"{name}: {error.reason}")
+    return 0

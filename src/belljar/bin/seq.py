@@ -52,13 +52,13 @@ def main(process: Process, args: list[str]) -> int:
     if not operands:
         raise UsageError("missing operand")
     if len(operands) > 3:
-        raise UsageError(f"extra operand '{operands[3]}'")
+        raise UsageError(f"extra operand \u2018{operands[3]}\u2019")
     numbers = [read_number(text) for text in operands]
     first = numbers[0] if len(numbers) > 1 else Number(Decimal(1), 0, 1)
     step = numbers[1] if len(numbers) == 3 else Number(Decimal(1), 0, 1)
     last = numbers[-1]
     if step.value == 0:
-        raise UsageError(f"invalid Zero increment value: '{operands[1]}'")
+        raise UsageError(f"invalid Zero increment value: \u2018{operands[1]}\u2019")
     if options.format is not None and options.equal_width:
         raise UsageError("format string may not be specified when printing equal width strings")
     emit(process, options, first, step, last)
@@ -68,15 +68,15 @@ def main(process: Process, args: list[str]) -> int:
 def read_number(text: str) -> Number:
     stripped = text.strip()
     if not _NUMBER.fullmatch(stripped) or text != text.rstrip():
-        raise UsageError(f"invalid floating point argument: '{text}'")
+        raise UsageError(f"invalid floating point argument: \u2018{text}\u2019")
     if "nan" in stripped.lower():
-        raise UsageError(f"invalid 'not-a-number' argument: '{text}'")
+        raise UsageError(f"invalid 'not-a-number' argument: \u2018{text}\u2019")
     if "0x" in stripped.lower():
         return Number(Decimal(int(stripped, 16)), 0, len(stripped))
     try:
         number = Decimal(stripped)
     except InvalidOperation:
-        raise UsageError(f"invalid floating point argument: '{text}'") from None
+        raise UsageError(f"invalid floating point argument: \u2018{text}\u2019") from None
     mantissa, _, exponent = stripped.lower().partition("e")
     places = len(mantissa.partition(".")[2]) if not number.is_infinite() else 0
     places = max(0, places - int(exponent or 0))
@@ -86,7 +86,7 @@ def read_number(text: str) -> Number:
 def emit(process: Process, options: Options, first: Number, step: Number, last: Number) -> None:
     separator = fsencode(options.separator)
     started = False
-    for batch in texts(options, first, step, last):
+    for batch in texts(process, options, first, step, last):
         process.budget.charge(len(batch) // 8 + 1)
         block = separator.join(batch)
         process.stdout.write(separator + block if started else block)
@@ -95,7 +95,7 @@ def emit(process: Process, options: Options, first: Number, step: Number, last: 
         process.stdout.write(b"\n")
 
 
-def texts(options: Options, first: Number, step: Number, last: Number) -> Iterator[list[bytes]]:
+def texts(process: Process, options: Options, first: Number, step: Number, last: Number) -> Iterator[list[bytes]]:
     places = max(first.places, step.places)
     whole = places == 0 and first.value == int(first.value) if first.value.is_finite() else False
     negative_zero = first.value.is_zero() and first.value.is_signed()
@@ -108,7 +108,7 @@ def texts(options: Options, first: Number, step: Number, last: Number) -> Iterat
     ):
         yield from _integers(int(first.value), int(step.value), last.value)
         return
-    render = _renderer(options, first, step, last, places)
+    render = _renderer(process, options, first, step, last, places)
     value, batch = first.value, list[bytes]()
     index = 0
     while (value <= last.value) if step.value > 0 else (value >= last.value):
@@ -138,12 +138,13 @@ def _integers(first: int, step: int, last: Decimal) -> Iterator[list[bytes]]:
         first = numbers[-1] + step
 
 
-def _renderer(options: Options, first: Number, step: Number, last: Number, places: int):  # type: ignore[no-untyped-def]
+def _renderer(process: Process, options: Options, first: Number, step: Number, last: Number, places: int):  # type: ignore[no-untyped-def]
     if options.format is not None:
         match = _FORMAT.fullmatch(options.format)
         if match is None:
             raise UsageError(_format_complaint(options.format), hint=False)
         prefix, flags, width, precision, kind, suffix = match.groups()
+        process.budget.charge_size(int(width or 0) + int(precision or 0))
         template = f"%{flags.replace(chr(39), '')}{width}{'.' + precision if precision is not None else ''}{kind}"
         head, tail = prefix.replace("%%", "%"), suffix.replace("%%", "%")
         return lambda value: fsencode(head + template % float(value) + tail)
@@ -163,10 +164,10 @@ def _format_complaint(text: str) -> str:
     directives = re.findall(r"%%|%[^%]*", text)
     real = [d for d in directives if d != "%%"]
     if not real:
-        return f"format '{text}' has no % directive"
+        return f"format \u2018{text}\u2019 has no % directive"
     if len(real) > 1:
-        return f"format '{text}' has too many % directives"
+        return f"format \u2018{text}\u2019 has too many % directives"
     match = re.match(r"%[-+ 0#']*\d*(?:\.\d*)?L?(.?)", real[0], re.S)
     if match is None or not match[1]:
-        return f"format '{text}' ends in %"
-    return f"format '{text}' has unknown %{match[1]} directive"
+        return f"format \u2018{text}\u2019 ends in %"
+    return f"format \u2018{text}\u2019 has unknown %{match[1]} directive"

@@ -13,6 +13,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.kernel.process import Process
+from belljar.regex import Regex
 from belljar.regex import compile as compile_regex
 
 
@@ -33,7 +34,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     for name in operands or ["-"]:
         try:
             if name != "-" and process.fs.stat(name).is_dir:
-                process.warn(f"{name}: read error: Is a directory")
+                process.warn(f"{name}: read error: Invalid argument")
                 status = 1
                 continue
             data = process.read_file(name)
@@ -45,11 +46,29 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     return status
 
 
+def _from_the_end(pattern: Regex, data: bytes) -> list[tuple[int, int]]:
+    """Matches as a search from the end finds them: the last place where one starts, then the last before that."""
+    starts: list[int] = []
+    position = 0
+    while (match := pattern.search(data, position)) is not None:
+        starts.append(match.start())
+        position = match.start() + 1
+        if position > len(data):
+            break
+    cuts: list[tuple[int, int]] = []
+    limit = len(data)
+    for start in reversed(starts):
+        if start < limit and (match := pattern.search(data, start, limit)) is not None and match.start() == start:
+            cuts.append((start, match.end()))
+            limit = start
+    return cuts[::-1]
+
+
 def records(data: bytes, options: Options) -> list[bytes]:
     """The records with their separators attached."""
     if options.regex:
         pattern = compile_regex(options.separator, syntax="emacs", newline=True)
-        cuts = [(match.start(), match.end()) for match in pattern.finditer(data)]
+        cuts = _from_the_end(pattern, data)
     else:
         separator = fsencode(options.separator) or b"\0"
         cuts = [(match.start(), match.end()) for match in re.finditer(re.escape(separator), data)]

@@ -73,7 +73,7 @@ class Tail:
         count = parse_size(text.lstrip("+-"))
         if count is None:
             what = "bytes" if self._by_bytes else "lines"
-            raise UsageError(f"invalid number of {what}: '{text.removeprefix('-')}'", hint=False)
+            raise UsageError(f"invalid number of {what}: \u2018{text.removeprefix('-')}\u2019", hint=False)
         self._count = count
         self._newline = b"\0" if options.zero else b"\n"
         self._follow = options.follow or options.follow_long
@@ -171,12 +171,14 @@ class Tail:
             self._process.seek(fd, max(here, position))
             return
         blocks: deque[bytes] = deque()
-        seen, first = 0, True
+        seen, held, first = 0, 0, True
         while position > here and seen <= self._count:
             size = min(_BLOCK, position - here)
             position -= size
             data = file.pread(size, position)
+            held += size
             self._process.budget.charge()
+            self._process.budget.charge_size(held)
             blocks.appendleft(data)
             # The newline that ends the file ends its last line; it does not start another.
             seen += data.count(self._newline) - (1 if first and data.endswith(self._newline) else 0)
@@ -208,7 +210,7 @@ class Tail:
         try:
             interval = max(float(self._options.interval), 0.01)
         except ValueError:
-            raise UsageError(f"invalid number of seconds: '{self._options.interval}'", hint=False) from None
+            raise UsageError(f"invalid number of seconds: \u2018{self._options.interval}\u2019", hint=False) from None
         inodes = {name: process.fstat(fd).ino for name, fd in files if fd is not None}
         pid = int(self._options.pid) if self._options.pid else None
         while True:

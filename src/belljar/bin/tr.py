@@ -83,9 +83,9 @@ def check_operands(options: Options, operands: list[str]) -> None:
         after = "Two strings must be given when both deleting and squeezing repeats."
         if not options.delete:
             after = "Two strings must be given when translating."
-        raise UsageError(f"missing operand after '{operands[-1]}'\n{after}")
+        raise UsageError(f"missing operand after \u2018{operands[-1]}\u2019\n{after}")
     if len(operands) > most:
-        extra = f"extra operand '{operands[most]}'"
+        extra = f"extra operand \u2018{operands[most]}\u2019"
         if most == 1 and len(operands) == 2:
             extra += "\nOnly one string may be given when deleting without squeezing repeats."
         raise UsageError(extra)
@@ -220,7 +220,7 @@ def _bracket(raw: bytes, escaped: list[bool], index: int, second: bool) -> tuple
             if name not in _CLASSES and not _REPEAT.match(raw, index):
                 if not name:
                     raise UsageError("missing character class name '[::]'", hint=False)
-                raise UsageError(f"invalid character class '{name}'", hint=False)
+                raise UsageError(f"invalid character class \u2018{name}\u2019", hint=False)
             if name in _CLASSES:
                 return Item(bytes(b for b in range(256) if _CLASSES[name](b)), name), match.end()
     if raw[index + 1 : index + 2] == b"=" and not escaped[index + 1]:
@@ -239,6 +239,6 @@ def _bracket(raw: bytes, escaped: list[bool], index: int, second: bool) -> tuple
         if not second and not number:
             raise UsageError("the [c*] repeat construct may not appear in string1", hint=False)
         if number > 1 << 32:
-            raise UsageError(f"invalid repeat count '{digits.decode()}' in [c*n] construct", hint=False)
+            raise UsageError(f"invalid repeat count \u2018{digits.decode()}\u2019 in [c*n] construct", hint=False)
         return Item(match[1], "", number or -1), match.end()
     return None

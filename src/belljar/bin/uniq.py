@@ -49,7 +49,7 @@ def main(process: Process, args: list[str]) -> int:
         return 0
     options, operands = Options(**parsed.values), parsed.operands
     if len(operands) > 2:
-        raise UsageError(f"extra operand '{operands[2]}'")
+        raise UsageError(f"extra operand \u2018{operands[2]}\u2019")
     if options.group is not None and (options.count or options.repeated or options.unique or options.all_flag):
         raise UsageError("--group is mutually exclusive with -c/-d/-D/-u")
     if options.count and (options.all_flag or options.all_repeated is not None):
@@ -60,7 +60,9 @@ def main(process: Process, args: list[str]) -> int:
     ):
         if text is not None and text not in allowed:
             listed = "".join(f"\n  - '{word}'" for word in allowed)
-            raise UsageError(f"invalid argument '{text}' for '{option}'\nValid arguments are:{listed}")
+            raise UsageError(
+                f"invalid argument \u2018{text}\u2019 for \u2018{option}\u2019\nValid arguments are:{listed}"
+            )
     if len(operands) == 2 and operands[1] != "-":
         fd = process.open(operands[1], O_WRONLY | O_CREAT | O_TRUNC)
         process.dup2(fd, 1)

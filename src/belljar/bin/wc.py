@@ -59,7 +59,9 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         return report(process, options, chosen, operands or [""])
     if operands:
         process.warn(f"extra operand '{operands[0]}'")
-        raise UsageError("file operands cannot be combined with --files0-from")
+        process.error("file operands cannot be combined with --files0-from\n")
+        process.error(f"Try '{process.name} --help' for more information.\n")
+        return 1
     entries = files0_entries(process, options.files0)
     if entries is None:
         return 1
@@ -73,7 +75,7 @@ def report(process: Process, options: Options, chosen: list[str], names: list[st
     status = 0
     utf8 = is_utf8(process.env)
     total = Counts()
-    width = _column_width(process, chosen, names)
+    width = 1 if _is_stream(process, options.files0) else _column_width(process, chosen, names)
     for name in names:
         try:
             counts = count(process.chunks(name or "-"), chosen, utf8)
@@ -140,6 +142,17 @@ def display_width(text: str) -> int:
         0 if not c.isprintable() or unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
         for c in text
     )
+
+
+def _is_stream(process: Process, files0: str | None) -> bool:
+    """Whether names come one by one, so that how wide their counts will be can't be known."""
+    if files0 is None:
+        return False
+    try:
+        stat = process.fstat(0) if files0 == "-" else process.fs.stat(files0)
+    except SysError:
+        return False
+    return not stat.is_regular
 
 
 def _column_width(process: Process, chosen: list[str], names: list[str]) -> int:

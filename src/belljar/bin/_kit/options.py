@@ -150,7 +150,7 @@ class _Parser:
 
     def long(self, arg: str, args: list[str], index: int) -> int:
         name, equals, attached = arg.partition("=")
-        name = self._complete(name)
+        name = self._complete(name, arg)
         key, spec = self.table.long[name]
         if key in ("help", "version") and spec in (_HELP, _VERSION):
             if equals:
@@ -172,17 +172,17 @@ class _Parser:
             raise UsageError(f"option '{name}' requires an argument")
         return index
 
-    def _complete(self, name: str) -> str:
-        """The full name of a long option that may be abbreviated."""
+    def _complete(self, name: str, arg: str) -> str:
+        """The full name of a long option that may be abbreviated; messages show all of the argument."""
         known = self.table.long
         if name in known:
             return name
         matches = [full for full in known if full.startswith(name)]
         if not matches:
-            raise UsageError(f"unrecognized option '{name}'")
+            raise UsageError(f"unrecognized option '{arg}'")
         if len({known[full] for full in matches}) > 1:
             listed = "".join(f" '{full}'" for full in matches)
-            raise UsageError(f"option '{name}' is ambiguous; possibilities:{listed}")
+            raise UsageError(f"option '{arg}' is ambiguous; possibilities:{listed}")
         return matches[0]
 
     def short(self, arg: str, args: list[str], index: int) -> int:

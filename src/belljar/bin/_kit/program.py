@@ -9,6 +9,7 @@ from typing import Any
 
 from belljar.abi.errors import SysError
 from belljar.abi.version import __version__
+from belljar.bin._kit.locale import is_utf8
 from belljar.bin._kit.options import Order, UsageError, describe, parse
 from belljar.kernel.process import Process
 
@@ -30,7 +31,7 @@ class Program:
         try:
             status = self.run(process, process.argv[1:])
         except UsageError as error:
-            process.warn(str(error))
+            process.warn(_localised(str(error), process))
             if error.hint:
                 before = f"{process.name}: " if self.named_hint else ""
                 process.error(f"{before}Try '{process.name} --help' for more information.\n")
@@ -94,6 +95,13 @@ def utility(
         return program
 
     return wrap
+
+
+def _localised(message: str, process: Process) -> str:
+    """Messages are written with curly quotes; a locale without them has straight ones."""
+    if is_utf8(process.env):
+        return message
+    return message.replace("\u2018", "'").replace("\u2019", "'")
 
 
 def version(name: str) -> str:

@@ -98,7 +98,9 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     if options.files0 is not None:
         if operands:
             process.warn(f"extra operand '{operands[0]}'")
-            raise UsageError("file operands cannot be combined with --files0-from")
+            process.error("file operands cannot be combined with --files0-from\n")
+            process.error(f"Try '{process.name} --help' for more information.\n")
+            return 2
         found = files0_names(process, options.files0)
         if found is None:
             return 2
@@ -310,7 +312,7 @@ def _separator(given: tuple[str, ...]) -> bytes | None:
         if not raw:
             raise UsageError("empty tab", hint=False)
         if len(raw) > 1:
-            raise UsageError(f"multi-character tab '{text}'", hint=False)
+            raise UsageError(f"multi-character tab \u2018{text}\u2019", hint=False)
         if found is not None and raw != found:
             raise UsageError("incompatible tabs", hint=False)
         found = raw
@@ -334,7 +336,7 @@ def _global_orders(options: Options) -> str:
     if options.sort is not None:
         full = [word for word in _WORDS if word.startswith(options.sort)]
         if len(full) != 1:
-            raise UsageError(f"invalid argument '{options.sort}' for '--sort'")
+            raise UsageError(f"invalid argument \u2018{options.sort}\u2019 for '--sort'")
         orders += _WORDS[full[0]]
     return orders
 

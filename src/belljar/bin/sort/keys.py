@@ -47,7 +47,7 @@ def parse_key(text: str) -> KeySpec:
     start_text, comma, end_text = text.partition(",")
     field, char, start_orders = _position(text, start_text)
     if char == 0:
-        raise UsageError(f"character offset is zero: invalid field specification '{text}'", hint=False)
+        raise UsageError(f"character offset is zero: invalid field specification \u2018{text}\u2019", hint=False)
     end, end_orders = (0, 0), ""
     if comma:
         end_field, end_char, end_orders = _position(text, end_text)
@@ -62,20 +62,22 @@ def _position(whole: str, text: str) -> tuple[int, int | None, str]:
     if match is None:
         if not text[:1].isdigit():
             what = "start" if whole.startswith(text) and "," not in whole[: len(text)] else "after ','"
-            prefix = f"invalid number at field start: invalid count at start of '{text}'"
+            prefix = f"invalid number at field start: invalid count at start of \u2018{text}\u2019"
             raise UsageError(
-                prefix if what == "start" else f"invalid number after ',': invalid count at start of '{text}'",
+                prefix
+                if what == "start"
+                else f"invalid number after ',': invalid count at start of \u2018{text}\u2019",
                 hint=False,
             )
         if re.match(r"\d+\.(?!\d)", text):
             rest = text.partition(".")[2]
-            raise UsageError(f"invalid number after '.': invalid count at start of '{rest}'", hint=False)
-        raise UsageError(f"stray character in field spec: invalid field specification '{whole}'", hint=False)
+            raise UsageError(f"invalid number after '.': invalid count at start of \u2018{rest}\u2019", hint=False)
+        raise UsageError(f"stray character in field spec: invalid field specification \u2018{whole}\u2019", hint=False)
     field, char, orders = match.groups()
     if int(field) == 0:
-        raise UsageError(f"field number is zero: invalid field specification '{whole}'", hint=False)
+        raise UsageError(f"field number is zero: invalid field specification \u2018{whole}\u2019", hint=False)
     if set(orders) - set(ORDERS):
-        raise UsageError(f"stray character in field spec: invalid field specification '{whole}'", hint=False)
+        raise UsageError(f"stray character in field spec: invalid field specification \u2018{whole}\u2019", hint=False)
     return int(field), None if char is None else int(char), orders
 
 
