@@ -394,6 +394,8 @@ def main(process: Process, args: list[str]) -> int:
                 before.append(f'.read "{value}"')
         elif option in MODE_OPTIONS:
             settings.set_mode(option)
+            if option == "csv":  # only `.mode csv` ends rows as RFC 4180 has it
+                settings.row_separator = "\n"
             if option == "column":  # `.mode column` turns them on, the option doesn't
                 settings.headers = bool(settings.headers)
         elif option in ("header", "noheader"):

@@ -349,13 +349,18 @@ class Process:
         program, full_argv = load(self, path, argv)
 
         def body(child: Process) -> int:
-            for fd, file in ((0, stdin), (1, stdout), (2, stderr)):
-                if file is not None:
-                    child.fds.put(fd, file)
             child.prepare_exec(path, full_argv, environment)
             return program(child)
 
-        return self.fork(body, argv=argv, pgid=pgid)
+        child = self.kernel.fork(self, argv)
+        # Now, not when it first runs: the caller may let go of the files at once.
+        for fd, file in ((0, stdin), (1, stdout), (2, stderr)):
+            if file is not None:
+                child.fds.put(fd, file)
+        if pgid is not None:
+            child.pgid = pgid or child.pid
+        child.start_fiber(body)
+        return child
 
     def run(
         self,

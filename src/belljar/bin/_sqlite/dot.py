@@ -199,7 +199,7 @@ def _dump(session: Session, args: list[str]) -> None:
     )
     for sql, table_name in others:
         if not args or any(_like(session, str(table_name), arg) for arg in args):
-            write(f"{sql};\n")
+            write(f"{sql!s};\n")
     write("COMMIT;\n" if not session.errors else "ROLLBACK; -- due to errors\n")
 
 
@@ -233,10 +233,11 @@ def _import(session: Session, args: list[str]) -> None:
     separator = "," if mode == "csv" and settings.mode != "csv" else settings.separator
     if len(separator) != 1:
         raise DotError("multi-character column separators not allowed for import")
-    quoting = csv.QUOTE_MINIMAL if mode == "csv" else csv.QUOTE_NONE
-    rows = [row for row in csv.reader(text.splitlines(keepends=True), delimiter=separator, quoting=quoting) if row][
-        skip:
-    ]
+    lines = text.splitlines(keepends=True)
+    if mode == "csv":
+        rows = [row for row in csv.reader(lines, delimiter=separator) if row][skip:]
+    else:
+        rows = [line.rstrip("\r\n").split(separator) for line in lines][skip:]
     session.process.budget.charge(len(rows))
     if not session.rows("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)):
         if not rows:

@@ -235,7 +235,7 @@ def _across(row: list[list[str]]) -> Iterator[list[str]]:
 
 
 def _rule(marks: str, widths: list[int]) -> str:
-    left, fill, cross, right = marks
+    left, fill, cross, right = tuple(marks)
     return left + cross.join(fill * (width + 2) for width in widths) + right + "\n"
 
 
