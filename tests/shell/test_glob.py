@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from time import process_time
+from typing import Any
 
 import pytest
 
@@ -64,7 +65,7 @@ def in_sandbox(run: Callable[[Process], None], files: list[str]) -> None:
         (".*", {"ignore": (".*",)}, ""),
     ],
 )
-def test_expansion_is_that_of_bash(pattern: str, options: dict[str, bool], expected: str) -> None:
+def test_expansion_is_that_of_bash(pattern: str, options: dict[str, Any], expected: str) -> None:
     def run(process: Process) -> None:
         assert glob(process, pattern, GlobOptions(**options)) == (expected.split("|") if expected else [])
 
