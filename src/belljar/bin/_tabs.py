@@ -32,6 +32,11 @@ class TabStops:
         return column + self.step - (column - base) % self.step if column >= base else base
 
     @property
+    def widest(self) -> int:
+        """No tab takes more columns than this."""
+        return max((self.step, *self.stops))
+
+    @property
     def uniform(self) -> int:
         """The size if all are alike, else 0."""
         return 0 if self.stops or self.origin else self.step

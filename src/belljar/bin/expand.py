@@ -31,7 +31,8 @@ class Options:
 
 @utility("expand", Options, rewrite=digits_as_tabs)
 def main(process: Process, options: Options, operands: list[str]) -> int:
-    convert = converter(parse_tabs(process, options.tabs), options.initial)
+    tabs = parse_tabs(process, options.tabs)
+    convert = converter(tabs, options.initial)
     status = 0
     for name in operands or ["-"]:
         try:
@@ -40,6 +41,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 process.budget.charge(len(batch) // 8 + 1)
                 text = b"\n".join(batch)
                 if b"\t" in text:
+                    process.budget.charge_size(len(text) + text.count(b"\t") * tabs.widest)
                     text = b"\n".join([convert(line) if b"\t" in line else line for line in batch])
                 process.stdout.write(text + b"\n" if lines.complete else text)
         except SysError as error:

@@ -55,7 +55,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     status = 0
     for name in operands or ["-"]:
         try:
-            formatter.run([line for batch in line_batches(process, name) for line in _paid(process, batch)])
+            formatter.run(_lines(process, name))
         except SysError as error:
             process.stdout.flush()
             opening = f"cannot open {quote_name(name)} for reading" if error.name != "EISDIR" else quote_if_odd(name)
@@ -64,9 +64,15 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     return status
 
 
-def _paid(process: Process, batch: list[bytes]) -> list[bytes]:
-    process.budget.charge(len(batch) + 1)
-    return batch
+def _lines(process: Process, name: str) -> list[bytes]:
+    lines: list[bytes] = []
+    size = 0
+    for batch in line_batches(process, name):
+        size += sum(map(len, batch)) + 8 * len(batch)
+        process.budget.charge(len(batch) + 1)
+        process.budget.charge_size(size)
+        lines += batch
+    return lines
 
 
 def _widths(process: Process, options: Options) -> tuple[int, int]:

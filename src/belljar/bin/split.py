@@ -264,18 +264,11 @@ class Splitter:
         data = self._whole()
         length = len(data)
         size = max(1, length // total)
-        ends: list[int] = []
-        position = 0
-        for _ in range(total):
-            self._process.budget.charge()
-            position = min(length, position + size)
-            ends.append(position)
-        ends[-1] = length
-        if whole_lines:
-            ends = [self._line_end(data, end) for end in ends]
         start = 0
-        for number, end in enumerate(ends, 1):
-            end = max(start, end)
+        for number in range(1, total + 1):
+            self._process.budget.charge()
+            end = length if number == total else min(length, number * size)
+            end = max(start, self._line_end(data, end) if whole_lines else end)
             if only == 0:
                 piece = self._pieces.create() if end > start or not self._options.elide else None
                 if piece is not None:

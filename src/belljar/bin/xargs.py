@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.bin._kit import UsageError, choice, flag, utility, value
+from belljar.bin._kit import LineBatches, UsageError, choice, flag, utility, value
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.openfile import OpenFile
 
 _DEFAULT_SIZE = 128 * 1024
-_TOKEN = re.compile(rb"[ \t\n\v\f\r]+|'([^'\n]*)'|\"([^\"\n]*)\"|\\(.)|[^ \t\n\v\f\r'\"\\]+", re.S)
+_QUOTED = rb"|'([^'\n]*)'|\"([^\"\n]*)\"|\\(.)"
+_TOKEN = re.compile(rb"([ \t\n\v\f\r]+)" + _QUOTED + rb"|[^ \t\n\v\f\r'\"\\]+", re.S)
+_LINE_TOKEN = re.compile(rb"(\n[ \t\n\v\f\r]*|\A[ \t\n\v\f\r]+)" + _QUOTED + rb"|[^\n'\"\\]+", re.S)
+"""For -I: an item is a line without the blanks before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,45 +108,49 @@ class Runner:
 
     # Input.
 
-    def _data(self) -> bytes:
-        parts: list[bytes] = []
-        size = 0
+    def _chunks(self) -> Iterator[bytes]:
         while chunk := self._process.read(self._input):
-            size += len(chunk)
-            self._process.budget.charge_size(size)
-            parts.append(chunk)
-        return b"".join(parts)
+            yield chunk
+
+    def _batches(self, delimiter: bytes) -> LineBatches:
+        return LineBatches(self._chunks(), delimiter, self._process.budget)
+
+    def _texts(self) -> Iterator[bytes]:
+        """The input in pieces that end where a line does, so that no word or quotation goes on in the next."""
+        held = b""
+        batches = self._batches(b"\n")
+        for batch in batches:
+            held += b"\n".join(batch) + (b"\n" if batches.complete else b"")
+            self._process.budget.charge_size(len(held))
+            if not held.endswith(b"\\\n"):
+                yield held
+                held = b""
+        yield held
 
     def _items(self) -> Iterator[tuple[bytes, bool]]:
         """Each argument, and whether it ends an input line (as -L counts them)."""
         options = self._options
-        data = self._data()
         delimiter = b"\0" if options.null else _delimiter(options.delimiter)
         if delimiter is not None:
-            for item in data.removesuffix(delimiter).split(delimiter) if data else []:
+            for item in self._batches(delimiter).lines():
                 yield item, True
             return
         end = options.eof if options.eof is not None else options.eof_old
         stop = fsencode(end) if end else None
-        source = self._whole_lines(data) if self._replace is not None else self._words(data)
-        for item, last in source:
-            if item == stop:
-                return
-            yield item, last
+        token = _LINE_TOKEN if self._replace is not None else _TOKEN
+        for text in self._texts():
+            for item, last in self._words(text, token):
+                if item == stop:
+                    return
+                if item or self._replace is None:
+                    yield item, last
 
-    def _whole_lines(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
-        """-I: one item a line, leading blanks removed, quotes still special."""
-        for line in data.split(b"\n"):
-            parts = [part for part, _ in self._words(line.replace(b" ", b"\\ ").replace(b"\t", b"\\\t"))]
-            text = b"".join(parts).lstrip(b" \t")
-            if text:
-                yield text, True
-
-    def _words(self, data: bytes) -> Iterator[tuple[bytes, bool]]:
-        word: list[bytes] | None = None
+    def _words(self, data: bytes, token: re.Pattern[bytes]) -> Iterator[tuple[bytes, bool]]:
+        word: list[bytes] = []
+        started = False
         position = 0
         while position < len(data):
-            match = _TOKEN.match(data, position)
+            match = token.match(data, position)
             if match is None:
                 kind = "double" if data[position : position + 1] == b'"' else "single"
                 if data[position : position + 1] == b"\\":
@@ -154,18 +161,20 @@ class Runner:
                     hint=False,
                 )
             position = match.end()
-            single, double, escaped = match.groups()
+            space, single, double, escaped = match.groups()
             if single is not None or double is not None or escaped is not None:
-                word = [*(word or []), next(g for g in (single, double, escaped) if g is not None)]
-            elif match[0][:1].isspace():
-                if word is not None:
+                word.append(next(g for g in (single, double, escaped) if g is not None))
+                started = True
+            elif space is not None:
+                if started:
                     # A trailing blank continues the line, for -L.
                     newline = match[0].find(b"\n")
                     yield b"".join(word), newline == 0 or (newline > 0 and self._options.max_lines is None)
-                    word = None
+                    word, started = [], False
             else:
-                word = [*(word or []), match[0]]
-        if word is not None:
+                word.append(match[0])
+                started = True
+        if started:
             yield b"".join(word), True
 
     # Commands.

@@ -173,7 +173,8 @@ class Tool:
                 while data := self.process.read(fd):
                     yield data
             finally:
-                self.process.close(fd)
+                if fd in self.process.fds:  # not if the process has ended meanwhile
+                    self.process.close(fd)
 
         return chunks()
 

@@ -77,13 +77,19 @@ def literal(word: str) -> Any:
     raise Complaint("Invalid numeric literal")
 
 
+LONG_TOKEN = 1 << 16
+
+
 class ExactParser:
     """Feeds on text, yields values."""
 
     def __init__(self, line: int = 1, column: int = 0) -> None:
         self.line = line
         self.column = column
-        self._rest = ""
+        self._rest: list[str] = []
+        self.held = 0
+        """Characters of a token that is not complete yet."""
+        self._try_at = 0
         self._started = line != 1 or column != 0
         self.reset()
 
@@ -96,8 +102,12 @@ class ExactParser:
             self._started = True
             if text[0] == "\ufeff":
                 text = text[1:]
-        text = self._rest + text
-        self._rest = ""
+        self._rest.append(text)
+        self.held += len(text)
+        if self.held < self._try_at and not ended:
+            return
+        text = "".join(self._rest)
+        self._hold("")
         position, size = 0, len(text)
         while position < size:
             ch = text[position]
@@ -111,7 +121,7 @@ class ExactParser:
                 token = STRING.match(text, position + 1)
                 if token is None:
                     if not ended:
-                        self._rest = text[position:]
+                        self._hold(text[position:])
                         return
                     self._move(text[position:])
                     raise ParseError(f"Unfinished string at EOF at line {self.line}, column {self.column}")
@@ -139,7 +149,7 @@ class ExactParser:
                 self._move(ch)
                 raise self._located(Complaint("Invalid numeric literal"))
             if token.end() == size and not ended:
-                self._rest = text[position:]
+                self._hold(text[position:])
                 return
             yield from self._flush()
             self._move(token.group())
@@ -154,6 +164,12 @@ class ExactParser:
                 raise ParseError(f"{complaint} at EOF at line {self.line}, column {self.column}") from None
         if not self.stack:
             yield from self._flush()
+
+    def _hold(self, text: str) -> None:
+        """Keep a token's beginning; it is looked at again when it has doubled, so that long ones take linear time."""
+        self._rest = [text] if text else []
+        self.held = len(text)
+        self._try_at = 2 * len(text) if len(text) >= LONG_TOKEN else 0
 
     def close(self) -> Iterator[Any]:
         if self._rest:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from belljar.abi.errors import SysError
+from belljar.bin._kit import LineBatches
 from belljar.bin.jq.exact import EventParser, ExactParser, ParseError
 from belljar.bin.jq.reader import Decoder
 from belljar.kernel.process import Process
@@ -80,6 +81,7 @@ class Inputs:
     def _json(self) -> Iterator[Any]:
         for data, whole in self._chunks():
             yield from self._decoder.whole(data) if whole else self._decoder.feed(data)
+            self.process.budget.charge_size(self._decoder.held)
         yield from self._decoder.close()
 
     def _with_errors(self, values: Iterator[Any]) -> Iterator[Any]:
@@ -92,7 +94,7 @@ class Inputs:
 
     def _sequence(self) -> Iterator[Any]:
         """`--seq`: texts that RS starts; a broken one is reported and left out."""
-        text = b"".join(data for data, _ in self._chunks()).decode("utf-8", "replace")
+        text = self._text()
         line, column = 1, 0
         parts = text.split("\x1e")
         for place, part in enumerate(parts):
@@ -119,23 +121,22 @@ class Inputs:
         self.process.error(f"jq: ignoring parse error: {message}\n")
 
     def _lines(self) -> Iterator[Any]:
-        rest = b""
-        for data, _ in self._chunks():
-            pieces = (rest + data).split(b"\n")
-            rest = pieces.pop()
-            for piece in pieces:
-                self._raw_lines += 1
-                yield piece.decode("utf-8", "replace")
-        if rest:
-            yield rest.decode("utf-8", "replace")
+        batches = LineBatches((data for data, _ in self._chunks()), budget=self.process.budget)
+        for batch in batches:
+            for line in batch:
+                self._raw_lines += batches.complete
+                yield line.decode("utf-8", "replace")
 
     def _slurp_text(self) -> Iterator[Any]:
+        yield self._text()
+
+    def _text(self) -> str:
         parts, total = [], 0
         for data, _ in self._chunks():
             total += len(data)
             self.process.budget.charge_size(total)
             parts.append(data)
-        yield b"".join(parts).decode("utf-8", "replace")
+        return b"".join(parts).decode("utf-8", "replace")
 
 
 def _moved(line: int, column: int, text: str) -> tuple[int, int]:

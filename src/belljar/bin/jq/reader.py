@@ -83,6 +83,11 @@ class Decoder:
         rest = text.find(newline, end) >= 0
         return self._before + text.count(newline, 0, end) + rest
 
+    @property
+    def held(self) -> int:
+        """Characters of a value that is not complete yet."""
+        return len(self._text) + (self._exact.held if self._exact is not None else 0)
+
     def new_file(self) -> None:
         self._before = 0
         self._seen = ("", 0)
