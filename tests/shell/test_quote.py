@@ -1,6 +1,7 @@
 """Quoting against a table recorded from bash 5.2."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from belljar.shell import quote
 
 TABLE = [json.loads(line) for line in (Path(__file__).parent / "quotes.jsonl").read_text().splitlines()]
-STYLES = {
+STYLES: dict[str, Callable[[str], str]] = {
     "printf": quote.for_printf,
     "reuse": quote.for_reuse,
     "declare": lambda w: f"declare -- w={quote.for_declare(w)}",
