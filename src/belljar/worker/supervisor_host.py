@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -12,8 +13,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
+from belljar.abi.limits import Limits
+
 RECYCLE_AFTER: Final = 10_000
 """Workers from one zygote: all of them share its memory layout and hash seed, so it does not live forever."""
+USUAL: Final = Limits().memory_bytes
+"""The memory of most workers."""
 _ANSWER_SECONDS: Final = 60.0
 
 
@@ -29,6 +34,12 @@ class WorkerHandle:
     pidfd: int
     connection: socket.socket
 
+    @property
+    def alive(self) -> bool:
+        ended = select.poll()
+        ended.register(self.pidfd, select.POLLIN)
+        return not ended.poll(0)
+
     def kill(self) -> None:
         """End it at once and let go. Idempotent."""
         if self.pidfd >= 0:
@@ -36,6 +47,8 @@ class WorkerHandle:
                 signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
             os.close(self.pidfd)
             self.pidfd = -1
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it now hears of the end
         self.connection.close()
 
 
@@ -47,6 +60,9 @@ class Supervisor:
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._taken = 0
+        self._asked = False
+        """Whether the answer to a request is on its way."""
+        self._spare: WorkerHandle | None = None
 
     def take(self, memory_bytes: int) -> WorkerHandle:
         """A worker with this much memory. A zygote that does not answer is replaced once."""
@@ -65,8 +81,30 @@ class Supervisor:
         raise AssertionError("unreachable")
 
     def _request(self, memory_bytes: int) -> WorkerHandle:
+        """A worker; a usual one was asked for last time already, so that making a sandbox waits for nobody."""
+        if self._asked:
+            self._asked = False
+            self._spare = self._receive()
+        worker: WorkerHandle | None = None
+        if memory_bytes == USUAL:
+            worker, self._spare = self._spare, None
+        if worker is None or not worker.alive:
+            if worker is not None:
+                worker.kill()
+            self._ask(memory_bytes)
+            worker = self._receive()
+        if memory_bytes == USUAL:
+            with suppress(OSError):  # then the next one finds that the zygote is gone
+                self._ask(memory_bytes)
+                self._asked = True
+        return worker
+
+    def _ask(self, memory_bytes: int) -> None:
         assert self._control is not None
         self._control.send(memory_bytes.to_bytes(8, "little"))
+
+    def _receive(self) -> WorkerHandle:
+        assert self._control is not None
         answer, fds, _flags, _address = socket.recv_fds(self._control, 256, 2)
         if not answer.startswith(b"+") or len(fds) != 2:
             for fd in fds:
@@ -98,6 +136,10 @@ class Supervisor:
         if self._control is not None:
             self._control.close()
             self._control = None
+            self._asked = False
+        if self._spare is not None:
+            self._spare.kill()
+            self._spare = None
         if self._process is not None:
             self._process.kill()
             lines = self._process.communicate()[1].decode("utf-8", "replace").strip().splitlines()

@@ -27,7 +27,7 @@ from belljar.worker.lockdown_host import LockdownFailed, enter_namespaces, prepa
 from belljar.worker.serve import Server
 from belljar.worker.session import Session
 
-SPARES: Final = 4
+SPARES: Final = 3
 QUIET: Final = 0.003
 """Seconds without a request before a spare is made: the worker just handed over needs the processor first."""
 RECURSION: Final = 60_000
