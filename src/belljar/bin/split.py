@@ -175,8 +175,10 @@ class Splitter:
             kind, only, total = self._chunks
             if kind == "r":
                 self._round_robin(only, total)
+            elif kind == "l":
+                self._by_line_chunks(only, total)
             else:
-                self._by_chunks(only, total, whole_lines=kind == "l")
+                self._by_size(only, total)
         elif options.bytes is not None:
             self._by_bytes(self._count("bytes", options.bytes))
         elif options.line_bytes is not None:
@@ -260,15 +262,46 @@ class Splitter:
         if piece is not None:
             piece.close()
 
-    def _by_chunks(self, only: int, total: int, *, whole_lines: bool) -> None:
-        data = self._whole()
+    def _by_size(self, only: int, total: int) -> None:
+        """Equal parts of a file whose size is known, the rest in the last; they are copied, never held."""
+        length = self._length()
+        size = max(1, length // total)
+        source = self._read()
+        held = b""
+        for number in range(1, total + 1):
+            self._process.budget.charge()
+            end = length if number == total else min(number * size, length)
+            left = end - min((number - 1) * size, length)
+            piece = self._pieces.create() if only == 0 and (left or not self._options.elide) else None
+            while left > 0 and (held := held or next(source, b"")):
+                part, held = held[:left], held[left:]
+                left -= len(part)
+                if piece is not None:
+                    piece.write(part)
+                elif only == number:
+                    self._process.stdout.write(part)
+            if piece is not None:
+                piece.close()
+            elif only == number:
+                return
+
+    def _length(self) -> int:
+        stat = self._process.fstat(0) if self._name == "-" else self._process.fs.stat(self._name)
+        if not stat.is_regular:
+            raise PiecesError(f"{quote_if_odd(self._name)}: cannot determine file size")
+        return stat.size
+
+    def _by_line_chunks(self, only: int, total: int) -> None:
+        """Parts as equal as whole lines allow: where each ends only its line tells, so all is read first."""
+        self._length()
+        data = self._process.read_file(self._name)
         length = len(data)
         size = max(1, length // total)
         start = 0
         for number in range(1, total + 1):
             self._process.budget.charge()
             end = length if number == total else min(length, number * size)
-            end = max(start, self._line_end(data, end) if whole_lines else end)
+            end = max(start, self._line_end(data, end))
             if only == 0:
                 piece = self._pieces.create() if end > start or not self._options.elide else None
                 if piece is not None:
@@ -286,11 +319,6 @@ class Splitter:
             return end
         found = data.find(self._separator, end - 1)
         return len(data) if found < 0 else found + 1
-
-    def _whole(self) -> bytes:
-        if self._name == "-" and not self._process.fstat(0).is_regular:
-            raise PiecesError(f"{quote_if_odd(self._name)}: cannot determine file size")
-        return self._process.read_file(self._name)
 
     def _round_robin(self, only: int, total: int) -> None:
         pieces = [] if only else [self._pieces.create() for _ in range(total)]

@@ -23,6 +23,8 @@ from belljar.kernel.vfs.namespace import Place
 
 _INDICATORS = {S_IFDIR: "/", S_IFLNK: "@", S_IFIFO: "|", S_IFSOCK: "="}
 _HALF_YEAR = 31556952 // 2 * NANO
+_MINUTE = 60 * NANO
+_COARSE = ("%b %e  %Y", "%b %e %H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d ", "%m-%d %H:%M")
 
 
 def run(process: Process, options: Options, operands: list[str], program: str) -> int:
@@ -52,7 +54,7 @@ class Listing:
         self._behind_links = behind or settings.directories_first or settings.indicators in ("file-type", "classify")
         self._colored = False
         self._printed = False
-        self._times: dict[int, str] = {}
+        self._times: dict[tuple[str, int], str] = {}
         self.status = 0
 
     def _read_colors(self) -> Colors | None:
@@ -353,11 +355,13 @@ class Listing:
 
     def _time(self, stat: Stat) -> str:
         ns: int = getattr(stat, self._settings.time if self._settings.time != "birth" else "mtime")
-        found = self._times.get(ns)
+        old, recent = self._settings.time_styles
+        template = recent if self._now - _HALF_YEAR < ns <= self._now else old
+        # Most files of a directory share their minute, and most formats show no more.
+        key = (template, ns // _MINUTE if template in _COARSE else ns)
+        found = self._times.get(key)
         if found is None:
-            old, recent = self._settings.time_styles
-            is_recent = self._now - _HALF_YEAR < ns <= self._now
-            found = self._times[ns] = format_time(recent if is_recent else old, ns, self._zone)
+            found = self._times[key] = format_time(template, ns, self._zone)
         return found
 
     def _long_name(self, entry: Entry, column: int) -> str:

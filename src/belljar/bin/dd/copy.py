@@ -23,6 +23,8 @@ from belljar.bin.dd.convert import Converter
 from belljar.bin.dd.operands import Operands
 from belljar.kernel.process import Process
 
+_PIECE = 1 << 20
+
 
 class _DdError(Exception):
     """Ends the copy; the text is what to say."""
@@ -143,6 +145,13 @@ class Copy:
         padding = b" " if converter.regroups else b"\0"
         while left is None or left > 0:
             want = min(operands.ibs, left) if by_bytes and left is not None else operands.ibs
+            if want > _PIECE and not self._regroups:
+                size = self._big_block(want)
+                if left is not None:
+                    left -= size if by_bytes else 1
+                if size == 0:
+                    break
+                continue
             data = self._block(want)
             if not data:
                 break
@@ -161,6 +170,31 @@ class Copy:
         if self._hole:
             position = self._process.seek(self._out, 0, SEEK_CUR)
             self._process.fds[self._out].truncate(position)
+
+    def _big_block(self, size: int) -> int:
+        """A block too large to hold goes through in pieces; a short one ends it. How much there was."""
+        done = 0
+        full = "fullblock" in self._operands.input_flags
+        while done < size:
+            want = min(_PIECE, size - done)
+            data = self._read(want)
+            self._send(self._converter.feed(data))
+            done += len(data)
+            if not data or (len(data) < want and not full):
+                break
+        if done == 0:
+            return 0
+        if done < size and "sync" in self._operands.conversions:
+            for start in range(done, size, _PIECE):
+                self._send(bytes(min(_PIECE, size - start)))
+        elif done < size:
+            self._part_in += 1
+            self._part_out += 1
+            return done
+        self._full_in += done == size
+        self._part_in += done < size
+        self._full_out += 1
+        return done
 
     def _block(self, size: int) -> bytes:
         data = self._read(size)
@@ -189,6 +223,13 @@ class Copy:
         del self._buffer[:whole]
 
     def _write(self, data: bytes) -> None:
+        self._send(data)
+        if len(data) == self._operands.obs:
+            self._full_out += 1
+        else:
+            self._part_out += 1
+
+    def _send(self, data: bytes) -> None:
         process = self._process
         try:
             self._hole = "sparse" in self._operands.conversions and not data.strip(b"\0") and self._seekable()
@@ -199,10 +240,6 @@ class Copy:
         except SysError as error:
             raise _DdError(f"error writing {quote_name(self._out_name)}: {error.reason}") from None
         self._bytes += len(data)
-        if len(data) == self._operands.obs:
-            self._full_out += 1
-        else:
-            self._part_out += 1
 
     def _seekable(self) -> bool:
         return self._process.fds[self._out].handle.seekable

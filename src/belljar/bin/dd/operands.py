@@ -59,7 +59,7 @@ def parse_operands(process: Process, args: list[str]) -> Operands:
             raise UsageError(f"cannot combine {_ORDER.get((first, second), f'{first} and {second}')}", hint=False)
     if found.bs:
         found.ibs = found.obs = found.bs
-    process.budget.charge_size(max(found.ibs, found.obs, found.cbs))
+    process.budget.charge_size(found.cbs if found.bs else max(found.ibs, found.obs, found.cbs))
     return found
 
 

@@ -28,6 +28,20 @@ class Found:
     is_dir: bool
 
 
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A directory to look through."""
+
+    path: str
+    shown: str
+    absolute: str
+    scope: Scope
+    depth: int
+    in_repository: bool
+    above: frozenset[tuple[int, int]]
+    """The directories it was reached through, where symlinks are followed."""
+
+
 class Finder:
     def __init__(
         self, process: Process, options: Options, filters: list[Filter], matches: Callable[[str], bool]
@@ -49,23 +63,34 @@ class Finder:
     def find(self, root: str, shown: str) -> Iterator[Found]:
         absolute = self._process.absolute(root)
         device = self._fs.stat(root).dev
-        scope = self._above(absolute) if self._ignores else ()
+        absolute = absolute.rstrip("/")
+        in_repository = self._ignores and self._in_repository(absolute)
+        scope = self._above(absolute, in_repository) if self._ignores else ()
         base = shown if not shown or shown.endswith("/") else shown + "/"
-        yield from self._directory(root, base, absolute.rstrip("/"), scope, 1, device, frozenset())
+        stack = [self._directory(_Level(root, base, absolute, scope, 1, in_repository, frozenset()), device)]
+        # A stack of walks, not walks within walks: what is found deep down must not be handed up level by level.
+        while stack:
+            found = next(stack[-1], None)
+            if found is None:
+                stack.pop()
+            elif isinstance(found, Found):
+                yield found
+            else:
+                stack.append(self._directory(found, device))
 
     # Ignore files.
 
-    def _above(self, absolute: str) -> Scope:
+    def _above(self, absolute: str, in_repository: bool) -> Scope:
         scope: Scope = ()
         parts = absolute.strip("/").split("/")
         for count in range(len(parts)):
             directory = "/" + "/".join(parts[:count])
-            scope = self._enter(directory.rstrip("/"), scope)
+            scope = self._enter(directory.rstrip("/"), scope, in_repository)
         return scope
 
-    def _enter(self, directory: str, scope: Scope) -> Scope:
+    def _enter(self, directory: str, scope: Scope, in_repository: bool) -> Scope:
         for name in _FILES:
-            if name == ".gitignore" and (self._options.no_ignore_vcs or not self._in_repository(directory)):
+            if name == ".gitignore" and (self._options.no_ignore_vcs or not in_repository):
                 continue
             try:
                 text = fsdecode(self._process.read_file(f"{directory}/{name}"))
@@ -95,17 +120,10 @@ class Finder:
 
     # Files.
 
-    def _directory(
-        self,
-        path: str,
-        shown: str,
-        absolute: str,
-        scope: Scope,
-        depth: int,
-        device: int,
-        above: frozenset[tuple[int, int]],
-    ) -> Iterator[Found]:
-        if self._most is not None and depth > self._most:
+    def _directory(self, level: _Level, device: int) -> Iterator[Found | _Level]:
+        """What a directory holds, and the directories to go into next."""
+        path, shown = level.path, level.shown
+        if self._most is not None and level.depth > self._most:
             return
         try:
             here = self._fs.stat(path)
@@ -114,16 +132,20 @@ class Finder:
             self._report(path, error)
             return
         identity = (here.dev, here.ino)
-        if identity in above or (self._options.one_file_system and here.dev != device):
+        if identity in level.above or (self._options.one_file_system and here.dev != device):
             return
         self._process.budget.charge(len(entries) + 1)
+        scope, in_repository = level.scope, level.in_repository
         if self._ignores:
-            scope = self._enter(absolute, scope)
+            in_repository = in_repository or any(entry.name == ".git" for entry in entries)
+            if any(entry.name in _FILES for entry in entries):
+                scope = self._enter(level.absolute, scope, in_repository)
+        above = level.above | {identity} if self._options.follow else level.above
         for entry in entries:
             name = entry.name
             if name[0] == "." and not self._hidden:
                 continue
-            full = f"{absolute}/{name}"
+            full = f"{level.absolute}/{name}"
             inner = f"{path.rstrip('/') or ''}/{name}"
             try:
                 stat = self._look(inner)
@@ -132,11 +154,11 @@ class Finder:
                 continue
             if self._excluded.decide(shown + name, directory=stat.is_dir) or self._ignored(scope, full, stat.is_dir):
                 continue
-            accepted = self._accepts(name, full, inner, stat, depth)
+            accepted = self._accepts(name, full, inner, stat, level.depth)
             if accepted:
                 yield Found(shown + name, stat.is_dir)
             if stat.is_dir and not (accepted and self._options.prune):
-                yield from self._directory(inner, f"{shown}{name}/", full, scope, depth + 1, device, above | {identity})
+                yield _Level(inner, f"{shown}{name}/", full, scope, level.depth + 1, in_repository, above)
 
     def _look(self, path: str) -> Stat:
         if self._options.follow:
