@@ -7,13 +7,14 @@ matching lines are merged to the first occurrence.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby, islice
+from operator import ne, sub
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CREAT, O_TRUNC, O_WRONLY
-from belljar.bin._kit import UsageError, flag, line_batches, value
+from belljar.bin._kit import LineBatches, UsageError, flag, line_batches, value
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version
 from belljar.kernel.process import Process
@@ -109,33 +110,49 @@ def filtered(process: Process, options: Options, name: str, newline: bytes) -> I
         return line.lower() if options.ignore_case else line
 
     plain = not (fields or skip or check is not None or options.ignore_case)
-    lines = line_batches(process, name, newline).lines()
-    groups = groupby(lines) if plain else groupby(lines, key)
+    batches = line_batches(process, name, newline)
     method = options.all_repeated if options.all_repeated is not None else "none" if options.all_flag else None
-    output = _grouped(groups, options.group) if options.group is not None else (
-        _all_repeated(groups, method, unique=options.unique) if method is not None else _merged(groups, options)
-    )  # fmt: skip
-    block: list[bytes] = []
-    for line in output:
-        block.append(line)
-        if len(block) >= 4096:
-            process.budget.charge(len(block) // 8)
+    if options.group is not None or method is not None:
+        groups = groupby(batches.lines(), None if plain else key)
+        lines = _grouped(groups, options.group) if options.group is not None else (
+            _all_repeated(groups, method or "none", unique=options.unique)
+        )  # fmt: skip
+        blocks = iter(lambda: list(islice(lines, 4096)), [])
+    else:
+        blocks = _merged(batches, None if plain else key, options)
+    for block in blocks:
+        process.budget.charge(len(block) // 8 + 1)
+        if block:
             yield newline.join(block) + newline
-            block = []
-    if block:
-        yield newline.join(block) + newline
+
+
+def _merged(batches: LineBatches, key: Callable[[bytes], bytes] | None, options: Options) -> Iterator[list[bytes]]:
+    def shown(counts: list[int], firsts: list[bytes]) -> list[bytes]:
+        runs: Iterable[tuple[int, bytes]] = zip(counts, firsts, strict=True)
+        if options.repeated or options.unique:
+            runs = [run for run in runs if not (options.repeated if run[0] == 1 else options.unique)]
+        return [b"%7d %s" % run for run in runs] if options.count else [first for _, first in runs]
+
+    value, count, first = b"", 0, b""
+    for batch in batches:
+        values = batch if key is None else list(map(key, batch))
+        starts = [0, *compress(range(1, len(batch)), map(ne, values, islice(values, 1, None)))]
+        counts = list(map(sub, [*starts[1:], len(batch)], starts))
+        firsts = [batch[start] for start in starts]
+        if count and value == values[0]:
+            counts[0] += count
+            firsts[0] = first
+        elif count:
+            counts.insert(0, count)
+            firsts.insert(0, first)
+        # The last run may go on in the next batch.
+        value, count, first = values[-1], counts.pop(), firsts.pop()
+        yield shown(counts, firsts)
+    if count:
+        yield shown([count], [first])
 
 
 Groups = Iterator[tuple[bytes, Iterator[bytes]]]
-
-
-def _merged(groups: Groups, options: Options) -> Iterator[bytes]:
-    for _, group in groups:
-        first = next(group)
-        count = 1 + sum(1 for _ in group)
-        if (options.repeated and count == 1) or (options.unique and count > 1):
-            continue
-        yield b"%7d %s" % (count, first) if options.count else first
 
 
 def _all_repeated(groups: Groups, method: str, *, unique: bool) -> Iterator[bytes]:
