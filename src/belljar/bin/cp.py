@@ -50,7 +50,12 @@ class Options:
     )
     hard: bool = flag("-l", "--link", "hard link files instead of copying")
     preserve_usual: bool = flag("-p", "same as --preserve=mode,ownership,timestamps")
-    preserve: tuple[str, ...] = many("--preserve", "preserve the specified attributes", metavar="ATTR_LIST")
+    preserve: str | None = value(
+        "--preserve",
+        "preserve the specified attributes",
+        metavar="ATTR_LIST",
+        bare="mode,ownership,timestamps",
+    )
     no_preserve: tuple[str, ...] = many("--no-preserve", "don't preserve the specified attributes", metavar="ATTR_LIST")
     parents: bool = flag("--parents", "use full source file name under DIRECTORY")
     recursive: bool = flag("-R", "-r", "--recursive", "copy directories recursively")
@@ -135,7 +140,7 @@ def _rules(process: Process, options: Options) -> Rules:
 
 
 def _preserved(process: Process, options: Options) -> frozenset[str]:
-    wanted = _listed(process, "--preserve", options.preserve)
+    wanted = _listed(process, "--preserve", () if options.preserve is None else (options.preserve,))
     if options.archive:
         wanted |= _ALL
     if options.preserve_usual:
