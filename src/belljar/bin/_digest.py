@@ -10,6 +10,7 @@ from typing import Protocol
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import Program, UsageError, choice, flag, line_batches, utility, value
+from belljar.bin._kit.quoting import quote, quote_if_odd
 from belljar.kernel.process import Process
 
 
@@ -51,7 +52,7 @@ def digest_utility(name: str, algorithm: Algorithm, doc: str) -> Program:
     options_type = LengthOptions if algorithm.sizable else Options
 
     def main(process: Process, options: Options, operands: list[str]) -> int:
-        bits = _length(options, algorithm)
+        bits = _length(process, options, algorithm)
         if options.check:
             if options.tag:
                 raise UsageError("the --tag option is meaningless when verifying checksums")
@@ -67,17 +68,20 @@ def digest_utility(name: str, algorithm: Algorithm, doc: str) -> Program:
     return utility(name, options_type, doc=doc)(main)
 
 
-def _length(options: Options, algorithm: Algorithm) -> int:
+def _length(process: Process, options: Options, algorithm: Algorithm) -> int:
     text = getattr(options, "length", None)
     if text is None:
         return 0
     if not text.isdigit():
-        raise UsageError(f"invalid length: '{text}'", hint=False)
+        raise UsageError(f"invalid length: {quote(text, process.env)}", hint=False)
     if int(text) % 8:
-        raise UsageError(f"invalid length: '{text}'\nlength is not a multiple of 8", hint=False)
+        raise UsageError(
+            f"invalid length: {quote(text, process.env)}\n{process.name}: length is not a multiple of 8", hint=False
+        )
     if int(text) > algorithm.bits:
         raise UsageError(
-            f"invalid length: '{text}'\nmaximum digest length for '{algorithm.tag}' is {algorithm.bits} bits",
+            f"invalid length: {quote(text, process.env)}\n{process.name}: maximum digest length for "
+            f"{quote(algorithm.tag, process.env)} is {algorithm.bits} bits",
             hint=False,
         )
     return int(text)
@@ -101,7 +105,7 @@ def write_digests(process: Process, options: Options, algorithm: Algorithm, bits
                 continue
             value = compute(process, name, algorithm, bits)
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             status = 1
             continue
         shown, escaped = (name, False) if options.zero else escape(name)
@@ -203,7 +207,7 @@ class Checker:
         except SysError as error:
             if options.ignore_missing and error.name == "ENOENT":
                 return "missing"
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             outcome = "FAILED open or read"
         else:
             outcome = "OK" if got == expected else "FAILED"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 
 
@@ -83,9 +84,9 @@ CODECS = {
 
 def run(process: Process, codec: Codec, operands: list[str], *, decode: bool, ignore_garbage: bool, wrap: str) -> int:
     if len(operands) > 1:
-        raise UsageError(f"extra operand '{operands[1]}'")
+        raise UsageError(f"extra operand {quote(operands[1], process.env)}")
     if not wrap.isdigit():
-        raise UsageError(f"invalid wrap size: '{wrap}'", hint=False)
+        raise UsageError(f"invalid wrap size: {quote(wrap, process.env)}", hint=False)
     name = operands[0] if operands else "-"
     try:
         if name != "-" and process.fs.stat(name).is_dir:

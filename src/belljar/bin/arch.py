@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from belljar.abi import system
 from belljar.bin._kit import UsageError, utility
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 
 
@@ -18,6 +19,6 @@ class Options:
 @utility("arch", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if operands:
-        raise UsageError(f"extra operand '{operands[0]}'")
+        raise UsageError(f"extra operand {quote(operands[0], process.env)}")
     process.print(system.MACHINE)
     return 0

@@ -13,6 +13,8 @@ from belljar.bin._kit.clock import zone_of
 from belljar.kernel.process import Process
 from belljar.shell.strftime import MONTHS, local
 
+REFORM = (1752, 9)
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -69,10 +71,24 @@ def _month(options: Options, year: int, month: int, *, named: bool) -> list[str]
     days = [calendar.day_abbr[(first + n) % 7][:2].rjust(size) for n in range(7)]
     lines = [f"{title:^{width}}", " ".join(days)]
     start = date(year, 1, 1)
-    for week in calendar.Calendar(first).monthdayscalendar(year, month):
+    for week in _weeks(first, year, month):
         shown = ((date(year, month, d) - start).days + 1 if options.julian and d else d for d in week)
         lines.append(" ".join(str(d).rjust(size) if d else " " * size for d in shown))
     return lines + [" " * width] * (8 - len(lines))
+
+
+def _weeks(first: int, year: int, month: int) -> list[list[int]]:
+    """The days of a month in rows of seven; until September 1752, which lost eleven days, by the Julian calendar."""
+    if (year, month) > REFORM:
+        return calendar.Calendar(first).monthdayscalendar(year, month)
+    shift = (14 - month) // 12
+    years, months = year + 4800 - shift, month + 12 * shift - 3
+    weekday = (1 + (153 * months + 2) // 5 + 365 * years + years // 4 - 32083) % 7
+    length = 29 if month == 2 and year % 4 == 0 else calendar.mdays[month]
+    days = [day for day in range(1, length + 1) if (year, month) != REFORM or not 2 < day < 14]
+    cells = [0] * ((weekday - first) % 7) + days
+    cells += [0] * (-len(cells) % 7)
+    return [cells[place : place + 7] for place in range(0, len(cells), 7)]
 
 
 def _print_side_by_side(process: Process, months: list[list[str]]) -> None:

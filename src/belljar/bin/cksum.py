@@ -15,7 +15,8 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin import sum as sum_utility
 from belljar.bin._digest import Algorithm, compute, escape, unescape
-from belljar.bin._kit import UsageError, flag, line_batches, utility, value
+from belljar.bin._kit import flag, line_batches, utility, value
+from belljar.bin._kit.choices import pick
 from belljar.kernel.process import Process
 
 _NAMED = {
@@ -51,8 +52,7 @@ class Options:
 
 @utility("cksum", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
-    if options.algorithm not in ("crc", "bsd", "sysv", *_NAMED):
-        raise UsageError(f"invalid argument '{options.algorithm}' for '--algorithm'")
+    pick(process, "--algorithm", options.algorithm, {name: () for name in ("bsd", "sysv", "crc", *_NAMED)})
     if options.check:
         return max(check(process, options, name) for name in operands or ["-"])
     status = 0

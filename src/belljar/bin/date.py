@@ -12,16 +12,18 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.abi.records import NANO
 from belljar.bin._kit import UsageError, flag, line_batches, utility, value
+from belljar.bin._kit.choices import pick
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.dates import BadDate, parse_date
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 from belljar.shell.strftime import Zone
 
 _RFC_3339 = {"date": "%Y-%m-%d", "seconds": "%Y-%m-%d %H:%M:%S%:z", "ns": "%Y-%m-%d %H:%M:%S.%N%:z"}
 _ISO_8601 = {
-    "date": "%Y-%m-%d",
     "hours": "%Y-%m-%dT%H%:z",
     "minutes": "%Y-%m-%dT%H:%M%:z",
+    "date": "%Y-%m-%d",
     "seconds": "%Y-%m-%dT%H:%M:%S%:z",
     "ns": "%Y-%m-%dT%H:%M:%S,%N%:z",
 }
@@ -43,10 +45,13 @@ class Options:
 
 @utility("date", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
-    template = _template(options, operands)
+    template = _template(process, options, operands)
     if options.set is not None or (operands and not operands[0].startswith("+")):
         if operands and not operands[0].startswith("+"):
-            raise UsageError(f"invalid date '{operands[0]}'" if not operands[0].isdigit() else _CANT_SET, hint=False)
+            raise UsageError(
+                f"invalid date {quote(operands[0], process.env)}" if not operands[0].isdigit() else _CANT_SET,
+                hint=False,
+            )
         raise UsageError(_CANT_SET, hint=False)
     sources = [options.date is not None, options.file is not None, options.reference is not None]
     if sum(sources) > 1:
@@ -59,13 +64,13 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     status = 0
     for text, moment in _moments(process, options, env):
         if moment is None:
-            process.warn(f"invalid date '{text}'")
+            process.warn(f"invalid date {quote(text, process.env)}")
             status = 1
             continue
         try:
             process.print(format_time(template, moment, zone))
         except (OverflowError, ValueError):
-            process.warn(f"time '{moment // NANO}' is out of range")
+            process.warn(f"time {quote(str(moment // NANO), process.env)} is out of range")
             status = 1
     return status
 
@@ -73,9 +78,9 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 _CANT_SET = "cannot set date: Operation not permitted"
 
 
-def _template(options: Options, operands: list[str]) -> str:
+def _template(process: Process, options: Options, operands: list[str]) -> str:
     if len(operands) > 1:
-        raise UsageError(f"extra operand '{operands[1]}'")
+        raise UsageError(f"extra operand {quote(operands[1], process.env)}")
     formats = [
         options.rfc is not None,
         options.iso is not None,
@@ -85,9 +90,9 @@ def _template(options: Options, operands: list[str]) -> str:
     if sum(formats) > 1:
         raise UsageError("multiple output formats specified", hint=False)
     if options.rfc is not None:
-        return _named(options.rfc, _RFC_3339, "--rfc-3339")
+        return _named(process, options.rfc, _RFC_3339, "--rfc-3339")
     if options.iso is not None:
-        return _named(options.iso, _ISO_8601, "--iso-8601")
+        return _named(process, options.iso, _ISO_8601, "--iso-8601")
     if options.email:
         return "%a, %d %b %Y %H:%M:%S %z"
     if operands and operands[0].startswith("+"):
@@ -95,12 +100,8 @@ def _template(options: Options, operands: list[str]) -> str:
     return "%a %b %e %H:%M:%S %Z %Y"
 
 
-def _named(text: str, table: dict[str, str], option: str) -> str:
-    found = [name for name in table if name.startswith(text)] if text else []
-    if len(found) != 1 and text not in table:
-        listed = "".join(f"\n  - '{name}'" for name in table)
-        raise UsageError(f"invalid argument '{text}' for '{option}'\nValid arguments are:{listed}")
-    return table[text if text in table else found[0]]
+def _named(process: Process, text: str, table: dict[str, str], option: str) -> str:
+    return table[pick(process, option, text, {name: () for name in table})]
 
 
 def _moments(process: Process, options: Options, env: dict[str, str]) -> Iterator[tuple[str, int | None]]:

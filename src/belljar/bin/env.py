@@ -6,12 +6,14 @@ Set each NAME to VALUE in the environment and run COMMAND. With no COMMAND, prin
 """
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.loader import search_path
 from belljar.kernel.process import Process
 
@@ -40,13 +42,13 @@ def main(process: Process, args: list[str]) -> int:
     environment = {} if ignore else dict(process.env)
     for name in options.unset:
         if not name or "=" in name:
-            raise UsageError(f"cannot unset '{name}': Invalid argument", hint=False)
+            raise UsageError(f"cannot unset {quote(name, process.env)}: Invalid argument", hint=False)
         environment.pop(name, None)
     while operands and "=" in operands[0]:
         name, _, text = operands[0].partition("=")
-        if not name:
-            raise UsageError(f"cannot set '{name}': Invalid argument", hint=False)
         environment[name] = text
+        if options.debug:
+            process.error(f"setenv:   {operands[0]}\n")
         operands = operands[1:]
     if not operands:
         if options.chdir is not None:
@@ -61,16 +63,26 @@ def main(process: Process, args: list[str]) -> int:
             process.fs.chdir(options.chdir)
         except SysError as error:
             raise UsageError(f"cannot change directory to '{options.chdir}': {error.reason}", hint=False) from None
+    if options.debug:
+        process.error(f"executing: {operands[0]}\n")
+        for place, word in enumerate(operands):
+            process.error(f"   arg[{place}]= {quote(word, process.env)}\n")
     return become(process, operands, environment)
 
 
-def become(process: Process, argv: list[str], environment: dict[str, str]) -> int:
+def become(
+    process: Process,
+    argv: list[str],
+    environment: dict[str, str],
+    failing: Callable[[str, Mapping[str, str]], str] | None = None,
+) -> int:
     """Run a command in our place; 127 or 126 with the reason if it can't be."""
     try:
         path = search_path(process.fs, argv[0], environment.get("PATH"))
         process.execute(path, argv, environment)
     except SysError as error:
-        process.warn(f"'{argv[0]}': {error.reason}")
+        what = (failing or quote)(argv[0], process.env)
+        process.warn(f"{what}: {error.reason}")
         if " " in argv[0] and error.name == "ENOENT" and process.name == "env":
             process.error(f"{process.name}: use -[v]S to pass options in shebang lines\n")
         return 127 if error.name in ("ENOENT", "ENOTDIR") else 126

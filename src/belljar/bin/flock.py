@@ -33,10 +33,15 @@ class Options:
     verbose: bool = flag("--verbose", "increase verbosity")
 
 
+_BAD_DATA = 65
+_NO_FILE = 66
+"""Exit codes, by sysexits.h."""
+
+
 @utility("flock", Options, order="first-operand-ends", usage_status=64)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if not operands:
-        raise UsageError("requires file descriptor, file or directory", hint=False)
+        raise UsageError("not enough arguments")
     target, *command = operands
     if command[:1] in (["-c"], ["--command"]):
         command = ["/bin/sh", "-c", *command[1:]]
@@ -50,8 +55,16 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         try:
             fd = process.open(target, O_RDONLY | O_CREAT)
         except SysError:
-            fd = process.open(target, O_RDONLY)
-    file = process.fds[fd]
+            try:
+                fd = process.open(target, O_RDONLY)
+            except SysError as error:
+                process.warn(f"cannot open lock file {target}: {error.reason}")
+                return _NO_FILE
+    try:
+        file = process.fds[fd]
+    except SysError as error:
+        process.warn(f"{fd}: {error.reason}")
+        return _BAD_DATA
     if options.mode == "unlock":
         unlock_file(file)
         return 0

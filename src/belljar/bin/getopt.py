@@ -90,7 +90,14 @@ class Scan:
             self._process.error(f"{self._options.name}: {message}\n")
 
     def _quote(self, text: str) -> str:
-        return text if self._options.unquoted else "'" + text.replace("'", "'\\''") + "'"
+        if self._options.unquoted:
+            return text
+        text = text.replace("'", "'\\''")
+        if self._options.shell in ("csh", "tcsh"):
+            for char in " \t!":
+                text = text.replace(char, f"'\\{char}'")
+            text = text.replace("\n", "'\\n'")
+        return f"'{text}'"
 
     def _matches(self, text: str) -> list[str]:
         name = text.partition("=")[0]

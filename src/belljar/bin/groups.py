@@ -8,6 +8,7 @@ Print group memberships for each USERNAME or, if no USERNAME is specified, for t
 from dataclasses import dataclass
 
 from belljar.bin._kit import utility
+from belljar.bin._kit.quoting import quote
 from belljar.bin._kit.users import Accounts
 from belljar.kernel.process import Process
 
@@ -29,7 +30,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     for name in operands:
         uid = accounts.user(name)
         if uid is None or accounts.user_name(uid) is None:
-            process.warn(f"'{name}': no such user")
+            process.warn(f"{quote(name, process.env)}: no such user")
             status = 1
             continue
         gid = accounts.login_group(uid) or 0

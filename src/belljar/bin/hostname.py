@@ -18,7 +18,7 @@ class Options:
     addresses: bool = flag("-I", "--all-ip-addresses", "all addresses for the host")
 
 
-@utility("hostname", Options)
+@utility("hostname", Options, usage_status=255)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if operands:
         raise UsageError("you must be root to change the host name", hint=False)

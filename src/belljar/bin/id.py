@@ -8,6 +8,7 @@ Print user and group information for each specified USER, or (when USER omitted)
 from dataclasses import dataclass
 
 from belljar.bin._kit import UsageError, flag, utility
+from belljar.bin._kit.quoting import quote
 from belljar.bin._kit.users import Accounts
 from belljar.kernel.process import Process
 
@@ -45,7 +46,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         else:
             found = accounts.user(operand)
             if found is None or accounts.user_name(found) is None:
-                process.warn(f"'{operand}': no such user")
+                process.warn(f"{quote(operand, process.env)}: no such user")
                 status = 1
                 continue
             uid = found

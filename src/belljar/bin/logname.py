@@ -6,6 +6,7 @@ Usage: logname [OPTION]
 from dataclasses import dataclass
 
 from belljar.bin._kit import UsageError, utility
+from belljar.bin._kit.quoting import quote
 from belljar.bin._kit.users import Accounts
 from belljar.kernel.process import Process
 
@@ -18,7 +19,7 @@ class Options:
 @utility("logname", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if operands:
-        raise UsageError(f"extra operand '{operands[0]}'")
+        raise UsageError(f"extra operand {quote(operands[0], process.env)}")
     name = Accounts(process).user_name(process.fs.credentials.uid)
     if name is None:
         process.warn("no login name")

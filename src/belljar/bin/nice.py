@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from belljar.bin._kit import UsageError, value
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version
+from belljar.bin._kit.quoting import quote
 from belljar.bin.env import become
 from belljar.kernel.process import Process
 
@@ -32,7 +33,7 @@ def main(process: Process, args: list[str]) -> int:
         return 0
     options = Options(**parsed.values)
     if not re.fullmatch(r"[-+]?\d+", options.adjustment):
-        raise UsageError(f"invalid adjustment '{options.adjustment}'", hint=False)
+        raise UsageError(f"invalid adjustment {quote(options.adjustment, process.env)}", hint=False)
     if not parsed.operands:
         if "adjustment" in parsed.values:
             raise UsageError("a command must be given with an adjustment")

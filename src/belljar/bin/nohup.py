@@ -11,6 +11,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_RDONLY, O_WRONLY
 from belljar.abi.signals import Signal
 from belljar.bin._kit import UsageError, utility
+from belljar.bin._kit.quoting import quote
 from belljar.bin.env import become
 from belljar.kernel.process import IGNORE, Process
 
@@ -30,14 +31,14 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     if process.isatty(1):
         fd, name = open_log(process)
         prefix = "ignoring input and " if ignoring_input else ""
-        process.warn(f"{prefix}appending output to '{name}'")
+        process.warn(f"{prefix}appending output to {quote(name, process.env)}")
         process.dup2(fd, 1)
     elif ignoring_input:
         process.warn("ignoring input")
     if process.isatty(2):
         process.dup2(1, 2)
     process.catch(Signal.HUP, IGNORE)
-    return become(process, operands, process.env)
+    return become(process, operands, process.env, lambda name, _: f"failed to run command '{name}'")
 
 
 def open_log(process: Process) -> tuple[int, str]:

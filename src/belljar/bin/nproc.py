@@ -6,6 +6,7 @@ Usage: nproc [OPTION]...
 from dataclasses import dataclass
 
 from belljar.bin._kit import UsageError, flag, utility, value
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 
 
@@ -18,8 +19,8 @@ class Options:
 @utility("nproc", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if operands:
-        raise UsageError(f"extra operand '{operands[0]}'")
+        raise UsageError(f"extra operand {quote(operands[0], process.env)}")
     if not options.ignore.isdigit():
-        raise UsageError(f"invalid number: '{options.ignore}'", hint=False)
+        raise UsageError(f"invalid number: {quote(options.ignore, process.env)}", hint=False)
     process.print(str(max(1, process.kernel.machine.cores - int(options.ignore))))
     return 0

@@ -70,7 +70,7 @@ def read_number(text: str) -> Number:
     if not _NUMBER.fullmatch(stripped) or text != text.rstrip():
         raise UsageError(f"invalid floating point argument: \u2018{text}\u2019")
     if "nan" in stripped.lower():
-        raise UsageError(f"invalid 'not-a-number' argument: \u2018{text}\u2019")
+        raise UsageError(f"invalid \u2018not-a-number\u2019 argument: \u2018{text}\u2019")
     if "0x" in stripped.lower():
         return Number(Decimal(int(stripped, 16)), 0, len(stripped))
     try:

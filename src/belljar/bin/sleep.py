@@ -9,6 +9,7 @@ several arguments, sleep for the sum of them.
 from dataclasses import dataclass
 
 from belljar.bin._kit import UsageError, utility
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -27,7 +28,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     for text in operands:
         seconds = parse_interval(text)
         if seconds is None:
-            raise UsageError(f"invalid time interval '{text}'")
+            raise UsageError(f"invalid time interval {quote(text, process.env)}")
         total += seconds
     process.sleep(total)
     return 0

@@ -14,6 +14,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_NONBLOCK, O_RDWR
 from belljar.abi.termios import Termios, WinSize
 from belljar.bin._kit import UsageError, utility
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 
 FLAGS = {
@@ -130,7 +131,7 @@ class Changer:
         elif word in ("min", "time", "ispeed", "ospeed", "line") and queue:
             queue.pop(0)
         else:
-            raise UsageError(f"invalid argument '{word}'")
+            raise UsageError(f"invalid argument {quote(word, self._process.env)}")
 
     def _set(self, **changes: object) -> None:
         self._settings = replace(self._settings, **changes)  # type: ignore[arg-type]
@@ -142,7 +143,7 @@ class Changer:
             iflag, oflag, cflag, lflag, *cc = numbers
             self._settings = Termios(iflag, oflag, cflag, lflag, tuple(cc))
         except ValueError:
-            raise UsageError(f"invalid argument '{word}'") from None
+            raise UsageError(f"invalid argument {quote(word, self._process.env)}") from None
 
 
 def parse_character(text: str) -> int:

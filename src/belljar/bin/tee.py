@@ -11,7 +11,8 @@ from errno import EPIPE
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.signals import Signal
-from belljar.bin._kit import UsageError, flag, utility, value
+from belljar.bin._kit import flag, utility, value
+from belljar.bin._kit.choices import pick
 from belljar.kernel.process import IGNORE, Process
 
 _MODES = ("warn", "warn-nopipe", "exit", "exit-nopipe")
@@ -28,8 +29,8 @@ class Options:
 @utility("tee", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     mode = options.mode if options.mode is not None else "warn-nopipe" if options.pipe else ""
-    if mode and mode not in _MODES:
-        raise UsageError(f"invalid argument '{mode}' for '--output-error'")
+    if options.mode is not None:
+        mode = pick(process, "--output-error", mode, {name: () for name in _MODES})
     if options.ignore_interrupts:
         process.catch(Signal.INT, IGNORE)
     if mode:

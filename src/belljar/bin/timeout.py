@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.signals import Signal, parse_signal, signal_name
 from belljar.bin._kit import UsageError, flag, utility, value
+from belljar.bin._kit.quoting import quote
 from belljar.bin.sleep import parse_interval
 from belljar.kernel.process import Process
 from belljar.kernel.status import ExitStatus
@@ -30,15 +31,16 @@ class Options:
 @utility("timeout", Options, order="first-operand-ends", usage_status=125)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if len(operands) < 2:
-        raise UsageError("missing operand" if not operands else f"missing operand after '{operands[0]}'")
-    duration, kill_after = _interval(operands[0]), _interval(options.kill_after or "0")
+        process.error("Try 'timeout --help' for more information.\n")
+        return 125
+    duration, kill_after = _interval(process, operands[0]), _interval(process, options.kill_after or "0")
     number = parse_signal(options.signal)
     if number is None:
-        raise UsageError(f"'{options.signal}': invalid signal")
+        raise UsageError(f"{quote(options.signal, process.env)}: invalid signal")
     try:
         child = process.spawn(operands[1:], pgid=None if options.foreground else 0)
     except SysError as error:
-        process.warn(f"failed to run command '{operands[1]}': {error.reason}")
+        process.warn(f"failed to run command {quote(operands[1], process.env)}: {error.reason}")
         return 127 if error.name in ("ENOENT", "ENOTDIR") else 126
     hub = process.kernel.hub
     fired: list[int] = []
@@ -46,7 +48,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     def strike(signal: int) -> None:
         fired.append(signal)
         if options.verbose:
-            process.warn(f"sending signal {signal_name(signal)} to command '{operands[1]}'")
+            process.warn(f"sending signal {signal_name(signal)} to command {quote(operands[1], process.env)}")
         if options.foreground:
             child.deliver(signal)
         else:
@@ -73,8 +75,8 @@ def _outcome(status: ExitStatus, fired: list[int], *, preserve: bool) -> int:
     return 137 if status.signal == Signal.KILL else 124
 
 
-def _interval(text: str) -> float:
+def _interval(process: Process, text: str) -> float:
     seconds = parse_interval(text)
     if seconds is None:
-        raise UsageError(f"invalid time interval '{text}'")
+        raise UsageError(f"invalid time interval {quote(text, process.env)}")
     return seconds

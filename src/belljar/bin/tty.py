@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 
 
@@ -18,7 +19,7 @@ class Options:
 @utility("tty", Options, usage_status=2)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if operands:
-        raise UsageError(f"extra operand '{operands[0]}'")
+        raise UsageError(f"extra operand {quote(operands[0], process.env)}")
     try:
         name = str(process.ioctl(0, "tty_name"))
     except SysError:

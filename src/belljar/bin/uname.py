@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from belljar.abi import system
 from belljar.bin._kit import UsageError, flag, utility
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 
 
@@ -28,7 +29,7 @@ class Options:
 @utility("uname", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if operands:
-        raise UsageError(f"extra operand '{operands[0]}'")
+        raise UsageError(f"extra operand {quote(operands[0], process.env)}")
     values = {
         "kernel_name": system.OSTYPE,
         "nodename": process.hostname,

@@ -8,6 +8,7 @@ Print the user name associated with the current effective user ID.
 from dataclasses import dataclass
 
 from belljar.bin._kit import UsageError, utility
+from belljar.bin._kit.quoting import quote
 from belljar.bin._kit.users import Accounts
 from belljar.kernel.process import Process
 
@@ -20,7 +21,7 @@ class Options:
 @utility("whoami", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if operands:
-        raise UsageError(f"extra operand '{operands[0]}'")
+        raise UsageError(f"extra operand {quote(operands[0], process.env)}")
     uid = process.fs.credentials.uid
     name = Accounts(process).user_name(uid)
     if name is None:

@@ -14,6 +14,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import LineBatches, UsageError, choice, flag, utility, value
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.openfile import OpenFile
 
@@ -89,7 +90,9 @@ class Runner:
             try:
                 self._input = process.open(options.arg_file, O_RDONLY)
             except SysError as error:
-                raise UsageError(f"Cannot open input file '{options.arg_file}': {error.reason}", hint=False) from None
+                raise UsageError(
+                    f"Cannot open input file {quote(options.arg_file, process.env)}: {error.reason}", hint=False
+                ) from None
         else:
             path = "/dev/tty" if options.open_tty else "/dev/null"
             self._child_stdin = process.fs.open(path, O_RDONLY).retain()
@@ -188,19 +191,24 @@ class Runner:
         base = sum(len(fsencode(arg)) + 1 for arg in self._command)
         batch: list[str] = []
         size, lines, started = base, 0, False
-        for item, last in items:
-            length = len(item) + 1
-            if batch and size + length > self._max_chars:
+        try:
+            for item, last in items:
+                length = len(item) + 1
+                if batch and size + length > self._max_chars:
+                    self._start([*self._command, *batch])
+                    started, batch, size, lines = True, [], base, 0
+                if size + length > self._max_chars:
+                    raise UsageError("argument line too long", hint=False)
+                batch.append(fsdecode(item))
+                size += length
+                lines += last
+                if len(batch) == self._max_args or lines == self._max_lines:
+                    self._start([*self._command, *batch])
+                    started, batch, size, lines = True, [], base, 0
+        except UsageError:
+            if batch:  # what was read before the mistake
                 self._start([*self._command, *batch])
-                started, batch, size, lines = True, [], base, 0
-            if size + length > self._max_chars:
-                raise UsageError("argument line too long", hint=False)
-            batch.append(fsdecode(item))
-            size += length
-            lines += last
-            if len(batch) == self._max_args or lines == self._max_lines:
-                self._start([*self._command, *batch])
-                started, batch, size, lines = True, [], base, 0
+            raise
         if batch or (not started and self._options.empty == "run"):
             self._start([*self._command, *batch])
 
