@@ -127,9 +127,19 @@ def show(
         process.print(rule.format("\u2534"))
 
 
-_SHOWN = {" ": "\u00b7", "\t": "\u251c\u2500\u2500\u2524", "\n": "\u240a", "\r": "\u240d", "\0": "\u2400",
+_SHOWN = {" ": "\u00b7", "\n": "\u240a", "\r": "\u240d", "\0": "\u2400",
           "\x1b": "\u241b", "\x07": "\u2407", "\x08": "\u2408"}  # fmt: skip
 
 
 def _visible(line: str) -> str:
-    return "".join(_SHOWN.get(char, char) for char in line)
+    out: list[str] = []
+    column = 0
+    for char in line:
+        if char == "\t":
+            width = 4 - column % 4
+            out.append("\u21b9" if width == 1 else "\u251c" + "\u2500" * (width - 2) + "\u2524")
+            column += width
+        else:
+            out.append(_SHOWN.get(char, char))
+            column += 1
+    return "".join(out)
