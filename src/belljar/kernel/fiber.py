@@ -113,8 +113,13 @@ class Fiber:
             self.hub.on_crash(self, error)
         finally:
             self.state = State.DONE
-            # What ended it holds, by its traceback, everything it had in hand.
-            self.pending = self.doom = None
+            # What it was, and by its traceback what ended it, hold everything it had in hand.
+            self.pending = self.doom = self.owner = None
+            self.body = _nothing
+
+
+def _nothing() -> None:
+    """What an ended fiber runs."""
 
 
 def _raise_crash(_fiber: Fiber, error: BaseException) -> None:

@@ -92,6 +92,8 @@ class Kernel:
     def configure(self, hostname: str, limits: Limits) -> None:
         """Change what a kernel made in advance is called and allows; execs already started keep theirs."""
         self.hostname = hostname
+        self.boot_ns = self.machine.clock.time_ns()
+        self.boot_monotonic = self.init.start = self.machine.clock.monotonic()
         self.limits = limits
         self.quota.bytes_limit = limits.file_bytes
         self.quota.files_limit = limits.files

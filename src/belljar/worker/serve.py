@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -45,6 +46,11 @@ _SMALL: Final = 64 << 10
 """Output below this waits for the command's end, so that a short command is answered by one frame."""
 
 
+_TIDY_SHARE: Final = 20
+"""A command that took this many times as long as tidying up is followed by it: short ones leave little."""
+_TIDY_LEAST: Final = 0.001
+
+
 class _Stream:
     """One stream of a started command: what is held back, and how much the host still lets through."""
 
@@ -63,9 +69,10 @@ class _Stream:
 class _Job:
     """A Start under way."""
 
-    __slots__ = ("live", "streams", "task", "waiters")
+    __slots__ = ("began", "live", "streams", "task", "waiters")
 
     def __init__(self, session: Session, live: bool) -> None:
+        self.began = session.kernel.hub.clock.monotonic()
         self.live = live
         self.streams = {1: _Stream(), 2: _Stream()}
         self.waiters = WaitQueue(session.kernel.hub)
@@ -80,6 +87,7 @@ class Server:
         self._send = send
         self._jobs: dict[int, _Job] = {}
         self._booted = False
+        self._tidy_seconds = _TIDY_LEAST
         self._hosted = Hosted(session, send)
         owner = session.credentials
         view = session.kernel.init.fs.fork()
@@ -183,6 +191,9 @@ class Server:
 
     def _ended(self, number: int, job: _Job, task: Task) -> None:
         del self._jobs[number]
+        hub = self._session.kernel.hub
+        if task.limit is not None or hub.clock.monotonic() - job.began > _TIDY_SHARE * self._tidy_seconds:
+            hub.call_later(0, self._tidy)
         status = task.status
         self._send(
             Exited(
@@ -195,6 +206,13 @@ class Server:
                 task.truncated,
             )
         )
+
+    def _tidy(self) -> None:
+        """Free what an ended command still held in cycles: the next one has the sandbox's whole memory."""
+        clock = self._session.kernel.hub.clock
+        began = clock.monotonic()
+        gc.collect()
+        self._tidy_seconds = max(clock.monotonic() - began, _TIDY_LEAST)
 
     def _input(self, number: int, data: bytes) -> None:
         job = self._jobs.get(number)
