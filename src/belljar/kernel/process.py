@@ -159,7 +159,7 @@ class Process:
     def open(self, path: str, flags: int = O_RDONLY, mode: int = 0o666) -> int:
         file = self.fs.open(path, flags, mode)
         if path[0] != "/":
-            file.name = self.absolute(path)
+            file.base = self.fs.cwd
         return self.fds.add(file, cloexec=bool(flags & O_CLOEXEC))
 
     def close(self, fd: int) -> None:

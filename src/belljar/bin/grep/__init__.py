@@ -180,8 +180,9 @@ class Grep:
             else:
                 yield from walk(process, ".", "", selection, self.recursive == "-R", options.no_messages)
             return
+        as_they_are = self.recursive is None and options.directories != "skip" and selection.takes_all
         for name in self.operands:
-            if name == "-":
+            if name == "-" or as_they_are:
                 yield name
                 continue
             try:

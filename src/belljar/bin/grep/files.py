@@ -22,6 +22,10 @@ class Selection:
             listed = process.read_file(name).decode("utf-8", "surrogateescape").split("\n")
             self.exclude += [glob for glob in listed if glob and not glob.startswith("#")]
 
+    @property
+    def takes_all(self) -> bool:
+        return not (self.include or self.exclude or self.exclude_dir)
+
     def accepts_file(self, name: str, *, operand: bool) -> bool:
         if any(_matches(name, glob, operand) for glob in self.exclude):
             return False

@@ -70,7 +70,8 @@ def file_name(process: Process, file: OpenFile) -> str:
         name = str(file.handle.ioctl("tty_name"))
     except SysError:
         if not name.startswith("/") and ":[" not in name:
-            name = normalise(join(process.fs.getcwd(), name))
+            base = path_of(process.fs, file.base or process.fs.cwd)
+            name = normalise(join(base, name)) if base is not None else name
     if node.mode & S_IFMT == S_IFREG and file.stat().nlink == 0:
         name += " (deleted)"
     return name

@@ -27,7 +27,7 @@ from belljar.kernel.vfs.server import Handle
 class OpenFile:
     """What a descriptor refers to. Counted: the handle closes when the last descriptor does."""
 
-    __slots__ = ("flags", "handle", "name", "offset", "on_release", "place", "refs", "writer")
+    __slots__ = ("base", "flags", "handle", "name", "offset", "on_release", "place", "refs", "writer")
 
     def __init__(self, handle: Handle, flags: int, place: Place, name: str) -> None:
         self.handle = handle
@@ -35,6 +35,8 @@ class OpenFile:
         self.place = place
         self.name = name
         """The path it was opened by, for /proc and messages."""
+        self.base: Place | None = None
+        """Where that path began, if it was relative."""
         self.offset = 0
         self.refs = 0
         self.on_release: Callable[[], None] | None = None
