@@ -42,7 +42,10 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
             process.warn(f"failed to open '{name}' for reading: {error.reason}")
             status = 1
             continue
-        process.stdout.write(b"".join(reversed(records(data, options))))
+        if options.regex or options.before:
+            process.stdout.write(b"".join(reversed(records(data, options))))
+        else:
+            process.stdout.write(reversed_after(data, fsencode(options.separator) or b"\0"))
     return status
 
 
@@ -62,6 +65,13 @@ def _from_the_end(pattern: Regex, data: bytes) -> list[tuple[int, int]]:
             cuts.append((start, match.end()))
             limit = start
     return cuts[::-1]
+
+
+def reversed_after(data: bytes, separator: bytes) -> bytes:
+    """The records, each followed by its separator, the other way round."""
+    parts = data.split(separator)
+    last = parts.pop()
+    return last + separator.join(reversed(parts)) + separator if parts else last
 
 
 def records(data: bytes, options: Options) -> list[bytes]:

@@ -50,7 +50,8 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 def convert(line: bytes, tabs: TabStops, everywhere: bool) -> bytes:
     if not everywhere and line[:1] not in (b" ", b"\t"):
         return line
-    if b" " not in line:
+    # A space alone stays one, so most lines are done here.
+    if b"  " not in line and line[:1] != b" " and b"\t" not in line:
         return line
     out: list[bytes] = []
     column = 0
