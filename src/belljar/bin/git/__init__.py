@@ -1,0 +1,30 @@
+"""git - the stupid content tracker
+
+Usage: git [-C PATH] [-c NAME=VALUE] [--git-dir=PATH] [--no-pager] COMMAND [ARG]...
+
+Commands: init clone add rm mv status diff log show commit branch checkout switch restore merge rebase reset tag stash
+blame grep rev-parse ls-files remote fetch pull push config apply cherry-pick revert clean reflog describe shortlog
+rev-list merge-base cat-file ls-tree hash-object symbolic-ref show-ref version help.
+
+Repositories are in the sandbox's files, in git's own format; remotes are paths there, too.
+"""
+
+from __future__ import annotations
+
+from belljar.bin._kit import utility
+from belljar.kernel.process import Process
+
+try:
+    from belljar.bin.git.run import run
+except ImportError as error:
+    if (error.name or "").partition(".")[0] != "dulwich":
+        raise
+    run = None  # type: ignore[assignment]
+
+
+@utility("git", usage_status=129)
+def main(process: Process, args: list[str]) -> int:
+    if run is None:
+        process.error("git: the dulwich package is not installed on the host: pip install 'belljar[git]'\n")
+        return 127
+    return run(process, args, str(__doc__))

@@ -1,0 +1,993 @@
+"""git's commands on branches: branch, checkout, switch, merge, cherry-pick, revert, rebase, tag."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from dulwich.objects import Commit, ObjectID, Tag
+
+from belljar.abi.errors import SysError
+from belljar.bin._kit import choice, count, flag, many, value
+from belljar.bin._kit.options import parse
+from belljar.bin.git.diffs import compare, mode_lines, stat_text
+from belljar.bin.git.errors import GitError
+from belljar.bin.git.history import subject_of, text_of, walk
+from belljar.bin.git.merging import ancestors, apply_merge, merge_base, merge_trees
+from belljar.bin.git.refs import check_name
+from belljar.bin.git.repo import Repository, read_config, write_config
+from belljar.bin.git.work import changed_files, check_out, relative, stat_of
+from belljar.bin.git.work_commands import divergence, edit_message, restore_paths, show_summary, tracking_text
+
+
+@dataclass(frozen=True, slots=True)
+class BranchOptions:
+    delete: str | None = choice({"-d": "safe", "--delete": "safe", "-D": "force"}, "delete branches")
+    move: str | None = choice({"-m": "safe", "--move": "safe", "-M": "force"}, "rename a branch")
+    copy: bool = flag("-c", "--copy", "copy a branch")
+    all: bool = flag("-a", "--all", "list remote-tracking and local branches")
+    remotes: bool = flag("-r", "--remotes", "act on remote-tracking branches")
+    verbose: int = count("-v", "--verbose", "show commit")
+    force: bool = flag("-f", "--force", "force")
+    list: bool = flag("-l", "--list", "list branches")
+    current: bool = flag("--show-current", "show current branch name")
+    upstream: str | None = value("-u", "--set-upstream-to", "change the upstream", metavar="UPSTREAM")
+    unset: bool = flag("--unset-upstream", "unset the upstream")
+    contains: str | None = value("--contains", "only branches that contain the commit", metavar="COMMIT", bare="HEAD")
+    merged: str | None = value("--merged", "only branches that are merged", metavar="COMMIT", bare="HEAD")
+    no_merged: str | None = value("--no-merged", "only branches that are not merged", metavar="COMMIT", bare="HEAD")
+    quiet: bool = flag("-q", "--quiet", "be quiet")
+    track: str | None = value("-t", "--track", "set upstream", metavar="MODE", bare="direct")
+    no_track: bool = flag("--no-track", "don't set upstream")
+    form: str | None = value("--format", "how to show branches", metavar="FORMAT")
+
+
+def branch(repo: Repository, args: list[str]) -> int:
+    parsed = parse(BranchOptions, args)
+    options, names = BranchOptions(**parsed.values), parsed.operands
+    process, refs = repo.process, repo.refs
+    current = refs.branch()
+    here = current.removeprefix("refs/heads/") if current else ""
+    if options.current:
+        if here:
+            process.print(here)
+        return 0
+    if options.upstream is not None:
+        set_upstream(repo, names[0] if names else here, options.upstream)
+        return 0
+    if options.unset:
+        _unset_upstream(repo, names[0] if names else here)
+        return 0
+    if options.delete is not None:
+        return _delete(repo, names, force=options.delete == "force" or options.force, remote=options.remotes)
+    if options.move is not None or options.copy:
+        old, new = (names[0], names[1]) if len(names) > 1 else (here, names[0])
+        return _rename(repo, old, new, force=options.move == "force" or options.force, keep=options.copy)
+    if names and not options.list:
+        start = names[1] if len(names) > 1 else "HEAD"
+        create_branch(repo, names[0], start, force=options.force)
+        if len(names) > 1 and not options.no_track and refs.get(f"refs/remotes/{start}") is not None:
+            set_upstream(repo, names[0], start)
+        return 0
+    _list_branches(repo, options, names, current)
+    return 0
+
+
+def _list_branches(repo: Repository, options: BranchOptions, patterns: list[str], current: str | None) -> None:
+    from belljar.shell.pattern import compile_pattern
+
+    found: list[tuple[str, str, bytes]] = []
+    if not options.remotes:
+        found += [(name, name.removeprefix("refs/heads/"), sha) for name, sha in repo.refs.under("refs/heads/").items()]
+    if options.remotes or options.all:
+        prefix = "refs/" if options.all else "refs/remotes/"
+        found += [(name, name.removeprefix(prefix), sha) for name, sha in repo.refs.under("refs/remotes/").items()]
+    if patterns:
+        found = [row for row in found if any(compile_pattern(p).matches(row[1]) for p in patterns)]
+    if options.contains is not None:
+        wanted = repo.revision(options.contains)
+        found = [row for row in found if wanted in ancestors(repo, row[2])]
+    for limit, keep in ((options.merged, True), (options.no_merged, False)):
+        if limit is not None:
+            reached = ancestors(repo, repo.revision(limit))
+            found = [row for row in found if (row[2] in reached) is keep]
+    head = repo.head()
+    rows: list[tuple[str, str, bytes, str]] = []
+    if current is None and head is not None and not options.remotes and not patterns:
+        rows.append(("*", f"(HEAD detached at {head[:7].decode()})", head, ""))
+    rows += [("*" if ref == current else " ", shown, sha, ref) for ref, shown, sha in found]
+    if options.form is not None:
+        for _, shown, sha, ref in rows:
+            text = options.form.replace("%(refname:short)", shown).replace("%(refname)", ref)
+            repo.process.print(
+                text.replace("%(objectname:short)", sha[:7].decode()).replace("%(objectname)", sha.decode())
+            )
+        return
+    width = max((len(row[1]) for row in rows), default=0)
+    for mark, shown, sha, ref in rows:
+        if not options.verbose:
+            target = repo.refs.raw(ref) or "" if ref.endswith("/HEAD") else ""
+            arrow = f" -> {target[5:].removeprefix('refs/remotes/')}" if target.startswith("ref: ") else ""
+            repo.process.print(f"{mark} {shown}{arrow}")
+            continue
+        subject = subject_of(text_of(repo.store.commit(sha).message))
+        track = ""
+        upstream = repo.upstream(shown) if ref.startswith("refs/heads/") else None
+        if upstream is not None:
+            ahead, behind = divergence(repo, upstream) if ref == current else (0, 0)
+            state = ", ".join([f"ahead {ahead}"] * bool(ahead) + [f"behind {behind}"] * bool(behind))
+            if options.verbose > 1:
+                track = f"[{upstream.removeprefix('refs/remotes/')}{': ' + state if state else ''}] "
+            elif state:
+                track = f"[{state}] "
+        repo.process.print(f"{mark} {shown:<{width}} {sha[:7].decode()} {track}{subject}")
+
+
+def create_branch(repo: Repository, name: str, start: str, *, force: bool = False) -> bytes:
+    if not check_name(name) or name == "HEAD":
+        raise GitError(f"'{name}' is not a valid branch name")
+    if repo.refs.get(f"refs/heads/{name}") is not None and not force:
+        raise GitError(f"a branch named '{name}' already exists")
+    try:
+        sha = bytes(repo.store.commit(repo.resolve(start)).id)
+    except KeyError:
+        raise GitError(f"not a valid object name: '{start}'") from None
+    repo.refs.set(f"refs/heads/{name}", sha, f"branch: Created from {start}", repo.signature())
+    return sha
+
+
+def _delete(repo: Repository, names: list[str], *, force: bool, remote: bool) -> int:
+    status = 0
+    prefix = "refs/remotes/" if remote else "refs/heads/"
+    for name in names:
+        ref = prefix + name
+        sha = repo.refs.get(ref)
+        if sha is None:
+            repo.process.error(f"error: branch '{name}' not found.\n")
+            status = 1
+            continue
+        if ref == repo.refs.branch():
+            repo.process.error(f"error: Cannot delete branch '{name}' checked out at '{repo.work}'\n")
+            status = 1
+            continue
+        head = repo.head()
+        if not force and not remote and (head is None or sha not in ancestors(repo, head)):
+            repo.process.error(
+                f"error: The branch '{name}' is not fully merged.\n"
+                f"If you are sure you want to delete it, run 'git branch -D {name}'.\n"
+            )
+            status = 1
+            continue
+        repo.refs.delete(ref)
+        kind = "remote-tracking branch" if remote else "branch"
+        repo.process.print(f"Deleted {kind} {name} (was {sha[:7].decode()}).")
+    return status
+
+
+def _rename(repo: Repository, old: str, new: str, *, force: bool, keep: bool) -> int:
+    if not check_name(new):
+        raise GitError(f"'{new}' is not a valid branch name")
+    sha = repo.refs.get(f"refs/heads/{old}")
+    current = repo.refs.branch() == f"refs/heads/{old}"
+    if sha is None and not current:
+        raise GitError(f"no branch named '{old}'")
+    if repo.refs.get(f"refs/heads/{new}") is not None and not force and old != new:
+        raise GitError(f"a branch named '{new}' already exists")
+    if sha is not None:
+        log = repo.refs.read_log(f"refs/heads/{old}")
+        if not keep:
+            repo.refs.delete(f"refs/heads/{old}")
+        repo.refs.write(f"refs/heads/{new}", sha.decode())
+        verb = "copied" if keep else "renamed"
+        repo.refs.log(
+            f"refs/heads/{new}", sha, sha, f"Branch: {verb} refs/heads/{old} to refs/heads/{new}", repo.signature()
+        )
+        repo.refs.write_log(f"refs/heads/{new}", log + repo.refs.read_log(f"refs/heads/{new}"))
+    if current and not keep:
+        repo.refs.write("HEAD", f"ref: refs/heads/{new}")
+    return 0
+
+
+def set_upstream(repo: Repository, name: str, upstream: str) -> None:
+    remote, _, short = upstream.partition("/")
+    local = repo.refs.get(f"refs/remotes/{upstream}") is None
+    if local and repo.refs.get(f"refs/heads/{upstream}") is None:
+        raise GitError(f"the requested upstream branch '{upstream}' does not exist")
+    configure_upstream(repo, name, "." if local else remote, upstream if local else short)
+    repo.process.print(f"branch '{name}' set up to track '{upstream}'.")
+
+
+def configure_upstream(repo: Repository, name: str, remote: str, branch_name: str) -> None:
+    path = f"{repo.git}/config"
+    config = read_config(repo.process, path)
+    section = (b"branch", name.encode())
+    config.set(section, b"remote", remote.encode())
+    config.set(section, b"merge", f"refs/heads/{branch_name}".encode())
+    write_config(repo.process, path, config)
+
+
+def _unset_upstream(repo: Repository, name: str) -> None:
+    path = f"{repo.git}/config"
+    config = read_config(repo.process, path)
+    with suppress(KeyError):
+        del config[(b"branch", name.encode())]
+    write_config(repo.process, path, config)
+
+
+# checkout and switch
+
+
+@dataclass(frozen=True, slots=True)
+class CheckoutOptions:
+    create: str | None = value("-b", "create and checkout a new branch", metavar="BRANCH")
+    reset: str | None = value("-B", "create or reset and checkout a branch", metavar="BRANCH")
+    orphan: str | None = value("--orphan", "new unparented branch", metavar="BRANCH")
+    force: bool = flag("-f", "--force", "throw away local modifications")
+    quiet: bool = flag("-q", "--quiet", "be quiet")
+    detach: bool = flag("--detach", "detach HEAD")
+    track: str | None = value("-t", "--track", "set upstream", metavar="MODE", bare="direct")
+    side: str | None = choice({"--ours": "ours", "--theirs": "theirs"}, "check out a side of a conflict")
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchOptions:
+    create: str | None = value("-c", "--create", "create and switch to a new branch", metavar="BRANCH")
+    reset: str | None = value("-C", "--force-create", "create or reset and switch to a branch", metavar="BRANCH")
+    orphan: str | None = value("--orphan", "new unparented branch", metavar="BRANCH")
+    force: bool = flag("-f", "--force", "--discard-changes", "throw away local modifications")
+    quiet: bool = flag("-q", "--quiet", "be quiet")
+    detach: bool = flag("-d", "--detach", "detach HEAD")
+    track: str | None = value("-t", "--track", "set upstream", metavar="MODE", bare="direct")
+
+
+def checkout(repo: Repository, args: list[str]) -> int:
+    parsed = parse(CheckoutOptions, args)
+    options, operands = CheckoutOptions(**parsed.values), parsed.operands
+    new = options.create or options.reset
+    if new is not None:
+        return _switch_new(repo, new, operands[0] if operands else "HEAD", options)
+    if options.orphan is not None:
+        return _orphan(repo, options.orphan)
+    separated = "--" in args
+    paths = args[args.index("--") + 1 :] if separated else []
+    before = operands[: len(operands) - len(paths)] if separated else operands
+    if separated and paths:
+        tree = repo.tree_of(repo.revision(before[0])) if before else None
+        return _restore(repo, paths, tree, options)
+    if not before:
+        return 0
+    if len(before) > 1:
+        if _known(repo, before[0]):
+            return _restore(repo, before[1:], repo.tree_of(repo.revision(before[0])), options)
+        return _restore(repo, before, None, options)
+    name = before[0]
+    if _known(repo, name):
+        return _switch(repo, name, options, detach=options.detach)
+    if _guess(repo, name):
+        return _switch_new(repo, name, _guess(repo, name) or "", options)
+    return _restore(repo, before, None, options)
+
+
+def _restore(
+    repo: Repository, paths: list[str], tree: dict[str, tuple[int, bytes]] | None, options: CheckoutOptions
+) -> int:
+    from belljar.bin.git.work import match_paths
+
+    restore_paths(repo, paths, tree, index=tree is not None, work=True, side=options.side)
+    if not options.quiet and tree is None and "--" not in paths:
+        number = len(set(match_paths(repo, paths, list(repo.index))))
+        repo.process.error(f"Updated {number} path{'s' if number != 1 else ''} from the index\n")
+    elif not options.quiet and tree is not None:
+        number = len(set(match_paths(repo, paths, list(tree))))
+        repo.process.error(f"Updated {number} path{'s' if number != 1 else ''} from {_tree_name(repo, tree)}\n")
+    return 0
+
+
+def _tree_name(repo: Repository, tree: dict[str, tuple[int, bytes]]) -> str:
+    return repo.store.unflatten(tree)[:7].decode()
+
+
+def switch(repo: Repository, args: list[str]) -> int:
+    parsed = parse(SwitchOptions, args)
+    options, operands = SwitchOptions(**parsed.values), parsed.operands
+    new = options.create or options.reset
+    if new is not None:
+        return _switch_new(repo, new, operands[0] if operands else "HEAD", options)
+    if options.orphan is not None:
+        return _orphan(repo, options.orphan)
+    if not operands:
+        raise GitError("missing branch or commit argument")
+    name = operands[0]
+    if name == "-":
+        name = repo.previous_branch() or name
+    if repo.refs.get(f"refs/heads/{name}") is None and not options.detach:
+        guessed = _guess(repo, name)
+        if guessed:
+            return _switch_new(repo, name, guessed, options)
+        if _known(repo, name):
+            raise GitError(
+                f"a branch is expected, got commit '{name}'\n"
+                "hint: If you want to detach HEAD at the commit, try again with the --detach option."
+            )
+        raise GitError(f"invalid reference: {name}")
+    return _switch(repo, name, options, detach=options.detach)
+
+
+def _known(repo: Repository, name: str) -> bool:
+    if name == "-":
+        return True
+    try:
+        repo.store.commit(repo.resolve(name))
+    except (KeyError, GitError):
+        return False
+    return True
+
+
+def _guess(repo: Repository, name: str) -> str | None:
+    """A remote-tracking branch of that name, if just one remote has it."""
+    found = [ref for ref in repo.refs.under("refs/remotes/") if ref.split("/", 3)[-1] == name]
+    return found[0].removeprefix("refs/remotes/") if len(found) == 1 else None
+
+
+def _switch_new(repo: Repository, name: str, start: str, options: CheckoutOptions | SwitchOptions) -> int:
+    if not check_name(name):
+        raise GitError(f"'{name}' is not a valid branch name")
+    if repo.head() is None and start == "HEAD":
+        repo.refs.write("HEAD", f"ref: refs/heads/{name}")
+        if not options.quiet:
+            repo.process.error(f"Switched to a new branch '{name}'\n")
+        return 0
+    existed = repo.refs.get(f"refs/heads/{name}") is not None
+    if existed and not options.reset:
+        raise GitError(f"a branch named '{name}' already exists")
+    try:
+        sha = bytes(repo.store.commit(repo.resolve(start)).id)
+    except KeyError:
+        raise GitError(f"'{start}' is not a commit and a branch '{name}' cannot be created from it") from None
+    _move(repo, sha, force=options.force)
+    old = _here(repo)
+    repo.refs.set(f"refs/heads/{name}", sha, f"branch: Created from {start}", repo.signature())
+    head = repo.head() or sha
+    repo.refs.write("HEAD", f"ref: refs/heads/{name}")
+    repo.refs.log("HEAD", head, sha, f"checkout: moving from {old} to {name}", repo.signature())
+    if not options.quiet:
+        repo.process.error(
+            f"Switched to and reset branch '{name}'\n" if existed else f"Switched to a new branch '{name}'\n"
+        )
+    if repo.refs.get(f"refs/remotes/{start}") is not None:
+        remote, _, short = start.partition("/")
+        configure_upstream(repo, name, remote, short)
+        if not options.quiet:
+            repo.process.print(f"branch '{name}' set up to track '{start}'.")
+    return 0
+
+
+def _orphan(repo: Repository, name: str) -> int:
+    repo.refs.write("HEAD", f"ref: refs/heads/{name}")
+    repo.process.error(f"Switched to a new branch '{name}'\n")
+    return 0
+
+
+def _here(repo: Repository) -> str:
+    current = repo.refs.branch()
+    return current.removeprefix("refs/heads/") if current else (repo.head() or b"").decode()
+
+
+def _move(repo: Repository, sha: bytes, *, force: bool) -> None:
+    check_out(repo, repo.head_tree(), repo.tree_of(sha), force=force)
+
+
+def _switch(repo: Repository, name: str, options: CheckoutOptions | SwitchOptions, *, detach: bool) -> int:
+    process = repo.process
+    if name == "-":
+        name = repo.previous_branch() or name
+    if repo.conflicts() and not options.force:
+        listed = "".join(f"{path}: needs merge\n" for path in repo.conflicts())
+        raise GitError(f"{listed}error: you need to resolve your current index first", 1, "")
+    sha = repo.revision(name)
+    ref = f"refs/heads/{name}"
+    on_branch = repo.refs.get(ref) is not None and not detach
+    old, head = _here(repo), repo.head()
+    detached = repo.refs.branch() is None
+    _move(repo, sha, force=options.force)
+    kept = changed_files(repo)
+    staged, tree = repo.staged(), repo.tree_of(sha)
+    for path in staged.keys() | tree.keys():
+        if staged.get(path) != tree.get(path):
+            kept[path] = "A" if path not in tree else "D" if path not in staged else "M"
+    for path, letter in sorted(kept.items()):
+        if not options.quiet:
+            process.print(f"{letter}\t{path}")
+    if on_branch and repo.refs.branch() == ref:
+        process.error(f"Already on '{name}'\n") if not options.quiet else None
+        process.print(tracking_text(repo, name).rstrip("\n"), end="\n" if tracking_text(repo, name) else "")
+        return 0
+    repo.refs.write("HEAD", f"ref: {ref}" if on_branch else sha.decode())
+    target = name if on_branch else name
+    repo.refs.log("HEAD", head or sha, sha, f"checkout: moving from {old} to {target}", repo.signature())
+    if options.quiet:
+        return 0
+    if detached and head is not None and head != sha:
+        subject = subject_of(text_of(repo.store.commit(head).message))
+        process.error(f"Previous HEAD position was {head[:7].decode()} {subject}\n")
+    if on_branch:
+        process.error(f"Switched to branch '{name}'\n")
+        text = tracking_text(repo, name)
+        process.print(text.rstrip("\n"), end="\n" if text else "")
+    else:
+        if not detached and not isinstance(options, SwitchOptions) and not detach:
+            process.error(_DETACHED.format(name=name))
+        subject = subject_of(text_of(repo.store.commit(sha).message))
+        process.error(f"HEAD is now at {sha[:7].decode()} {subject}\n")
+    return 0
+
+
+_DETACHED = """Note: switching to '{name}'.
+
+You are in 'detached HEAD' state. You can look around, make experimental
+changes and commit them, and you can discard any commits you make in this
+state without impacting any branches by switching back to a branch.
+
+If you want to create a new branch to retain commits you create, you may
+do so (now or later) by using -c with the switch command. Example:
+
+  git switch -c <new-branch-name>
+
+Or undo this operation with:
+
+  git switch -
+
+Turn off this advice by setting config variable advice.detachedHead to false
+
+"""
+
+
+# merge
+
+
+@dataclass(frozen=True, slots=True)
+class MergeOptions:
+    ff: str = choice({"--ff": "ff", "--no-ff": "no-ff", "--ff-only": "only"}, "fast-forward", default="ff")
+    message: tuple[str, ...] = many("-m", "merge commit message", metavar="MESSAGE")
+    squash: bool = flag("--squash", "create a single commit instead of doing a merge")
+    action: str | None = choice({"--abort": "abort", "--continue": "continue", "--quit": "quit"}, "end a merge")
+    no_commit: bool = flag("--no-commit", "don't commit")
+    no_edit: bool = flag("--no-edit", "accept the message")
+    quiet: bool = flag("-q", "--quiet", "be quiet")
+    no_stat: bool = flag("-n", "--no-stat", "don't show a diffstat")
+    unrelated: bool = flag("--allow-unrelated-histories", "allow merging unrelated histories")
+    strategy: str | None = value("-s", "--strategy", "(recursive only)", metavar="STRATEGY")
+    favour: tuple[str, ...] = many("-X", "--strategy-option", "(accepted)", metavar="OPTION")
+
+
+def merge(repo: Repository, args: list[str]) -> int:
+    parsed = parse(MergeOptions, args)
+    options = MergeOptions(**parsed.values)
+    if options.action == "abort":
+        return _merge_abort(repo)
+    if options.action == "continue":
+        from belljar.bin.git.work_commands import commit
+
+        return commit(repo, [])
+    if repo.conflicts():
+        raise GitError(
+            "Merging is not possible because you have unmerged files.\n"
+            "hint: Fix them up in the work tree, and then use 'git add/rm <file>'\n"
+            "hint: as appropriate to mark resolution and make a commit.\n"
+            "fatal: Exiting because of an unresolved conflict.",
+            128,
+            "error: ",
+        )
+    names = parsed.operands
+    if not names:
+        current = (repo.refs.branch() or "").removeprefix("refs/heads/")
+        upstream = repo.upstream(current)
+        if upstream is None:
+            raise GitError("No remote for the current branch.")
+        names = [upstream.removeprefix("refs/remotes/")]
+    try:
+        other = bytes(repo.store.commit(repo.resolve(names[0])).id)
+    except KeyError:
+        raise GitError(f"merge: {names[0]} - not something we can merge", 1, "") from None
+    kind = "branch" if repo.refs.get(f"refs/heads/{names[0]}") is not None else "commit"
+    if repo.refs.get(f"refs/remotes/{names[0]}") is not None:
+        kind = "remote-tracking branch"
+    elif repo.refs.get(f"refs/tags/{names[0]}") is not None:
+        kind = "tag"
+    return merge_commit(repo, other, names[0], f"{kind} '{names[0]}'", options)
+
+
+def merge_commit(repo: Repository, other: bytes, name: str, what: str, options: MergeOptions) -> int:
+    process = repo.process
+    head = repo.head()
+    if head is None:
+        check_out(repo, {}, repo.tree_of(other), what="merge")
+        repo.refs.set("HEAD", other, f"initial pull: {name}", repo.signature())
+        return 0
+    base = merge_base(repo, head, other)
+    if base is None and not options.unrelated:
+        raise GitError("refusing to merge unrelated histories")
+    if base == other:
+        process.print("Already up to date.")
+        return 0
+    process.write_file(f"{repo.git}/ORIG_HEAD", head + b"\n")
+    if base == head and options.ff != "no-ff" and not options.squash:
+        if not options.quiet:
+            process.print(f"Updating {head[:7].decode()}..{other[:7].decode()}")
+        check_out(repo, repo.tree_of(head), repo.tree_of(other), what="merge")
+        repo.refs.set("HEAD", other, f"merge {name}: Fast-forward", repo.signature())
+        if not options.quiet:
+            process.print("Fast-forward")
+            _show_stat(repo, head, other, options)
+        return 0
+    if options.ff == "only":
+        raise GitError(
+            "Not possible to fast-forward, aborting.\n".rstrip("\n"),
+        )
+    ours, theirs = repo.tree_of(head), repo.tree_of(other)
+    merged = merge_trees(repo, repo.tree_of(base) if base else {}, ours, theirs, "HEAD", name)
+    _check_clean(repo, ours, merged.files, set(merged.conflicts))
+    current = repo.refs.branch()
+    branch_name = current.removeprefix("refs/heads/") if current else "HEAD"
+    default = f"Merge {what}" + ("" if branch_name in ("master", "main") else f" into {branch_name}")
+    message = "\n\n".join(options.message) if options.message else default
+    apply_merge(repo, ours, merged)
+    for line in merged.messages:
+        process.print(line)
+    if options.squash:
+        process.print("Squash commit -- not updating HEAD")
+        process.write_file(f"{repo.git}/SQUASH_MSG", f"Squashed commit of {name}\n".encode())
+        return int(bool(merged.conflicts))
+    if merged.conflicts or options.no_commit:
+        process.write_file(f"{repo.git}/MERGE_HEAD", other + b"\n")
+        process.write_file(f"{repo.git}/MERGE_MODE", b"no-ff" if options.ff == "no-ff" else b"")
+        listed = "".join(f"#\t{path}\n" for path in merged.conflicts)
+        text = message + "\n" + (f"\n# Conflicts:\n{listed}" if listed else "")
+        process.write_file(f"{repo.git}/MERGE_MSG", text.encode("utf-8", "surrogateescape"))
+        if merged.conflicts:
+            process.print("Automatic merge failed; fix conflicts and then commit the result.")
+            return 1
+        process.print("Automatic merge went well; stopped before committing as requested")
+        return 0
+    sha = repo.make_commit(repo.store.unflatten(merged.files), [head, other], message + "\n")
+    repo.refs.set("HEAD", sha, f"merge {name}: Merge made by the 'ort' strategy.", repo.signature())
+    if not options.quiet:
+        process.print("Merge made by the 'ort' strategy.")
+        _show_stat(repo, head, sha, options)
+    return 0
+
+
+def _show_stat(repo: Repository, old: bytes, new: bytes, options: MergeOptions) -> None:
+    if options.no_stat:
+        return
+    pairs = compare(repo, repo.tree_of(old), repo.tree_of(new))
+    repo.process.print(stat_text(repo.process, pairs) + mode_lines(pairs), end="")
+
+
+def _check_clean(
+    repo: Repository, ours: dict[str, tuple[int, bytes]], new: dict[str, tuple[int, bytes]], conflicts: set[str]
+) -> None:
+    """Local changes must not be in the way of a merge."""
+    touched = {path for path in ours.keys() | new.keys() if ours.get(path) != new.get(path)} | conflicts
+    staged = repo.staged()
+    dirty = {path for path in staged.keys() | ours.keys() if staged.get(path) != ours.get(path)}
+    blocked = sorted(touched & (set(changed_files(repo)) | dirty))
+    if blocked:
+        listed = "".join(f"\t{path}\n" for path in blocked)
+        raise GitError(
+            f"error: Your local changes to the following files would be overwritten by merge:\n{listed}"
+            "Please commit your changes or stash them before you merge.\nAborting",
+            1,
+            "",
+        )
+    strangers = sorted(p for p in touched - ours.keys() if p not in repo.index and stat_of(repo, p) is not None)
+    if strangers:
+        listed = "".join(f"\t{path}\n" for path in strangers)
+        raise GitError(
+            f"error: The following untracked working tree files would be overwritten by merge:\n{listed}"
+            "Please move or remove them before you merge.\nAborting",
+            1,
+            "",
+        )
+
+
+def _merge_abort(repo: Repository) -> int:
+    try:
+        repo.process.fs.stat(f"{repo.git}/MERGE_HEAD")
+    except SysError:
+        raise GitError("There is no merge to abort (MERGE_HEAD missing).") from None
+    check_out(repo, repo.head_tree(), repo.head_tree(), force=True)
+    _forget(repo)
+    return 0
+
+
+def _forget(repo: Repository) -> None:
+    for name in ("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD"):
+        with suppress(SysError):
+            repo.process.fs.unlink(f"{repo.git}/{name}")
+
+
+# cherry-pick, revert, rebase
+
+
+def apply_commit(repo: Repository, sha: bytes, *, reverse: bool = False) -> list[str]:
+    """Put one commit's change on top of HEAD, in the index and the work tree; the paths in conflict."""
+    commit = repo.store.commit(sha)
+    if len(commit.parents) > 1:
+        raise GitError(f"commit {sha.decode()} is a merge but no -m option was given.", 1, "error: ")
+    parent = repo.tree_of(bytes(commit.parents[0])) if commit.parents else {}
+    mine = repo.tree_of(sha)
+    base, theirs = (mine, parent) if reverse else (parent, mine)
+    subject = subject_of(text_of(commit.message))
+    label = f"{sha[:7].decode()} ({subject})"
+    label = f"parent of {label}" if reverse else label
+    ours = repo.head_tree()
+    merged = merge_trees(repo, base, ours, theirs, "HEAD", label)
+    _check_clean(repo, ours, merged.files, set(merged.conflicts))
+    apply_merge(repo, ours, merged)
+    for line in merged.messages:
+        repo.process.print(line)
+    return list(merged.conflicts)
+
+
+@dataclass(frozen=True, slots=True)
+class PickOptions:
+    action: str | None = choice(
+        {"--abort": "abort", "--continue": "continue", "--skip": "skip", "--quit": "quit"}, "go on"
+    )
+    no_commit: bool = flag("-n", "--no-commit", "don't commit")
+    record: bool = flag("-x", "append the name of the commit")
+    no_edit: bool = flag("--no-edit", "accept the message")
+    edit: bool = flag("-e", "--edit", "(accepted)")
+    mainline: str | None = value("-m", "--mainline", "parent number of a merge", metavar="N")
+
+
+def cherry_pick(repo: Repository, args: list[str]) -> int:
+    parsed = parse(PickOptions, args)
+    options = PickOptions(**parsed.values)
+    if options.action is not None:
+        return _resume(repo, options.action, "CHERRY_PICK_HEAD", "cherry-pick")
+    picks: list[bytes] = []
+    for name in parsed.operands:
+        if ".." in name:
+            left, _, right = name.partition("..")
+            picks += reversed(list(walk(repo, [repo.revision(right or "HEAD")], [repo.revision(left)])))
+            continue
+        try:
+            picks.append(bytes(repo.store.commit(repo.resolve(name)).id))
+        except KeyError:
+            raise GitError(f"bad revision '{name}'") from None
+    for sha in picks:
+        commit = repo.store.commit(sha)
+        conflicts = apply_commit(repo, sha)
+        message = text_of(commit.message)
+        if options.record:
+            message = message.rstrip("\n") + f"\n\n(cherry picked from commit {sha.decode()})\n"
+        if conflicts:
+            repo.process.write_file(f"{repo.git}/CHERRY_PICK_HEAD", sha + b"\n")
+            repo.process.write_file(f"{repo.git}/MERGE_MSG", message.encode("utf-8", "surrogateescape"))
+            subject = subject_of(message)
+            raise GitError(
+                f"error: could not apply {sha[:7].decode()}... {subject}\n"
+                "hint: After resolving the conflicts, mark them with\n"
+                'hint: "git add/rm <pathspec>", then run\n'
+                'hint: "git cherry-pick --continue".\n'
+                'hint: You can instead skip this commit with "git cherry-pick --skip".\n'
+                'hint: To abort and get back to the state before "git cherry-pick",\n'
+                'hint: run "git cherry-pick --abort".',
+                1,
+                "",
+            )
+        if options.no_commit:
+            continue
+        if repo.staged() == repo.head_tree():
+            raise GitError(
+                "The previous cherry-pick is now empty, possibly due to conflict resolution.\n"
+                "If you wish to commit it anyway, use:\n\n    git commit --allow-empty\n\n"
+                "Otherwise, please use 'git cherry-pick --skip'",
+                1,
+                "",
+            )
+        _commit_again(repo, commit, message, "cherry-pick")
+        show_summary(repo, repo.head() or b"", dated=True)
+    return 0
+
+
+def _commit_again(repo: Repository, commit: Commit, message: str, what: str) -> bytes:
+    head = repo.head()
+    assert head is not None
+    sha = repo.make_commit(
+        repo.store.unflatten(repo.staged()),
+        [head],
+        message,
+        commit.author,
+        (commit.author_time, commit.author_timezone),
+    )
+    repo.refs.set("HEAD", sha, f"{what}: {subject_of(message)}", repo.signature())
+    return sha
+
+
+def _resume(repo: Repository, action: str, marker: str, what: str) -> int:
+    try:
+        sha = repo.process.read_file(f"{repo.git}/{marker}").strip()
+    except SysError:
+        raise GitError(f"no cherry-pick or revert in progress\nfatal: {what} failed", 128, "error: ") from None
+    if action in ("abort", "skip"):
+        check_out(repo, repo.head_tree(), repo.head_tree(), force=True)
+        _forget(repo)
+        return 0
+    if repo.conflicts():
+        raise GitError(
+            "Committing is not possible because you have unmerged files.\n"
+            "hint: Fix them up in the work tree, and then use 'git add/rm <file>'\n"
+            "hint: as appropriate to mark resolution and make a commit.\n"
+            "fatal: Exiting because of an unresolved conflict.",
+            128,
+            "error: ",
+        )
+    message = text_of(repo.process.read_file(f"{repo.git}/MERGE_MSG"))
+    _commit_again(repo, repo.store.commit(sha), message, what)
+    _forget(repo)
+    show_summary(repo, repo.head() or b"", dated=True)
+    return 0
+
+
+def revert(repo: Repository, args: list[str]) -> int:
+    parsed = parse(PickOptions, args)
+    options = PickOptions(**parsed.values)
+    if options.action is not None:
+        return _resume(repo, options.action, "REVERT_HEAD", "revert")
+    for name in parsed.operands:
+        sha = repo.revision(name)
+        commit = repo.store.commit(sha)
+        subject = subject_of(text_of(commit.message))
+        message = f'Revert "{subject}"\n\nThis reverts commit {sha.decode()}.\n'
+        conflicts = apply_commit(repo, sha, reverse=True)
+        if conflicts:
+            repo.process.write_file(f"{repo.git}/REVERT_HEAD", sha + b"\n")
+            repo.process.write_file(f"{repo.git}/MERGE_MSG", message.encode("utf-8", "surrogateescape"))
+            raise GitError(
+                f"error: could not revert {sha[:7].decode()}... {subject}\n"
+                "hint: After resolving the conflicts, mark them with\n"
+                'hint: "git add/rm <pathspec>", then run\nhint: "git revert --continue".\n'
+                'hint: You can instead skip this commit with "git revert --skip".\n'
+                'hint: To abort and get back to the state before "git revert",\nhint: run "git revert --abort".',
+                1,
+                "",
+            )
+        if options.no_commit:
+            continue
+        head = repo.head()
+        assert head is not None
+        made = repo.make_commit(repo.store.unflatten(repo.staged()), [head], message)
+        repo.refs.set("HEAD", made, f"revert: {subject_of(message)}", repo.signature())
+        show_summary(repo, made)
+    return 0
+
+
+def rebase(repo: Repository, args: list[str]) -> int:
+    @dataclass(frozen=True, slots=True)
+    class Options:
+        action: str | None = choice({"--abort": "abort", "--continue": "continue", "--skip": "skip"}, "go on")
+        onto: str | None = value("--onto", "rebase onto another commit", metavar="NEWBASE")
+        quiet: bool = flag("-q", "--quiet", "be quiet")
+
+    parsed = parse(Options, args)
+    options = Options(**parsed.values)
+    state = f"{repo.git}/rebase-merge"
+    if options.action is not None:
+        return _rebase_resume(repo, state, options.action)
+    if changed_files(repo) or repo.staged() != repo.head_tree():
+        raise GitError(
+            "cannot rebase: You have unstaged changes.\nerror: Please commit or stash them."
+            if changed_files(repo)
+            else "cannot rebase: Your index contains uncommitted changes.\nerror: Please commit or stash them.",
+            1,
+            "error: ",
+        )
+    current = repo.refs.branch()
+    if parsed.operands:
+        upstream_name = parsed.operands[0]
+    else:
+        upstream_name = (repo.upstream((current or "").removeprefix("refs/heads/")) or "").removeprefix("refs/remotes/")
+    if len(parsed.operands) > 1:
+        switch(repo, ["-q", parsed.operands[1]])
+        current = repo.refs.branch()
+    try:
+        upstream = bytes(repo.store.commit(repo.resolve(upstream_name)).id)
+    except KeyError:
+        raise GitError(f"invalid upstream '{upstream_name}'") from None
+    onto = repo.revision(options.onto) if options.onto else upstream
+    head = repo.head()
+    assert head is not None
+    name = (current or "HEAD").removeprefix("refs/heads/")
+    base = merge_base(repo, head, upstream)
+    if base == upstream and onto == upstream:
+        repo.process.print(f"Current branch {name} is up to date.")
+        return 0
+    todo = [sha for sha in reversed(list(walk(repo, [head], [upstream]))) if len(repo.store.commit(sha).parents) < 2]
+    check_out(repo, repo.head_tree(), repo.tree_of(onto))
+    repo.refs.write("HEAD", onto.decode())
+    repo.refs.log("HEAD", head, onto, f"rebase (start): checkout {upstream_name}", repo.signature())
+    with suppress(SysError):
+        repo.process.fs.mkdir(state)
+    repo.process.write_file(f"{state}/head-name", (current or "detached HEAD").encode() + b"\n")
+    repo.process.write_file(f"{state}/onto", onto + b"\n")
+    repo.process.write_file(f"{state}/orig-head", head + b"\n")
+    repo.process.write_file(f"{state}/end", f"{len(todo)}\n".encode())
+    _write_todo(repo, state, todo)
+    return _rebase_run(repo, state)
+
+
+def _write_todo(repo: Repository, state: str, todo: list[bytes]) -> None:
+    repo.process.write_file(f"{state}/todo", b"".join(sha + b"\n" for sha in todo))
+
+
+def _rebase_run(repo: Repository, state: str) -> int:
+    process = repo.process
+    todo = process.read_file(f"{state}/todo").split()
+    while todo:
+        sha = todo.pop(0)
+        _write_todo(repo, state, todo)
+        commit = repo.store.commit(sha)
+        message = text_of(commit.message)
+        head = repo.head()
+        if commit.parents and bytes(commit.parents[0]) == head:
+            check_out(repo, repo.head_tree(), repo.tree_of(sha))
+            repo.refs.set("HEAD", sha, f"rebase (pick): {subject_of(message)}", repo.signature())
+            continue
+        conflicts = apply_commit(repo, sha)
+        if conflicts:
+            process.write_file(f"{state}/stopped-sha", sha + b"\n")
+            process.write_file(f"{repo.git}/MERGE_MSG", commit.message)
+            text = (
+                f"error: could not apply {sha[:7].decode()}... {subject_of(message)}\n"
+                "hint: Resolve all conflicts manually, mark them as resolved with\n"
+                'hint: "git add/rm <conflicted_files>", then run "git rebase --continue".\n'
+                'hint: You can instead skip this commit: run "git rebase --skip".\n'
+                'hint: To abort and get back to the state before "git rebase", run "git rebase --abort".\n'
+                f"Could not apply {sha[:7].decode()}... {subject_of(message)}"
+            )
+            raise GitError(text, 1, "")
+        if repo.staged() != repo.head_tree():
+            _commit_again(repo, commit, message, "rebase (pick)")
+        else:
+            process.error(f"dropping {sha.decode()} {subject_of(message)} -- patch contents already upstream\n")
+    name = text_of(process.read_file(f"{state}/head-name")).strip()
+    done = repo.head()
+    assert done is not None
+    if name.startswith("refs/"):
+        old = repo.refs.get(name) or done
+        repo.refs.write(name, done.decode())
+        repo.refs.log(name, old, done, f"rebase (finish): {name} onto {done.decode()}", repo.signature())
+        repo.refs.write("HEAD", f"ref: {name}")
+        repo.refs.log("HEAD", done, done, f"rebase (finish): returning to {name}", repo.signature())
+    _remove_state(repo, state)
+    process.error(f"Successfully rebased and updated {name}.\n")
+    return 0
+
+
+def _remove_state(repo: Repository, state: str) -> None:
+    for entry in list(repo.process.fs.readdir(state)):
+        repo.process.fs.unlink(f"{state}/{entry.name}")
+    repo.process.fs.rmdir(state)
+    _forget(repo)
+
+
+def _rebase_resume(repo: Repository, state: str, action: str) -> int:
+    process = repo.process
+    try:
+        process.fs.stat(state)
+    except SysError:
+        raise GitError("No rebase in progress?") from None
+    if action == "abort":
+        head = process.read_file(f"{state}/orig-head").strip()
+        name = text_of(process.read_file(f"{state}/head-name")).strip()
+        check_out(repo, repo.head_tree(), repo.tree_of(head), force=True)
+        repo.refs.write("HEAD", f"ref: {name}" if name.startswith("refs/") else head.decode())
+        _remove_state(repo, state)
+        return 0
+    if action == "skip":
+        check_out(repo, repo.head_tree(), repo.head_tree(), force=True)
+    else:
+        if repo.conflicts():
+            listed = "".join(f"{path}: needs merge\n" for path in repo.conflicts())
+            raise GitError(
+                f"{listed}You must edit all merge conflicts and then\nmark them as resolved using git add", 1, ""
+            )
+        if repo.staged() != repo.head_tree():
+            sha = process.read_file(f"{state}/stopped-sha").strip()
+            commit = repo.store.commit(sha)
+            made = _commit_again(repo, commit, text_of(commit.message), "rebase (continue)")
+            show_summary(repo, made)
+    return _rebase_run(repo, state)
+
+
+# tag
+
+
+def tag(repo: Repository, args: list[str]) -> int:
+    @dataclass(frozen=True, slots=True)
+    class Options:
+        annotate: bool = flag("-a", "--annotate", "annotated tag, needs a message")
+        message: tuple[str, ...] = many("-m", "--message", "tag message", metavar="MESSAGE")
+        delete: bool = flag("-d", "--delete", "delete tags")
+        list: bool = flag("-l", "--list", "list tag names")
+        force: bool = flag("-f", "--force", "replace the tag if exists")
+        lines: str | None = value("-n", "print lines of each message", metavar="N", bare="1")
+        sort: str | None = value("--sort", "sort by", metavar="KEY")
+        contains: str | None = value("--contains", "tags that contain the commit", metavar="COMMIT", bare="HEAD")
+        points: str | None = value("--points-at", "tags of the object", metavar="OBJECT", bare="HEAD")
+
+    parsed = parse(Options, args)
+    options, names = Options(**parsed.values), parsed.operands
+    if options.delete:
+        status = 0
+        for name in names:
+            sha = repo.refs.get(f"refs/tags/{name}")
+            if sha is None:
+                repo.process.error(f"error: tag '{name}' not found.\n")
+                status = 1
+                continue
+            repo.refs.delete(f"refs/tags/{name}")
+            repo.process.print(f"Deleted tag '{name}' (was {sha[:7].decode()})")
+        return status
+    if not names or options.list or options.lines or options.points or options.contains:
+        return _list_tags(repo, names, options.lines, options.sort, options.points, options.contains)
+    name = names[0]
+    if not check_name(name):
+        raise GitError(f"'{name}' is not a valid tag name.")
+    if repo.refs.get(f"refs/tags/{name}") is not None and not options.force:
+        raise GitError(f"tag '{name}' already exists")
+    try:
+        sha = repo.resolve(names[1] if len(names) > 1 else "HEAD")
+    except KeyError:
+        raise GitError(f"Failed to resolve '{names[1] if len(names) > 1 else 'HEAD'}' as a valid ref.") from None
+    if options.annotate or options.message:
+        text = "\n\n".join(options.message) if options.message else edit_message(repo)
+        item = Tag()
+        item.name = name.encode("utf-8", "surrogateescape")
+        item.object = (type(repo.store.get(sha)), ObjectID(sha))
+        item.tagger = repo.identity("COMMITTER")
+        item.tag_time, item.tag_timezone = repo.now("COMMITTER")
+        item.message = (text.strip("\n") + "\n").encode("utf-8", "surrogateescape")
+        sha = repo.store.add(item)
+    repo.refs.write(f"refs/tags/{name}", sha.decode())
+    return 0
+
+
+def _list_tags(
+    repo: Repository, patterns: list[str], lines: str | None, sort: str | None, points: str | None, contains: str | None
+) -> int:
+    from belljar.bin._kit.versions import version_key
+    from belljar.shell.pattern import compile_pattern
+
+    found = [(name.removeprefix("refs/tags/"), sha) for name, sha in repo.refs.under("refs/tags/").items()]
+    if patterns:
+        found = [row for row in found if any(compile_pattern(p).matches(row[0]) for p in patterns)]
+    if points is not None:
+        wanted = repo.revision(points)
+        found = [row for row in found if bytes(repo.store.commit(row[1]).id) == wanted]
+    if contains is not None:
+        wanted = repo.revision(contains)
+        found = [row for row in found if wanted in ancestors(repo, bytes(repo.store.commit(row[1]).id))]
+    if sort is not None:
+        key = sort.lstrip("-")
+        if key in ("version:refname", "v:refname"):
+            found.sort(key=lambda row: version_key(row[0].encode()))
+        elif key in ("creatordate", "committerdate"):
+            found.sort(key=lambda row: repo.store.commit(row[1]).commit_time)
+        if sort.startswith("-"):
+            found.reverse()
+    for name, sha in found:
+        if lines is None:
+            repo.process.print(name)
+            continue
+        item = repo.store.get(sha)
+        message = item.message if isinstance(item, (Tag, Commit)) else b""
+        repo.process.print(f"{name:<15} {subject_of(text_of(message or b''))}")
+    return 0
+
+
+def path_exists(repo: Repository, name: str) -> bool:
+    return stat_of(repo, relative(repo, name)) is not None
