@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import logging
 import time
+from pathlib import Path
 
 import pytest
 
-from belljar import ExecError, FileError, Sandbox, SandboxError
+from belljar import ExecError, FileError, Limits, Sandbox, SandboxError
 from tests.escape.oracles import Watch
 
 
@@ -111,3 +112,38 @@ def test_124_guest_text_can_not_pose_as_a_log_line() -> None:
     assert len(lines) == 3
     assert all(line.isprintable() and len(line) < 5000 for line in lines)
     logger.removeHandler(handler)
+
+
+def test_43_memory_is_not_held_across_commands() -> None:
+    def resident_bytes(sandbox: Sandbox) -> int:
+        lines = Path(f"/proc/{sandbox._link.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS:"))
+
+    with Sandbox(limits=Limits(memory_bytes=256 << 20)) as sandbox:
+        sandbox.exec("echo hi")
+        before = resident_bytes(sandbox)
+        for script in (
+            "x=$(head -c 30000000 /dev/zero | tr '\\0' a); y=$x; echo ${#y}",
+            "x=a; while :; do x=$x$x; done",
+            "mapfile a < <(yes | head -c 1000000)",
+            "head -c 60000000 /dev/zero | sort | tail -c 1",
+        ):
+            for _ in range(4):
+                sandbox.exec(script)
+        assert sandbox.exec("echo ok").stdout == "ok\n"
+        deadline = time.monotonic() + 5
+        while resident_bytes(sandbox) - before > 64 << 20 and time.monotonic() < deadline:
+            time.sleep(0.05)  # it tidies up after its answer
+        assert resident_bytes(sandbox) - before < 64 << 20
+
+
+def test_44_a_slow_drip_ends() -> None:
+    with Sandbox() as sandbox:
+        result = sandbox.exec("while sleep 0.05; do echo x; done", timeout=0.5)
+        assert result.timed_out
+        assert 1 <= result.stdout.count("x") <= 10
+
+
+def test_121_a_sandbox_does_not_know_how_old_its_maker_is() -> None:
+    with Sandbox() as sandbox:
+        assert float(sandbox.exec("cut -d' ' -f1 /proc/uptime").stdout) < 2

@@ -46,7 +46,7 @@ _SMALL: Final = 64 << 10
 """Output below this waits for the command's end, so that a short command is answered by one frame."""
 
 
-_TIDY_SHARE: Final = 20
+_TIDY_SHARE: Final = 4
 """A command that took this many times as long as tidying up is followed by it: short ones leave little."""
 _TIDY_LEAST: Final = 0.001
 
