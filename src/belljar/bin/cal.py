@@ -55,7 +55,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 
 
 def _number(text: str) -> int:
-    if text.isdigit():
+    if text.isdecimal():
         return int(text)
     found = [n for n, name in enumerate(MONTHS, 1) if name.lower().startswith(text.lower()) and len(text) >= 3]
     if not found:
@@ -84,7 +84,7 @@ def _weeks(first: int, year: int, month: int) -> list[list[int]]:
     shift = (14 - month) // 12
     years, months = year + 4800 - shift, month + 12 * shift - 3
     weekday = (1 + (153 * months + 2) // 5 + 365 * years + years // 4 - 32083) % 7
-    length = 29 if month == 2 and year % 4 == 0 else calendar.mdays[month]
+    length = 29 if month == 2 and year % 4 == 0 else calendar.monthrange(1999, month)[1]
     days = [day for day in range(1, length + 1) if (year, month) != REFORM or not 2 < day < 14]
     cells = [0] * ((weekday - first) % 7) + days
     cells += [0] * (-len(cells) % 7)

@@ -5,7 +5,7 @@ Usage: whereis [-b|-m|-s] NAME...
 
 from dataclasses import dataclass
 
-from belljar.bin._kit import flag, utility
+from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin.which import matches
 from belljar.kernel.process import Process
 
@@ -19,6 +19,8 @@ class Options:
 
 @utility("whereis", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
+    if not operands:
+        raise UsageError("not enough arguments")
     for name in operands:
         found = [] if options.manuals or options.sources else list(dict.fromkeys(matches(process, name)))
         process.print(" ".join([f"{name}:", *found]))

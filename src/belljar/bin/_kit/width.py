@@ -1,19 +1,5 @@
-"""How many columns of a terminal a text takes."""
+"""How many columns of a terminal a text takes: what the shell's line editor counts by."""
 
-from __future__ import annotations
+from belljar.shell.width import display_width
 
-from unicodedata import category, east_asian_width
-
-
-def display_width(text: str) -> int:
-    if text.isascii():
-        return len(text)
-    return sum(_width(char) for char in text)
-
-
-def _width(char: str) -> int:
-    if char < "\x7f":
-        return 1
-    if category(char) in ("Mn", "Me", "Cf") and char != "\u00ad":
-        return 0
-    return 2 if east_asian_width(char) in "WF" else 1
+__all__ = ["display_width"]
