@@ -11,7 +11,7 @@ from belljar import abi, kernel, regex, shell
 from belljar import bin as package
 from belljar.bin._kit.program import Program
 
-_ODD = {"[": "test"}
+_ODD = {"[": "test", "g++": "gcc"}
 """Names that can't be a module's."""
 
 

@@ -11,15 +11,18 @@ Repositories are in the sandbox's files, in git's own format; remotes are paths 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from belljar.bin._kit import utility
 from belljar.kernel.process import Process
 
+run: Callable[[Process, list[str], str], int] | None
 try:
     from belljar.bin.git.run import run
 except ImportError as error:
     if (error.name or "").partition(".")[0] != "dulwich":
         raise
-    run = None  # type: ignore[assignment]
+    run = None
 
 
 @utility("git", usage_status=129)

@@ -10,12 +10,13 @@ from dulwich.objects import Commit, ObjectID, Tag
 from belljar.abi.errors import SysError
 from belljar.bin._kit import choice, count, flag, many, value
 from belljar.bin._kit.options import parse
-from belljar.bin.git.diffs import compare, mode_lines, stat_text
+from belljar.bin.git.diffs import compare, hunks, mode_lines, stat_text
 from belljar.bin.git.errors import GitError
 from belljar.bin.git.history import subject_of, text_of, walk
 from belljar.bin.git.merging import ancestors, apply_merge, merge_base, merge_trees
 from belljar.bin.git.refs import check_name
 from belljar.bin.git.repo import Repository, read_config, write_config
+from belljar.bin.git.store import Flat
 from belljar.bin.git.work import changed_files, check_out, relative, stat_of
 from belljar.bin.git.work_commands import divergence, edit_message, restore_paths, show_summary, tracking_text
 
@@ -253,7 +254,7 @@ def checkout(repo: Repository, args: list[str]) -> int:
     before = operands[: len(operands) - len(paths)] if separated else operands
     if separated and paths:
         tree = repo.tree_of(repo.revision(before[0])) if before else None
-        return _restore(repo, paths, tree, options)
+        return _restore(repo, paths, tree, options, quiet=True)
     if not before:
         return 0
     if len(before) > 1:
@@ -269,21 +270,23 @@ def checkout(repo: Repository, args: list[str]) -> int:
 
 
 def _restore(
-    repo: Repository, paths: list[str], tree: dict[str, tuple[int, bytes]] | None, options: CheckoutOptions
+    repo: Repository, paths: list[str], tree: Flat | None, options: CheckoutOptions, *, quiet: bool = False
 ) -> int:
     from belljar.bin.git.work import match_paths
 
     restore_paths(repo, paths, tree, index=tree is not None, work=True, side=options.side)
-    if not options.quiet and tree is None and "--" not in paths:
+    if options.quiet or quiet:
+        return 0
+    if tree is None:
         number = len(set(match_paths(repo, paths, list(repo.index))))
         repo.process.error(f"Updated {number} path{'s' if number != 1 else ''} from the index\n")
-    elif not options.quiet and tree is not None:
+    else:
         number = len(set(match_paths(repo, paths, list(tree))))
         repo.process.error(f"Updated {number} path{'s' if number != 1 else ''} from {_tree_name(repo, tree)}\n")
     return 0
 
 
-def _tree_name(repo: Repository, tree: dict[str, tuple[int, bytes]]) -> str:
+def _tree_name(repo: Repository, tree: Flat) -> str:
     return repo.store.unflatten(tree)[:7].decode()
 
 
@@ -564,9 +567,7 @@ def _show_stat(repo: Repository, old: bytes, new: bytes, options: MergeOptions) 
     repo.process.print(stat_text(repo.process, pairs) + mode_lines(pairs), end="")
 
 
-def _check_clean(
-    repo: Repository, ours: dict[str, tuple[int, bytes]], new: dict[str, tuple[int, bytes]], conflicts: set[str]
-) -> None:
+def _check_clean(repo: Repository, ours: Flat, new: Flat, conflicts: set[str]) -> None:
     """Local changes must not be in the way of a merge."""
     touched = {path for path in ours.keys() | new.keys() if ours.get(path) != new.get(path)} | conflicts
     staged = repo.staged()
@@ -761,7 +762,7 @@ def revert(repo: Repository, args: list[str]) -> int:
         assert head is not None
         made = repo.make_commit(repo.store.unflatten(repo.staged()), [head], message)
         repo.refs.set("HEAD", made, f"revert: {subject_of(message)}", repo.signature())
-        show_summary(repo, made)
+        show_summary(repo, made, dated=True)
     return 0
 
 
@@ -806,6 +807,16 @@ def rebase(repo: Repository, args: list[str]) -> int:
         repo.process.print(f"Current branch {name} is up to date.")
         return 0
     todo = [sha for sha in reversed(list(walk(repo, [head], [upstream]))) if len(repo.store.commit(sha).parents) < 2]
+    known = {_patch_id(repo, sha) for sha in walk(repo, [upstream], [head])}
+    skipped = [sha for sha in todo if _patch_id(repo, sha) in known]
+    todo = [sha for sha in todo if sha not in skipped]
+    for sha in skipped:
+        repo.process.error(f"warning: skipped previously applied commit {sha[:7].decode()}\n")
+    if skipped:
+        repo.process.error(
+            "hint: use --reapply-cherry-picks to include skipped commits\n"
+            'hint: Disable this message with "git config advice.skippedCherryPicks false"\n'
+        )
     check_out(repo, repo.head_tree(), repo.tree_of(onto))
     repo.refs.write("HEAD", onto.decode())
     repo.refs.log("HEAD", head, onto, f"rebase (start): checkout {upstream_name}", repo.signature())
@@ -819,6 +830,16 @@ def rebase(repo: Repository, args: list[str]) -> int:
     return _rebase_run(repo, state)
 
 
+def _patch_id(repo: Repository, sha: bytes) -> bytes | None:
+    """What a commit changes, without where: equal for a commit and its copies elsewhere."""
+    commit = repo.store.commit(sha)
+    if len(commit.parents) != 1:
+        return None
+    pairs = compare(repo, repo.tree_of(bytes(commit.parents[0])), repo.tree_of(sha), renames=False)
+    text = [f"{pair.old} {pair.new}\n".encode() + hunks(repo.process, pair.before, pair.after) for pair in pairs]
+    return b"".join(line for part in text for line in part.splitlines(keepends=True) if not line.startswith(b"@@"))
+
+
 def _write_todo(repo: Repository, state: str, todo: list[bytes]) -> None:
     repo.process.write_file(f"{state}/todo", b"".join(sha + b"\n" for sha in todo))
 
@@ -829,6 +850,8 @@ def _rebase_run(repo: Repository, state: str) -> int:
     while todo:
         sha = todo.pop(0)
         _write_todo(repo, state, todo)
+        total = int(process.read_file(f"{state}/end"))
+        process.error(f"Rebasing ({total - len(todo)}/{total})\r")
         commit = repo.store.commit(sha)
         message = text_of(commit.message)
         head = repo.head()
@@ -863,7 +886,7 @@ def _rebase_run(repo: Repository, state: str) -> int:
         repo.refs.write("HEAD", f"ref: {name}")
         repo.refs.log("HEAD", done, done, f"rebase (finish): returning to {name}", repo.signature())
     _remove_state(repo, state)
-    process.error(f"Successfully rebased and updated {name}.\n")
+    process.error(f"\r{' ' * 80}\rSuccessfully rebased and updated {name}.\n")
     return 0
 
 

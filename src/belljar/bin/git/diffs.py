@@ -223,7 +223,8 @@ def rename_text(pair: Pair) -> str:
     while head < min(len(a), len(b)) - 1 and a[head] == b[head]:
         head += 1
     tail = 0
-    while tail < min(len(a), len(b)) - head and a[-1 - tail] == b[-1 - tail]:
+    most = min(len(a), len(b)) - (head or 1)
+    while tail < most and a[-1 - tail] == b[-1 - tail]:
         tail += 1
     if not head and not tail:
         return f"{old} => {new}"

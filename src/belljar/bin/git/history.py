@@ -91,7 +91,6 @@ class Graph:
             self._columns = columns
             rest = "".join("  " if i == at else "| " for i in range(len(columns) + 1)).ljust(width)
             return star, lines, rest
-        text = "".join("| " for _ in columns).ljust(width)
         while (double := _duplicate(columns)) is not None:
             target, source = double
             wide = 2 * len(columns)
@@ -109,7 +108,11 @@ class Graph:
                 lines.append("".join(chars))
             columns = columns[:source] + columns[source + 1 :]
         self._columns = columns
-        return star, lines, text
+        return star, lines, ("| " * len(columns)).ljust(width)
+
+    def between(self) -> str:
+        """The line between two commits."""
+        return "| " * len(self._columns)
 
 
 def _duplicate(columns: list[bytes]) -> tuple[int, int] | None:

@@ -423,7 +423,7 @@ def _print_log(repo: Repository, options: LogOptions, commits: list[bytes], path
             for line in pending:
                 process.print(line)
             if not compact and not last:
-                process.print(rest)
+                process.print(graph.between())
             continue
         if (number and not compact) or (number and not ends):
             process.print("")
@@ -474,7 +474,8 @@ def show(repo: Repository, args: list[str]) -> int:
         formatter, ends, compact = _formatter(repo, options)
         text = formatter.show(bytes(commit.id))
         process.print(text, end="\n" if ends or text else "")
-        if len(commit.parents) < 2 and not options.no_patch:
+        merge = len(commit.parents) > 1
+        if (not merge or options.stat is not None) and not options.no_patch:
             pairs = commit_pairs(repo, commit, paths)
             if pairs:
                 if not compact or (formatter.form != "oneline" and text):

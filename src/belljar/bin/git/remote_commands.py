@@ -58,7 +58,7 @@ def copy_objects(source: Repository, target: Repository, tips: list[bytes]) -> N
         elif isinstance(item, Tag):
             stack.append(bytes(item.object[1]))
         elif isinstance(item, Tree):
-            stack += [bytes(e.sha) for e in item.iteritems() if e.sha is not None and e.mode != 0o160000]
+            stack += [bytes(e.sha) for e in item.iteritems() if e.mode != 0o160000]
         target.store.add(item)
 
 
@@ -316,7 +316,7 @@ def pull(repo: Repository, args: list[str]) -> int:
             raise GitError("Need to specify how to reconcile divergent branches.")
     ff = "no-ff" if "--no-ff" in flags else "only" if "--ff-only" in flags else "ff"
     what = f"branch '{wanted}' of {url}"
-    return merge_commit(repo, tip, tip.decode(), what, MergeOptions(ff=ff))
+    return merge_commit(repo, tip, tip.decode(), what, MergeOptions(ff=ff, quiet="-q" in flags or "--quiet" in flags))
 
 
 _DIVERGENT = """\
@@ -382,7 +382,8 @@ def push(repo: Repository, args: list[str]) -> int:
             source_name, target_name = "", source_name
         wanted.append((source_name, target_name if colon or options.delete else source_name, force))
     if options.all:
-        wanted += [(r.removeprefix("refs/heads/"),) * 2 + (options.force,) for r in repo.refs.under("refs/heads/")]  # type: ignore[misc]
+        heads = [ref.removeprefix("refs/heads/") for ref in repo.refs.under("refs/heads/")]
+        wanted += [(head, head, options.force) for head in heads]
     if options.tags:
         wanted += [(r, r, options.force) for r in repo.refs.under("refs/tags/")]
     rows: list[str] = []
@@ -397,7 +398,7 @@ def push(repo: Repository, args: list[str]) -> int:
         repo.process.error("Everything up-to-date\n")
     elif not options.quiet or failed:
         repo.process.error(f"To {url}\n" + "".join(rows))
-    if options.upstream and not failed:
+    if options.upstream and not failed and not options.quiet:
         for source_name, target_name, _ in wanted:
             repo.process.print(f"branch '{source_name}' set up to track '{name}/{target_name}'.")
     if failed:

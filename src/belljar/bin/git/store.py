@@ -5,6 +5,7 @@ from __future__ import annotations
 import zlib
 from io import BytesIO
 
+from dulwich.object_format import DEFAULT_OBJECT_FORMAT
 from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tag, Tree
 from dulwich.pack import Pack, PackData, load_pack_index_file
 
@@ -94,8 +95,8 @@ class Store:
                 if name.endswith(".idx") and name[:-4] + ".pack" in names:
                     index = self._process.read_file(f"{folder}/{name}")
                     data = self._process.read_file(f"{folder}/{name[:-4]}.pack")
-                    loaded = load_pack_index_file("", BytesIO(index))
-                    packed = PackData.from_file(BytesIO(data), size=len(data))
+                    loaded = load_pack_index_file("", BytesIO(index), DEFAULT_OBJECT_FORMAT)
+                    packed = PackData.from_file(BytesIO(data), DEFAULT_OBJECT_FORMAT, size=len(data))
                     self._packs.append(Pack.from_objects(packed, loaded))
         return self._packs
 
@@ -149,7 +150,7 @@ class Store:
             if not isinstance(item, Tree):
                 raise GitError(f"{sha.decode()} is not a tree")
             for entry in item.iteritems():
-                assert entry.path is not None and entry.mode is not None and entry.sha is not None
+                assert entry.sha is not None
                 self._process.budget.charge()
                 path = base + entry.path.decode("utf-8", "surrogateescape")
                 if entry.mode == DIRECTORY:

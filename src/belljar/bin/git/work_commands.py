@@ -82,11 +82,10 @@ def make_repository(
     if existed:
         return True
     repo = Repository(process, "" if bare else path, folder, settings)
-    name = branch or repo.config("init.defaultBranch")
-    if name is None:
-        name = "master"
-        if not quiet:
-            process.error(_HINT)
+    first = branch or repo.config("init.defaultBranch")
+    if first is None and not quiet:
+        process.error(_HINT)
+    name = first or "master"
     process.write_file(f"{folder}/HEAD", f"ref: refs/heads/{name}\n".encode())
     text = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n"
     text += f"\tbare = {'true' if bare else 'false'}\n" + ("" if bare else "\tlogallrefupdates = true\n")
@@ -334,7 +333,7 @@ def status(repo: Repository, args: list[str]) -> int:
         for table in (found.staged, found.changed, found.unmerged):
             keep = set(match_paths(repo, parsed.operands, list(table)))
             for path in [path for path in table if path not in keep]:
-                del table[path]  # type: ignore[attr-defined]
+                del table[path]
         found.untracked = match_paths(repo, parsed.operands, found.untracked)
     if options.short or options.porcelain is not None or options.null:
         repo.process.stdout.write(
@@ -453,7 +452,7 @@ def long_status(repo: Repository, found: Status) -> str:
         else '(use "git restore --staged <file>..." to unstage)'
     )
     if found.staged:
-        out.append("Changes to be committed:\n" + (f"  {unstage}\n" if not merging or True else ""))
+        out.append("Changes to be committed:\n" + ("" if merging else f"  {unstage}\n"))
         for letter, old, new in _staged_pairs(repo, found):
             name = f"{quote_path(old)} -> {quote_path(new)}" if letter == "R" else quote_path(new)
             out.append(f"\t{_STAGED_WORDS[letter] + ':':<12}{name}\n")
@@ -658,16 +657,16 @@ def commit(repo: Repository, args: list[str]) -> int:
         with suppress(SysError):
             process.fs.unlink(f"{repo.git}/{name}")
     if not options.quiet:
-        show_summary(repo, sha, dated=options.amend and not options.reset_author)
+        show_summary(repo, sha, dated=options.amend and not options.reset_author, root=head is None)
     return 0
 
 
-def show_summary(repo: Repository, sha: bytes, *, dated: bool = False) -> None:
+def show_summary(repo: Repository, sha: bytes, *, dated: bool = False, root: bool = False) -> None:
     made = repo.store.commit(sha)
     branch = repo.refs.branch()
     name = branch.removeprefix("refs/heads/") if branch else "detached HEAD"
-    root = " (root-commit)" if not made.parents else ""
-    repo.process.print(f"[{name}{root} {sha[:7].decode()}] {subject_of(text_of(made.message))}")
+    first = " (root-commit)" if root else ""
+    repo.process.print(f"[{name}{first} {sha[:7].decode()}] {subject_of(text_of(made.message))}")
     if made.author != made.committer:
         repo.process.print(f" Author: {text_of(made.author)}")
     if dated or (made.author_time, made.author_timezone) != (made.commit_time, made.commit_timezone):
@@ -1010,7 +1009,7 @@ def _stash_push(repo: Repository, args: list[str], *, saving: bool) -> int:
             files[path] = (mode_of(stat), repo.store.add(Blob.from_string(repo.read_work(path, stat))))
         parents.append(repo.make_commit(repo.store.unflatten(files), [], f"untracked files on {base}\n"))
     title = f"On {name}: {message}" if message else f"WIP on {base}"
-    sha = repo.make_commit(repo.store.unflatten(work), parents, title + "\n")
+    sha = repo.make_commit(repo.store.unflatten(work), parents, title)
     repo.refs.set("refs/stash", sha, title, repo.signature())
     check_out(repo, {**work, **index}, head_tree, force=True)
     for path in extra:

@@ -18,7 +18,8 @@ _LONG: Final[Mapping[str, str]] = {
     "question": "q", "touch": "t", "ignore-errors": "i", "environment-overrides": "e", "no-builtin-rules": "r",
     "no-builtin-variables": "R", "file": "f", "makefile": "f", "directory": "C", "include-dir": "I", "old-file": "o",
     "assume-old": "o", "what-if": "W", "new-file": "W", "assume-new": "W", "eval": "E", "jobs": "j",
-    "load-average": "l",    "max-load": "l", "print-directory": "w", "no-keep-going": "S", "stop": "S", "version": "v", "help": "h",
+    "load-average": "l", "max-load": "l",
+    "print-directory": "w", "no-keep-going": "S", "stop": "S", "version": "v", "help": "h",
     "no-print-directory": "no-w", "trace": "trace", "warn-undefined-variables": "undefined", "output-sync": "O",
     "debug": "d", "print-data-base": "p", "no-silent": "no-s", "check-symlink-times": "L", "jobserver-auth": "auth",
 }  # fmt: skip

@@ -1,0 +1,5 @@
+"""npx - not here yet: JavaScript"""
+
+from belljar.bin._absent import JAVASCRIPT, absent
+
+main = absent("npx", "JavaScript", JAVASCRIPT)

@@ -1,0 +1,5 @@
+"""python - not here yet: Python"""
+
+from belljar.bin._absent import PYTHON, absent
+
+main = absent("python", "Python", PYTHON)
