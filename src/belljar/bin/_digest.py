@@ -72,7 +72,7 @@ def _length(process: Process, options: Options, algorithm: Algorithm) -> int:
     text = getattr(options, "length", None)
     if text is None:
         return 0
-    if not text.isdigit():
+    if not text.isdecimal():
         raise UsageError(f"invalid length: {quote(text, process.env)}", hint=False)
     if int(text) % 8:
         raise UsageError(

@@ -85,7 +85,7 @@ CODECS = {
 def run(process: Process, codec: Codec, operands: list[str], *, decode: bool, ignore_garbage: bool, wrap: str) -> int:
     if len(operands) > 1:
         raise UsageError(f"extra operand {quote(operands[1], process.env)}")
-    if not wrap.isdigit():
+    if not wrap.isdecimal():
         raise UsageError(f"invalid wrap size: {quote(wrap, process.env)}", hint=False)
     name = operands[0] if operands else "-"
     try:

@@ -41,7 +41,7 @@ def processes(process: Process) -> list[Row]:
     """Every process of the caller's pid space, by pid."""
     found = []
     for entry in process.fs.readdir("/proc"):
-        if entry.name.isdigit():
+        if entry.name.isdecimal():
             row = read_row(process, int(entry.name))
             if row is not None:
                 found.append(row)

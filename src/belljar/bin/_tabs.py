@@ -52,7 +52,7 @@ def parse_tabs(process: Process, texts: Sequence[str]) -> TabStops:
                 continue
             digits = item.lstrip("/+")
             sign = item[len(item) - len(digits) - 1] if digits != item else ""
-            if digits and not (digits.isascii() and digits.isdigit()):
+            if digits and not (digits.isascii() and digits.isdecimal()):
                 bad = digits.lstrip("0123456789")
                 if bad[0] in "/+":
                     raise UsageError(
@@ -101,7 +101,7 @@ def digits_as_tabs(args: list[str], option: str = "--tabs") -> list[str]:
     for index, arg in enumerate(args):
         if arg == "--":
             return done + args[index:]
-        if len(arg) > 1 and arg[0] == "-" and arg[1].isdigit():
+        if len(arg) > 1 and arg[0] == "-" and arg[1].isdecimal():
             done.append(f"{option}={arg[1:]}")
         else:
             done.append(arg)

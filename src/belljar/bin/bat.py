@@ -106,7 +106,7 @@ def show(
         return
     lines = fsdecode(data).splitlines(keepends=True) if b"\r" not in data else fsdecode(data).split("\n")
     process.budget.charge(len(lines) // 4 + 1)
-    width = int(options.width) if options.width and options.width.isdigit() else 80
+    width = int(options.width) if options.width and options.width.isdecimal() else 80
     rule = "\u2500" * 7 + "{}" + "\u2500" * (width - 8)
     grid = "grid" in parts
     bar = "\u2502 " if grid else ""

@@ -83,7 +83,7 @@ def emit(process: Process, options: Options, name: str, *, shown: bool) -> None:
         process.print(f"{checksum} {-(-size // 512)}{suffix}", end)
     else:
         algorithm = _NAMED[options.algorithm]
-        bits = int(options.length) if options.length and options.length.isdigit() else 0
+        bits = int(options.length) if options.length and options.length.isdecimal() else 0
         digest = compute(process, name, algorithm, bits)
         if options.raw:
             process.stdout.write(bytes.fromhex(digest))

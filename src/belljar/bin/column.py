@@ -86,11 +86,11 @@ def _width(process: Process, options: Options) -> int:
     if options.width == "unlimited":
         return 1 << 30
     if options.width is not None:
-        if not (options.width.isascii() and options.width.isdigit()):
+        if not (options.width.isascii() and options.width.isdecimal()):
             raise UsageError(f"invalid columns argument: '{options.width}'", hint=False)
         return int(options.width[:9]) or 80
     columns = process.env.get("COLUMNS", "")
-    return int(columns) if columns.isascii() and columns.isdigit() and 0 < len(columns) < 6 and int(columns) else 80
+    return int(columns) if columns.isascii() and columns.isdecimal() and 0 < len(columns) < 6 and int(columns) else 80
 
 
 def fill(process: Process, entries: list[str], width: int, *, by_rows: bool) -> None:
@@ -121,7 +121,7 @@ def fill(process: Process, entries: list[str], width: int, *, by_rows: bool) -> 
 
 
 def print_table(process: Process, options: Options, lines: list[str], width: int) -> None:
-    limit = int(options.limit) if options.limit and options.limit.isdigit() else 0
+    limit = int(options.limit) if options.limit and options.limit.isdecimal() else 0
     rows = [_cells(line, options.separator, limit) for line in lines]
     names = options.columns.split(",") if options.columns is not None else []
     count = max([len(row) for row in rows] + [len(names)], default=0)
@@ -157,7 +157,7 @@ def _picked(text: str | None, names: list[str], count: int, *, empty_means_unnam
             found += range(count)
         elif item == "-" and empty_means_unnamed:
             found += range(len(names), count)
-        elif item.isascii() and item.isdigit() and int(item) <= count:
+        elif item.isascii() and item.isdecimal() and int(item) <= count:
             found.append(int(item) - 1)
         else:
             raise UsageError(f"undefined column name '{item}'", hint=False)

@@ -80,7 +80,7 @@ def _lines(data: bytes) -> list[bytes]:
 
 def _template(options: Options, process: Process) -> str:
     if options.suffix is None:
-        if not (options.digits.isascii() and options.digits.isdigit()):
+        if not (options.digits.isascii() and options.digits.isdecimal()):
             raise UsageError(f"{quote(options.digits, process.env)}: invalid number", hint=False)
         process.budget.charge_size(int(options.digits))
         return f"%0{int(options.digits)}d"
@@ -110,7 +110,7 @@ def _parse(process: Process, texts: list[str]) -> list[Pattern]:
             patterns.append(_expression(process, text))
         elif text.startswith("{") and patterns:
             patterns[-1] = _repeated(process, patterns[-1], text)
-        elif text.isascii() and text.isdigit():
+        elif text.isascii() and text.isdecimal():
             number = int(text)
             if number == 0:
                 raise UsageError(f"{text}: line number must be greater than zero", hint=False)
@@ -147,7 +147,7 @@ def _repeated(process: Process, pattern: Pattern, text: str) -> Pattern:
     inner = text[1:-1]
     if inner == "*":
         return replace(pattern, forever=True)
-    if not (inner.isascii() and inner.isdigit()):
+    if not (inner.isascii() and inner.isdecimal()):
         shown = quote(text[:-1], process.env)
         raise UsageError(f"{shown}}}: integer required between '{{' and '}}'", hint=False)
     return replace(pattern, repeat=int(inner))

@@ -49,7 +49,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     if options.set is not None or (operands and not operands[0].startswith("+")):
         if operands and not operands[0].startswith("+"):
             raise UsageError(
-                f"invalid date {quote(operands[0], process.env)}" if not operands[0].isdigit() else _CANT_SET,
+                f"invalid date {quote(operands[0], process.env)}" if not operands[0].isdecimal() else _CANT_SET,
                 hint=False,
             )
         raise UsageError(_CANT_SET, hint=False)

@@ -109,7 +109,7 @@ class Usage:
         options, env = self._options, self._process.env
         depth: int | None = None
         if options.max_depth is not None:
-            if not (options.max_depth.isascii() and options.max_depth.isdigit()):
+            if not (options.max_depth.isascii() and options.max_depth.isdecimal()):
                 raise UsageError(f"invalid maximum depth {quote(options.max_depth, env)}")
             depth = int(options.max_depth)
         if options.summarize:

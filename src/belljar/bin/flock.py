@@ -48,7 +48,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     if options.command is not None:
         command = ["/bin/sh", "-c", options.command]
     if not command:
-        if not target.isdigit():
+        if not target.isdecimal():
             raise UsageError(f"bad file descriptor: '{target}'", hint=False)
         fd = int(target)
     else:

@@ -63,7 +63,7 @@ def attach_formats(args: list[str]) -> list[str]:
 
 
 def _is_format(text: str) -> bool:
-    return all(item == "0" or (item[:2] in ("1.", "2.") and item[2:].isdigit()) for item in text.split(","))
+    return all(item == "0" or (item[:2] in ("1.", "2.") and item[2:].isdecimal()) for item in text.split(","))
 
 
 @utility("join", Options, rewrite=attach_formats)
@@ -110,7 +110,7 @@ class Join:
         return found.pop() if found else 0
 
     def _index(self, text: str) -> int:
-        if not (text.isascii() and text.isdigit()) or int(text) == 0:
+        if not (text.isascii() and text.isdecimal()) or int(text) == 0:
             raise UsageError(f"invalid field number: {quote(text, self.process.env)}", hint=False)
         return min(int(text), 1 << 62) - 1
 

@@ -68,11 +68,11 @@ def list_signals(process: Process, table: bool, specs: list[str]) -> int:
     status = 0
     for spec in specs:
         number = parse_signal(spec)
-        if number is None and spec.isdigit() and 128 < int(spec) < 192:
+        if number is None and spec.isdecimal() and 128 < int(spec) < 192:
             number = int(spec) - 128
         if number is None:
             process.warn(f"unknown signal name {spec}")
             status = 1
         else:
-            process.print(signal_name(number) if spec.isdigit() else str(number))
+            process.print(signal_name(number) if spec.isdecimal() else str(number))
     return status

@@ -20,7 +20,7 @@ class Options:
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if operands:
         raise UsageError(f"extra operand {quote(operands[0], process.env)}")
-    if not options.ignore.isdigit():
+    if not options.ignore.isdecimal():
         raise UsageError(f"invalid number: {quote(options.ignore, process.env)}", hint=False)
     process.print(str(max(1, process.kernel.machine.cores - int(options.ignore))))
     return 0

@@ -148,7 +148,7 @@ class Layout:
     def _number(self, text: str | None, what: str, default: int, low: int) -> int:
         if text is None:
             return default
-        if not (text.isascii() and text.isdigit()) or int(text[:20]) < low:
+        if not (text.isascii() and text.isdecimal()) or int(text[:20]) < low:
             raise UsageError(
                 f"{'invalid ' if what[0] != chr(39) else ''}{what}: {quote(text, self.process.env)}", hint=False
             )
@@ -180,9 +180,9 @@ class Layout:
         """A character unless it is a digit, then a number."""
         if not text:
             return char, width
-        if not text[0].isdigit():
+        if not text[0].isdecimal():
             char, text = text[0], text[1:]
-        if text and (not text.isdigit() or not int(text[:9])):
+        if text and (not text.isdecimal() or not int(text[:9])):
             raise UsageError(f"extra characters or invalid number in the argument: {quote(text, self.process.env)}")
         return char, min(int(text[:9]), _MOST) if text else width
 

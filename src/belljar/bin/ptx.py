@@ -93,7 +93,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 def _positive(text: str | None, what: str, default: int) -> int:
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()) or not 0 < int(text[:9]) < 1 << 20:
+    if not (text.isascii() and text.isdecimal()) or not 0 < int(text[:9]) < 1 << 20:
         raise UsageError(f"invalid {what}: \u2018{text}\u2019", hint=False)
     return int(text)
 

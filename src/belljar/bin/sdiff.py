@@ -52,7 +52,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     if len(operands) > 2:
         raise UsageError(f"extra operand '{operands[2]}'")
     for what, text in (("width", options.width), ("tabsize", options.tabsize)):
-        if not (text.isascii() and text.isdigit()) or int(text[:9]) == 0:
+        if not (text.isascii() and text.isdecimal()) or int(text[:9]) == 0:
             raise UsageError(f"invalid {what} '{text}'")
     tabsize = int(options.tabsize[:9])
     columns = Columns(int(options.width[:9]), tabsize, options.expand, options.left, options.suppress)

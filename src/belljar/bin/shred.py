@@ -38,7 +38,7 @@ class Options:
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if not operands:
         raise UsageError("missing file operand")
-    if not (options.passes.isascii() and options.passes.isdigit()):
+    if not (options.passes.isascii() and options.passes.isdecimal()):
         raise UsageError(f"invalid number of passes: {quote(options.passes, process.env)}", hint=False)
     size = parse_size(options.size) if options.size is not None else None
     if options.size is not None and (size is None or size < 0):

@@ -135,7 +135,7 @@ class Splitter:
         digits = alphabet(kind)
         length = 2
         if options.suffix_length is not None:
-            if not (options.suffix_length.isascii() and options.suffix_length.isdigit()):
+            if not (options.suffix_length.isascii() and options.suffix_length.isdecimal()):
                 raise UsageError(
                     f"invalid suffix length: {quote(options.suffix_length, self._process.env)}", hint=False
                 )

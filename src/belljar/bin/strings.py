@@ -40,7 +40,7 @@ class Options:
 
 @utility("strings", Options, digits="least")
 def main(process: Process, options: Options, operands: list[str]) -> int:
-    if not (options.least.isascii() and options.least.isdigit()):
+    if not (options.least.isascii() and options.least.isdecimal()):
         raise UsageError(f"invalid integer argument {options.least}", hint=False)
     least = int(options.least[:10])
     if least < 1:

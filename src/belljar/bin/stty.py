@@ -107,7 +107,7 @@ class Changer:
         field = next((field for field, names in FLAGS.items() if name in names), None)
         if word == "size":
             self._process.print(f"{self._size.rows} {self._size.columns}")
-        elif word in ("rows", "cols", "columns") and queue and queue[0].isdigit():
+        elif word in ("rows", "cols", "columns") and queue and queue[0].isdecimal():
             number = int(queue.pop(0))
             self._size = self._size._replace(rows=number) if word == "rows" else self._size._replace(columns=number)
             self._process.ioctl(self._fd, "set_winsize", self._size)
@@ -153,6 +153,6 @@ def parse_character(text: str) -> int:
         return 127 if text[1] == "?" else ord(text[1].upper()) & 0x1F
     if len(text) == 1:
         return ord(text) & 0xFF
-    if text.isdigit() and int(text) < 256:
+    if text.isdecimal() and int(text) < 256:
         return int(text)
     raise UsageError(f"invalid integer argument: '{text}'")

@@ -48,7 +48,7 @@ class GnuWords(Words):
         return f"')' expected, found {found}" if found is not None else "')' expected"
 
     def terminal(self, process: Process, word: str) -> bool:
-        if not word.strip().lstrip("+-").isdigit():
+        if not word.strip().lstrip("+-").isdecimal():
             raise TestError(self.integer(word))
         return super().terminal(process, word)
 

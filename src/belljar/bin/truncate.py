@@ -64,7 +64,7 @@ def _parse(process: Process, text: str) -> tuple[str, int]:
     stripped = text.lstrip()
     relation = stripped[:1] if stripped[:1] in ("<", ">", "/", "%", "+", "-") else ""
     digits = stripped[1:].lstrip() if relation else stripped
-    size = parse_size(digits) if digits[:1].isdigit() else None
+    size = parse_size(digits) if digits[:1].isdecimal() else None
     if size is None:
         raise UsageError(f"Invalid number: {quote(text, process.env)}", hint=False)
     if size > FILE_MAX:

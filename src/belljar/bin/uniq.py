@@ -86,7 +86,7 @@ def _modern(arg: str) -> str:
 
 
 def _number(text: str, what: str) -> int:
-    if not text.isdigit():
+    if not text.isdecimal():
         raise UsageError(f"{text}: invalid number of {what}", hint=False)
     return int(text)
 

@@ -264,7 +264,7 @@ def _quote(text: str) -> str:
 def _number(text: str | None, option: str, *, zero: bool = False) -> int | None:
     if text is None:
         return None
-    if not text.isdigit():
+    if not text.isdecimal():
         raise UsageError(f'invalid number "{text}" for {option} option')
     number = int(text)
     if number == 0 and not zero:

@@ -162,7 +162,7 @@ def _set(settings: Settings, letter: str, text: str) -> None:
     number = 0
     if match is not None:
         digits = match[1]
-        number = int(digits, 16 if digits[:2].lower() == "0x" else 8 if digits[0] == "0" and digits.isdigit() else 10)
+        number = int(digits, 16 if digits[:2].lower() == "0x" else 8 if digits[0] == "0" and digits.isdecimal() else 10)
     negative = text.lstrip("+").startswith("-")
     match letter:
         case "c":
@@ -284,7 +284,7 @@ def include(process: Process, settings: Settings, data: Iterator[bytes], source:
     columns = settings.columns or 12
     name = settings.name or (source if source != "-" else "")
     symbol = re.sub(r"[^A-Za-z0-9]", "_", name)
-    if symbol[:1].isdigit():
+    if symbol[:1].isdecimal():
         symbol = "__" + symbol
     if settings.capital:
         symbol = symbol.upper()

@@ -51,7 +51,7 @@ def stat_or_none(process: Process, path: str, *, follow: bool = True) -> Stat | 
 
 
 def _fd(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 7 else None
 
 
 def test_file(process: Process, operator: str, path: str) -> bool:

@@ -44,7 +44,7 @@ def _read(shell: Shell) -> list[str]:
 def limit(shell: Shell, name: str) -> int | None:
     """HISTSIZE or HISTFILESIZE; None where there is no limit."""
     text = shell.vars.get(name)
-    if text is None or not text.isascii() or not text.isdigit() or len(text) > 9:
+    if text is None or not text.isascii() or not text.isdecimal() or len(text) > 9:
         return None
     return int(text)
 

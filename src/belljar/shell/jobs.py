@@ -92,7 +92,7 @@ class JobTable:
             job = self.jobs.get(self.current)
         elif name == "-":
             job = self.jobs.get(self.previous) or self.jobs.get(self.current)
-        elif name.isdigit() and len(name) < 9:
+        elif name.isdecimal() and len(name) < 9:
             job = self.jobs.get(int(name))
         else:
             if name.startswith("?"):

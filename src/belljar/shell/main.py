@@ -287,7 +287,7 @@ class Session:
             shell.traps.inherited_ignores = frozenset(signal_name(number) for number in ignored)
             shell.traps.commands.update(dict.fromkeys(sorted(shell.traps.inherited_ignores), ""))
         level = shell.vars.get("SHLVL") or "0"
-        number = int(level) + 1 if level.isdigit() and len(level) < 9 else 1
+        number = int(level) + 1 if level.isdecimal() and len(level) < 9 else 1
         shell.table["SHLVL"] = Var(str(number), EXPORT)
         for name in ("OLDPWD", "_"):
             entry = shell.table.get(name)

@@ -66,7 +66,7 @@ class Printf:
             elif isinstance(piece, Conversion):
                 if piece.plain and self.used < len(self.args):
                     arg = self.args[self.used]
-                    if piece.letter == "s" or (arg.isdigit() and arg.isascii() and arg[0] != "0" and len(arg) < 19):
+                    if piece.letter == "s" or (arg.isdecimal() and arg.isascii() and arg[0] != "0" and len(arg) < 19):
                         self.used += 1
                         self.out += arg.encode("utf-8", "surrogateescape")
                         continue
@@ -208,7 +208,7 @@ class Printf:
         arg = self._next()
         if arg is None:
             return 0
-        if arg.isdigit() and arg.isascii() and arg[0] != "0" and len(arg) < 19:
+        if arg.isdecimal() and arg.isascii() and arg[0] != "0" and len(arg) < 19:
             return int(arg)
         if arg[:1] in ("'", '"') and arg:
             return self._character(arg)

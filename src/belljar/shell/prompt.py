@@ -63,7 +63,7 @@ def _directory(shell: Shell) -> str:
     if home and home != "/" and (path == home or path.startswith(home + "/")):
         path = "~" + path[len(home) :]
     trim = shell.vars.get("PROMPT_DIRTRIM") or ""
-    if trim.isascii() and trim.isdigit() and len(trim) < 6 and int(trim) > 0:
+    if trim.isascii() and trim.isdecimal() and len(trim) < 6 and int(trim) > 0:
         start = "~/" if path.startswith("~/") else "/" if path.startswith("/") else ""
         parts = path[len(start) :].split("/")
         left_out = "/".join(parts[: -int(trim)])

@@ -88,7 +88,7 @@ class Reporting:
 
     def trace_fd(self: Shell) -> int:  # type: ignore[misc]
         text = self.vars.get("BASH_XTRACEFD")
-        if text and text.isdigit() and int(text) in self.process.fds:
+        if text and text.isdecimal() and int(text) in self.process.fds:
             return int(text)
         return 2
 

@@ -198,7 +198,7 @@ class Expression:
         return _STRING[operator](fsencode(left), fsencode(right))
 
     def _integer(self, word: str) -> int:
-        if word.isdigit() and word.isascii() and len(word) < 19:
+        if word.isdecimal() and word.isascii() and len(word) < 19:
             return int(word)
         if not _NUMBER.fullmatch(word):
             raise TestError(self.words.integer(word))

@@ -87,14 +87,14 @@ def parse_mode(text: str) -> ModeChange | None:
         for letter in match[1]:
             who |= _WHO[letter]
         for operator, permissions in _ACTION.findall(match[2]):
-            if permissions[:1].isdigit() and (match[1] or int(permissions, 8) > PERMISSIONS):
+            if permissions[:1].isdecimal() and (match[1] or int(permissions, 8) > PERMISSIONS):
                 return None
             actions.append(_Action(who, operator, permissions))
     return ModeChange(None, False, tuple(actions))
 
 
 def _act(action: _Action, bits: int, umask: int, directory: bool) -> int:
-    octal = action.permissions[:1].isdigit()
+    octal = action.permissions[:1].isdecimal()
     affected = PERMISSIONS if octal else action.who
     value = int(action.permissions, 8) if octal else _wanted(action.permissions, bits, directory)
     # A directory keeps its set-id bits unless they are named.

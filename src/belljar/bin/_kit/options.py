@@ -188,9 +188,9 @@ class _Parser:
     def short(self, arg: str, args: list[str], index: int) -> int:
         position = 1
         while position < len(arg):
-            if self.digits is not None and arg[position].isdigit() and f"-{arg[position]}" not in self.table.short:
+            if self.digits is not None and arg[position].isdecimal() and f"-{arg[position]}" not in self.table.short:
                 end = position
-                while end < len(arg) and arg[end].isdigit():
+                while end < len(arg) and arg[end].isdecimal():
                     end += 1
                 self.parsed.values[self.digits] = arg[position:end]
                 position = end

@@ -83,4 +83,4 @@ def _by_name(lines: list[list[str]]) -> dict[str, int]:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 11 and int(text) < 2**32 - 1 else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 11 and int(text) < 2**32 - 1 else None

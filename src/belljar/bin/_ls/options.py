@@ -325,7 +325,7 @@ def _width(process: Process, options: Options, tty: bool) -> int:
     if options.width is not None:
         return _number(process, "line width", options.width, 80)
     columns = process.env.get("COLUMNS", "")
-    if columns.isascii() and columns.isdigit():
+    if columns.isascii() and columns.isdecimal():
         return int(columns)
     if tty:
         size = process.ioctl(1, "winsize")
@@ -337,6 +337,6 @@ def _width(process: Process, options: Options, tty: bool) -> int:
 def _number(process: Process, what: str, text: str | None, default: int) -> int:
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdecimal()):
         raise UsageError(f"invalid {what}: {quote(text, process.env)}", hint=False)
     return min(int(text), 1 << 30)

@@ -218,7 +218,7 @@ def _import(session: Session, args: list[str]) -> None:
             mode = "ascii"
         elif arg in ("--skip", "-skip"):
             text = next(rest, "0")
-            skip = int(text) if text.isdigit() and len(text) < 9 else 0
+            skip = int(text) if text.isdecimal() and len(text) < 9 else 0
         elif arg in ("-v", "--schema", "-schema"):
             continue
         else:
@@ -283,7 +283,7 @@ def _read(session: Session, args: list[str]) -> None:
 
 
 def _quit(session: Session, args: list[str]) -> None:
-    raise Quit(int(args[0]) & 0xFF if args and args[0].isdigit() and len(args[0]) < 9 else 0)
+    raise Quit(int(args[0]) & 0xFF if args and args[0].isdecimal() and len(args[0]) < 9 else 0)
 
 
 def _save(session: Session, args: list[str]) -> None:

@@ -71,7 +71,7 @@ def plan_format(form: str) -> Plan | None:
         position, flags, width, precision, conversion, _start, _end = piece
         if position or "'" in flags or "*" in width or len(width) > 3 or conversion not in "sdifeEgG":
             return None
-        if precision is not None and (not precision.isdigit() or len(precision) > 2 or conversion in "di"):
+        if precision is not None and (not precision.isdecimal() or len(precision) > 2 or conversion in "di"):
             return None
         if conversion == "s" and set(flags) - {"-"}:
             return None

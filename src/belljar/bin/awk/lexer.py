@@ -114,7 +114,7 @@ class Lexer:
             if "." in digits or "p" in digits.lower():
                 return float.fromhex(text)
             return _large(int(digits, 16))
-        if text[0] == "0" and len(text) > 1 and text.isdigit() and not self.strict and not set(text) & {"8", "9"}:
+        if text[0] == "0" and len(text) > 1 and text.isdecimal() and not self.strict and not set(text) & {"8", "9"}:
             return _large(int(text, 8))
         return float(text)
 

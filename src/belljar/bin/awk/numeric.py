@@ -165,7 +165,7 @@ def parse_c_number(text: str) -> float:
     if body[:2] in ("0x", "0X"):
         digits = _leading(body[2:], "0123456789abcdefABCDEF")
         return sign * float(int(digits or "0", 16)) if len(digits) < 256 else sign * math.inf
-    if body[:1] == "0" and body[1:2].isdigit():
+    if body[:1] == "0" and body[1:2].isdecimal():
         digits = _leading(body, "0123456789")
         if not set(digits) & {"8", "9"} and body[len(digits) : len(digits) + 1] not in (".", "e", "E"):
             return sign * float(int(digits, 8)) if len(digits) < 340 else sign * math.inf

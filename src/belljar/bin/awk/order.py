@@ -40,7 +40,7 @@ def table_order(array: Array) -> list[str]:
 def _is_whole(key: str) -> bool:
     """Is this the spelling of a 32-bit integer?"""
     digits = key[1:] if key[:1] == "-" else key
-    if not digits.isdigit() or not digits.isascii() or len(digits) > 10:
+    if not digits.isdecimal() or not digits.isascii() or len(digits) > 10:
         return False
     return (digits[0] != "0" or key == "0") and -(1 << 31) <= int(key) < 1 << 31
 

@@ -94,7 +94,7 @@ def run(parser: Parser) -> None:
 def line_length(env: dict[str, str]) -> int:
     """Where long numbers are broken; 0 means nowhere."""
     text = env.get("BC_LINE_LENGTH", "")
-    if not text.isdigit():
+    if not text.isdecimal():
         return 70
     return int(text) if int(text) > 2 else 0
 

@@ -190,7 +190,7 @@ class Arithmetic:
         digits = whole + fraction or "0"
         if len(digits) == 1:
             value = DIGITS.index(digits)
-        elif base == 10 and digits.isdigit():
+        elif base == 10 and digits.isdecimal():
             value = self._from_decimal(digits)
         else:
             value = 0

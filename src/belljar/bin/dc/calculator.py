@@ -156,7 +156,7 @@ class Calculator:
             digits += text.take()
         whole, _, fraction = digits.partition(".")
         value = 0
-        if self.ibase == 10 and (whole + fraction).isdigit():
+        if self.ibase == 10 and (whole + fraction).isdecimal():
             value = self.arithmetic.parse("0" + whole + fraction, 10).value
         else:
             # Unlike bc, a digit beyond the base keeps its value.

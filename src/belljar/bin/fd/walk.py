@@ -192,6 +192,6 @@ class Finder:
 def _number(text: str | None) -> int | None:
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdecimal()):
         raise UsageError(f"invalid value '{text}' for a depth: invalid digit found in string", hint=False)
     return int(text)

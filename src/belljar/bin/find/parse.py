@@ -47,7 +47,7 @@ def split_args(process: Process, args: list[str]) -> tuple[Follow, list[str], li
         elif arg == "--":
             index += 1
             break
-        elif not (arg.startswith("-O") and arg[2:].isdigit()):
+        elif not (arg.startswith("-O") and arg[2:].isdecimal()):
             break
         index += 1
     first = index
@@ -203,7 +203,7 @@ class Parser:
 
     def _depth(self, name: str) -> int:
         text = self.argument(name)
-        if not (text.isascii() and text.isdigit()):
+        if not (text.isascii() and text.isdecimal()):
             shown = quote(text, self.search.process.env)
             raise UsageError(f"Expected a positive decimal integer argument to {name}, but got {shown}")
         return min(int(text), 1 << 31)

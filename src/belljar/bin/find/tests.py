@@ -186,7 +186,7 @@ def _size(parser: Parser) -> Matcher:
         if not text:
             raise UsageError("invalid null argument to -size")
         raise UsageError(
-            f"invalid -size type `{text[-1]}'" if not text[-1:].isdigit() else f"Invalid argument `{text}' to -size"
+            f"invalid -size type `{text[-1]}'" if not text[-1:].isdecimal() else f"Invalid argument `{text}' to -size"
         )
     unit = _UNITS[match[3] or "b"]
     compare = _compares(match[1], int(match[2]))

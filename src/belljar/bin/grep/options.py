@@ -95,7 +95,7 @@ def context_length(text: str | None, fallback: int) -> int:
     """The value of -A, -B or -C; raises UsageError with GNU's message."""
     if text is None:
         return fallback
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdecimal()):
         raise UsageError(f"{text}: invalid context length argument", hint=False)
     return min(int(text[:18]), UNLIMITED)
 
@@ -104,6 +104,6 @@ def max_count(text: str | None) -> int:
     if text is None:
         return UNLIMITED
     digits = text.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()):
+    if not (digits.isascii() and digits.isdecimal()):
         raise UsageError("invalid max count", hint=False)
     return UNLIMITED if text.startswith("-") else min(int(digits[:18]), UNLIMITED)

@@ -72,13 +72,13 @@ def parse_literal(text: str) -> "int | float | Number":
     if not NUMERIC.fullmatch(text):
         raise ValueError(text)
     digits = text[1:] if text[0] == "-" else text
-    if digits.isdigit() and (digits[0] != "0" or digits == "0") and len(digits) < 4000 and text != "-0":
+    if digits.isdecimal() and (digits[0] != "0" or digits == "0") and len(digits) < 4000 and text != "-0":
         return int(text)
     canonical = canonical_literal(text)
     value = float(text)
     if canonical == repr(value) and (1e-4 <= abs(value) < 1e16) and not value.is_integer():
         return value
-    if canonical.lstrip("-").isdigit() and len(canonical) < 4000 and canonical != "-0":
+    if canonical.lstrip("-").isdecimal() and len(canonical) < 4000 and canonical != "-0":
         return int(canonical)
     return Number(value, canonical)
 

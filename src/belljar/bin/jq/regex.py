@@ -131,7 +131,7 @@ def _escape(source: str, position: int) -> tuple[str, int]:
     if letter == "k" and after < len(source) and source[after] == "<":
         end = source.find(">", after)
         name = source[after + 1 : end]
-        return (rf"(?:\{name})" if name.isdigit() else f"(?P={name})"), end + 1
+        return (rf"(?:\{name})" if name.isdecimal() else f"(?P={name})"), end + 1
     if letter in "pP" and after < len(source) and source[after] == "{":
         end = source.find("}", after)
         name = source[after + 1 : end].lower()

@@ -69,7 +69,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     modern = any(v is not None for v in (options.skip, options.limit, options.strings, options.s_strings, options.width))
     if operands and (options.traditional or (not modern and options.radix == "o")):
         offset = _offset(operands[-1])
-        if offset is not None and (operands[-1].startswith("+") or (len(operands) == 2 and operands[1][0].isdigit())):
+        if offset is not None and (operands[-1].startswith("+") or (len(operands) == 2 and operands[1][0].isdecimal())):
             skip, operands = offset, operands[:-1]
     dump = Dump(process, options, operands or ["-"], skip, limit)
     return dump.run()

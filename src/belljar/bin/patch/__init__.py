@@ -96,7 +96,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 def _number(text: str | None, what: str) -> int | None:
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit()):
+    if not (text.isascii() and text.isdecimal()):
         raise UsageError(f"**** {what} {text} is not a number", hint=False)
     return int(text[:9])
 

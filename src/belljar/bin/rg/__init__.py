@@ -97,7 +97,7 @@ class Ripgrep:
     def number(self, text: str | None, default: int) -> int:
         if text is None:
             return default
-        if not (text.isascii() and text.isdigit()):
+        if not (text.isascii() and text.isdecimal()):
             raise UsageError(f"error: Invalid value for a number: {text}")
         return min(int(text[:18]), UNLIMITED)
 

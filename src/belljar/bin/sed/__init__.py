@@ -103,7 +103,7 @@ def edit(process: Process, options: Options, sources: list[Source], files: list[
 def line_length(text: str) -> int:
     if not text:
         return 70
-    if not text.isdigit():
+    if not text.isdecimal():
         raise Fatal(f"invalid line length: {text}", 1)
     return int(text[:9])
 

@@ -33,7 +33,7 @@ def parse(sources: list[Source], syntax: Syntax) -> Script:
 
 def version_key(text: str) -> list[tuple[str, int]]:
     """For comparing versions: by characters, runs of digits by value."""
-    return [("0", int(part[:18])) if part.isdigit() else (part, 0) for part in re.findall("[0-9]+|[^0-9]", text)]
+    return [("0", int(part[:18])) if part.isdecimal() else (part, 0) for part in re.findall("[0-9]+|[^0-9]", text)]
 
 
 class _Parser(Reader):
@@ -133,7 +133,7 @@ class _Parser(Reader):
         elif name in "rRwW":
             command.filename = self.filename()
         elif name in "qQlL":
-            if self.skip_blanks().isdigit():
+            if self.skip_blanks().isdecimal():
                 command.number = self.number()
             self.end_of_command()
         elif name == "s":
@@ -202,7 +202,7 @@ class _Parser(Reader):
                 raise self.fail("unterminated address regex")
             flags = self.word_of("IM")
             return Pattern(self.compile(pattern, flags))
-        if char.isdigit() and char.isascii():
+        if char.isdecimal() and char.isascii():
             first = self.number()
             self.skip_blanks()
             if self.peek() == "~" and not self.syntax.posix:
@@ -320,7 +320,7 @@ class _Parser(Reader):
             elif char == "w":
                 filename = self.filename()
                 break
-            elif char.isdigit() and char.isascii():
+            elif char.isdecimal() and char.isascii():
                 if number:
                     raise self.fail("multiple number options to `s' command")
                 self.pos -= 1
@@ -358,7 +358,7 @@ class _Parser(Reader):
                 literal.append(char)
             else:
                 char = text[pos]
-                if char.isdigit() and char.isascii():
+                if char.isdecimal() and char.isascii():
                     flush()
                     parts.append(Reference(int(char)))
                 elif char in "LUElu" and not self.syntax.posix:

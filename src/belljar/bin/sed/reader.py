@@ -69,7 +69,7 @@ class Reader:
 
     def number(self) -> int:
         start = self.pos
-        while self.peek().isdigit() and self.peek().isascii():
+        while self.peek().isdecimal() and self.peek().isascii():
             self.pos += 1
         return min(int(self.text[start : self.pos][:18] or "0"), _MAX_NUMBER)
 

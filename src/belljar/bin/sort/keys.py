@@ -60,7 +60,7 @@ def parse_key(text: str) -> KeySpec:
 def _position(whole: str, text: str) -> tuple[int, int | None, str]:
     match = _POSITION.fullmatch(text)
     if match is None:
-        if not text[:1].isdigit():
+        if not text[:1].isdecimal():
             what = "start" if whole.startswith(text) and "," not in whole[: len(text)] else "after ','"
             prefix = f"invalid number at field start: invalid count at start of \u2018{text}\u2019"
             raise UsageError(

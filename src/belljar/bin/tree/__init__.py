@@ -89,11 +89,11 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 def _selection(options: Options) -> Selection:
     level: int | None = None
     if options.level is not None:
-        if not (options.level.isascii() and options.level.isdigit()) or int(options.level) < 1:
+        if not (options.level.isascii() and options.level.isdecimal()) or int(options.level) < 1:
             raise UsageError("Invalid level, must be greater than 0.", hint=False)
         level = int(options.level)
     limit = 0
-    if options.file_limit is not None and options.file_limit.isascii() and options.file_limit.isdigit():
+    if options.file_limit is not None and options.file_limit.isascii() and options.file_limit.isdecimal():
         limit = int(options.file_limit)
     sort = options.sort or "name"
     if options.sort_word is not None:

@@ -45,7 +45,7 @@ def resolve(text: str) -> Any:
     if text in WORDS:
         return WORDS[text]
     first = text[0]
-    if not (first.isdigit() or first in "+-."):
+    if not (first.isdecimal() or first in "+-."):
         return text
     if OCTAL.fullmatch(text):
         return int(text[2:].replace("_", "") or "0", 8)

@@ -186,7 +186,7 @@ def _stack(shell: Shell) -> list[str]:
 
 def _index(shell: Shell, name: str, text: str, size: int) -> int:
     """The entry of `+N` or `-N`. Usage; IndexError if there is none."""
-    if not text[1:].isdigit() or not text.isascii():
+    if not text[1:].isdecimal() or not text.isascii():
         raise Usage(f"{text}: invalid number")
     number = int(text[1:]) if len(text) < 10 else size
     index = number if text[0] == "+" else size - 1 - number
@@ -228,7 +228,7 @@ def _split(args: list[str]) -> tuple[bool, list[str]]:
             break
         position += 1
     rest = args[position:]
-    if rest and rest[0][0:1] == "-" and len(rest[0]) > 1 and not rest[0][1:].isdigit():
+    if rest and rest[0][0:1] == "-" and len(rest[0]) > 1 and not rest[0][1:].isdecimal():
         raise Usage(f"{rest[0]}: invalid number")
     return stay, rest
 

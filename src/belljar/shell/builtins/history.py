@@ -128,7 +128,7 @@ def fc(shell: Shell, args: list[str]) -> int:
     position = 0
     while position < len(args) and args[position][:1] == "-" and len(args[position]) > 1:
         arg = args[position]
-        if arg[1].isdigit():
+        if arg[1].isdecimal():
             break
         position += 1
         if arg == "--":

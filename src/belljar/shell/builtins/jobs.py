@@ -354,7 +354,7 @@ def _list_signals(shell: Shell, args: list[str]) -> int:
         if number is not None:
             number = number - 128 if number > 128 else number
             name = "EXIT" if number == 0 else signal_name(number)
-            if name.isdigit() or number < 0:
+            if name.isdecimal() or number < 0:
                 shell.error(f"kill: {spec}: invalid signal specification")
                 status = 1
             else:

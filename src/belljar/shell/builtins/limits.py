@@ -77,7 +77,7 @@ def ulimit(shell: Shell, args: list[str]) -> int:
     everything = False
     wanted: list[tuple[Resource, str | None]] = []
     for position, arg in enumerate(args):
-        if arg.startswith("-") and len(arg) > 1 and not arg[1].isdigit():
+        if arg.startswith("-") and len(arg) > 1 and not arg[1].isdecimal():
             for letter in arg[1:]:
                 if letter == "a":
                     everything = True
@@ -111,7 +111,7 @@ def _set(shell: Shell, resource: Resource, text: str, sides: set[str]) -> bool:
     soft, hard = _value(shell, resource)
     if text in ("unlimited", "hard", "soft"):
         value = {"unlimited": None, "hard": hard, "soft": soft}[text]
-    elif text.isascii() and text.isdigit() and len(text) < 19:
+    elif text.isascii() and text.isdecimal() and len(text) < 19:
         value = int(text)
     else:
         shell.error(f"ulimit: {text}: invalid number")
@@ -165,7 +165,7 @@ def _symbolic(mask: int) -> str:
 
 
 def _parse_mode(shell: Shell, text: str, mask: int) -> int | None:
-    if text[:1].isdigit():
+    if text[:1].isdecimal():
         if not re.fullmatch(r"[0-7]{1,9}", text) or int(text, 8) > 0o777:
             shell.error(f"umask: {text}: octal number out of range")
             return None

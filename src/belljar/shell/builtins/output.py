@@ -52,7 +52,7 @@ class BashDialect:
         if not arg:
             return 0
         kind = "number"
-        if arg[0] == "0" and arg[1:2].isdigit():
+        if arg[0] == "0" and arg[1:2].isdecimal():
             kind = "octal number"
         elif arg[:2] in ("0x", "0X"):
             kind = "hex number"

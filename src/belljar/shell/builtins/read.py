@@ -291,7 +291,7 @@ def parse_timeout(text: str) -> float | None:
     """Seconds, with a fraction; None if it is no such number."""
     digits = text.removeprefix("+").removeprefix("-")
     whole, _, part = digits.partition(".")
-    if not digits.isascii() or len(digits) > 18 or not (whole + part).isdigit():
+    if not digits.isascii() or len(digits) > 18 or not (whole + part).isdecimal():
         return None
     value = float(digits)
     return -value if text.startswith("-") else value

@@ -47,7 +47,7 @@ def trap(shell: Shell, options: Options, args: list[str]) -> int:
     if "p" in options or not args:
         return _print(shell, listing, args)
     command: str | None = None
-    if len(args) == 1 or args[0].isdigit():
+    if len(args) == 1 or args[0].isdecimal():
         # One signal, or a number first: all are signals to be reset.
         if len(args) == 1 and trap_name(args[0]) is None:
             raise Usage

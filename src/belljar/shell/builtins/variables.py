@@ -190,4 +190,4 @@ def getopts(shell: Shell, args: list[str]) -> int:
 
 def _optind(shell: Shell) -> int:
     text = shell.vars.get("OPTIND") or "1"
-    return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else 1
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) < 10 else 1

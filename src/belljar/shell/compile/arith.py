@@ -97,7 +97,7 @@ def compile_arith(arith: Arith) -> Number:
 
 def evaluate(shell: Shell, text: str) -> int:
     """The value of an expression given as text. ArithError."""
-    if text.isdigit() and text.isascii() and text[0] != "0" and len(text) < 19:
+    if text.isdecimal() and text.isascii() and text[0] != "0" and len(text) < 19:
         return int(text)
     try:
         if len(text) > CACHED_LENGTH:
@@ -251,7 +251,7 @@ def _compile_subst(leaf: ArithSubst) -> Number:
                 return value
             raise NotPlain
         text = read(shell)
-        if text.isdigit() and text.isascii() and (text[0] != "0" or text == "0") and len(text) < 19:
+        if text.isdecimal() and text.isascii() and (text[0] != "0" or text == "0") and len(text) < 19:
             return int(text)
         raise NotPlain
 
@@ -330,7 +330,7 @@ def read_variable(shell: Shell, name: str) -> int:
     table = shell.table
     text = table.get(name)
     if type(text) is str:
-        if text.isdigit() and text.isascii() and (text[0] != "0" or text == "0") and len(text) < 19:
+        if text.isdecimal() and text.isascii() and (text[0] != "0" or text == "0") and len(text) < 19:
             number = table[name] = int(text)
             return number
     else:
@@ -345,17 +345,17 @@ def read_variable(shell: Shell, name: str) -> int:
 
 def number_of(shell: Shell, text: str) -> int:
     """The value of a variable's text: a number, or an expression in its turn."""
-    if text.isdigit() and text.isascii() and (text[0] != "0" or text == "0") and len(text) < 19:
+    if text.isdecimal() and text.isascii() and (text[0] != "0" or text == "0") and len(text) < 19:
         return int(text)
     stripped = text.strip(" \t\n")
     if not stripped:
         return 0
-    if stripped.isascii() and stripped.isdigit():
+    if stripped.isascii() and stripped.isdecimal():
         try:
             return parse_number(stripped)
         except ValueError as error:
             raise ArithError(f'{stripped}: {error} (error token is "{stripped}")') from None
-    if stripped[0] == "-" and stripped[1:].isdigit() and stripped.isascii() and stripped[1] != "0":
+    if stripped[0] == "-" and stripped[1:].isdecimal() and stripped.isascii() and stripped[1] != "0":
         return wrap(-parse_number(stripped[1:]))
     if shell.arith_depth >= NESTING:
         raise ArithError(f'{text}: expression recursion level exceeded (error token is "{text}")')

@@ -120,13 +120,13 @@ def unary_test(op: str) -> Callable[[Shell, str], bool]:
 
 
 def _is_terminal(shell: Shell, text: str) -> bool:
-    return text.isdigit() and len(text) < 7 and shell.process.isatty(int(text))
+    return text.isdecimal() and len(text) < 7 and shell.process.isatty(int(text))
 
 
 def is_set(shell: Shell, target: str) -> bool:
     """`[[ -v target ]]`: a variable, an element, or any element of an array given by [@]."""
     name, bracket, rest = target.partition("[")
-    if target.isdigit():
+    if target.isdecimal():
         return int(target) <= len(shell.args) if len(target) < 9 else False
     if not bracket or not target.endswith("]"):
         return name.isidentifier() and shell.vars.get(name) is not None
@@ -152,7 +152,7 @@ def compile_operand(word: Word) -> Callable[[Shell], int]:
     fixed = constant(word)
     if (
         fixed is not None
-        and fixed.isdigit()
+        and fixed.isdecimal()
         and fixed.isascii()
         and (fixed[0] != "0" or fixed == "0")
         and len(fixed) < 19
@@ -338,7 +338,7 @@ def _integer_argument(word: Word) -> Callable[[Shell], int] | None:
         return value
     fixed = constant(word)
     if fixed is not None:
-        if not (fixed.isdigit() and fixed.isascii()) or len(fixed) > 18:
+        if not (fixed.isdecimal() and fixed.isascii()) or len(fixed) > 18:
             return None
         fixed_number = int(fixed)
         return lambda _shell: fixed_number
@@ -353,7 +353,7 @@ def _integer_argument(word: Word) -> Callable[[Shell], int] | None:
         if type(value) is int and shell.plain_ifs:
             return value
         found = argument(shell)
-        if found.isascii() and (found.isdigit() or (found[:1] == "-" and found[1:].isdigit())) and len(found) < 19:
+        if found.isascii() and (found.isdecimal() or (found[:1] == "-" and found[1:].isdecimal())) and len(found) < 19:
             return int(found)
         raise Fallback
 

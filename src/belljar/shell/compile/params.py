@@ -108,7 +108,7 @@ def label(part: Param) -> str:
 def unbound(shell: Shell, part: Param) -> str:
     """The value of an unset parameter: empty, or an error under `set -u`."""
     if shell.nounset:
-        shown = f"${part.name}" if part.name.isdigit() else label(part)
+        shown = f"${part.name}" if part.name.isdecimal() else label(part)
         raise ExpansionError(f"{shown}: unbound variable", exits=True)
     return ""
 
@@ -120,7 +120,7 @@ def compile_value(part: Param) -> Value:
         if not index.word.parts:
             return _bad_subscript(name)
         return compile_element(name, index)
-    if name.isdigit():
+    if name.isdecimal():
         return _compile_positional(int(name) if len(name) < 9 else 10**9)
     match name:
         case "?":

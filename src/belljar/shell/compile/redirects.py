@@ -161,7 +161,7 @@ def _compile_duplicate(redirect: FileRedirect) -> Apply:
             _close(shell, saved, fd)
             return
         number = text[:-1] if text.endswith("-") else text
-        if not (number.isdigit() and number.isascii()):
+        if not (number.isdecimal() and number.isascii()):
             if op == ">&" and fd == 1:
                 _compile_both("&>", _fixed(text))(shell, saved)
                 return
@@ -190,7 +190,7 @@ def _close(shell: Shell, saved: Saved, fd: int | FdVariable) -> None:
     fds = shell.process.fds
     if isinstance(fd, FdVariable):
         text = _variable_reader(fd)(shell) or ""
-        if not text.isdigit():
+        if not text.isdecimal():
             raise ShellError(f"{fd.name}: ambiguous redirect")
         number = int(text)
         if number in fds:

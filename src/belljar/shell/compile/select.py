@@ -48,7 +48,7 @@ def compile_select(node: Select, *, checks: bool) -> Run:
                 if not choice:
                     show = True
                     continue
-                number = int(choice) if choice.isdigit() and len(choice) < 9 else 0
+                number = int(choice) if choice.isdecimal() and len(choice) < 9 else 0
                 if not bind_loop_variable(shell, name, items[number - 1] if 0 < number <= len(items) else ""):
                     status = 1
                     break
@@ -90,7 +90,7 @@ def _ask(shell: Shell, items: list[str], *, show: bool) -> str | None:
 def _menu(shell: Shell, items: list[str]) -> str:
     """The numbered items in columns, as bash lays them out."""
     columns = shell.vars.get("COLUMNS") or "80"
-    width = int(columns) if columns.isdigit() else 80
+    width = int(columns) if columns.isdecimal() else 80
     digits = len(str(len(items)))
     longest = max(len(item) for item in items) + digits + 2 + 2
     across = max(width // longest, 1) if longest else 1

@@ -211,7 +211,7 @@ class Editor:
         return max(0, min(self.count, COUNT_MAX)) if self.count is not None else 1
 
     def _digit(self, keys: str) -> None:
-        if keys[-1].isdigit():
+        if keys[-1].isdecimal():
             self.count = min((self.count or 0) * 10 + int(keys[-1]), COUNT_MAX)
 
     def _insert(self, text: str) -> None:

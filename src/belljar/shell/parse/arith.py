@@ -86,7 +86,7 @@ def bracket_depth(text: str) -> int:
 
 
 def digit_value(char: str, base: int) -> int:
-    if char.isdigit():
+    if char.isdecimal():
         return ord(char) - 48
     if "a" <= char <= "z":
         return ord(char) - 87
@@ -97,7 +97,7 @@ def digit_value(char: str, base: int) -> int:
 
 def parse_number(token: str) -> int:
     """The value of an integer constant; raises ValueError with bash's message."""
-    if token.isdigit() and token[0] != "0":
+    if token.isdecimal() and token[0] != "0":
         # Python refuses absurdly long decimal strings; bash just wraps, so only the low digits can matter.
         return wrap(int(token)) if len(token) < 1000 else _in_base(token, 10)
     if token[:2] in ("0x", "0X"):

@@ -86,7 +86,7 @@ class SimpleReader(TokenReader):
         if self.kind != WORD or (self.options.posix and self.value in RESERVED):
             return False
         value = self.alias_for(self.value)
-        if value is None or (self.value.isdigit() and self.text[self.pos : self.pos + 1] in ("<", ">")):
+        if value is None or (self.value.isdecimal() and self.text[self.pos : self.pos + 1] in ("<", ">")):
             return False
         self.splice_alias(self.value, value, self.start, self.pos)
         self.advance()
