@@ -89,7 +89,7 @@ CASES = [
     Case("34c a variable without end", "L", "x=$(yes)", limit="expansion_bytes|memory_bytes|cpu_seconds", limits={"memory_bytes": 256 * MIB}, dies=True),
     Case("34d mapfile without end", "L", "mapfile a < <(yes)", limit="memory_bytes|cpu_seconds|expansion_bytes", limits={"memory_bytes": 256 * MIB, "cpu_seconds": 8}, dies=True),
     Case("34e uniq, tail, wc", "S", "yes | head -n 200000 | uniq -c; yes | head -n 200000 | tail -n 1; yes | head -n 100000 | wc -l", out=" 200000 y\ny\n100000\n"),
-    Case("34f awk array without end", "L", "awk 'BEGIN { while (1) a[i++] = i }'", limit="memory_bytes|cpu_seconds", limits={"memory_bytes": 256 * MIB, "cpu_seconds": 3}, dies=True),
+    Case("34f awk array without end", "L", "awk 'BEGIN { while (1) a[i++] = i }'", limit="memory_bytes|cpu_seconds", limits={"memory_bytes": 128 * MIB, "cpu_seconds": 1}, dies=True),
     Case("34g a pipe nobody reads", "L", "yes | sleep 100", limit="wall_seconds", limits={"wall_seconds": 0.5}),
     Case("35a grep -E", "S", f"echo {'a' * 60}! | grep -cE '^(a+)+$'; true", out="0\n", seconds=4),
     Case("35b grep -E, two ways", "S", f"echo {'a' * 60}! | grep -cE '^(a|aa)+$'; true", out="0\n", seconds=4),

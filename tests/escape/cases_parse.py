@@ -58,7 +58,7 @@ CASES = [
     Case("51d open brackets", "B", ["jq", "."], stdin=b"[" * 1_000_000, limit="maybe"),
     Case("51e a number of a million digits", "L", ["jq", "."], stdin=b"9" * 1_000_000, limit="maybe", seconds=8),
     Case("51f an exponent", "L", ["jq", "."], stdin=b"1e999999999", limit="maybe", seconds=4),
-    Case("51g tojson in tojson", "L", "jq -n '[limit(40; repeat(\"x\" | tojson))] | reduce range(30) as $i (\"\\\"\"; tojson) | length'", limit="maybe", dies=True, limits={"memory_bytes": 256 * MIB}),
+    Case("51g tojson in tojson", "L", "jq -n '[limit(40; repeat(\"x\" | tojson))] | reduce range(30) as $i (\"\\\"\"; tojson) | length'", limit="maybe", dies=True, limits={"memory_bytes": 256 * MIB, "cpu_seconds": 1}),
     Case("52a invalid UTF-8", "S", "printf '\\xff\\xc0\\x80\\xed\\xa0\\x80' | cat | od -An -tx1", out=" ff c0 80 ed a0 80\n"),
     Case("52b invalid UTF-8 in a variable", "S", "x=$'\\xff\\xfe'; printf %s \"$x\" | od -An -tx1; echo ${#x}", out=" ff fe\n2\n"),
     Case("52c a byte order mark", "B", "\ufeffecho x", exit=127),
