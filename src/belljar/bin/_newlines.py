@@ -75,7 +75,7 @@ def _convert(process: Process, options: Options, source: str, destination: str, 
             tell(f"Skipping {source}, not a regular file.")
             return 0
         data = process.read_file(source)
-        at = next((i for i, byte in enumerate(data.translate(_MARKS)) if byte == 1), -1) if _binary(data) else -1
+        at = data.translate(_MARKS).find(1)
         if at >= 0 and not options.force:
             line = data.count(b"\n", 0, at) + 1
             tell(f"Binary symbol 0x{data[at]:02X} found at line {line}")
@@ -102,7 +102,3 @@ def _convert(process: Process, options: Options, source: str, destination: str, 
 
 _CONTROL = bytes(byte for byte in range(32) if byte not in (9, 10, 12, 13))
 _MARKS = bytes(1 if byte in _CONTROL else 0 for byte in range(256))
-
-
-def _binary(data: bytes) -> bool:
-    return len(data.translate(None, _CONTROL)) != len(data)

@@ -149,9 +149,17 @@ def _renderer(process: Process, options: Options, first: Number, step: Number, l
         head, tail = prefix.replace("%%", "%"), suffix.replace("%%", "%")
         return lambda value: fsencode(head + template % float(value) + tail)
     if options.equal_width:
-        wide = max(len(f"{n.value:.{places}f}") for n in (first, _final(first, step, last)))
+        wide = max(_width(first, places), _width(_final(first, step, last), places))
         return lambda value: f"{value:0{wide}.{places}f}".encode()
     return lambda value: f"{value:.{places}f}".encode()
+
+
+def _width(number: Number, places: int) -> int:
+    """As wide as it was written, leading zeros and all, with the decimals that all of them get."""
+    if not number.value.is_finite():
+        return 0
+    point = (1 if places else 0) - (1 if number.places else 0)
+    return max(number.width + places - number.places + point, len(f"{number.value:.{places}f}"))
 
 
 def _final(first: Number, step: Number, last: Number) -> Number:

@@ -71,35 +71,29 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 
 def find(process: Process, name: str, encoding: str, least: int, whitespace: bool) -> Iterator[tuple[int, bytes]]:
     """Offsets and strings. A string that reaches the end of a piece waits for the next one."""
-    blanks = rb"\t\n\v\f\r" if whitespace else rb"\t"
-    one = rb"[\x20-\x7e" + blanks + (rb"\x80-\xff]" if encoding == "S" else rb"]")
+    blanks = b"\t\n\v\f\r" if whitespace else b"\t"
+    wanted = bytes(range(0x20, 0x7F)) + blanks + (bytes(range(0x80, 0x100)) if encoding == "S" else b"")
+    one = b"[" + re.escape(wanted) + b"]"
     zeros = {"b": 1, "l": 1, "B": 3, "L": 3}.get(encoding, 0)
     if zeros:
         one = b"(?:" + (rb"\0" * zeros + one if encoding in "bB" else one + rb"\0" * zeros) + b")"
-    pattern = re.compile(one + b"{%d,}" % least)
-    tail = re.compile(one + rb"*.{0,%d}\Z" % zeros, re.S) if zeros else re.compile(one + rb"*\Z")
+    runs = re.compile(one + b"+")
+    size = least * (zeros + 1)
+    ends = bytes(0 if byte in wanted or (zeros and byte == 0) else 1 for byte in range(256))
     held = b""
     base = 0
     for chunk in process.chunks(name):
         data = held + chunk
         process.budget.charge(len(chunk) // 4096 + 1)
         process.budget.charge_size(len(data))
-        # Only a run that touches the end can go on.
-        start = _run_start(tail, data)
-        for match in pattern.finditer(data, 0, start):
-            yield base + match.start(), match[0].replace(b"\0", b"") if zeros else match[0]
+        # Only a run that touches the end can go on: it begins behind the last byte that ends one.
+        start = data.translate(ends).rfind(1) + 1
+        if zeros:
+            start = max(start, data.rfind(bytes(zeros + 1)) + 1)
+        for match in runs.finditer(data, 0, start):
+            if match.end() - match.start() >= size:
+                yield base + match.start(), match[0].replace(b"\0", b"") if zeros else match[0]
         held, base = data[start:], base + start
-    for match in pattern.finditer(held):
-        yield base + match.start(), match[0].replace(b"\0", b"") if zeros else match[0]
-
-
-def _run_start(tail: re.Pattern[bytes], data: bytes) -> int:
-    """Where the run at the end begins, looked for in ever longer ends of the data."""
-    size = 256
-    while True:
-        start = max(0, len(data) - size)
-        match = tail.search(data, start)
-        assert match is not None
-        if match.start() > start or start == 0:
-            return match.start()
-        size *= 4
+    for match in runs.finditer(held):
+        if match.end() - match.start() >= size:
+            yield base + match.start(), match[0].replace(b"\0", b"") if zeros else match[0]

@@ -66,7 +66,9 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         raise UsageError(f"invalid argument '{options.endian}' for '--endian'", hint=True)
     skip = _size(options.skip, "-j") or 0
     limit = _size(options.limit, "-N")
-    modern = any(v is not None for v in (options.skip, options.limit, options.strings, options.s_strings, options.width))
+    modern = any(
+        v is not None for v in (options.skip, options.limit, options.strings, options.s_strings, options.width)
+    )
     if operands and (options.traditional or (not modern and options.radix == "o")):
         offset = _offset(operands[-1])
         if offset is not None and (operands[-1].startswith("+") or (len(operands) == 2 and operands[1][0].isdecimal())):
@@ -215,15 +217,17 @@ class Dump:
 
     def _strings(self, least: int) -> None:
         """Runs of printable characters that a NUL ends."""
-        pattern = re.compile(_TEXT + b"{%d,}\\0" % least)
+        runs = re.compile(_TEXT + b"+")
         held = b""
         offset = self.skip
         for chunk in self._chunks():
             data = held + chunk
             self.process.budget.charge(len(chunk) // 4096 + 1)
             self.process.budget.charge_size(len(data))
-            for match in pattern.finditer(data):
-                text = "".join(_ESCAPES.get(byte, chr(byte)) for byte in match[0][:-1])
+            for match in runs.finditer(data):
+                if match.end() - match.start() < least or data[match.end() : match.end() + 1] != b"\0":
+                    continue
+                text = "".join(_ESCAPES.get(byte, chr(byte)) for byte in match[0])
                 where = self.address(offset + match.start()) + " " if self.radix != "n" else ""
                 self.process.print(where + text)
             keep = data.rfind(b"\0") + 1

@@ -14,6 +14,7 @@ _NORMAL: Final = re.compile(rb"(\d+)(?:,(\d+))?([acd])(\d+)(?:,(\d+))?\s*\Z")
 _CONTEXT_OLD: Final = re.compile(rb"\*\*\* (\d+)(?:,(\d+))? \*\*\*\*")
 _CONTEXT_NEW: Final = re.compile(rb"--- (\d+)(?:,(\d+))? -----?")
 _ED: Final = re.compile(rb"\d+(?:,\d+)?[acd]\s*\Z")
+_LONGEST_HEADER: Final = 4096
 _EPOCH: Final = re.compile(rb"(?:19(?:69|70)-(?:12-31|01-01)|1970-01-01)[ T]")
 
 Line = tuple[bytes, bytes]
@@ -310,7 +311,7 @@ def _name(header: bytes) -> tuple[str | None, bool]:
     """The file a header line names, and whether it says that the file isn't there."""
     text = header.rstrip(b"\n")
     name, tab, stamp = text.partition(b"\t")
-    if not tab:
+    if not tab and len(text) < _LONGEST_HEADER:
         match = re.search(rb"\s+(?:\d{4}-\d\d-\d\d|[A-Z][a-z]{2} [A-Z][a-z]{2}) .*\Z", text)
         if match:
             name, stamp = text[: match.start()], match[0].strip()
