@@ -194,7 +194,7 @@ class Checker:
                 return None
             name, value = plain[3], plain[1]
             bits = len(value) * 4 if self._algorithm.sizable else self._algorithm.bits
-        if len(value) * 4 != bits or bits > self._algorithm.bits or bits == 0:
+        if len(value) * 4 != bits or bits > self._algorithm.bits or bits == 0 or bits % 8:
             return None
         final = unescape(name) if escaped else name
         return None if final is None else (value.lower(), bits, final)

@@ -171,6 +171,10 @@ class Layout:
         if text is None:
             return 1, 1 << 62
         first, _, last = text.partition(":")
+        if not re.fullmatch(r"\+?\d+(?::\+?\d+)?", text, re.ASCII):
+            raise UsageError(f"invalid --pages argument '{text}'", hint=False)
+        if max(len(first), len(last)) > 19:
+            raise UsageError(f"--pages argument '{text}' too large", hint=False)
         low, high = int(first), int(last) if last else 1 << 62
         if low == 0 or high < low:
             raise UsageError(f"invalid page range {quote(text, self.process.env)}", hint=False)

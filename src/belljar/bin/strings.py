@@ -42,7 +42,7 @@ class Options:
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if not (options.least.isascii() and options.least.isdecimal()):
         raise UsageError(f"invalid integer argument {options.least}", hint=False)
-    least = int(options.least[:10])
+    least = min(int(options.least[:10]), 1 << 31)
     if least < 1:
         raise UsageError(f"invalid minimum string length {options.least}", hint=False)
     if options.encoding not in ("s", "S", "b", "l", "B", "L"):

@@ -235,7 +235,10 @@ def _bracket(raw: bytes, escaped: list[bool], index: int, second: bool) -> tuple
     match = _REPEAT.match(raw, index)
     if match is not None and not escaped[index + 2] and not escaped[match.end() - 1]:
         digits = match[2]
-        number = int(digits, 8 if digits.startswith(b"0") else 10) if digits else 0
+        base = 8 if digits.startswith(b"0") else 10
+        if len(digits) > 40 or (base == 8 and re.search(rb"[89]", digits)):
+            raise UsageError(f"invalid repeat count \u2018{digits.decode()}\u2019 in [c*n] construct", hint=False)
+        number = int(digits, base) if digits else 0
         if not second and not number:
             raise UsageError("the [c*] repeat construct may not appear in string1", hint=False)
         if number > 1 << 32:

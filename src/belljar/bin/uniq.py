@@ -69,11 +69,12 @@ def main(process: Process, args: list[str]) -> int:
         process.dup2(fd, 1)
         process.close(fd)
     newline = b"\0" if options.zero else b"\n"
+    name = operands[0] if operands else "-"
     try:
-        for block in filtered(process, options, operands[0] if operands else "-", newline):
+        for block in filtered(process, options, name, newline):
             process.stdout.write(block)
     except SysError as error:
-        process.warn(f"{error.path or operands[0]}: {error.reason}")
+        process.warn(f"{error.path}: {error.reason}" if error.path else f"error reading '{name}'")
         return 1
     return 0
 

@@ -89,6 +89,9 @@ class PerlRegex(Regex):
 
     def _text(self, wide: bool, separator: int | None) -> str:
         text = Translator(self.pattern, separator, wide=wide, unicode=self.unicode and wide).run()
+        if not wide:
+            # the subject is single bytes: where a wider character stands, one that ASCII text never has
+            text = re.sub("[^\\x00-\\xff]", "\xff", text)
         if self.newline is not None:
             text = f"(?m:{text})"
         if self.whole_line:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 
 from belljar import regex
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.abi.flags import O_CLOEXEC, O_RDONLY
 from belljar.bin._kit import Program, UsageError
 from belljar.bin._kit.locale import is_utf8
@@ -113,7 +114,7 @@ class Grep:
             before=context_length(options.before, around),
             after=context_length(options.after, around),
             context=not (options.context is options.before is options.after is None),
-            group_separator=None if options.no_group_separator else (options.group_separator or "").encode(),
+            group_separator=None if options.no_group_separator else fsencode(options.group_separator or ""),
             separator=b"\0" if options.null_data else b"\n",
             colors=parse_colors(self.process.env.get("GREP_COLORS", "")) if colored else None,
         )

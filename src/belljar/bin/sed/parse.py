@@ -132,7 +132,7 @@ class _Parser(Reader):
             command.label = self.label()
         elif name in "rRwW":
             command.filename = self.filename()
-        elif name in "qQlL":
+        elif name in "qQl":
             if self.skip_blanks().isdecimal():
                 command.number = self.number()
             self.end_of_command()

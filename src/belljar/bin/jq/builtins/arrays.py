@@ -95,8 +95,10 @@ def flatten_to(items: Iterable[Value], depth: float) -> list[Value]:
 @native("transpose")
 def transpose(v: Value) -> list[Value]:
     rows = list(iterate(v))
-    width = max((length(row) for row in rows), default=0)
-    return [[index(row, column) for row in rows] for column in range(int(to_float(width)))]
+    width = max((to_float(length(row)) for row in rows), default=0.0)
+    # Only a row that is a number, which no column can be taken from, has a width that is no count.
+    columns = math.ceil(min(width, 1e15)) if width > 0 else 0
+    return [[index(row, column) for row in rows] for column in range(columns)]
 
 
 @native("bsearch", 1)
