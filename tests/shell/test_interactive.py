@@ -89,6 +89,16 @@ def test_interrupt_ends_a_substitution(person: Person) -> None:
     assert "got" not in person.wait(PROMPT)
 
 
+@pytest.mark.parametrize("command", ["wait", "read x; echo went on", "cat"])
+def test_interrupt_ends_what_waits(person: Person, command: str) -> None:
+    person.run("sleep 100 &")
+    person.press(command + "\r")
+    person.wait("\n")
+    person.press("\x03")
+    assert "went on" not in person.wait(PROMPT)
+    assert person.run("echo $?") == "130\n"
+
+
 def test_interrupt_at_the_prompt_forgets_the_line(person: Person) -> None:
     person.press("echo unwanted")
     person.wait("unwanted")

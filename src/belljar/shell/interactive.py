@@ -109,6 +109,7 @@ def _loop(shell: Shell, source: LineSource, parser: Parser, options: ParseOption
         shell.command_number += 1
         try:
             compile_command(node)(shell)
+            shell.check_interrupt()
         except (Return, Discard) as end:
             shell.status = end.status
         except (Break, Continue):

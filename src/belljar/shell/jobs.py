@@ -178,7 +178,9 @@ class JobTable:
         return self.interruption()
 
     def interruption(self) -> int | None:
-        """128+n of the first signal whose trap waits to be run."""
+        """128+n of the first signal whose trap waits to be run, or of ^C."""
+        if self.shell.interrupted:
+            return 128 + Signal.INT
         for name in self.shell.traps.pending:
             number = parse_signal(name)
             if number and number != Signal.CHLD:

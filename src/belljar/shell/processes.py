@@ -265,5 +265,8 @@ class Processes:
                 return 126 if error.name == "EACCES" else report_failure(self, name, path, error)
             program, full = script
         environment["_"] = path
+        level = environment.get("SHLVL", "")
+        if level.isdigit() and len(level) < 9:
+            environment["SHLVL"] = str(max(int(level) - 1, 0))
         process.prepare_exec(path, full, environment)
         process.exit(program(process))
