@@ -145,7 +145,7 @@ class Converter:
             scale = 1
             if match[2]:
                 scale = (1024 if match[2].endswith("i") else 1000) ** (_LETTERS.index(match[2][0]) + 1)
-            number = int(match[1] or "1") * scale
+            number = int((match[1] or "1")[:40]) * scale
         if number == 0 or number >= 1 << 64:
             raise UsageError(f"invalid unit size: {self._quoted(text)}", hint=False)
         return number
@@ -175,6 +175,7 @@ class Converter:
                 if dash and not low and not high:
                     raise UsageError("invalid range with no endpoint: -")
                 raise UsageError(f"invalid field value {self._quoted(item.lstrip('0123456789') or item)}")
+            low, high = low[:18], high[:18]
             start, end = int(low or "1"), int(high) if high else (1 << 62 if dash else int(low))
             if start == 0 or (not dash and end == 0):
                 raise UsageError("fields are numbered from 1")
@@ -327,10 +328,8 @@ class Converter:
         if abs(number) >= base:
             number /= base
             power += 1
-        if self.precision is not None:
-            shown = self.precision
-        else:
-            shown = 1 if number and abs(number) < 10 and power else 0
+        usual = 1 if number and abs(number) < 10 and power else 0
+        shown = usual if self.precision is None else self.precision
         text = _decimal(_nearest(number * 10**shown), shown, self.zeros)
         return text + (_LETTERS[power - 1] if power else "") + ("i" if self.target == "iec-i" and power else "")
 
