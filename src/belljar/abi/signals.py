@@ -71,7 +71,7 @@ def signal_name(number: int) -> str:
 def parse_signal(text: str) -> int | None:
     """The number of `TERM`, `SIGTERM`, `term` or `15`; None if there is no such signal."""
     if text.isascii() and text.isdigit():
-        number = int(text)
+        number = int(text[:18])
         return number if 0 <= number < 32 or RTMIN <= number <= RTMAX else None
     name = text.upper().removeprefix("SIG")
     if name in Signal.__members__:
@@ -82,7 +82,7 @@ def parse_signal(text: str) -> int | None:
     for base, start in (("RTMIN", RTMIN), ("RTMAX", RTMAX)):
         if name == base:
             return start
-        if name.startswith(base) and name[len(base)] in "+-" and name[len(base) + 1 :].isdigit():
-            number = start + int(name[len(base) :])
+        if name.startswith(base) and name[len(base)] in "+-" and name[len(base) + 1 :].isdecimal():
+            number = start + int(name[len(base) :][:18])
             return number if RTMIN <= number <= RTMAX else None
     return None

@@ -74,17 +74,18 @@ def _length(process: Process, options: Options, algorithm: Algorithm) -> int:
         return 0
     if not text.isdecimal():
         raise UsageError(f"invalid length: {quote(text, process.env)}", hint=False)
-    if int(text) % 8:
+    bits = int(text[-18:])
+    if bits % 8:
         raise UsageError(
             f"invalid length: {quote(text, process.env)}\n{process.name}: length is not a multiple of 8", hint=False
         )
-    if int(text) > algorithm.bits:
+    if bits > algorithm.bits or len(text) > 18:
         raise UsageError(
             f"invalid length: {quote(text, process.env)}\n{process.name}: maximum digest length for "
             f"{quote(algorithm.tag, process.env)} is {algorithm.bits} bits",
             hint=False,
         )
-    return int(text)
+    return bits
 
 
 def compute(process: Process, name: str, algorithm: Algorithm, bits: int) -> str:
@@ -187,7 +188,7 @@ class Checker:
         body = line[1:] if escaped else line
         tagged = re.fullmatch(rf"{re.escape(self._algorithm.tag)}(?:-(\d+))? ?\((.*)\) ?= ?([0-9a-fA-F]+)", body, re.S)
         if tagged:
-            bits, name, value = int(tagged[1] or self._algorithm.bits), tagged[2], tagged[3]
+            bits, name, value = int((tagged[1] or str(self._algorithm.bits))[:9]), tagged[2], tagged[3]
         else:
             plain = re.fullmatch(r"\s*([0-9a-fA-F]+)[ \t]([ *]?)(.+)", body, re.S)
             if plain is None:

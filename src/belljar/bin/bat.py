@@ -83,14 +83,14 @@ def _components(options: Options) -> frozenset[str]:
 
 def _range(text: str) -> tuple[int, int]:
     low, colon, high = text.partition(":")
-    if not re.fullmatch(r"\d*:?[+-]?\d*", text, re.ASCII) or text in ("", ":"):
+    if not re.fullmatch(r"\d*(?::[+-]?\d+|:)?", text, re.ASCII) or text in ("", ":"):
         raise UsageError(f"invalid line range '{text}'", hint=False)
-    start = int(low) if low else 1
+    start = int(low[:18]) if low else 1
     if not colon:
         return start, start
     if high.startswith("+"):
-        return start, start + int(high[1:] or "0")
-    return start, int(high) if high else 1 << 62
+        return start, start + int(high[1:19] or "0")
+    return start, int(high[:18]) if high else 1 << 62
 
 
 def show(

@@ -56,7 +56,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 
 def _number(text: str) -> int:
     if text.isdecimal():
-        return int(text)
+        return int(text[:18])
     found = [n for n, name in enumerate(MONTHS, 1) if name.lower().startswith(text.lower()) and len(text) >= 3]
     if not found:
         raise UsageError(f"illegal month value: {text}", hint=False)

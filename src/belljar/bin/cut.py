@@ -104,6 +104,7 @@ def parse_list(text: str, mode: str) -> list[Range]:
                 if "-" in high
                 else f"invalid byte/character position \u2018{item}\u2019"
             )
+        low, high = low[:18], high[:18]
         if not item or (low and int(low) == 0) or (dash and high and int(high) == 0 and not low):
             raise UsageError(
                 "fields are numbered from 1" if mode == "fields" else "byte/character positions are numbered from 1"

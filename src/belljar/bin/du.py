@@ -111,7 +111,7 @@ class Usage:
         if options.max_depth is not None:
             if not (options.max_depth.isascii() and options.max_depth.isdecimal()):
                 raise UsageError(f"invalid maximum depth {quote(options.max_depth, env)}")
-            depth = int(options.max_depth)
+            depth = int(options.max_depth[:18])
         if options.summarize:
             if options.all:
                 raise UsageError("cannot both summarize and show all entries")

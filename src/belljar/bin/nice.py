@@ -39,7 +39,7 @@ def main(process: Process, args: list[str]) -> int:
             raise UsageError("a command must be given with an adjustment")
         process.print(str(process.nice))
         return 0
-    adjustment = int(options.adjustment)
+    adjustment = int(options.adjustment[:18])
     if adjustment < 0 and process.fs.credentials.uid != 0:
         process.warn("cannot set niceness: Permission denied")
     else:

@@ -10,6 +10,7 @@ from errno import EIO
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.kernel.process import Process
 from belljar.shell.strftime import local, parse_zone, strftime
@@ -41,7 +42,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     if not options.quiet:
         process.print(f"Script started, output log file is '{path}'.")
     title = f'[COMMAND="{options.command}"' if options.command is not None else f'[COMMAND="{shell}"'
-    process.write_all(log, f"Script started on {_now(process)} {title} <not executed on terminal>]\n".encode())
+    process.write_all(log, fsencode(f"Script started on {_now(process)} {title} <not executed on terminal>]\n"))
     argv = [shell, "-c", options.command] if options.command is not None else [shell, "-i"]
     status = _record(process, argv, log)
     ending = f'\nScript done on {_now(process)} [COMMAND_EXIT_CODE="{status}"]\n'

@@ -48,7 +48,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         how = pick(process, "--remove", options.remove, _HOW)
     status = 0
     for path in operands:
-        if not _shred(process, options, path, size, int(options.passes), how):
+        if not _shred(process, options, path, size, int(options.passes[:18]), how):
             status = 1
     return status
 

@@ -139,7 +139,7 @@ class Splitter:
                 raise UsageError(
                     f"invalid suffix length: {quote(options.suffix_length, self._process.env)}", hint=False
                 )
-            length = int(options.suffix_length)
+            length = int(options.suffix_length[:18])
         needed = 1
         if self._chunks is not None:
             while len(digits) ** needed < self._chunks[2] + start:

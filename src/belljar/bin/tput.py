@@ -28,7 +28,7 @@ def main(process: Process, args: list[str]) -> int:
     if not args:
         raise UsageError("usage: tput [-T TYPE] CAPABILITY", hint=False)
     name, *parameters = args
-    numbers = [int(text) for text in parameters if text.isdecimal()]
+    numbers = [int(text[:9]) for text in parameters if text.isdecimal()]
     if name in ("cols", "lines"):
         size = _size(process)
         process.print(str((size.columns or 80) if name == "cols" else (size.rows or 24)))

@@ -89,7 +89,7 @@ def _modern(arg: str) -> str:
 def _number(text: str, what: str) -> int:
     if not text.isdecimal():
         raise UsageError(f"{text}: invalid number of {what}", hint=False)
-    return int(text)
+    return int(text[:18])
 
 
 def filtered(process: Process, options: Options, name: str, newline: bytes) -> Iterator[bytes]:

@@ -266,7 +266,7 @@ def _number(text: str | None, option: str, *, zero: bool = False) -> int | None:
         return None
     if not text.isdecimal():
         raise UsageError(f'invalid number "{text}" for {option} option')
-    number = int(text)
+    number = int(text[:18])
     if number == 0 and not zero:
         raise UsageError(f"value {text} for {option} option should be >= 1")
     return number

@@ -136,7 +136,7 @@ class Translator:
                 self.emit("\\{")
                 self.pos += 1
                 return
-            times = max(int(counted[1]), int(counted[3] or 0))
+            times = max(int(counted[1][:9]), int((counted[3] or "0")[:9]))
             if times > 65535:
                 raise RegexError("number too big in {} quantifier")
             self.stack[-1][1] += self.atom * max(times - 1, 0)
@@ -441,8 +441,8 @@ class Translator:
                 out.append("-")
             elif char in "[]&~|^":
                 out.append("\\" + char)
-            elif (ord(char) > 127 and not self.wide) or (char == "\n" and self.lines and not negated):
-                out.append("")  # narrow text has none
+            elif char == "\n" and self.lines and not negated:
+                out.append("")
             else:
                 out.append(char)
             pos += 1
@@ -475,8 +475,8 @@ class Translator:
         )
         if code:
             point = _code(code)
-            if point > 127 and not self.wide:
-                return "", code.end()
+            if not self.wide:
+                point = min(point, 255)
             return f"\\U{point:08x}" if point > 255 else f"\\x{point:02x}", code.end()
         simple = {
             "h": " \\t",

@@ -62,7 +62,7 @@ def parse_block_size(text: str) -> BlockSize | None:
     if match is None or not (match[2] or match[3]):
         return None
     suffix = match[3] or ""
-    size = int(match[2] or "1") * unit(suffix[:1].upper() + suffix[1:] if suffix else "")
+    size = int((match[2] or "1")[:40]) * unit(suffix[:1].upper() + suffix[1:] if suffix else "")
     if size == 0:
         return None
     shown = ""

@@ -14,7 +14,7 @@ def parse_size(text: str) -> int | None:
     if match is None:
         return None
     sign, digits, suffix = match.groups()
-    return (-1 if sign == "-" else 1) * int(digits) * unit(suffix or "")
+    return (-1 if sign == "-" else 1) * int(digits[:40]) * unit(suffix or "")
 
 
 def unit(suffix: str) -> int:

@@ -339,4 +339,4 @@ def _number(process: Process, what: str, text: str | None, default: int) -> int:
         return default
     if not (text.isascii() and text.isdecimal()):
         raise UsageError(f"invalid {what}: {quote(text, process.env)}", hint=False)
-    return min(int(text), 1 << 30)
+    return min(int(text[:18]), 1 << 30)

@@ -114,7 +114,7 @@ def _number(process: Process, text: str) -> int:
         match = _FACTOR.fullmatch(factor)
         if match is None:
             raise _invalid(process, text)
-        product *= int(match[1]) * unit(match[2] or "")
+        product *= int(match[1][:40]) * unit(match[2] or "")
     if product >= 1 << 63:
         raise UsageError(
             f"invalid number: {quote(text, process.env)}: Value too large for defined data type", hint=False

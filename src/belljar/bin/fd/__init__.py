@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from belljar import regex
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
-from belljar.bin._kit import Program, choice, flag, many, utility, value
+from belljar.bin._kit import Program, UsageError, choice, flag, many, utility, value
 from belljar.bin._kit.options import parse
 from belljar.bin.fd.command import Command
 from belljar.bin.fd.filters import parse_filters
@@ -118,7 +118,7 @@ def search(process: Process, options: Options, operands: list[str], command: Com
         return 1
     given = len(operands) > 1 or bool(options.search_paths)
     finder = Finder(process, options, parse_filters(process, options), matches)
-    most = 1 if options.single else int(options.max_results) if options.max_results else 0
+    most = 1 if options.single else _count(options.max_results) if options.max_results else 0
     prefix = "" if given or (command is None and not options.null) or options.strip else "./"
     found = 0
     end = b"\0" if options.null else b"\n"
@@ -154,6 +154,14 @@ def _matcher(options: Options, pattern: str) -> Callable[[str], bool]:
         wanted = pattern if sensitive else pattern.lower()
         return lambda text: wanted in (text if sensitive else text.lower())
     return regex.compile(pattern, syntax="perl", ignore_case=not sensitive).test
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise UsageError(
+            f"invalid value '{text}' for '--max-results <count>': invalid digit found in string", hint=False
+        )
+    return int(text[:18])
 
 
 def _roots(process: Process, paths: list[str]) -> list[str] | None:

@@ -194,4 +194,4 @@ def _number(text: str | None) -> int | None:
         return None
     if not (text.isascii() and text.isdecimal()):
         raise UsageError(f"invalid value '{text}' for a depth: invalid digit found in string", hint=False)
-    return int(text)
+    return int(text[:18])

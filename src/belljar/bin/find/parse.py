@@ -206,7 +206,7 @@ class Parser:
         if not (text.isascii() and text.isdecimal()):
             shown = quote(text, self.search.process.env)
             raise UsageError(f"Expected a positive decimal integer argument to {name}, but got {shown}")
-        return min(int(text), 1 << 31)
+        return min(int(text[:18]), 1 << 31)
 
     def _regex_type(self) -> None:
         text = self.argument("-regextype")

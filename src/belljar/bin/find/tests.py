@@ -64,7 +64,7 @@ def _number(parser: Parser, name: str) -> Callable[[int], bool]:
     match = _NUMBER.fullmatch(text)
     if match is None:
         raise UsageError(f"invalid argument `{text}' to `{name}'")
-    return _compares(match[1], int(match[2]))
+    return _compares(match[1], int(match[2][:40]))
 
 
 # Names.
@@ -189,7 +189,7 @@ def _size(parser: Parser) -> Matcher:
             f"invalid -size type `{text[-1]}'" if not text[-1:].isdecimal() else f"Invalid argument `{text}' to -size"
         )
     unit = _UNITS[match[3] or "b"]
-    compare = _compares(match[1], int(match[2]))
+    compare = _compares(match[1], int(match[2][:40]))
     return lambda visit: compare(-(-visit.stat.size // unit))
 
 
@@ -300,7 +300,7 @@ def _age(name: str, letter: str) -> Callable[[Parser], Matcher]:
         origin = parser.search.day_start if days else parser.search.now
         if days and sign == "-":
             origin += DAY - NANO
-        mark = origin - int(float(match[2]) * unit)
+        mark = origin - int(min(float(match[2]), 1e30) * unit)
         if sign == "-":
             return lambda visit: pick(visit.stat) > mark
         if sign == "+":

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from belljar import regex
 from belljar.abi.errors import SysError
-from belljar.abi.paths import fsencode
 from belljar.abi.flags import O_CLOEXEC, O_RDONLY
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import Program, UsageError
 from belljar.bin._kit.locale import is_utf8
 from belljar.bin._kit.options import parse

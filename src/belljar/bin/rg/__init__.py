@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from belljar import regex
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_RDONLY, S_IFIFO
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import Program, UsageError
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import version
@@ -147,7 +148,7 @@ class Ripgrep:
             after=self.number(options.after, around),
             passthru=options.passthru,
             limit=self.number(options.max_count, 0) if options.max_count is not None else None,
-            separator=None if options.no_separator else (options.separator or "").encode(),
+            separator=None if options.no_separator else fsencode(options.separator or ""),
             null=options.null,
             color=color,
         )

@@ -74,6 +74,7 @@ def _position(whole: str, text: str) -> tuple[int, int | None, str]:
             raise UsageError(f"invalid number after '.': invalid count at start of \u2018{rest}\u2019", hint=False)
         raise UsageError(f"stray character in field spec: invalid field specification \u2018{whole}\u2019", hint=False)
     field, char, orders = match.groups()
+    field, char = field[:18], char and char[:18]
     if int(field) == 0:
         raise UsageError(f"field number is zero: invalid field specification \u2018{whole}\u2019", hint=False)
     if set(orders) - set(ORDERS):

@@ -89,12 +89,12 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 def _selection(options: Options) -> Selection:
     level: int | None = None
     if options.level is not None:
-        if not (options.level.isascii() and options.level.isdecimal()) or int(options.level) < 1:
+        if not (options.level.isascii() and options.level.isdecimal()) or int(options.level[:18]) < 1:
             raise UsageError("Invalid level, must be greater than 0.", hint=False)
-        level = int(options.level)
+        level = int(options.level[:18])
     limit = 0
     if options.file_limit is not None and options.file_limit.isascii() and options.file_limit.isdecimal():
-        limit = int(options.file_limit)
+        limit = int(options.file_limit[:18])
     sort = options.sort or "name"
     if options.sort_word is not None:
         if options.sort_word not in _SORTS:
