@@ -317,7 +317,7 @@ def test_115_nothing_outlives_its_owner(end: str) -> None:
         [sys.executable, "-c", OWNER.replace("{end}", end)], capture_output=True, text=True, timeout=60, check=False
     )
     pids = [int(word) for word in done.stdout.split()]
-    assert len(pids) == 4
+    assert len(pids) == 4, done.stderr
     assert not wait_gone(pids)
 
 

@@ -140,14 +140,16 @@ class Link:
             self._changed.notify_all()
 
     def _fail(self, error: SandboxError) -> None:
-        if self._gone is None:
+        with self._changed:
+            if self._gone is not None:
+                return  # one thread closes while another hears of the end: the first says why
             self._gone = error
-            self._worker.kill()
-            self.conversation.fail(error)
-            with self._changed:
-                if not self._reading:
-                    self.offers.close()
-                self._changed.notify_all()
+        self._worker.kill()
+        self.conversation.fail(error)
+        with self._changed:
+            if not self._reading:
+                self.offers.close()
+            self._changed.notify_all()
 
     def serve_in_background(self) -> None:
         """Have a thread receive whenever no caller does: something may arrive unasked from now on."""
