@@ -350,16 +350,14 @@ def _simple(machine: Machine, name: str) -> Operation:
         machine.space, machine.end = machine.hold, machine.hold_end
 
     def get_more() -> None:
-        machine.process.budget.charge_size(len(machine.space) + len(machine.hold))
-        machine.space = machine.space + machine.separator + machine.hold
+        machine.pattern_space.append(machine.separator, machine.hold, machine.process.budget)
         machine.end = machine.hold_end
 
     def hold() -> None:
         machine.hold, machine.hold_end = machine.space, machine.end
 
     def hold_more() -> None:
-        machine.process.budget.charge_size(len(machine.space) + len(machine.hold))
-        machine.hold = machine.hold + machine.separator + machine.space
+        machine.hold_space.append(machine.separator, machine.space, machine.process.budget)
         machine.hold_end = machine.end
 
     def next_line() -> int | None:
@@ -377,10 +375,8 @@ def _simple(machine: Machine, name: str) -> Operation:
             return DELETE if machine.settings.posix else END
         if machine.appends:
             machine.flush_appends()
-        space = machine.space
         line = machine.take() or b""
-        machine.process.budget.charge_size(len(space) + len(line))
-        machine.space = space + machine.separator + line
+        machine.pattern_space.append(machine.separator, line, machine.process.budget)
         return None
 
     def show() -> None:
@@ -391,7 +387,7 @@ def _simple(machine: Machine, name: str) -> Operation:
         machine.out.line(first, found or machine.end)
 
     def exchange() -> None:
-        machine.space, machine.hold = machine.hold, machine.space
+        machine.pattern_space, machine.hold_space = machine.hold_space, machine.pattern_space
         machine.end, machine.hold_end = machine.hold_end, machine.end
 
     def zap() -> None:

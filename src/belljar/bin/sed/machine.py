@@ -9,6 +9,7 @@ from belljar.abi.errors import SysError
 from belljar.bin.sed.inplace import Edit, begin_edit
 from belljar.bin.sed.reader import ScriptError
 from belljar.bin.sed.streams import Output, Reader, create, open_for_reading
+from belljar.kernel.budget import Budget
 from belljar.kernel.process import Process
 from belljar.regex import Regex
 
@@ -17,6 +18,8 @@ DELETE = -2  # the cycle ends without printing
 RESTART = -3  # D: another cycle without reading
 QUIT = -4  # print, then end
 QUIT_SILENTLY = -5
+
+MOST_PIECES = 1 << 16
 
 Operation = Callable[[], int | None]
 
@@ -59,6 +62,38 @@ class Range:
         self.closed = False
 
 
+class Space:
+    """The contents of the pattern or hold space. What N, G and H append is joined when it is looked at.
+
+    So `:a;N;$!ba` takes linear time.
+    """
+
+    __slots__ = ("_added", "_added_size", "_text")
+
+    def __init__(self) -> None:
+        self._text = b""
+        self._added: list[bytes] = []
+        self._added_size = 0
+
+    def get(self) -> bytes:
+        if self._added:
+            self.set(b"".join([self._text, *self._added]))
+        return self._text
+
+    def set(self, text: bytes) -> None:
+        self._text = text
+        if self._added:
+            self._added = []
+            self._added_size = 0
+
+    def append(self, separator: bytes, text: bytes, budget: Budget) -> None:
+        self._added_size += len(separator) + len(text)
+        budget.charge_size(len(self._text) + self._added_size)
+        self._added += (separator, text)
+        if len(self._added) >= MOST_PIECES:
+            self.get()
+
+
 class Machine:
     """Pattern space, hold space, input and output of one run."""
 
@@ -78,9 +113,9 @@ class Machine:
         self.quiet = settings.quiet
         self.status = 0
         self.exit_code = 0
-        self.space = b""
+        self.pattern_space = Space()
         self.end = self.separator
-        self.hold = b""
+        self.hold_space = Space()
         self.hold_end = self.separator
         self.number = 0
         self.replaced = False
@@ -90,6 +125,22 @@ class Machine:
         self.written: dict[str, Output] = {}
         self.sources: dict[str, Reader | None] = {}
         self.preludes: list[str] = []  # `0r FILE`
+
+    @property
+    def space(self) -> bytes:
+        return self.pattern_space.get()
+
+    @space.setter
+    def space(self, text: bytes) -> None:
+        self.pattern_space.set(text)
+
+    @property
+    def hold(self) -> bytes:
+        return self.hold_space.get()
+
+    @hold.setter
+    def hold(self, text: bytes) -> None:
+        self.hold_space.set(text)
 
     # -- files
 
