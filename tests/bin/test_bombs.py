@@ -161,6 +161,8 @@ def test_33_sparse_files(bomb: Bomb) -> None:
     Bomb("yes | sed -n 'H;${x;p}'", f"{CPU}|{SIZE}"),
     Bomb("yes | sed ':a;N;ba'", f"{CPU}|{SIZE}"),
     Bomb("yes | xargs -n 1 echo | head -n 2", out="y\ny\n"),
+    Bomb("seq 100000 | sed ':a;N;$!ba;s/\\n/,/g' | wc -c", out="588895\n", limits=PATIENT),
+    Bomb("seq 100000 | sed -n 'H;${x;p}' | wc -c", out="588896\n", limits=PATIENT),
     Bomb("yes | head -n 300000 | uniq -c", out=" 300000 y\n", limits=PATIENT),
 )
 def test_34_input_without_end(bomb: Bomb) -> None:

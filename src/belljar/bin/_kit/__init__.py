@@ -2,13 +2,12 @@
 
 from belljar.bin._kit.options import choice, count, flag, many, value
 from belljar.bin._kit.program import Program, UsageError, utility
-from belljar.bin._kit.text import LineBatches, batches, line_batches
+from belljar.bin._kit.text import LineBatches, line_batches
 
 __all__ = [
     "LineBatches",
     "Program",
     "UsageError",
-    "batches",
     "choice",
     "count",
     "flag",

@@ -14,7 +14,7 @@ class LineBatches:
     A line without end is charged for as it grows.
     """
 
-    def __init__(self, chunks: Iterable[bytes], delimiter: bytes = b"\n", budget: Budget | None = None) -> None:
+    def __init__(self, chunks: Iterable[bytes], delimiter: bytes, budget: Budget) -> None:
         self._chunks = chunks
         self._delimiter = delimiter
         self._budget = budget
@@ -29,8 +29,7 @@ class LineBatches:
             if not found:
                 rest.append(chunk)
                 held += len(chunk)
-                if self._budget is not None:
-                    self._budget.charge_size(held)
+                self._budget.charge_size(held)
                 continue
             if rest:
                 rest.append(head)
@@ -50,7 +49,3 @@ class LineBatches:
 def line_batches(process: Process, name: str, delimiter: bytes = b"\n") -> LineBatches:
     """The lines of a file; `-` is standard input."""
     return LineBatches(process.chunks(name), delimiter, process.budget)
-
-
-def batches(chunks: Iterable[bytes], delimiter: bytes = b"\n") -> LineBatches:
-    return LineBatches(chunks, delimiter)

@@ -121,7 +121,7 @@ class Inputs:
         self.process.error(f"jq: ignoring parse error: {message}\n")
 
     def _lines(self) -> Iterator[Any]:
-        batches = LineBatches((data for data, _ in self._chunks()), budget=self.process.budget)
+        batches = LineBatches((data for data, _ in self._chunks()), b"\n", self.process.budget)
         for batch in batches:
             for line in batch:
                 self._raw_lines += batches.complete
