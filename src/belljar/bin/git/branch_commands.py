@@ -406,8 +406,7 @@ def _switch(repo: Repository, name: str, options: CheckoutOptions | SwitchOption
         process.print(tracking_text(repo, name).rstrip("\n"), end="\n" if tracking_text(repo, name) else "")
         return 0
     repo.refs.write("HEAD", f"ref: {ref}" if on_branch else sha.decode())
-    target = name if on_branch else name
-    repo.refs.log("HEAD", head or sha, sha, f"checkout: moving from {old} to {target}", repo.signature())
+    repo.refs.log("HEAD", head or sha, sha, f"checkout: moving from {old} to {name}", repo.signature())
     if options.quiet:
         return 0
     if detached and head is not None and head != sha:

@@ -1,4 +1,4 @@
-"""git's commands on other repositories, all of them in the sandbox's files: clone, remote, fetch, pull, push; config."""
+"""git's commands on other repositories, all in the sandbox's files: clone, remote, fetch, pull, push; config."""
 
 from __future__ import annotations
 
@@ -100,7 +100,10 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
     folder = path if options.bare else f"{path}/.git"
     repo = Repository(process, "" if options.bare else path, folder, settings)
     heads, tags = source.refs.under("refs/heads/"), source.refs.under("refs/tags/")
-    copy_objects(source, repo, [*heads.values(), *tags.values()])
+    try:
+        copy_objects(source, repo, [*heads.values(), *tags.values()])
+    finally:
+        source.close()
     config = read_config(process, f"{folder}/config")
     section = (b"remote", options.origin.encode())
     absolute = url if "://" in url else source.work or source.git
@@ -224,6 +227,7 @@ def fetch_from(repo: Repository, name: str, branches: list[str], *, prune: bool 
     """Bring remote-tracking branches up to date and say what changed; the tips that were fetched."""
     url = remotes(repo).get(name, name)
     source = open_remote(repo.process, url)
+    repo.others.append(source)
     heads, tags = source.refs.under("refs/heads/"), source.refs.under("refs/tags/")
     chosen = {ref: sha for ref, sha in heads.items() if not branches or ref.removeprefix("refs/heads/") in branches}
     for wanted in branches:
@@ -292,7 +296,7 @@ def pull(repo: Repository, args: list[str]) -> int:
             "Please specify which branch you want to merge with.\nSee git-pull(1) for details.\n\n"
             "    git pull <remote> <branch>\n\n"
             "If you wish to set tracking information for this branch you can do so with:\n\n"
-            f"    git branch --set-upstream-to={'<remote>' if not configured else configured}/<branch> {current}\n",
+            f"    git branch --set-upstream-to={configured or '<remote>'}/<branch> {current}\n",
             1,
             "",
         )
@@ -300,6 +304,7 @@ def pull(repo: Repository, args: list[str]) -> int:
     fetch_from(repo, name, [wanted] if len(words) > 1 else [])
     url = remotes(repo).get(name, name)
     source = open_remote(repo.process, url)
+    repo.others.append(source)
     tip = source.refs.get(f"refs/heads/{wanted}")
     if tip is None:
         raise GitError(f"couldn't find remote ref {wanted}")
@@ -312,7 +317,7 @@ def pull(repo: Repository, args: list[str]) -> int:
         if not chosen and repo.config("pull.rebase") is None and repo.config("pull.ff") is None:
             if "--ff-only" in flags:
                 raise GitError("Not possible to fast-forward, aborting.")
-            repo.process.error(_DIVERGENT)
+            repo.process.error(_DIVERGENT.format(empty=""))
             raise GitError("Need to specify how to reconcile divergent branches.")
     ff = "no-ff" if "--no-ff" in flags else "only" if "--ff-only" in flags else "ff"
     what = f"branch '{wanted}' of {url}"
@@ -323,11 +328,11 @@ _DIVERGENT = """\
 hint: You have divergent branches and need to specify how to reconcile them.
 hint: You can do so by running one of the following commands sometime before
 hint: your next pull:
-hint: 
+hint: {empty}
 hint:   git config pull.rebase false  # merge
 hint:   git config pull.rebase true   # rebase
 hint:   git config pull.ff only       # fast-forward only
-hint: 
+hint: {empty}
 hint: You can replace "git config" with "git config --global" to set a default
 hint: preference for all repositories. You can also pass --rebase, --no-rebase,
 hint: or --ff-only on the command line to override the configured default per
@@ -373,6 +378,7 @@ def push(repo: Repository, args: list[str]) -> int:
         )
     url = known.get(name, name)
     target = open_remote(repo.process, url)
+    repo.others.append(target)
     specs = words[1:] or ([] if options.all or options.tags else [current])
     wanted: list[tuple[str, str, bool]] = []
     for spec in specs:
@@ -436,7 +442,8 @@ def _push_one(
         sha = repo.resolve(source_name)
     except KeyError:
         raise GitError(
-            f"error: src refspec {source_name} does not match any\nerror: failed to push some refs to '{target.work or target.git}'",
+            f"error: src refspec {source_name} does not match any\n"
+            f"error: failed to push some refs to '{target.work or target.git}'",
             1,
             "",
         ) from None

@@ -79,6 +79,13 @@ class Repository:
         self.refs = Refs(process, git)
         self.settings = settings or []
         self._index: Index | None = None
+        self.others: list[Repository] = []
+        """Remotes that were opened for it; closed with it."""
+
+    def close(self) -> None:
+        self.store.close()
+        for other in self.others:
+            other.close()
 
     # Configuration.
 

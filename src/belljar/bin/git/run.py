@@ -177,6 +177,22 @@ def _command(
     else:
         found = find_repository(process, process.fs.getcwd())
     repo = Repository(process, *found, settings) if found is not None else None
+    try:
+        return _in_repository(process, repo, name, args, settings, folder, doc)
+    finally:
+        if repo is not None:
+            repo.close()
+
+
+def _in_repository(
+    process: Process,
+    repo: Repository | None,
+    name: str,
+    args: list[str],
+    settings: list[tuple[str, str]],
+    folder: str | None,
+    doc: str,
+) -> int:
     if name == "config":
         return remotes.config(process, repo, args)
     alias = repo.config(f"alias.{name}") if repo is not None and name not in COMMANDS else None

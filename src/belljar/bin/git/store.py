@@ -100,6 +100,11 @@ class Store:
                     self._packs.append(Pack.from_objects(packed, loaded))
         return self._packs
 
+    def close(self) -> None:
+        for pack in self._packs or ():
+            pack.close()
+        self._packs = None
+
     def __contains__(self, sha: bytes) -> bool:
         try:
             self.get(sha)

@@ -112,10 +112,11 @@ def stat_of(repo: Repository, path: str) -> Stat | None:
 def differs(repo: Repository, path: str, entry: IndexEntry, stat: Stat) -> bool:
     if mode_of(stat) != entry.mode:
         return True
-    if entry.size == stat.size & 0xFFFFFFFF and entry.mtime == divmod(stat.mtime, NANO) and entry.ino:
-        # The same clock tick may hide a change: only times well in the past are trusted.
-        if repo.process.kernel.now() - stat.mtime > 2 * NANO and entry.ino == stat.ino & 0xFFFFFFFF:
-            return False
+    same = entry.size == stat.size & 0xFFFFFFFF and entry.mtime == divmod(stat.mtime, NANO)
+    # The same clock tick may hide a change: only times well in the past are trusted.
+    settled = repo.process.kernel.now() - stat.mtime > 2 * NANO
+    if same and settled and entry.ino and entry.ino == stat.ino & 0xFFFFFFFF:
+        return False
     return hash_blob(repo.read_work(path, stat)) != bytes(entry.sha)
 
 

@@ -37,12 +37,12 @@ _HINT = """\
 hint: Using 'master' as the name for the initial branch. This default branch name
 hint: is subject to change. To configure the initial branch name to use in all
 hint: of your new repositories, which will suppress this warning, call:
-hint: 
+hint: {empty}
 hint: \tgit config --global init.defaultBranch <name>
-hint: 
+hint: {empty}
 hint: Names commonly chosen instead of 'master' are 'main', 'trunk' and
 hint: 'development'. The just-created branch can be renamed via this command:
-hint: 
+hint: {empty}
 hint: \tgit branch -m <name>
 """
 
@@ -84,7 +84,7 @@ def make_repository(
     repo = Repository(process, "" if bare else path, folder, settings)
     first = branch or repo.config("init.defaultBranch")
     if first is None and not quiet:
-        process.error(_HINT)
+        process.error(_HINT.format(empty=""))
     name = first or "master"
     process.write_file(f"{folder}/HEAD", f"ref: refs/heads/{name}\n".encode())
     text = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n"
