@@ -20,8 +20,13 @@ from tests.escape.oracles import descriptors, is_alive, wait_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are Linux's")
 
-ROUNDS = [pytest.param(range(16), id="some"), pytest.param(range(16, 100), id="many", marks=pytest.mark.slow)]
-OWNERS = [pytest.param(range(8), id="some"), pytest.param(range(8, 50), id="many", marks=pytest.mark.slow)]
+
+def rounds(some: int, many: int) -> list[object]:
+    """The seeds of a quick run, and of a long one."""
+    return [
+        pytest.param(range(some), id="some"),
+        pytest.param(range(some, many), id="many", marks=pytest.mark.slow),
+    ]
 
 
 def loop(sandbox: Sandbox) -> None:
@@ -61,7 +66,7 @@ def kill_later(pid: int, delay: float) -> threading.Timer:
     return timer
 
 
-@pytest.mark.parametrize("seeds", ROUNDS)
+@pytest.mark.parametrize("seeds", rounds(24, 100))
 def test_workers_killed_under_load(seeds: range) -> None:
     with Sandbox(limits=Limits(output_bytes=1 << 40)) as other:
         other.exec("true")
@@ -85,7 +90,7 @@ def test_workers_killed_under_load(seeds: range) -> None:
             assert following.exec("echo ok").stdout == "ok\n"
 
 
-@pytest.mark.parametrize("seeds", ROUNDS)
+@pytest.mark.parametrize("seeds", rounds(10, 60))
 def test_zygotes_killed_under_load(seeds: range) -> None:
     with Sandbox() as other:
         other.exec("true")
@@ -140,7 +145,7 @@ def children_of(parent: int) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("seeds", OWNERS)
+@pytest.mark.parametrize("seeds", rounds(6, 40))
 def test_owners_killed_under_load(seeds: range, tmp_path: Path) -> None:
     with Sandbox() as other:
         for seed in seeds:
