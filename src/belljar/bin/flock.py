@@ -50,7 +50,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     if not command:
         if not target.isdecimal():
             raise UsageError(f"bad file descriptor: '{target}'", hint=False)
-        fd = int(target)
+        fd = int(target[:9])
     else:
         try:
             fd = process.open(target, O_RDONLY | O_CREAT)

@@ -140,7 +140,7 @@ class Database:
     def query(self, sql: str, parameters: Row = ()) -> tuple[list[str], Iterator[Row]]:
         """Run a statement: its columns (none if it gives no rows) and its rows. SqlError."""
         try:
-            cursor = self._connection.execute(sql.encode("utf-8", "replace").decode(), tuple(parameters))
+            cursor = self._connection.execute(_utf8(sql), _bindable(parameters))
         except (sqlite3.Error, sqlite3.Warning, ValueError) as error:
             raise self._explain(sql, error) from None
         columns = [str(column[0]) for column in cursor.description or ()]
@@ -176,11 +176,11 @@ class Database:
         if not outer:
             self._connection.execute("BEGIN")
         try:
-            self._connection.executemany(sql, rows)
-        except sqlite3.Error as error:
+            self._connection.executemany(_utf8(sql), map(_bindable, rows))
+        except (sqlite3.Error, ValueError) as error:
             raise self._explain(sql, error) from None
         finally:
-            if not outer:
+            if not outer and self._connection.in_transaction:
                 self._connection.execute("COMMIT")
 
     @property
@@ -271,7 +271,7 @@ class Shell:
         """Run the statements that are complete; what is left."""
         self.process.budget.charge_size(len(text))
         self.process.budget.charge(1 + len(text) // 256)
-        if not sqlite3.complete_statement(text):
+        if not _is_complete(text):
             return text
         if self.echo:
             self.write(text)
@@ -326,6 +326,19 @@ class Shell:
         return True
 
 
+def _utf8(text: str) -> str:
+    """The text as SQLite can take it: bytes that are no UTF-8 become question marks."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _bindable(row: Row) -> list[object]:
+    return [_utf8(cell) if isinstance(cell, str) else cell for cell in row]
+
+
+def _is_complete(sql: str) -> bool:
+    return sqlite3.complete_statement(_utf8(sql).replace("\0", " "))
+
+
 def _message(error: SqlError) -> str:
     return str(error) if error.parsing and error.code != sqlite3.SQLITE_NOTADB else f"{error} ({error.code})"
 
@@ -355,7 +368,7 @@ def split(process: Process, text: str) -> Iterator[str]:
         position = at + 1
         piece = text[start:position]
         process.budget.charge(1 + len(piece) // 256)
-        if sqlite3.complete_statement(piece):
+        if _is_complete(piece):
             yield piece
             start = position
     if text[start:].strip():
@@ -463,7 +476,7 @@ def _run_input(shell: Shell) -> None:
             process.print("")
             return
         text += line
-        if sqlite3.complete_statement(text) or text.startswith(".") or not text.strip():
+        if _is_complete(text) or text.startswith(".") or not text.strip():
             shell.run_text(text)
             shell.database.save()
             text = ""

@@ -272,10 +272,10 @@ def _take_relative(groups: tuple[str | None, ...], items: _Items) -> bool:
 
 def _take_number(digits: str, items: _Items) -> None:
     if items.dates and items.year is None and not items.relatives and (items.times or len(digits) > 2):
-        items.year, items.year_digits = int(digits), len(digits)
+        items.year, items.year_digits = int(digits[:18]), len(digits)
     elif len(digits) > 4:
         items.dates += 1
-        items.year, items.month, items.day = int(digits[:-4]), int(digits[-4:-2]), int(digits[-2:])
+        items.year, items.month, items.day = int(digits[:-4][:18]), int(digits[-4:-2]), int(digits[-2:])
         items.year_digits = len(digits) - 4
     else:
         hour, minute = (int(digits), 0) if len(digits) <= 2 else (int(digits[:-2]), int(digits[-2:]))

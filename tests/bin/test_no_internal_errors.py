@@ -1,0 +1,110 @@
+"""No command line ends a sandbox: an exception of our own, other than those the kernel expects, is a bug."""
+
+from __future__ import annotations
+
+import shlex
+import traceback
+
+import pytest
+
+from belljar.abi.limits import Limits
+from belljar.bin._kit.discovery import names
+from belljar.kernel.process import Process
+from belljar.worker.session import Result, Session
+from tests.adapter import new_session, put, run_command
+
+LIMITS = Limits(wall_seconds=1, cpu_seconds=2, output_bytes=1 << 20, file_bytes=16 << 20)
+MANY = "9" * 5000
+"""More digits than int() reads."""
+
+FILES: dict[str, object] = {
+    "text": b"b 2\na 1\na 1\n\n  x\ty\n",
+    "bin": bytes(range(256)) * 8,
+    "d": ("dir",),
+    "j.json": b'{"a":[1,2.5,null],"z":-0}\n',
+}
+
+FAILED_ONCE = [
+    "flock ²",
+    "cal 13 ²",
+    "tput -S ² 2",
+    "ps -ef ²",
+    "uniq 0>out",
+    "b2sum -c text",
+    "echo 513 nonl | b2sum -c",
+    "strings -n 99999999999999 text",
+    "pr --pages=-- text",
+    "pr --pages=x:1 text",
+    "tr a '[a*08]'",
+    "echo a | sed L",
+    "jq -c transpose j.json",
+    "jq -nc '[nan]|transpose'",
+    "jq -nc '[infinite,0.5]|transpose'",
+    "fd 日本",
+    "rg 日本 text",
+    "grep -P 日 text",
+    "grep -P '[^日]' text",
+    r"grep -P '[^\x{100}]' text",
+    "grep -P \udcff text",
+    "grep --group-separator=\udcff -A1 b text",
+    "rg --context-separator=\udcff b text",
+    "script -c \udcff",
+    "fd --max-results x",
+    "sqlite3 <bin",
+    r"printf 'select 1;\0;\xff\n' | sqlite3",
+    "sqlite3 :memory: '.import bin t' '.schema \udcff'",
+    f"grep -P 'a{{{MANY}}}' text",
+    *(
+        f"{command} {MANY} text"
+        for command in (
+            "b2sum -l", "bat -r", "cmp -i", "cut -b", "df -B", "dir -T", "du -d", "fd -d", "fd --max-results",
+            "head -n", "kill -s", "nice -n", "numfmt --field", "numfmt --to-unit", "shred -n", "sort -k",
+            "split -a", "tail -c", "timeout -s", "tput cup", "tree -L", "tree --filelimit", "truncate -s",
+            "uniq -f", "xargs -n", "find -mtime", "find -size", "find -links", "find -maxdepth", "cal",
+        )
+    ),
+    f"dd bs={MANY} if=text",
+    f"pr --pages={MANY} text",
+    f"flock {MANY}",
+    f"fd --changed-before={MANY}",
+]  # fmt: skip
+
+SWEEP = ["", "--help", "--version", "--bogus", "missing", "d", "<bin", "text >&-", "<&-"]
+
+
+class Bugs:
+    """A session, and what it reported as our own mistakes."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self.session: Session = new_session(None, LIMITS)
+        self.session.kernel.report_bug = self._report
+        for name, value in FILES.items():
+            put(self.session, f"/tmp/w/{name}", value)
+
+    def _report(self, process: Process, error: BaseException) -> str:
+        self.found.append(f"{process.argv!r:.200}: " + "".join(traceback.format_exception(error)[-2:]))
+        return "bug"
+
+    def run(self, script: str) -> Result:
+        return run_command(self.session, ["bash", "-c", script], stdin=b"b 2\n\xff\n", cwd="/tmp/w")
+
+
+@pytest.mark.parametrize("script", FAILED_ONCE, ids=lambda script: ascii(script)[1:41])
+def test_what_failed_once(script: str) -> None:
+    bugs = Bugs()
+    bugs.run(script)
+    assert bugs.found == []
+
+
+def test_every_utility() -> None:
+    found: list[str] = []
+    for name in names():
+        bugs = Bugs()
+        for arguments in SWEEP:
+            if name in ("sleep", "top", "watch", "yes") and arguments in ("", "<bin", "<&-", "text >&-"):
+                continue  # they go on until a limit ends them
+            result = bugs.run(f"{shlex.quote(name)} {arguments}")
+            assert b"Traceback (most recent" not in result.stdout + result.stderr
+        found += bugs.found
+    assert found == []
