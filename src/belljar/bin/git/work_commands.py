@@ -533,7 +533,8 @@ def _tracking(repo: Repository, branch: str) -> str:
         )
     if not ahead:
         return (
-            f"Your branch is behind '{name}' by {behind} commit{'s' if behind > 1 else ''}, and can be fast-forwarded.\n"
+            f"Your branch is behind '{name}' by {behind} commit{'s' if behind > 1 else ''}, "
+            "and can be fast-forwarded.\n"
             '  (use "git pull" to update your local branch)\n\n'
         )
     return (
@@ -812,18 +813,15 @@ def reset(repo: Repository, args: list[str]) -> int:
     parsed = parse(ResetOptions, args)
     options, operands = ResetOptions(**parsed.values), parsed.operands
     revision, paths = "HEAD", operands
-    if separator is None or (operands and separator > 0 and args[0] not in ("--",) and not args[0].startswith("-")):
-        if operands:
-            try:
-                repo.resolve(operands[0])
-                revision, paths = operands[0], operands[1:]
-            except KeyError:
-                if (
-                    separator is None
-                    and stat_of(repo, relative(repo, operands[0])) is None
-                    and operands[0] not in repo.index
-                ):
-                    repo.revision(operands[0])
+    behind = len(args) - separator - 1 if separator is not None else 0
+    if len(operands) > behind:
+        try:
+            repo.resolve(operands[0])
+            revision, paths = operands[0], operands[1:]
+        except KeyError:
+            known = operands[0] in repo.index or stat_of(repo, relative(repo, operands[0])) is not None
+            if separator is not None or not known:
+                repo.revision(operands[0])
     if paths:
         tree = repo.tree_of(repo.revision(revision)) if repo.head() is not None else {}
         restore_paths(repo, paths, tree, index=True, work=False)
