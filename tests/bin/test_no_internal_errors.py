@@ -66,6 +66,23 @@ FAILED_ONCE = [
     f"dd bs={MANY} if=text",
     f"pr --pages={MANY} text",
     f"flock {MANY}",
+    *(
+        template.replace("N", MANY)
+        for template in (
+            "xxd -l N text", "date -d @N", "date -d 'N days'", "date -d N-01-01", "join -1 N text text",
+            "column -t -H N text", "column -l N -t text", "seq N N", "seq -f %Ng 1", "echo ~N", "SECONDS=N",
+            "FUNCNEST=N; f() { :; }; f", "grep -P '(?(N)a|b)' text", r"grep -P '(a)\g{N}' text", "find -printf %Np",
+            "csplit text N", "csplit text /a/+N", "csplit text 2 {N}", "csplit -n N text 2", "csplit -b %Nd text 2",
+            "zstd -N text", "ps -p N", """jq -n '"a"|test("a{N}")'""", "yq -I N . j.json", "rg -r '$N' a text",
+            "split -n l/N/N text", "od -t xN text", """hexdump -e 'N/N "%N.Nd"' text""", "stat -c %Nn text",
+            "numfmt --format=%N.Nf 1", "printf 'NcN\\n< a\\n---\\n> b\\n' | patch text", "cksum -l N -a blake2b text",
+            "printf 'BLAKE2b-N (x) = aa\\n' | cksum -c", "nproc --ignore=N",
+        )
+    ),
+    "tail -n 99999999999999999999 text",
+    "cksum -l 3 -a blake2b text",
+    "seq -f %٣g 1",
+    "csplit -b %٣d text 2",
     f"fd --changed-before={MANY}",
 ]  # fmt: skip
 

@@ -52,7 +52,7 @@ def digest_utility(name: str, algorithm: Algorithm, doc: str) -> Program:
     options_type = LengthOptions if algorithm.sizable else Options
 
     def main(process: Process, options: Options, operands: list[str]) -> int:
-        bits = _length(process, options, algorithm)
+        bits = digest_length(process, options, algorithm)
         if options.check:
             if options.tag:
                 raise UsageError("the --tag option is meaningless when verifying checksums")
@@ -68,7 +68,7 @@ def digest_utility(name: str, algorithm: Algorithm, doc: str) -> Program:
     return utility(name, options_type, doc=doc)(main)
 
 
-def _length(process: Process, options: Options, algorithm: Algorithm) -> int:
+def digest_length(process: Process, options: object, algorithm: Algorithm) -> int:
     text = getattr(options, "length", None)
     if text is None:
         return 0

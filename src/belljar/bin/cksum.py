@@ -14,7 +14,7 @@ from functools import cache
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin import sum as sum_utility
-from belljar.bin._digest import Algorithm, compute, escape, unescape
+from belljar.bin._digest import Algorithm, compute, digest_length, escape, unescape
 from belljar.bin._kit import flag, line_batches, utility, value
 from belljar.bin._kit.choices import pick
 from belljar.kernel.process import Process
@@ -83,7 +83,7 @@ def emit(process: Process, options: Options, name: str, *, shown: bool) -> None:
         process.print(f"{checksum} {-(-size // 512)}{suffix}", end)
     else:
         algorithm = _NAMED[options.algorithm]
-        bits = int(options.length) if options.length and options.length.isdecimal() else 0
+        bits = digest_length(process, options, algorithm)
         digest = compute(process, name, algorithm, bits)
         if options.raw:
             process.stdout.write(bytes.fromhex(digest))
@@ -175,7 +175,7 @@ def _parse(line: str, options: Options) -> tuple[Algorithm, int, str, str] | Non
         algorithm = next((a for a in _NAMED.values() if a.tag.lower() == tagged[1].lower()), None)
         if algorithm is None or (options.algorithm != "crc" and algorithm is not _NAMED.get(options.algorithm)):
             return None
-        bits = int(tagged[2]) if tagged[2] else algorithm.bits
+        bits = int(tagged[2][:9]) if tagged[2] else algorithm.bits
     else:
         plain = _PLAIN.fullmatch(line)
         algorithm = _NAMED.get(options.algorithm)
@@ -183,6 +183,8 @@ def _parse(line: str, options: Options) -> tuple[Algorithm, int, str, str] | Non
             return None
         digest, name = plain[1], plain[2]
         bits = algorithm.bits
+    if algorithm.sizable and (bits % 8 or not 0 < bits <= algorithm.bits):
+        return None
     expected = _hexadecimal(digest, bits)
     final = unescape(name) if line.startswith("\\") else name
     if expected is None or final is None or "\0" in final:

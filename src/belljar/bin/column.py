@@ -121,7 +121,7 @@ def fill(process: Process, entries: list[str], width: int, *, by_rows: bool) -> 
 
 
 def print_table(process: Process, options: Options, lines: list[str], width: int) -> None:
-    limit = int(options.limit) if options.limit and options.limit.isdecimal() else 0
+    limit = int(options.limit[:9]) if options.limit and options.limit.isdecimal() else 0
     rows = [_cells(line, options.separator, limit) for line in lines]
     names = options.columns.split(",") if options.columns is not None else []
     count = max([len(row) for row in rows] + [len(names)], default=0)
@@ -157,7 +157,7 @@ def _picked(text: str | None, names: list[str], count: int, *, empty_means_unnam
             found += range(count)
         elif item == "-" and empty_means_unnamed:
             found += range(len(names), count)
-        elif item.isascii() and item.isdecimal() and int(item) <= count:
+        elif item.isascii() and item.isdecimal() and len(item) < 9 and int(item) <= count:
             found.append(int(item) - 1)
         else:
             raise UsageError(f"undefined column name '{item}'", hint=False)

@@ -17,7 +17,7 @@ from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote, quote_name
 from belljar.kernel.process import Process
 
-_SUFFIX = re.compile(r"%([-#0+' ]*)(\d*)(?:\.(\d*))?([diouxX])")
+_SUFFIX = re.compile(r"%([-#0+' ]*)(\d*)(?:\.(\d*))?([diouxX])", re.A)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _template(options: Options, process: Process) -> str:
     if options.suffix is None:
         if not (options.digits.isascii() and options.digits.isdecimal()):
             raise UsageError(f"{quote(options.digits, process.env)}: invalid number", hint=False)
-        process.budget.charge_size(int(options.digits))
+        process.budget.charge_size(int(options.digits[:18]))
         return f"%0{int(options.digits)}d"
     text = options.suffix.replace("%%", "")
     found = text.count("%")
@@ -97,7 +97,7 @@ def _template(options: Options, process: Process) -> str:
         if not letter[1]:
             raise UsageError("missing conversion specifier in suffix", hint=False)
         raise UsageError(f"invalid conversion specifier in suffix: {letter[1]}", hint=False)
-    process.budget.charge_size(int(match[2] or 0) + int(match[3] or 0))
+    process.budget.charge_size(int((match[2] or "0")[:18]) + int((match[3] or "0")[:18]))
     return options.suffix.replace("%i", "%d").replace("%u", "%d").replace("'", "")
 
 
@@ -111,7 +111,7 @@ def _parse(process: Process, texts: list[str]) -> list[Pattern]:
         elif text.startswith("{") and patterns:
             patterns[-1] = _repeated(process, patterns[-1], text)
         elif text.isascii() and text.isdecimal():
-            number = int(text)
+            number = int(text[:18])
             if number == 0:
                 raise UsageError(f"{text}: line number must be greater than zero", hint=False)
             if number < previous:
@@ -138,7 +138,7 @@ def _expression(process: Process, text: str) -> Pattern:
         compiled = regex.compile(text[1:end], syntax="bre")
     except regex.RegexError as error:
         raise UsageError(f"{shown}: invalid regular expression: {error}", hint=False) from None
-    return Pattern(text, expression=compiled, offset=int(tail or 0), skips=delimiter == "%")
+    return Pattern(text, expression=compiled, offset=int((tail or "0")[:18]), skips=delimiter == "%")
 
 
 def _repeated(process: Process, pattern: Pattern, text: str) -> Pattern:
@@ -150,7 +150,7 @@ def _repeated(process: Process, pattern: Pattern, text: str) -> Pattern:
     if not (inner.isascii() and inner.isdecimal()):
         shown = quote(text[:-1], process.env)
         raise UsageError(f"{shown}}}: integer required between '{{' and '}}'", hint=False)
-    return replace(pattern, repeat=int(inner))
+    return replace(pattern, repeat=int(inner[:18]))
 
 
 class Splitter:

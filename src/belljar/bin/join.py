@@ -110,9 +110,9 @@ class Join:
         return found.pop() if found else 0
 
     def _index(self, text: str) -> int:
-        if not (text.isascii() and text.isdecimal()) or int(text) == 0:
+        if not (text.isascii() and text.isdecimal()) or int(text[:18]) == 0:
             raise UsageError(f"invalid field number: {quote(text, self.process.env)}", hint=False)
-        return min(int(text), 1 << 62) - 1
+        return min(int(text[:18]), 1 << 62) - 1
 
     def _separator(self) -> bytes | None:
         """None: runs of blanks; empty: the whole line is one field."""

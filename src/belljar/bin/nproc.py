@@ -22,5 +22,5 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         raise UsageError(f"extra operand {quote(operands[0], process.env)}")
     if not options.ignore.isdecimal():
         raise UsageError(f"invalid number: {quote(options.ignore, process.env)}", hint=False)
-    process.print(str(max(1, process.kernel.machine.cores - int(options.ignore))))
+    process.print(str(max(1, process.kernel.machine.cores - int(options.ignore[:9]))))
     return 0

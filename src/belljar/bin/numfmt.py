@@ -201,7 +201,7 @@ class Converter:
         if re.search(r"(?<!%)(?:%%)*%(?!%)", text[match.end() :]):
             raise UsageError(f"format {self._quoted(text)} has too many % directives", hint=False)
         self.grouped = "'" in flags
-        size = int(width or "0")
+        size = int((width or "0")[:18])
         self.process.budget.charge_size(size)
         if size:
             if "-" in flags:
@@ -211,7 +211,7 @@ class Converter:
             elif not self.padding:
                 self.padding = size
         if dot:
-            self.precision = int(precision or "0")
+            self.precision = int((precision or "0")[:18])
             self.process.budget.charge_size(self.precision)
         self.prefix = text[:at].replace("%%", "%")
         self.postfix = text[match.end() :].replace("%%", "%")

@@ -107,7 +107,7 @@ class Listing:
             names = set(re.split(r"[ ,]+", value))
             self._filters.append(lambda row: row.comm in names)
         elif letter in "gG":
-            groups = {int(g) for g in re.split(r"[ ,]+", value) if g.isdecimal()}
+            groups = {int(g[:18]) for g in re.split(r"[ ,]+", value) if g.isdecimal()}
             self._filters.append(lambda row: row.sid in groups)
         else:
             terminals = {name.removeprefix("/dev/") for name in re.split(r"[ ,]+", value)}
@@ -121,7 +121,7 @@ class Listing:
             case "pid":
                 self._select_pids(value)
             case "ppid":
-                parents = {int(p) for p in re.split(r"[ ,]+", value) if p.isdecimal()}
+                parents = {int(p[:18]) for p in re.split(r"[ ,]+", value) if p.isdecimal()}
                 self._filters.append(lambda row: row.ppid in parents)
             case "format":
                 self._output(value)
@@ -185,7 +185,7 @@ class Listing:
             self._headers = False
 
     def _select_pids(self, value: str) -> None:
-        pids = {int(text) for text in re.split(r"[ ,]+", value) if text.isdecimal()}
+        pids = {int(text[:18]) for text in re.split(r"[ ,]+", value) if text.isdecimal()}
         if not pids:
             raise UsageError("process ID list syntax error")
         self._filters.append(lambda row: row.pid in pids)

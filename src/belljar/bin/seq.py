@@ -19,7 +19,7 @@ from belljar.bin._kit.program import utility, version
 from belljar.kernel.process import Process
 
 _NUMBER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?|nan)", re.I)
-_FORMAT = re.compile(r"((?:[^%]|%%)*)%([-+ 0#']*)(\d*)(?:\.(\d*))?L?([efgaEFGA])((?:[^%]|%%)*)", re.S)
+_FORMAT = re.compile(r"((?:[^%]|%%)*)%([-+ 0#']*)(\d*)(?:\.(\d*))?L?([efgaEFGA])((?:[^%]|%%)*)", re.S | re.A)
 _EXACT = Context(prec=60)
 _BATCH = 1 << 13
 
@@ -83,6 +83,10 @@ def read_number(text: str) -> Number:
     return Number(number, places, len(stripped.removeprefix("+")))
 
 
+_INT_DIGITS = 4000
+"""Longer numbers Python refuses to write as int; Decimal does."""
+
+
 def emit(process: Process, options: Options, first: Number, step: Number, last: Number) -> None:
     separator = fsencode(options.separator)
     started = False
@@ -105,6 +109,7 @@ def texts(process: Process, options: Options, first: Number, step: Number, last:
         and whole
         and not negative_zero
         and step.value == step.value.to_integral_value()
+        and max(first.value.adjusted(), step.value.adjusted()) < _INT_DIGITS
     ):
         yield from _integers(int(first.value), int(step.value), last.value)
         return
@@ -144,7 +149,7 @@ def _renderer(process: Process, options: Options, first: Number, step: Number, l
         if match is None:
             raise UsageError(_format_complaint(options.format), hint=False)
         prefix, flags, width, precision, kind, suffix = match.groups()
-        process.budget.charge_size(int(width or 0) + int(precision or 0))
+        process.budget.charge_size(int((width or "0")[:18]) + int((precision or "0")[:18]))
         template = f"%{flags.replace(chr(39), '')}{width}{'.' + precision if precision is not None else ''}{kind}"
         head, tail = prefix.replace("%%", "%"), suffix.replace("%%", "%")
         return lambda value: fsencode(head + template % float(value) + tail)

@@ -120,10 +120,10 @@ class Splitter:
         if match is None:
             raise UsageError(f"invalid number of chunks: {quote(text, self._process.env)}", hint=False)
         total = self._count("chunks", match[3])
-        if match[2] is not None and not 1 <= int(match[2]) <= total:
+        if match[2] is not None and not 1 <= int(match[2][:40]) <= total:
             shown = quote(match[2], self._process.env)
             raise UsageError(f"invalid chunk number: {shown}: {_RANGE}", hint=False)
-        return match[1] or "", int(match[2] or 0), total
+        return match[1] or "", int((match[2] or "0")[:40]), total
 
     def _make_pieces(self, prefix: str) -> Pieces:
         options = self._options

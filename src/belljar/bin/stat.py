@@ -165,7 +165,7 @@ class Printer:
                 if match[0] != "%%":
                     raise UsageError(f"{quote(match[0], self._process.env)}: invalid directive", hint=False)
                 return "%"
-            self._process.budget.charge_size(int(width or 0) + int(precision or 0))
+            self._process.budget.charge_size(int((width or "0")[:18]) + int((precision or "0")[:18]))
             return format_value(find(letter), flags, width, precision)
 
         end = "\n" if self._options.format is not None and self._options.printf is None else ""

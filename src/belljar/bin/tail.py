@@ -202,7 +202,7 @@ class Tail:
     def _cut(self, data: bytes) -> bytes:
         """The last lines of data that has at least as many, or is all there is."""
         body = data.removesuffix(self._newline)
-        parts = body.rsplit(self._newline, self._count)
+        parts = body.rsplit(self._newline, min(self._count, len(body)))
         return data if len(parts) <= self._count else data[len(parts[0]) + 1 :]
 
     def _keep_following(self, files: list[tuple[str, int | None]]) -> None:

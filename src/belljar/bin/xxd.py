@@ -162,7 +162,9 @@ def _set(settings: Settings, letter: str, text: str) -> None:
     number = 0
     if match is not None:
         digits = match[1]
-        number = int(digits, 16 if digits[:2].lower() == "0x" else 8 if digits[0] == "0" and digits.isdecimal() else 10)
+        number = int(
+            digits[:40], 16 if digits[:2].lower() == "0x" else 8 if digits[0] == "0" and digits.isdecimal() else 10
+        )
     negative = text.lstrip("+").startswith("-")
     match letter:
         case "c":

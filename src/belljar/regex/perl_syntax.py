@@ -198,7 +198,8 @@ class Translator:
         conditional = re.match(r"\(\?\((\w+)\)", rest)
         if conditional:
             number = conditional[1]
-            ours = str(self.numbers[int(number)]) if number.isdigit() and int(number) < len(self.numbers) else number
+            known = number.isdecimal() and int(number[:9]) < len(self.numbers)
+            ours = str(self.numbers[int(number)]) if known else number
             self.push(f"(?({ours})", conditional.end())
             return
         raise RegexError("unrecognized character after (? or (?-")
@@ -316,7 +317,7 @@ class Translator:
         self.emit(self.shorthand(char))
 
     def backref(self, reference: re.Match[str]) -> None:
-        number = int(reference[1] or reference[2])
+        number = int((reference[1] or reference[2])[:9])
         if number < 0:
             number += len(self.numbers)
         if not 0 < number < len(self.numbers):

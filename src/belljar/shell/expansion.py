@@ -74,7 +74,7 @@ class Expansion:
         if user == "-":
             return self.vars.get("OLDPWD") or "~-"
         digits = user.lstrip("+-")
-        if digits.isdecimal() and len(user) - len(digits) <= 1:
+        if digits.isdecimal() and len(digits) < 10 and len(user) - len(digits) <= 1:
             stack = [self.vars.get("PWD") or "", *self.directories]
             place = int(digits) if user[0] != "-" else len(stack) - 1 - int(digits)
             return stack[place] if 0 <= place < len(stack) else f"~{user}"

@@ -490,7 +490,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
     def _check_nesting(self, name: str) -> None:
         limit = self.vars.get("FUNCNEST") or ""
         depth = sum(1 for frame in self.vars.frames if frame.function)
-        if limit.isdecimal() and 0 < int(limit) <= depth:
+        if limit.isdecimal() and 0 < int(limit[:9]) <= depth:
             self.error(f"{name}: maximum function nesting level exceeded ({limit})")
             raise Discard(1)
 

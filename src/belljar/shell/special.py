@@ -74,7 +74,7 @@ def _seconds(shell: Shell) -> str:
 
 
 def _set_seconds(shell: Shell, value: str) -> None:
-    offset = int(value) if value.lstrip("-").isdecimal() else 0
+    offset = int(value[:18]) if value.lstrip("-").isdecimal() else 0
     shell.seconds_base = shell.process.kernel.hub.clock.monotonic() - offset
 
 

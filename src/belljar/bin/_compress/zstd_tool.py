@@ -49,7 +49,7 @@ def run(process: Process, args: list[str], *, decompress: bool, stdout: bool) ->
         return 127
     options = ZstdOptions(**parsed.values)
     tool = Zstd(process, options, "zstd")
-    tool.level = int(options.number) if options.number else tool.level
+    tool.level = int(options.number[:9]) if options.number else tool.level
     tool.decompressing = tool.decompressing or decompress
     tool.to_stdout = tool.to_stdout or stdout
     return tool.run(parsed.operands)

@@ -173,7 +173,7 @@ def _take(kind: str, match: re.Match[str], items: _Items, zone: Zone, text: str)
         case "epoch":
             if items.epoch is not None:
                 raise BadDate(text)
-            whole, fraction = int(groups[0]), _fraction(groups[1])
+            whole, fraction = int(groups[0][:40]), _fraction(groups[1])
             items.epoch = whole * NANO + (-fraction if groups[0].startswith("-") else fraction)
         case "offset":
             return _take_offset(groups, items, match.string[match.end() :])
@@ -194,7 +194,7 @@ def _set_date(items: _Items, year: str | None, month: int, day: int) -> None:
     items.dates += 1
     items.month, items.day = month, day
     if year is not None:
-        items.year, items.year_digits = int(year), len(year)
+        items.year, items.year_digits = int(year[:18]), len(year)
 
 
 def _set_time(items: _Items, hour: int, minute: int, second: int, fraction: str | None, meridian: str | None) -> None:
@@ -250,7 +250,7 @@ def _take_relative(groups: tuple[str | None, ...], items: _Items) -> bool:
     assert digits is not None
     assert word is not None
     unit = _unit(word)
-    amount = int(digits) * (-1 if sign == "-" else 1)
+    amount = int(digits[:40]) * (-1 if sign == "-" else 1)
     if unit is None:
         weekday = _DAY_NAMES.get(word.lower())
         if weekday is not None and not fraction:

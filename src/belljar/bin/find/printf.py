@@ -69,7 +69,7 @@ def _directive(
     else:
         search.process.warn(f"warning: unrecognized format directive `%{letter[0]}'")
         return whole
-    size, digits = int(width or 0), None if precision is None else int(precision or 0)
+    size, digits = int((width or "0")[:18]), None if precision is None else int((precision or "0")[:18])
     search.process.budget.charge_size(size + (digits or 0))
     if not flags and not size and digits is None:
         return lambda visit: str(value(visit))

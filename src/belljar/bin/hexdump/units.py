@@ -73,8 +73,8 @@ def parse_format(text: str) -> list[Unit]:
         match = _UNIT.match(text, position)
         if match is None:
             raise UsageError(f"bad format {{{text}}}", hint=False)
-        repeat = int(match[1]) if match[1] else 1
-        size = int(match[2]) if match[2] else 0
+        repeat = int(match[1][:18]) if match[1] else 1
+        size = int(match[2][:18]) if match[2] else 0
         units.append(_unit(min(repeat, 1 << 16), size, _unescape(match[3]), bool(match[1])))
         position = match.end()
     return units
@@ -107,7 +107,7 @@ def _unit(repeat: int, size: int, text: str, fixed: bool) -> Unit:
 
 def _piece(match: re.Match[str], size: int, before: str) -> Piece:
     flags, kind = match["flags"], match["kind"]
-    width = min(int(match["width"] or "0"), _WIDEST)
+    width = min(int((match["width"] or "0")[:18]), _WIDEST)
     precision = match["precision"]
 
     def pad(text: str, zero: bool = False) -> str:
@@ -119,7 +119,7 @@ def _piece(match: re.Match[str], size: int, before: str) -> Piece:
         return text.rjust(width)
 
     def digits(text: str) -> str:
-        return text.rjust(min(int(precision), _WIDEST), "0") if precision is not None else text
+        return text.rjust(min(int(precision[:18] or "0"), _WIDEST), "0") if precision is not None else text
 
     if kind.startswith(("_a", "_A")):
         letter = kind[2]

@@ -246,7 +246,7 @@ def compiled(source: str, flags: int, marks: bool) -> Pattern:
         text = with_marks(text)
     try:
         pattern = re.compile(text, flags)
-    except (re.error, OverflowError, RecursionError) as problem:
+    except (re.error, OverflowError, RecursionError, ValueError) as problem:
         raise JqError(f"Regex failure: {problem}") from None
     if NESTED_REPEAT.search(text) and not LOOKS_AROUND.search(text):
         linear = compile_linear(text, flags)

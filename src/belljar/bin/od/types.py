@@ -75,7 +75,7 @@ def _make(process: Process, letter: str, size: str, trailer: bool, big: bool, te
         return Type(1, 3, _table(_character), trailer)
     named = _FLOATS if letter == "f" else _INTEGERS
     default = 8 if letter == "f" else 4
-    number = named[size] if size.isalpha() else int(size or default)
+    number = named[size] if size.isalpha() else int(str(size or default)[:18])
     widths = _WIDTHS[letter]
     if number not in widths:
         kind = "floating point" if letter == "f" else "integral"

@@ -192,7 +192,7 @@ class Reader:
         self._start(patch, "unified", start)
         self._names(patch)
         while self.at < len(self.lines) and (match := _UNIFIED.match(self.lines[self.at])):
-            counts = [int(text) if text is not None else 1 for text in match.groups()]
+            counts = [int(text[:18]) if text is not None else 1 for text in match.groups()]
             hunk = Hunk(counts[0], counts[1], counts[2], counts[3], [], len(patch.hunks) + 1)
             hunk.function = self.lines[self.at][match.end() :].rstrip(b"\n")
             self.at += 1
@@ -237,13 +237,13 @@ class Reader:
             if match is None:
                 raise Malformed(f"malformed patch at line {self.at + 1}")
             self.at += 1
-            low, high = int(match[1]), int(match[2] or match[1])
+            low, high = int(match[1][:18]), int((match[2] or match[1])[:18])
             old = self._context_part(b"-", _CONTEXT_NEW)
             match = _CONTEXT_NEW.match(self.lines[self.at]) if self.at < len(self.lines) else None
             if match is None:
                 raise Malformed(f"malformed patch at line {self.at + 1}")
             self.at += 1
-            new_low, new_high = int(match[1]), int(match[2] or match[1])
+            new_low, new_high = int(match[1][:18]), int((match[2] or match[1])[:18])
             new = self._context_part(b"+", None)
             hunk = Hunk(low, 0, new_low, 0, _merge(old, new), len(patch.hunks) + 1, function)
             hunk.old_count, hunk.new_count = len(hunk.old), len(hunk.new)
@@ -274,8 +274,8 @@ class Reader:
         self._start(patch, "normal", start)
         while self.at < len(self.lines) and (match := _NORMAL.match(self.lines[self.at])):
             self.at += 1
-            low, high = int(match[1]), int(match[2] or match[1])
-            new_low, new_high = int(match[4]), int(match[5] or match[4])
+            low, high = int(match[1][:18]), int((match[2] or match[1])[:18])
+            new_low, new_high = int(match[4][:18]), int((match[5] or match[4])[:18])
             old_count = 0 if match[3] == b"a" else high - low + 1
             new_count = 0 if match[3] == b"d" else new_high - new_low + 1
             hunk = Hunk(low, old_count, new_low, new_count, [], len(patch.hunks) + 1)

@@ -208,7 +208,7 @@ class Shower:
             elif not reference:
                 out.append("$")
             else:
-                number = int(reference) if reference.isdecimal() else -1
+                number = int(reference[:9]) if reference.isdecimal() else -1
                 if 0 <= number <= self.regex.groups:
                     out.append((match.group(number) or b"").decode("utf-8", "surrogateescape"))
                 pos = end + braced

@@ -123,7 +123,7 @@ def set_value(options: Options, letter: str, value: str) -> None:
     elif letter == "p":
         options.input = format_named(value)
     else:
-        if not value.isdecimal() or int(value) > 64:
+        if not value.isdecimal() or int(value[:9]) > 64:
             raise Usage(f'invalid argument "{value}" for "-I, --indent" flag')
         options.indent = int(value)
 
