@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -20,8 +21,18 @@ libc = ctypes.CDLL(None, use_errno=True)
 Outcome = tuple[str, int]
 
 
-def probe(attempt: Callable[[], object], *, memory: int = 512 << 20) -> Outcome:
-    """Run `attempt` in a sealed grandchild; ("raised" | "returned" | "killed", errno or signal)."""
+def data_size() -> int:
+    """What RLIMIT_DATA counts of this process already: a test run may have grown large."""
+    status = Path("/proc/self/status").read_text()
+    return int(status.partition("VmData:")[2].split()[0]) * 1024
+
+
+def probe(attempt: Callable[[], object]) -> Outcome:
+    """Run `attempt` in a sealed grandchild with 512 MiB to spare.
+
+    Gives ("raised" | "returned" | "killed", errno or signal).
+    """
+    memory = data_size() + (512 << 20)
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if pid == 0:
@@ -86,7 +97,7 @@ REFUSED = {
     "shared memory": lambda: mmap.mmap(-1, 1 << 20),
     "executable memory": lambda: mmap.mmap(-1, 4096, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, 7),
     "raise a limit": lambda: __import__("resource").setrlimit(7, (1024, 1024)),
-    "600 MB under a limit of 512": lambda: bytearray(600 << 20),
+    "600 MB where 512 are left": lambda: bytearray(600 << 20),
 }
 
 # x86_64 call numbers; anything unlisted ends the process.

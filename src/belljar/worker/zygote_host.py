@@ -76,8 +76,7 @@ class Zygote:
         """Answer until the host goes away: 8 bytes of memory limit in; a pid and two descriptors out."""
         while True:
             try:
-                ready, _, _ = select.select([self._control], [], [], None if len(self._spares) >= SPARES else QUIET)
-                if not ready:
+                if not _readable(self._control.fileno(), None if len(self._spares) >= SPARES else QUIET):
                     self._spares.append(self._fork(Limits().memory_bytes, ahead=True))
                     continue
                 request = self._control.recv(64)
@@ -96,7 +95,7 @@ class Zygote:
     def _take(self, memory: int) -> Worker | None:
         while memory == Limits().memory_bytes and self._spares:
             spare = self._spares.pop(0)
-            if not select.select([spare.pidfd], [], [], 0)[0]:
+            if not _readable(spare.pidfd, 0):
                 return spare
             spare.close()
         try:
@@ -162,6 +161,13 @@ def _warm_up(machine: Machine) -> None:
     session = Session(machine, programs=find, names=names())
     for command in WARM_UP:
         session.exec(command, stdin=b"a b\n", merge_stderr=True)
+
+
+def _readable(fd: int, timeout: float | None) -> bool:
+    """Whether there is something to read (of a pidfd: the process has ended) within so many seconds."""
+    poll = select.poll()  # select(2) would refuse the high numbers that an owner with many files hands down
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(None if timeout is None else timeout * 1e3))
 
 
 def _reap(_number: int, _frame: object) -> None:
