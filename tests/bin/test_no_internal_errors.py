@@ -82,6 +82,10 @@ FAILED_ONCE = [
     "tail -n 99999999999999999999 text",
     "cksum -l 3 -a blake2b text",
     "seq -f %٣g 1",
+    "seq 1 inf 5",
+    "tr -c '' '[:alpha:]' <text",
+    "iconv -f utf-16 -t utf-8 text",
+    "ps --sort pid=",
     "csplit -b %٣d text 2",
     f"fd --changed-before={MANY}",
 ]  # fmt: skip

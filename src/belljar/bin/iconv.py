@@ -116,6 +116,12 @@ def find_codec(name: str) -> codecs.CodecInfo | None:
     return found if found._is_text_encoding and found.name not in _NOT_CHARSETS else None
 
 
+_MARKS = {
+    "utf-16": (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+    "utf-32": (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE),
+}
+
+
 class Conversion:
     """Text through two codecs, piece by piece."""
 
@@ -134,6 +140,10 @@ class Conversion:
         position = 0
         for chunk in chunks:
             data = chunk
+            marks = _MARKS.get(self.source.name, ())
+            if not position and marks and not data.startswith(marks):
+                # without a byte order mark it is the machine's own order
+                decoder = codecs.getincrementaldecoder(f"{self.source.name}-le")("strict")
             while data:
                 held = decoder.getstate()[0]
                 try:

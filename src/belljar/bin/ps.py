@@ -127,6 +127,8 @@ class Listing:
                 self._output(value)
             case "sort":
                 self._sort = value.split(",")
+                if any(key.lstrip("+-") not in TITLES for key in self._sort):
+                    raise UsageError("unknown sort specifier", hint=False)
             case "user" | "User":
                 self._valued("u", value)
             case "no-headers" | "no-heading" | "noheader" | "no-heading" | "noheaders" | "no-header":

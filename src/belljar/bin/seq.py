@@ -108,6 +108,7 @@ def texts(process: Process, options: Options, first: Number, step: Number, last:
         and not options.equal_width
         and whole
         and not negative_zero
+        and step.value.is_finite()
         and step.value == step.value.to_integral_value()
         and max(first.value.adjusted(), step.value.adjusted()) < _INT_DIGITS
     ):

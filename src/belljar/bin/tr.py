@@ -112,7 +112,7 @@ def plan(options: Options, items1: list[Item], items2: list[Item] | None) -> tup
     elif len(set2) < len(set1):
         if not set2:
             raise UsageError("when not truncating set1, string2 must be non-empty", hint=False)
-        if items2[-1].name and not (items1[-1].name and not options.complement):
+        if items2[-1].name and not (items1 and items1[-1].name and not options.complement):
             raise UsageError(
                 "when translating with string1 longer than string2,\n"
                 "the latter string must not end with a character class",
