@@ -116,9 +116,9 @@ class Functions:
         return _join([w for w in words if (w in plain or any(stem_of(p, w) is not None for p in wild)) is wanted])
 
     def _number(self, text: str, function: str, place: str) -> int:
-        if not text.strip().isdigit():
+        if not text.strip().isdecimal():
             raise MakeError(f"non-numeric {place} argument to '{function}' function: '{text}'", self._state.where)
-        return int(text)
+        return int(text.strip()[:18])
 
     def _word(self, index: str, text: str) -> str:
         at = self._number(index, "word", "first")

@@ -208,4 +208,4 @@ class State:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdigit() and len(text) < 9 else 0
+    return int(text) if text.isdecimal() and len(text) < 9 else 0

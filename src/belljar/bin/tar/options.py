@@ -210,9 +210,9 @@ class Parser:
             case "transform" | "xform":
                 settings.transforms += parse_transform(value)
             case "strip-components":
-                if not value.isdigit():
+                if not value.isdecimal():
                     raise UsageError(f"{value}: Invalid number of elements", hint=False)
-                settings.strip = int(value)
+                settings.strip = int(value[:18])
             case "use-compress-program":
                 settings.program = value
             case "auto-compress":
