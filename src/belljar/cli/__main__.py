@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from belljar.abi.version import __version__
 from belljar.api.errors import SandboxError
 from belljar.cli import commands, doctor_host, run_host, shell_host
-from belljar.cli.screen_host import complain
+from belljar.cli.screen_host import close_quietly, complain
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -32,6 +32,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 125
     except KeyboardInterrupt:
         return 130
+    except BrokenPipeError:
+        # Whoever read our output has seen enough (`belljar commands | head`).
+        close_quietly()
+        return 141
 
 
 if __name__ == "__main__":

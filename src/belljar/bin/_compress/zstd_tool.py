@@ -16,7 +16,7 @@ from belljar.bin._kit import UsageError, flag, value
 from belljar.bin._kit.options import parse
 from belljar.kernel.process import Process
 
-_MISSING = "the zstandard package is not installed on the host: pip install zstandard"
+_MISSING = "the zstandard package is not installed on the host: pip install 'belljar[zstd]'"
 
 
 @dataclass(frozen=True, slots=True)

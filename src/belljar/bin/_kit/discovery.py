@@ -36,8 +36,9 @@ def find(name: str) -> Program | None:
     path = f"{package.__name__}.{module}"
     if find_spec(path) is None:
         path += "_host"
-    main = import_module(path).main
-    return main if isinstance(main, Program) else Program(name, main.__doc__ or name, None, lambda p, _: main(p))
+    found = import_module(path)
+    main = found.main
+    return main if isinstance(main, Program) else Program(name, found.__doc__ or name, None, lambda p, _: main(p))
 
 
 def preload() -> None:
