@@ -109,7 +109,11 @@ def show_pairs(repo: Repository, pairs: list[Pair], options: DiffOptions, *, def
             process.print(f"{numbers}\t{quote_path(pair.path)}")
     if options.stat is not None or options.shortstat:
         any_form = True
-        width = int(options.stat.partition(",")[0]) if options.stat and options.stat.partition(",")[0].isdigit() else 80
+        width = (
+            int(options.stat.partition(",")[0][:9])
+            if options.stat and options.stat.partition(",")[0].isdecimal()
+            else 80
+        )
         process.print(stat_text(process, pairs, width, summary_only=options.shortstat and options.stat is None), end="")
     if options.summary:
         any_form = True
@@ -117,7 +121,7 @@ def show_pairs(repo: Repository, pairs: list[Pair], options: DiffOptions, *, def
     if options.patch or (default and not any_form):
         if any_form and pairs:
             process.print("")
-        context = int(options.unified) if options.unified and options.unified.isdigit() else 3
+        context = int(options.unified[:9]) if options.unified and options.unified.isdecimal() else 3
         for pair in pairs:
             process.stdout.write(patch(process, pair, context))
 
@@ -253,8 +257,8 @@ def log(repo: Repository, args: list[str]) -> int:
         raise GitError(f"your current branch '{branch}' does not have any commits yet")
     keep = _filter(repo, options, paths)
     source = _first_parents(repo, starts, excluded) if options.first_parent else walk(repo, starts, excluded)
-    limit = int(options.number) if options.number and options.number.lstrip("-").isdigit() else -1
-    skip = int(options.skip) if options.skip and options.skip.isdigit() else 0
+    limit = int(options.number[:9]) if options.number and options.number.lstrip("-").isdecimal() else -1
+    skip = int(options.skip[:9]) if options.skip and options.skip.isdecimal() else 0
     if options.graph or options.topo:
         ordered = topological(repo, list(source))
         source = iter(ordered)

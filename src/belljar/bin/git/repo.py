@@ -300,9 +300,10 @@ class Repository:
         if log not in ("HEAD",) and not log.startswith("refs/"):
             log = "refs/stash" if log == "stash" else f"refs/heads/{log}"
         entries = self.refs.read_log(log)
-        if int(number) >= len(entries):
+        back = int(number[:18])
+        if back >= len(entries):
             raise KeyError(name)
-        return entries[-1 - int(number)][1]
+        return entries[-1 - back][1]
 
     def previous_branch(self, count: int = 1) -> str | None:
         for _, _, _, message in reversed(self.refs.read_log("HEAD")):

@@ -952,8 +952,8 @@ def stash(repo: Repository, args: list[str]) -> int:
 def _stash_number(args: list[str]) -> int:
     for arg in args:
         digits = arg.removeprefix("stash@{").rstrip("}")
-        if digits.isdigit():
-            return int(digits)
+        if digits.isdecimal():
+            return int(digits[:18])
     return 0
 
 

@@ -60,9 +60,9 @@ class Creator:
             return None
         name, colon, digits = text.partition(":")
         if colon:
-            return name, int(digits) if digits.isdigit() else 0
-        if name.isdigit():
-            return "", int(name)
+            return name, int(digits[:18]) if digits.isdecimal() else 0
+        if name.isdecimal():
+            return "", int(name[:18])
         return name, number(name) or 0
 
     def _when(self, option: str) -> int | None:

@@ -166,8 +166,8 @@ def _transform(pattern: str, replacement: str, flags: str) -> Transform:
             parts.append(0)
         elif match[3] is not None:
             parts.append(match[3])
-        elif match[1].isdigit():
-            parts.append(int(match[1]))
+        elif match[1].isdecimal():
+            parts.append(int(match[1][:18]))
         else:
             parts.append({"n": "\n", "t": "\t"}.get(match[1], match[1]))
-    return Transform(regex, tuple(parts), int(digits[0]) if digits else 1, "g" in flags, frozenset(scopes))
+    return Transform(regex, tuple(parts), int(digits[0][:18]) if digits else 1, "g" in flags, frozenset(scopes))
