@@ -101,6 +101,11 @@ def _run(process: Process, settings: Settings) -> int:
         process.stdout.flush()
         assert run is not None
         return _broken(run, error)
+    except UnexpectedEnd:
+        process.stdout.flush()
+        process.warn("Unexpected EOF in archive")
+        process.warn("Error is not recoverable: exiting now")
+        return 2
     except NotArchive:
         process.warn("This does not look like a tar archive")
         process.warn("Exiting with failure status due to previous errors")
