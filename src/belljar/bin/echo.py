@@ -13,6 +13,7 @@ from belljar.bin._kit import utility
 from belljar.bin._kit.program import version
 from belljar.kernel.process import Process
 from belljar.shell.echo import render
+from belljar.shell.escapes import ARGUMENT
 
 
 @utility("echo")
@@ -23,5 +24,7 @@ def main(process: Process, args: list[str]) -> int:
         process.print(version("echo"))
     else:
         posix = "POSIXLY_CORRECT" in process.env
-        process.stdout.write(render(args, escapes=posix, options=not posix or args[:1] == ["-n"]))
+        options = not posix or args[:1] == ["-n"]
+        # Unlike the builtin, GNU's takes an octal code without a leading zero too.
+        process.stdout.write(render(args, escapes=posix, options=options, dialect=ARGUMENT))
     return 0

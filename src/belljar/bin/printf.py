@@ -14,6 +14,7 @@ Print the ARGUMENTs as FORMAT says, using it again while there are more.
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, utility
 from belljar.bin._kit.program import version
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 from belljar.shell.printf import Printf
 from belljar.shell.printf_format import Mistake
@@ -31,11 +32,11 @@ class GnuDialect:
 
     def invalid(self, arg: str, used: int) -> int:
         what = "value not completely converted" if used else "expected a numeric value"
-        self._process.warn(f"'{arg}': {what}")
+        self._process.warn(f"{quote(arg, self._process.env)}: {what}")
         return 1
 
     def out_of_range(self, arg: str) -> int:
-        self._process.warn(f"'{arg}': Numerical result out of range")
+        self._process.warn(f"{quote(arg, self._process.env)}: Numerical result out of range")
         return 1
 
     def mistake(self, mistake: Mistake) -> int:

@@ -12,8 +12,11 @@ Exit with the status determined by EXPRESSION: 0 if it is true, 1 if not, 2 if i
   -b -c -d -e -f -g -G -h -k -L -N -O -p -r -s -S -t -u -w -x
 """
 
+from collections.abc import Mapping
+
 from belljar.bin._kit import utility
 from belljar.bin._kit.program import version
+from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 from belljar.shell.testexpr import Expression, TestError, Words
 
@@ -24,28 +27,35 @@ class GnuWords(Words):
     shell_operators = frozenset[str]()
     wide = True
 
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+
+    def _quote(self, word: str) -> str:
+        return quote(word, self._env)
+
     def two(self, args: list[str]) -> str:
         if args[0].startswith("-") and len(args[0]) == 2:
-            return f"'{args[0]}': unary operator expected"
-        return f"missing argument after '{args[-1]}'"
+            return f"{self._quote(args[0])}: unary operator expected"
+        return f"missing argument after {self._quote(args[-1])}"
 
     def unary(self, word: str) -> str:
-        return f"'{word}': unary operator expected"
+        return f"{self._quote(word)}: unary operator expected"
 
     def binary(self, word: str) -> str:
-        return f"'{word}': binary operator expected"
+        return f"{self._quote(word)}: binary operator expected"
 
     def integer(self, word: str) -> str:
-        return f"invalid integer '{word}'"
+        return f"invalid integer {self._quote(word)}"
 
     def missing(self, previous: str) -> str:
-        return f"missing argument after '{previous}'"
+        return f"missing argument after {self._quote(previous)}"
 
     def surplus(self, word: str) -> str:
-        return f"extra argument '{word}'"
+        return f"extra argument {self._quote(word)}"
 
     def parenthesis(self, found: str | None) -> str:
-        return f"')' expected, found {found}" if found is not None else "')' expected"
+        expected = f"{self._quote(')')} expected"
+        return expected if found is None else f"{expected}, found {self._quote(found)}"
 
     def terminal(self, process: Process, word: str) -> bool:
         if not word.strip().lstrip("+-").isdecimal():
@@ -63,11 +73,11 @@ def main(process: Process, args: list[str]) -> int:
             process.print(version("["))
             return 0
         if not args or args[-1] != "]":
-            process.warn("missing ']'")
+            process.warn(f"missing {quote(']', process.env)}")
             return 2
         args = args[:-1]
     try:
-        return int(not Expression(process, GnuWords(), args).value())
+        return int(not Expression(process, GnuWords(process.env), args).value())
     except TestError as error:
         process.warn(str(error))
         return 2

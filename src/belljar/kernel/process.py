@@ -107,7 +107,7 @@ class Process:
 
     @property
     def name(self) -> str:
-        """The program's name as messages show it."""
+        """The program's name, without the path it was called by."""
         return self.argv[0].rpartition("/")[2] if self.argv else "?"
 
     @property
@@ -122,9 +122,14 @@ class Process:
     def print(self, text: str, end: str = "\n") -> None:
         self.stdout.write(fsencode(text + end))
 
+    @property
+    def called(self) -> str:
+        """The program as it was called, path and all: what GNU's messages begin with."""
+        return self.argv[0] if self.argv else "?"
+
     def warn(self, message: str) -> None:
         """`name: message` on stderr."""
-        self.error(f"{self.name}: {message}\n")
+        self.error(f"{self.called}: {message}\n")
 
     def error(self, text: str) -> None:
         """Text on stderr as it is; nothing to do if even that can't be written."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from belljar.abi.paths import fsencode
 from belljar.shell.escapes import ECHO, decode
 
 
-def render(args: list[str], *, escapes: bool = False, options: bool = True) -> bytes:
+def render(args: list[str], *, escapes: bool = False, options: bool = True, dialect: re.Pattern[bytes] = ECHO) -> bytes:
     """The output of `echo args`. `escapes`: interpret them unless -E says otherwise (`shopt xpg_echo`)."""
     newline = True
     count = 0
@@ -22,7 +24,7 @@ def render(args: list[str], *, escapes: bool = False, options: bool = True) -> b
             count += 1
     data = fsencode(" ".join(args[count:] if count else args))
     if escapes and b"\\" in data:
-        data, stopped = decode(data, ECHO)
+        data, stopped = decode(data, dialect)
         if stopped:
             return data
     return data + b"\n" if newline else data

@@ -33,8 +33,8 @@ class Program:
         except UsageError as error:
             process.warn(_localised(str(error), process))
             if error.hint:
-                before = f"{process.name}: " if self.named_hint else ""
-                process.error(f"{before}Try '{process.name} --help' for more information.\n")
+                before = f"{process.called}: " if self.named_hint else ""
+                process.error(f"{before}Try '{process.called} --help' for more information.\n")
             return self.usage_status
         except SysError as error:
             process.warn(str(error))
