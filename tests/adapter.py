@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import cache
 
 from belljar.abi.errors import SysError
 from belljar.abi.limits import Limits
@@ -21,11 +22,17 @@ FileValue = bytes | str | tuple[str] | tuple[str, str] | tuple[bytes, int]
 """Contents, contents and mode, `("dir",)`, or `("link", target)`."""
 
 
+@cache
+def _host() -> Machine:
+    """One machine for all sessions: each would hold an epoll descriptor until it is collected."""
+    return host_machine()
+
+
 def new_session(
     env: Mapping[str, str] | None = None, limits: Limits | None = None, machine: Machine | None = None
 ) -> Session:
     sys.setrecursionlimit(100_000)
-    return Session(machine or host_machine(), programs=find, names=names(), env=env, limits=limits)
+    return Session(machine or _host(), programs=find, names=names(), env=env, limits=limits)
 
 
 def put(session: Session, path: str, value: object) -> None:

@@ -95,8 +95,10 @@ class RealTerminal:
         os.write(self.master, keys)
         echo, lines = b"", list[bytes]()
         until = time.monotonic() + 0.5
+        shown = select.poll()
+        shown.register(self.master, select.POLLIN)
         while time.monotonic() < until and (echo, lines) != expected:
-            if select.select([self.master], [], [], 0.001)[0]:
+            if shown.poll(1):
                 echo += os.read(self.master, 65536)
             try:
                 data = os.read(self.slave, 5000)
