@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from belljar.abi.errors import SysError
-from belljar.bin._kit import UsageError
+from belljar.bin._kit import Program, UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
 
@@ -80,6 +80,31 @@ CODECS = {
     "base2lsbf": Codec(1, 8, b"01", _bits_lsb_encode, _bits_lsb_decode, False),
     "z85": Codec(4, 5, _Z85, _z85_encode, _z85_decode, False),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    decode: bool = flag("-d", "--decode", "decode data")
+    ignore_garbage: bool = flag("-i", "--ignore-garbage", "when decoding, ignore non-alphabet characters")
+    wrap: str = value(
+        "-w", "--wrap", "wrap encoded lines after COLS characters (0: never)", metavar="COLS", default="76"
+    )
+
+
+def encoder(name: str, doc: str) -> Program:
+    """The utility of one encoding, called like it."""
+
+    def main(process: Process, options: Options, operands: list[str]) -> int:
+        return run(
+            process,
+            CODECS[name],
+            operands,
+            decode=options.decode,
+            ignore_garbage=options.ignore_garbage,
+            wrap=options.wrap,
+        )
+
+    return utility(name, Options, doc=doc)(main)
 
 
 def run(process: Process, codec: Codec, operands: list[str], *, decode: bool, ignore_garbage: bool, wrap: str) -> int:

@@ -5,29 +5,6 @@ Usage: base32 [OPTION]... [FILE]
 Base32 encode or decode FILE, or standard input, to standard output.
 """
 
-from dataclasses import dataclass
+from belljar.bin._encode import encoder
 
-from belljar.bin._encode import CODECS, run
-from belljar.bin._kit import flag, utility, value
-from belljar.kernel.process import Process
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    decode: bool = flag("-d", "--decode", "decode data")
-    ignore_garbage: bool = flag("-i", "--ignore-garbage", "when decoding, ignore non-alphabet characters")
-    wrap: str = value(
-        "-w", "--wrap", "wrap encoded lines after COLS characters (0: never)", metavar="COLS", default="76"
-    )
-
-
-@utility("base32", Options)
-def main(process: Process, options: Options, operands: list[str]) -> int:
-    return run(
-        process,
-        CODECS["base32"],
-        operands,
-        decode=options.decode,
-        ignore_garbage=options.ignore_garbage,
-        wrap=options.wrap,
-    )
+main = encoder("base32", __doc__)
