@@ -354,4 +354,4 @@ def test_116_a_dead_zygote_is_replaced(watch: Watch) -> None:
             assert after.exec("echo new").stdout == "new\n"
         assert before.exec("echo old").stdout == "old\n"
         assert watch.other.exec("echo ok").stdout == "ok\n"
-    assert not is_alive(zygote.pid)
+    assert wait_gone([zygote.pid]) == []
