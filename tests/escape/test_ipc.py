@@ -21,7 +21,7 @@ import belljar
 from belljar import Limits, Mount, Sandbox, SandboxClosed, SandboxError
 from belljar.abi.wire import Ask, Event, Exited, Failure, Output, Ready, Reply, Started, WorkerMessage, encode
 from belljar.worker.supervisor_host import WorkerHandle, shared
-from tests.escape.oracles import Watch, is_alive, wait_gone
+from tests.escape.oracles import Watch, wait_gone
 
 
 class Impostor:
