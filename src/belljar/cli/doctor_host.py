@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from belljar.abi.version import __version__
 from belljar.api.sandbox import Sandbox
 from belljar.cli.screen_host import colour, say
-from belljar.worker.lockdown_host import LAYERS
+from belljar.lockdown.seal_host import LAYERS
 
 ADVICE = {
     "user": "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile)",

@@ -22,8 +22,8 @@ from belljar.bin._kit.discovery import find, names, preload
 from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import EpollPoller, host_machine
+from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
 from belljar.worker.channel_host import Channel
-from belljar.worker.lockdown_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
 from belljar.worker.serve import Server
 from belljar.worker.session import Session
 

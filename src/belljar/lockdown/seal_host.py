@@ -17,7 +17,7 @@ import sys
 from functools import cache
 from typing import Final
 
-from belljar.worker.bpf import MACHINES, worker_filter
+from belljar.lockdown.bpf import MACHINES, worker_filter
 
 LAYERS: Final = {
     "user": "runs as nobody, in a user namespace of its own",

@@ -7,8 +7,8 @@ from errno import EACCES, ENOSYS, EPERM
 
 import pytest
 
-from belljar.worker import bpf
-from belljar.worker.bpf import ALLOW, ERRNO, KILL_PROCESS, MACHINES, Machine, worker_filter
+from belljar.lockdown import bpf
+from belljar.lockdown.bpf import ALLOW, ERRNO, KILL_PROCESS, MACHINES, Machine, worker_filter
 
 Instruction = tuple[int, int, int, int]
 

@@ -1,6 +1,6 @@
 """The system-call filter of a worker, as classic BPF: an allow-list, built here and interpreted by the kernel.
 
-Pure: builds bytes, touches nothing. `tests/worker/test_bpf.py` runs every path of it through a small interpreter.
+Pure: builds bytes, touches nothing. `tests/lockdown/test_bpf.py` runs every path of it through a small interpreter.
 """
 
 from __future__ import annotations
