@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src/belljar"
 
 PACKAGES = [
-    *["abi", "kernel", "regex", "net", "store", "image", "packages", "shell", "bin", "engines"],
+    *["abi", "kernel", "regex", "lockdown", "net", "store", "image", "packages", "shell", "bin", "engines"],
     *["worker", "vm", "native", "api", "cli", "integrations", "server", "cluster", "harness", "browser"],
 ]
 

@@ -1,0 +1,165 @@
+"""Warm processes that engine programs are forked from: one per kind and owner, started when first needed.
+
+A template is brought to the point where a program could begin, once; every program is a fork of it. The owner only
+talks to it over a control socket: a request in, the connection to a new process and a descriptor of that process out.
+`fork_server_host` is the other end. A template ends with its control socket, its children end with it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+REQUEST_MAX: Final = 64 << 10
+"""The longest request, options included."""
+_ANSWER_SECONDS: Final = 60.0
+
+
+class EngineUnavailable(RuntimeError):
+    """No program of this kind can be run here; says what to install or do."""
+
+
+@dataclass(slots=True)
+class EngineProcess:
+    """A program's process: its connection, and a descriptor that means it whatever becomes of the pid."""
+
+    pid: int
+    pidfd: int
+    connection: socket.socket
+
+    @property
+    def alive(self) -> bool:
+        ended = select.poll()
+        ended.register(self.pidfd, select.POLLIN)
+        return not ended.poll(0)
+
+    def kill(self) -> None:
+        """End it at once and let go. Idempotent."""
+        if self.pidfd >= 0:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+            os.close(self.pidfd)
+            self.pidfd = -1
+        self.connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """What one program's process may use of the machine."""
+
+    memory_bytes: int
+    cpu_seconds: float
+
+
+class Template:
+    """One template process. `command` gives the program to start; the number of its control socket is added to it."""
+
+    def __init__(self, command: Callable[[], list[str]]) -> None:
+        self._command = command
+        self._lock = threading.Lock()
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
+        """A new process, its connection non-blocking. A template that does not answer is replaced once.
+
+        Raises EngineUnavailable.
+        """
+        request = msgspec.msgpack.encode([limits.memory_bytes, limits.cpu_seconds, options])
+        if len(request) > REQUEST_MAX:
+            raise EngineUnavailable(f"an engine's options of {len(request)} bytes are over the limit of {REQUEST_MAX}")
+        with self._lock:
+            for last_try in (False, True):
+                try:
+                    if self._control is None:
+                        self._start()
+                    return self._request(request)
+                except (OSError, EngineUnavailable) as error:
+                    said = self._stop()
+                    if last_try:
+                        raise EngineUnavailable(f"the engine's template gives no process: {error}{said}") from error
+        raise AssertionError("unreachable")
+
+    def _start(self) -> None:
+        command = self._command()
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(  # noqa: S603 - our own template
+                [*command, str(theirs.fileno())],
+                env={},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        ours.settimeout(_ANSWER_SECONDS)
+        self._control = ours
+
+    def _request(self, request: bytes) -> EngineProcess:
+        assert self._control is not None
+        self._control.send(request)
+        answer, fds, _flags, _address = socket.recv_fds(self._control, 4096, 2)
+        if not answer.startswith(b"+") or len(fds) != 2:
+            for fd in fds:
+                os.close(fd)
+            raise EngineUnavailable(answer[1:].decode("utf-8", "replace") or "it ended")
+        connection = socket.socket(fileno=fds[0])
+        connection.setblocking(False)
+        return EngineProcess(int(answer[1:]), fds[1], connection)
+
+    def _stop(self) -> str:
+        """End the template; gives the last it said, which is why it ended if it did so by itself."""
+        said = ""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._process is not None:
+            self._process.kill()
+            lines = self._process.communicate()[1].decode("utf-8", "replace").strip().splitlines()
+            said = "\n" + "\n".join(lines[-12:]) if lines else ""
+            self._process = None
+        return said
+
+    def close(self) -> None:
+        """End the template, and with it every process forked from it."""
+        with self._lock:
+            self._stop()
+
+
+KINDS: Final[dict[str, Callable[[], list[str]]]] = {}
+"""What starts the template of each kind; raises EngineUnavailable where something is missing."""
+
+_templates: Final[dict[str, Template]] = {}
+_making = threading.Lock()
+
+
+def template(kind: str) -> Template:
+    """The template of a kind, for all sandboxes of this process."""
+    with _making:
+        if kind not in _templates:
+            if kind not in KINDS:
+                raise EngineUnavailable(f"there is no engine {kind!r}; there are: {', '.join(sorted(KINDS)) or 'none'}")
+            _templates[kind] = Template(KINDS[kind])
+        return _templates[kind]
+
+
+def _forget() -> None:
+    """In a forked child of the owner: the templates are the parent's."""
+    global _making
+    _making = threading.Lock()
+    _templates.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
