@@ -12,6 +12,7 @@ from belljar.abi.version import __version__
 if TYPE_CHECKING:
     from belljar.api.names import (
         AsyncSandbox,
+        EngineUnavailable,
         Entry,
         ExecError,
         ExecResult,
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
         IsolationUnavailable,
         Limits,
         Mount,
+        RunError,
+        RunLimits,
+        RunResult,
         Sandbox,
         SandboxClosed,
         SandboxCreationError,
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncSandbox",
+    "EngineUnavailable",
     "Entry",
     "ExecError",
     "ExecResult",
@@ -36,6 +41,9 @@ __all__ = [
     "IsolationUnavailable",
     "Limits",
     "Mount",
+    "RunError",
+    "RunLimits",
+    "RunResult",
     "Sandbox",
     "SandboxClosed",
     "SandboxCreationError",

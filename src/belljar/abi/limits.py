@@ -8,6 +8,17 @@ MIB = 1024 * KIB
 GIB = 1024 * MIB
 
 
+def check_positive(limits: "Limits | RunLimits") -> None:
+    """TypeError, ValueError for a field that is no positive number."""
+    kind = type(limits).__name__
+    for field in fields(limits):
+        value = getattr(limits, field.name)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"{kind}.{field.name} must be a number, not {type(value).__name__}")
+        if not value > 0:
+            raise ValueError(f"{kind}.{field.name} must be positive, not {value!r}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     """Budgets of one exec, shared by everything it starts, and the quotas of the sandbox around it.
@@ -44,13 +55,27 @@ class Limits:
     """Memory of the worker process (enforced from outside it)."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise TypeError(f"Limits.{field.name} must be a number, not {type(value).__name__}")
-            if not value > 0:
-                raise ValueError(f"Limits.{field.name} must be positive, not {value!r}")
+        check_positive(self)
 
     def narrowed(self, other: Self) -> Self:
         """The smaller of the two in every field: an exec may ask for less than its sandbox, never more."""
         return type(self)(**{f.name: min(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """What one run of an interpreter may use. A run that spends one of them ends, and its error says which."""
+
+    cpu_ms: int = 30_000
+    """Processor time; waiting does not count."""
+    wall_ms: int = 60_000
+    """Time from start to end, host functions included."""
+    memory_mb: int = 512
+    """Memory on top of what the interpreter (or its prefix) already held."""
+    max_bridge_calls: int = 10_000
+    """Calls of host functions."""
+    max_bridge_bytes: int = 64 * MIB
+    """Arguments and results of host functions together, as they travel."""
+
+    def __post_init__(self) -> None:
+        check_positive(self)

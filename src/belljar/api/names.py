@@ -1,6 +1,6 @@
 """Every public name in one place, for the package's door."""
 
-from belljar.abi.limits import Limits
+from belljar.abi.limits import Limits, RunLimits
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.errors import (
     EngineUnavailable,
@@ -15,6 +15,7 @@ from belljar.api.errors import (
 )
 from belljar.api.mounts import Mount
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
+from belljar.api.runs import Output, RunError, RunResult
 from belljar.api.sandbox import Sandbox
 
 __all__ = [
@@ -30,7 +31,11 @@ __all__ = [
     "IsolationUnavailable",
     "Limits",
     "Mount",
+    "Output",
     "PolicyError",
+    "RunError",
+    "RunLimits",
+    "RunResult",
     "Sandbox",
     "SandboxClosed",
     "SandboxCreationError",
