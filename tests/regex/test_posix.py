@@ -116,7 +116,7 @@ def test_engines_agree_on_the_longest_match(pattern: str, subject: str) -> None:
         parsed.tree,
         parsed.groups,
         type(traits)(
-            **{name: getattr(traits, name) for name in traits.__slots__}
+            **{name: getattr(traits, name) for name in traits.__struct_fields__}
             | {"longest_first": False, "explosive": True, "ascii_exact": False, "ascii_exact_if_valid": False}
         ),
     )

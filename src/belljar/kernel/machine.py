@@ -1,8 +1,9 @@
 """What a kernel needs of the world: a clock, a way to wait, and randomness; and a replayable version of each."""
 
-from dataclasses import dataclass
 from random import Random
 from typing import Protocol
+
+from msgspec import Struct
 
 from belljar.abi.records import NANO
 from belljar.kernel.fiber import Clock, Poller
@@ -14,8 +15,7 @@ class Entropy(Protocol):
     def random_bytes(self, count: int) -> bytes: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """The outside of one kernel. Everything that may differ between two runs comes in through it."""
 
     clock: Clock

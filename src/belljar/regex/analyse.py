@@ -9,7 +9,7 @@ points of such a tail the later one never ends earlier, so the greediest repeat 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from belljar.regex.classes import resolve
 from belljar.regex.nodes import (
@@ -43,8 +43,7 @@ _WORD_KINDS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
+class Traits(Struct, frozen=True):
     """What the engines need to know of a pattern."""
 
     longest_first: bool  # `re`'s first match is the longest one

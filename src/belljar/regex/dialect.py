@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Struct, frozen=True):
     """Named after the bits of GNU's `reg_syntax_t` they stand for."""
 
     extended: bool = False  # ( ) { } | are operators without a backslash

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 
 class RegexError(ValueError):
@@ -25,20 +26,17 @@ class Zero(Enum):
     NOT_BEFORE_WORD = "(?!\\w)"
 
 
-@dataclass(frozen=True, slots=True)
-class Char:
+class Char(Struct, frozen=True):
     """One literal character, by code point (0xDC80-0xDCFF: a raw byte)."""
 
     code: int
 
 
-@dataclass(frozen=True, slots=True)
-class Any:
+class Any(Struct, frozen=True):
     """`.`"""
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(Struct, frozen=True):
     """A bracket expression: code-point ranges and named classes."""
 
     negated: bool
@@ -46,29 +44,24 @@ class Set:
     classes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Assert:
+class Assert(Struct, frozen=True):
     kind: Zero
 
 
-@dataclass(frozen=True, slots=True)
-class Cat:
+class Cat(Struct, frozen=True):
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Alt:
+class Alt(Struct, frozen=True):
     branches: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     index: int
     body: Node
 
 
-@dataclass(frozen=True, slots=True)
-class Repeat:
+class Repeat(Struct, frozen=True):
     """`body` from `low` to `high` times; `high` None is unbounded."""
 
     body: Node
@@ -76,8 +69,7 @@ class Repeat:
     high: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Backref:
+class Backref(Struct, frozen=True):
     index: int
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from belljar.regex.bracket import parse_bracket
 from belljar.regex.dialect import Dialect
@@ -43,8 +43,7 @@ _C_ESCAPES = {"a": 7, "b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11, "/": 4
 _OPERATORS = frozenset("*+?{")
 
 
-@dataclass(slots=True)
-class Parsed:
+class Parsed(Struct):
     tree: Node
     groups: int
     has_backrefs: bool

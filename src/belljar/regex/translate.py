@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from belljar.regex.analyse import nullable
 from belljar.regex.classes import MAX, Ranges, complement, resolve, subtract, union
@@ -27,8 +27,7 @@ class Untranslatable(Exception):
     """The target notation can't say this."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """Where the pattern will run."""
 
     re2: bool  # RE2's notation, else `re`'s

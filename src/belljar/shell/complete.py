@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
@@ -29,8 +30,7 @@ ACTIONS: Final = (
 OPTIONS: Final = ("bashdefault", "default", "dirnames", "filenames", "noquote", "nosort", "nospace", "plusdirs")
 
 
-@dataclass(slots=True)
-class Specification:
+class Specification(Struct):
     """What to offer for the arguments of a command."""
 
     actions: list[str] = field(default_factory=list)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from belljar.shell.nodes import Function
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 
-@dataclass(slots=True)
-class FunctionDef:
+class FunctionDef(Struct):
     """One defined function. Replaced, never changed, by a redefinition; attributes make a copy."""
 
     name: str

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFDIR, S_IFLNK
@@ -18,8 +19,7 @@ _ALL: Final = "**"
 _QUOTED_SLASH: Final = re.compile(r"((?<!\\)(?:\\\\)*)\\/")
 
 
-@dataclass(frozen=True, slots=True)
-class GlobOptions:
+class GlobOptions(Struct, frozen=True):
     """The shell options and variables that matter to globbing. `ignore`: the patterns of GLOBIGNORE."""
 
     dotglob: bool = False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from errno import EINTR
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import WCONTINUED, WNOHANG, WUNTRACED
@@ -21,8 +22,7 @@ REMEMBERED: Final = 1000
 """How many ended children's statuses are kept for a later `wait`."""
 
 
-@dataclass(slots=True)
-class Job:
+class Job(Struct):
     """One pipeline. `statuses` fills up as its processes end, by pid."""
 
     number: int

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 _MANTISSA: Final = 64
 _MIN_EXPONENT: Final = -16445
@@ -20,8 +21,7 @@ _NUMBER: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class LongDouble:
+class LongDouble(Struct, frozen=True):
     """mantissa * 2**exponent, or "inf" or "nan"."""
 
     negative: bool = False

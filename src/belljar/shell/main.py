@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
@@ -44,8 +45,7 @@ Shell options:
 SET_LETTERS = "abefhkmnptuvxBCEHPT"
 
 
-@dataclass(slots=True)
-class Invocation:
+class Invocation(Struct):
     """The command line, read."""
 
     command: str | None = None

@@ -14,14 +14,31 @@ Quoting is kept in the tree, so the runtime derives it from the node's type:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
+
+from msgspec import Struct
+
+
+class Node(Struct, frozen=True):
+    """What all nodes are. Structs, because some 70 dataclasses would be a third of the time a shell takes to load."""
+
+    aside: ClassVar[tuple[str, ...]] = ("line",)
+    """Fields that don't take part in `==`."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared())
+
+    def _compared(self) -> tuple[object, ...]:
+        return tuple(getattr(self, name) for name in self.__struct_fields__ if name not in self.aside)
+
 
 # --- words ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Node, frozen=True):
     """One shell word: the concatenation of its parts (no parts: an empty unquoted word, as in `${x:-}`).
 
     `braces` is set when the text holds a valid brace expansion. The same text is then described twice: `parts` reads
@@ -33,29 +50,25 @@ class Word:
     braces: BraceSequence | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(Node, frozen=True):
     """Unquoted text (quoted when inside double quotes or a here-document)."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Escaped:
+class Escaped(Node, frozen=True):
     """One character quoted by a backslash; in double quotes only `$`, a backquote, `"` and a backslash give this."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SingleQuoted:
+class SingleQuoted(Node, frozen=True):
     """'text', verbatim."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class AnsiQuoted:
+class AnsiQuoted(Node, frozen=True):
     r"""$'text', with its escapes already decoded; bytes above 0x7f that aren't UTF-8 are surrogate escapes.
 
     In the word of `${x#$'..'}` and the like it is quoted as everywhere. Bash prints it back as '...'.
@@ -64,8 +77,7 @@ class AnsiQuoted:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class DoubleQuoted:
+class DoubleQuoted(Node, frozen=True):
     """Parts between double quotes: all but Tilde, ProcSub and the quoting kinds.
 
     `""` has no parts and still makes a word.
@@ -74,15 +86,13 @@ class DoubleQuoted:
     parts: tuple[WordPart, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LocaleQuoted:
+class LocaleQuoted(Node, frozen=True):
     """$"parts": a DoubleQuoted that would be translated; the C locale translates nothing."""
 
     parts: tuple[WordPart, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Tilde:
+class Tilde(Node, frozen=True):
     """An unquoted tilde prefix; `user` is the text after `~`: "", "+", "-", "+1", "-2", "3" or a login name.
 
     Made only where bash expands it: at a word's start, and after the `=` and each `:` of an assignment (or of an
@@ -92,20 +102,19 @@ class Tilde:
     user: str
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSub:
+class CommandSub(Node, frozen=True):
     """$(body); `body` is None when it is empty. `$(< file)` is a body of one SimpleCommand with only that redirect.
 
     `source` is its text, kept where bash does: when it began like arithmetic, as in `$((a); b)`.
     """
 
     body: Command | None
-    line: int = field(default=0, compare=False)
-    source: str | None = field(default=None, compare=False)
+    line: int = 0
+    source: str | None = None
+    aside = ("line", "source")
 
 
-@dataclass(frozen=True, slots=True)
-class BackquoteSub:
+class BackquoteSub(Node, frozen=True):
     """`source`: bash parses it only when it runs, so a syntax error in it is a runtime error; parse `text` then.
 
     `source` is what stood between the backquotes, `text` is it with the backslashes removed as the context demands.
@@ -113,29 +122,27 @@ class BackquoteSub:
 
     source: str
     text: str
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ProcSub:
+class ProcSub(Node, frozen=True):
     """<(body) or >(body); `direction` is "<" or ">"."""
 
     direction: str
     body: Command | None
-    line: int = field(default=0, compare=False)
-    source: str | None = field(default=None, compare=False)
+    line: int = 0
+    source: str | None = None
+    aside = ("line", "source")
 
 
-@dataclass(frozen=True, slots=True)
-class ArithSub:
+class ArithSub(Node, frozen=True):
     """$((arith)), or $[arith] when `bracket`."""
 
     arith: Arith
     bracket: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class BadSubstitution:
+class BadSubstitution(Node, frozen=True):
     """A `${...}` that means nothing: expanding it is the runtime error "`text`: bad substitution"."""
 
     text: str
@@ -144,15 +151,13 @@ class BadSubstitution:
 # --- parameters ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AllElements:
+class AllElements(Node, frozen=True):
     """The subscript [@] or, when `joined`, [*]."""
 
     joined: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Subscript:
+class Subscript(Node, frozen=True):
     """[text] of an array element: a key if the array is associative, else arithmetic; only the runtime knows.
 
     `word` is the key to expand (no splitting, no globbing), `arith` the index.
@@ -165,8 +170,7 @@ class Subscript:
 Index: TypeAlias = "AllElements | Subscript"
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+class Param(Node, frozen=True):
     """$name, ${name}, ${name[index]}, ${!name...} (`indirect`) and each with an operator.
 
     `name` is an identifier, digits (no leading zeros removed), or one of `@ * # ? - $ ! _`.
@@ -181,13 +185,11 @@ class Param:
     braced: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Length:
+class Length(Node, frozen=True):
     """${#name}, ${#name[@]}."""
 
 
-@dataclass(frozen=True, slots=True)
-class Default:
+class Default(Node, frozen=True):
     """${name-word} and its kin: `op` is "-", "=", "?" or "+"; `colon`: null counts as unset.
 
     Inside double quotes the parts of `word` are quoted: they follow the rules of double quotes (single quotes are
@@ -199,16 +201,14 @@ class Default:
     word: Word
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
+class Strip(Node, frozen=True):
     """${name#pattern}: `op` is "#", "##", "%" or "%%". The pattern's quoting is its own, even in double quotes."""
 
     op: str
     pattern: Word
 
 
-@dataclass(frozen=True, slots=True)
-class Replace:
+class Replace(Node, frozen=True):
     """${name/pattern/replacement}: `mode` is "" (first), "/" (all), "#" (at start) or "%" (at end).
 
     `replacement` is None when there is no second slash. With `shopt patsub_replacement` (on by default) an unquoted
@@ -220,24 +220,21 @@ class Replace:
     replacement: Word | None
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeCase:
+class ChangeCase(Node, frozen=True):
     """${name^pattern}: `op` is "^", "^^", ",", ",,", "~" or "~~"; no pattern means "?"."""
 
     op: str
     pattern: Word | None
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Node, frozen=True):
     """${name:offset:length}."""
 
     offset: Arith
     length: Arith | None
 
 
-@dataclass(frozen=True, slots=True)
-class Transform:
+class Transform(Node, frozen=True):
     """${name@op}: `op` is one of Q E P A a K k U u L."""
 
     op: str
@@ -246,16 +243,14 @@ class Transform:
 ParamOp: TypeAlias = "Length | Default | Strip | Replace | ChangeCase | Slice | Transform"
 
 
-@dataclass(frozen=True, slots=True)
-class ParamNames:
+class ParamNames(Node, frozen=True):
     """${!prefix@} or, when `joined`, ${!prefix*}: the names of the variables that begin so."""
 
     prefix: str
     joined: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ParamKeys:
+class ParamKeys(Node, frozen=True):
     """${!name[@]} or, when `joined`, ${!name[*]}: the keys of an array."""
 
     name: str
@@ -270,22 +265,19 @@ WordPart: TypeAlias = (
 # --- brace expansion -----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class BraceSequence:
+class BraceSequence(Node, frozen=True):
     """A concatenation of word parts and brace expansions; expands to the product, leftmost varying slowest."""
 
     items: tuple[WordPart | BraceList | BraceRange, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BraceList:
+class BraceList(Node, frozen=True):
     """{a,b,c}: at least two alternatives."""
 
     alternatives: tuple[BraceSequence, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class BraceRange:
+class BraceRange(Node, frozen=True):
     """{first..last..step}, on numbers or on single characters (ASCII letters).
 
     For numbers `width` > 0 asks for zero padding to that many characters, sign included. `step` is as written or 0
@@ -303,8 +295,7 @@ class BraceRange:
 # --- arithmetic ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Arith:
+class Arith(Node, frozen=True):
     """An arithmetic expression: `source` is what bash expands (as if double-quoted) and then parses.
 
     `expr` is the tree when the text could be parsed before expansion. It is exact when it holds no ArithSubst.
@@ -317,38 +308,33 @@ class Arith:
     expr: ArithNode | None
 
 
-@dataclass(frozen=True, slots=True)
-class ArithNumber:
+class ArithNumber(Node, frozen=True):
     """An integer constant, already reduced to 64 bits two's complement."""
 
     value: int
 
 
-@dataclass(frozen=True, slots=True)
-class ArithSubst:
+class ArithSubst(Node, frozen=True):
     """A `$`-expansion or command substitution that stands alone where an operand may stand."""
 
     part: WordPart
 
 
-@dataclass(frozen=True, slots=True)
-class ArithVariable:
+class ArithVariable(Node, frozen=True):
     """name or name[index]; a name's value is itself evaluated as an expression."""
 
     name: str
     index: Index | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ArithUnary:
+class ArithUnary(Node, frozen=True):
     """`op` is "+", "-", "!" or "~"."""
 
     op: str
     operand: ArithNode
 
 
-@dataclass(frozen=True, slots=True)
-class ArithIncrement:
+class ArithIncrement(Node, frozen=True):
     """++x, --x, x++, x--: `delta` is 1 or -1; `prefix` gives the new value."""
 
     target: ArithVariable
@@ -356,8 +342,7 @@ class ArithIncrement:
     prefix: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ArithBinary:
+class ArithBinary(Node, frozen=True):
     """`op`: ** * / % + - << >> < <= > >= == != & ^ | && || and the comma.
 
     The left spine of a long sum may be thousands deep (walk it with a loop); the parser bounds all other nesting.
@@ -368,8 +353,7 @@ class ArithBinary:
     right: ArithNode
 
 
-@dataclass(frozen=True, slots=True)
-class ArithConditional:
+class ArithConditional(Node, frozen=True):
     """test ? then : otherwise; only one branch is evaluated."""
 
     test: ArithNode
@@ -377,8 +361,7 @@ class ArithConditional:
     otherwise: ArithNode
 
 
-@dataclass(frozen=True, slots=True)
-class ArithAssign:
+class ArithAssign(Node, frozen=True):
     """target = value; `op` is "" for `=`, else the binary operator of `op=`."""
 
     op: str
@@ -394,8 +377,7 @@ ArithNode: TypeAlias = (
 # --- assignments and redirections ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayElement:
+class ArrayElement(Node, frozen=True):
     """One element of a=(...): `[index]=value`, `[index]+=value`, or a plain word (`index` None) to expand fully."""
 
     index: Index | None
@@ -403,34 +385,30 @@ class ArrayElement:
     value: Word
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayLiteral:
+class ArrayLiteral(Node, frozen=True):
     """(...) on the right of an assignment."""
 
     elements: tuple[ArrayElement, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(Node, frozen=True):
     """name=value, name[index]+=value, name=(...). `value` has its Tilde parts after `=` and `:` already made."""
 
     name: str
     index: Index | None
     append: bool
     value: Word | ArrayLiteral
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class FdVariable:
+class FdVariable(Node, frozen=True):
     """{name} or {name[index]} before a redirection operator: the shell picks the descriptor and stores it there."""
 
     name: str
     index: Index | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FileRedirect:
+class FileRedirect(Node, frozen=True):
     """`op` is one of `< > >> >| <> &> &>> <<< <& >&`; `<<<` is a here-string.
 
     `fd` is filled in with the operator's default where none is written (1 for `&>`). For `<&` and `>&` the expanded
@@ -441,11 +419,10 @@ class FileRedirect:
     op: str
     fd: int | FdVariable
     target: Word
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class HereDoc:
+class HereDoc(Node, frozen=True):
     """<<delimiter. `text` is the body as read, without the delimiter line and the tabs that `<<-` removes.
 
     `quoted`: `body` is that text as one Literal, not to be expanded; else its parts are those of double quotes (with
@@ -458,7 +435,7 @@ class HereDoc:
     strip_tabs: bool
     text: str
     body: Word
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
 Redirect: TypeAlias = "FileRedirect | HereDoc"
@@ -466,8 +443,7 @@ Redirect: TypeAlias = "FileRedirect | HereDoc"
 # --- commands ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SimpleCommand:
+class SimpleCommand(Node, frozen=True):
     """Assignments, then words, with redirections anywhere among them (kept in their order).
 
     In `words` an Assignment stands for an argument `name=value` of a declaration builtin (declare, typeset, local,
@@ -477,11 +453,10 @@ class SimpleCommand:
     assignments: tuple[Assignment, ...]
     words: tuple[Word | Assignment, ...]
     redirects: tuple[Redirect, ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(Node, frozen=True):
     """[time [-p]] [!] command | command ...; made only if there is something to say (else the bare command stands).
 
     `a |& b` is parsed as `a 2>&1 | b`, as bash does. `time` alone has no commands; `!` alone neither.
@@ -491,114 +466,103 @@ class Pipeline:
     negated: bool = False
     timed: bool = False
     posix_time: bool = False
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AndOr:
+class AndOr(Node, frozen=True):
     """first {&& | ||} command ...; left-associative, equal precedence."""
 
     first: Command
     rest: tuple[AndOrItem, ...]
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class AndOrItem:
+class AndOrItem(Node, frozen=True):
     """`op` is "&&" or "||"."""
 
     op: str
     command: Command
 
 
-@dataclass(frozen=True, slots=True)
-class CommandList:
+class CommandList(Node, frozen=True):
     """Commands run one after the other; made only for more than one command or a background one."""
 
     items: tuple[ListItem, ...]
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ListItem:
+class ListItem(Node, frozen=True):
     """`background`: the command was ended by `&`. `newline`: by a newline, which matters only for printing."""
 
     command: Command
     background: bool = False
-    newline: bool = field(default=False, compare=False)
+    newline: bool = False
+    aside = ("newline",)
 
 
-@dataclass(frozen=True, slots=True)
-class Subshell:
+class Subshell(Node, frozen=True):
     """( body )"""
 
     body: Command
     redirects: tuple[Redirect, ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Node, frozen=True):
     """{ body; }"""
 
     body: Command
     redirects: tuple[Redirect, ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class IfClause:
+class IfClause(Node, frozen=True):
     """if/elif condition; then body;"""
 
     condition: Command
     body: Command
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Node, frozen=True):
     """if ...; elif ...; else ...; fi"""
 
     clauses: tuple[IfClause, ...]
     otherwise: Command | None
     redirects: tuple[Redirect, ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class While:
+class While(Node, frozen=True):
     """while condition; do body; done, or until when `until`."""
 
     condition: Command
     body: Command
     until: bool = False
     redirects: tuple[Redirect, ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class For:
+class For(Node, frozen=True):
     """for name in words; do body; done; without `in` the parser supplies the word "$@", as bash does."""
 
     name: str
     words: tuple[Word, ...]
     body: Command
     redirects: tuple[Redirect, ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(Node, frozen=True):
     """select name in words; do body; done; without `in` the parser supplies the word "$@"."""
 
     name: str
     words: tuple[Word, ...]
     body: Command
     redirects: tuple[Redirect, ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ArithFor:
+class ArithFor(Node, frozen=True):
     """for ((init; test; step)); do body; done; bash reads an absent expression as 1."""
 
     init: Arith
@@ -606,11 +570,10 @@ class ArithFor:
     step: Arith
     body: Command
     redirects: tuple[Redirect, ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CaseClause:
+class CaseClause(Node, frozen=True):
     """pattern|pattern) body; `terminator` is ";;" (stop), ";&" (run the next body) or ";;&" (go on matching)."""
 
     patterns: tuple[Word, ...]
@@ -618,50 +581,45 @@ class CaseClause:
     terminator: str = ";;"
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Node, frozen=True):
     """case subject in clauses esac"""
 
     subject: Word
     clauses: tuple[CaseClause, ...]
     redirects: tuple[Redirect, ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ArithCommand:
+class ArithCommand(Node, frozen=True):
     """(( arith ))"""
 
     arith: Arith
     redirects: tuple[Redirect, ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Node, frozen=True):
     """[[ expr ]]"""
 
     expr: CondNode
     redirects: tuple[Redirect, ...] = ()
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(Node, frozen=True):
     """name() body, function name [()] body; `body` is any compound command, with its own redirections."""
 
     name: str
     body: Command
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Coproc:
+class Coproc(Node, frozen=True):
     """coproc [name] command; the name is "COPROC" when absent. For a simple command it is always "COPROC"."""
 
     name: str
     command: Command
-    line: int = field(default=0, compare=False)
+    line: int = 0
 
 
 Command: TypeAlias = (
@@ -672,16 +630,14 @@ Command: TypeAlias = (
 # --- [[ ]] ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CondUnary:
+class CondUnary(Node, frozen=True):
     """`op` word: -n -z -v -o -R, the file tests -a -b ... -x; a lone word is `-n` word."""
 
     op: str
     word: Word
 
 
-@dataclass(frozen=True, slots=True)
-class CondBinary:
+class CondBinary(Node, frozen=True):
     """left `op` right: = == != =~ < > -eq -ne -lt -le -gt -ge -nt -ot -ef.
 
     The right side of `= == !=` is a pattern and of `=~` an ERE whose quoted parts match literally. The operands of
@@ -693,29 +649,25 @@ class CondBinary:
     right: Word
 
 
-@dataclass(frozen=True, slots=True)
-class CondNot:
+class CondNot(Node, frozen=True):
     """! operand"""
 
     operand: CondNode
 
 
-@dataclass(frozen=True, slots=True)
-class CondAnd:
+class CondAnd(Node, frozen=True):
     """operand && operand ..."""
 
     operands: tuple[CondNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CondOr:
+class CondOr(Node, frozen=True):
     """operand || operand ..."""
 
     operands: tuple[CondNode, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CondGroup:
+class CondGroup(Node, frozen=True):
     """( operand ), kept for printing."""
 
     operand: CondNode

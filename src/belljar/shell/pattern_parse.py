@@ -6,31 +6,28 @@ The caller has escaped each quoted character as `\x`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from belljar.regex.classes import ASCII, Ranges, wide
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """Characters that stand for themselves."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOne:
+class AnyOne(Struct, frozen=True):
     """`?`"""
 
 
-@dataclass(frozen=True, slots=True)
-class AnyMany:
+class AnyMany(Struct, frozen=True):
     """`*`"""
 
 
-@dataclass(frozen=True, slots=True)
-class Set:
+class Set(Struct, frozen=True):
     """`[...]`: one character in (or, when `negated`, outside) the ranges and classes."""
 
     negated: bool
@@ -38,8 +35,7 @@ class Set:
     classes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """`kind(a|b)` with kind one of `? * + @ !`."""
 
     kind: str

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
@@ -23,16 +24,14 @@ if TYPE_CHECKING:
 Run = Callable[["Shell"], int]
 
 
-@dataclass(slots=True)
-class Stage:
+class Stage(Struct):
     """One command of a pipeline: how to run it in a subshell, and the short cut if it may be a plain program."""
 
     run: Run
     direct: DirectProgram | None
 
 
-@dataclass(slots=True)
-class QuickStage:
+class QuickStage(Struct):
     """A first stage that is a builtin without effects: its output may be made beforehand, in this shell."""
 
     name: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from belljar.shell.escapes import FORMAT, decode
 
@@ -16,8 +17,7 @@ _DIRECTIVE = re.compile(
 _BAD_TIME = re.compile(rb"%[-+ 0#']*+\*?+\d*+\((?:[^()]++|\([^()]*+\))*+\)([^T])", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
+class Conversion(Struct, frozen=True):
     """One `%...` directive. A width or precision of -1 is a `*`; `precision` None: not given."""
 
     letter: str
@@ -30,28 +30,24 @@ class Conversion:
     """A %s or %d with nothing in between."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mistake:
+class Mistake(Struct, frozen=True):
     """A directive that means nothing: `text` as written; `letter` is "" when the format ended too soon."""
 
     text: str
     letter: str
 
 
-@dataclass(frozen=True, slots=True)
-class Stop:
+class Stop(Struct, frozen=True):
     r"""`\c` in the format, where that ends the output."""
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(Struct, frozen=True):
     r"""A `\x`, `\u` or `\U` without digits."""
 
     letter: str
 
 
-@dataclass(frozen=True, slots=True)
-class BadTime:
+class BadTime(Struct, frozen=True):
     """A `%(...)` that no T follows: printed as it is, with a warning."""
 
     letter: str

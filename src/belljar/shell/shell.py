@@ -21,9 +21,10 @@ Patterns (`shell/pattern.py`) and globs are written in bash's own syntax; a back
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from belljar.abi.paths import fsencode
 from belljar.kernel.budget import Budget
@@ -65,8 +66,7 @@ def builtins() -> dict[str, Builtin]:
     return BUILTINS
 
 
-@dataclass(slots=True)
-class ArrayItem:
+class ArrayItem(Struct):
     """One expanded element of `name=(...)`; `key` None: the next index."""
 
     key: str | None
@@ -74,8 +74,7 @@ class ArrayItem:
     value: str
 
 
-@dataclass(slots=True)
-class AssignmentArg:
+class AssignmentArg(Struct):
     """An expanded `name[subscript]=value` given to a declaration builtin. `value` is a list for `name=(...)`."""
 
     name: str

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from belljar.shell.zones import zone_rule
 
@@ -23,8 +24,7 @@ _RULE = re.compile(r"M(\d{1,2})\.(\d)\.(\d)(?:/([+-]?\d{1,3}(?::\d{2}){0,2}))?")
 _SPECIFIER = re.compile(r"%([-_0^#]*)(\d*)[EO]?([a-zA-Z%+])", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(Struct, frozen=True):
     """A second of time as a clock on the wall shows it."""
 
     when: datetime
@@ -33,8 +33,7 @@ class Moment:
     zone: str
 
 
-@dataclass(frozen=True, slots=True)
-class Zone:
+class Zone(Struct, frozen=True):
     """Standard and daylight names, offsets east of UTC, and the rules of change."""
 
     name: str = "UTC"

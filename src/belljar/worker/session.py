@@ -7,7 +7,8 @@ test on virtual time, or (one day) in a browser.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from belljar.abi.limits import Limits
 from belljar.abi.termios import WinSize
@@ -23,8 +24,7 @@ from belljar.worker.base import AGENT_CREDENTIALS, HOME, WORKSPACE, populate
 from belljar.worker.task import OnOutput, Task
 
 
-@dataclass(slots=True)
-class Result:
+class Result(Struct):
     """What a command did."""
 
     stdout: bytes

@@ -14,10 +14,11 @@ import zipfile
 import zlib
 from calendar import timegm
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from errno import EACCES, EINVAL, EIO, ENOENT, ENOTDIR, ENOTSUP, ENXIO, EROFS
 from io import SEEK_SET, BytesIO, RawIOBase
 from typing import IO, Final
+
+from msgspec import Struct
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import NAME_MAX, O_ACCMODE, O_RDONLY, O_TRUNC, S_IFDIR, S_IFLNK, S_IFREG
@@ -42,8 +43,7 @@ class ArchiveError(ValueError):
     """The archive cannot be mounted: not one we know, damaged, or beyond the limits."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveLimits:
+class ArchiveLimits(Struct, frozen=True):
     """What an archive may claim to hold."""
 
     entries: int = 1_000_000

@@ -7,9 +7,10 @@ descriptor's number to it (`exec 3<dir; echo 3 >/srv/name`); whoever may read th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from errno import EBADF, EBUSY, EEXIST, EINVAL, EIO, ENOENT, ENOSPC, ENOTDIR, EPERM
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_ACCMODE, O_RDONLY, S_IFDIR, S_IFMT, S_IFREG
@@ -26,14 +27,13 @@ if TYPE_CHECKING:
 POSTS_MAX: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Posted:
+class Posted(Struct, frozen=True):
     """What a name stands for: a server's tree from a node down."""
 
     server: FileServer
     root: Node
     read_only: bool = False
-    held: OpenFile | None = field(default=None, repr=False)
+    held: OpenFile | None = None
     """The guest's open directory, kept open while it is posted."""
 
 

@@ -7,11 +7,12 @@ nodes are made when walked to and found again by path, so a node stays the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from errno import EINVAL, ENOENT, ENOTDIR, EPERM
 from typing import Final
 from weakref import WeakValueDictionary
 from zlib import crc32
+
+from msgspec import Struct
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFCHR, S_IFDIR, S_IFLNK, S_IFREG
@@ -24,8 +25,7 @@ ROOT_OWNED: Final = (0, 0)
 WRITE_MAX: Final = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """A file whose bytes are made when it is first read; `write` takes what one write call brings."""
 
     render: Callable[[], bytes]
@@ -34,8 +34,7 @@ class Text:
     write: Callable[[bytes], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A symlink; with `jump`, a magic one that leads to a place whatever its text says."""
 
     target: Callable[[], str]
@@ -44,8 +43,7 @@ class Link:
     owner: tuple[int, int] = ROOT_OWNED
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """A character device: each open makes a handle."""
 
     open: Callable[[int], Handle]
@@ -54,8 +52,7 @@ class Device:
     owner: tuple[int, int] = ROOT_OWNED
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Struct, frozen=True):
     """A directory: all its names, and what one name means (None if nothing)."""
 
     names: Callable[[], Iterable[str]]

@@ -1,14 +1,13 @@
 """Who is asking, and what the mode bits of a file let them do."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from belljar.abi.flags import PERMISSIONS, S_IFDIR, S_IFMT, S_IFREG, S_ISGID, S_ISUID, S_ISVTX, X_OK
 from belljar.abi.records import Owner
 from belljar.kernel.vfs.server import Node
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Struct, frozen=True):
     """A user, its group and its other groups. uid 0 is the sandbox's root: all-powerful inside, nothing outside."""
 
     uid: int = 0

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from belljar.shell.builtins.listing import describe, describe_function, function_flags, listing_line, print_function
 from belljar.shell.builtins.registry import Options, builtin
@@ -38,8 +40,7 @@ _ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[(.*?)\])?(\+?)=(.
 _ELEMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[(.*)\]", re.DOTALL | re.ASCII)
 
 
-@dataclass(slots=True)
-class Request:
+class Request(Struct):
     """What a declaration asks for."""
 
     name: str

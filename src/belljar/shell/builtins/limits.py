@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from belljar.shell.builtins.registry import Options, Usage, builtin
 
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(Struct, frozen=True):
     """One thing that can be limited: its unit as shown, and what it is if nobody said anything (None: unlimited)."""
 
     letter: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from inspect import cleandoc
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -14,8 +15,7 @@ Options: TypeAlias = dict[str, str]
 """The option letters given, each with its value ("" for a flag), in the order of their last appearance."""
 
 
-@dataclass(frozen=True, slots=True)
-class Builtin:
+class Builtin(Struct, frozen=True):
     """A command of the shell's own. `special`: one of POSIX's special builtins. `declares`: takes assignments."""
 
     name: str

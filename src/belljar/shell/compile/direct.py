@@ -7,8 +7,9 @@ error in an expansion) is left to a real subshell.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from belljar.abi.errors import SysError
 from belljar.kernel.loader import load
@@ -88,8 +89,7 @@ def pure_builtin(command: Command) -> str | None:
     return name
 
 
-@dataclass(slots=True)
-class DirectProgram:
+class DirectProgram(Struct):
     """A simple command that is likely to be a program."""
 
     arguments: FieldList

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from belljar.abi.errors import SysError
 from belljar.shell.complete import Specification, generate
@@ -20,8 +21,7 @@ _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*(?:\[[^\]]*\])?\+?=")
 _VARIABLE: Final = re.compile(r"\$(\{?)(\w*)$")
 
 
-@dataclass(slots=True)
-class Word:
+class Word(Struct):
     """The word at the cursor: where it starts, what it means without its quotes, and what is around it."""
 
     start: int
@@ -36,8 +36,7 @@ class Word:
         return not self.words and not self.redirected
 
 
-@dataclass(slots=True)
-class Completion:
+class Completion(Struct):
     """What to put in place of the text from `start` to the cursor, and what there is to choose from."""
 
     start: int

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 
-@dataclass(slots=True)
-class Search:
+class Search(Struct):
     """A search under way: what is looked for, and where in `lines` it was found."""
 
     lines: list[str]

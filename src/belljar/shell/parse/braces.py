@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from belljar.shell.nodes import BraceList, BraceRange, BraceSequence, Literal, Param, Tilde, WordPart
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
 class ShellSyntaxError(Exception):
@@ -27,8 +27,7 @@ class ShellSyntaxError(Exception):
         return [self.message] if self.detail is None else [self.message, self.detail]
 
 
-@dataclass(frozen=True, slots=True)
-class Warned:
+class Warned(Struct, frozen=True):
     """A warning, e.g. of a here-document ended by the end of the file; print as "NAME: line LINE: warning: MESSAGE"."""
 
     line: int

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import force_setattr
+
 from belljar.shell.nodes import (
     AnsiQuoted,
     BadSubstitution,
@@ -70,8 +72,8 @@ class HereDocReader(ParamReader):
         for doc in pending:
             text = self._body(doc, self.line_at(self.pos) - 1)
             # The node was needed before its body could be known; nobody has seen it unfinished.
-            object.__setattr__(doc, "text", text)
-            object.__setattr__(doc, "body", self._parse_body(doc, text))
+            force_setattr(doc, "text", text)
+            force_setattr(doc, "body", self._parse_body(doc, text))
 
     def _body(self, doc: HereDoc, line: int) -> str:
         start = place = self.pos

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from belljar.shell.parse.errors import ShellSyntaxError, Warned
 
@@ -18,8 +19,7 @@ MAX_NESTING = 150
 Reader = Callable[[], "str | None"]
 
 
-@dataclass(slots=True)
-class ParseOptions:
+class ParseOptions(Struct):
     """What the shell's own options and aliases mean for parsing; may change between two commands.
 
     `alias` returns the text of an alias, or None; None itself when aliases aren't expanded.
@@ -31,8 +31,7 @@ class ParseOptions:
     alias: Callable[[str], str | None] | None = None
 
 
-@dataclass(slots=True)
-class ActiveAlias:
+class ActiveAlias(Struct):
     """An alias whose text is being read: it isn't expanded again before `end` is passed."""
 
     name: str

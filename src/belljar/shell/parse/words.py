@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from belljar.shell.nodes import (
     AnsiQuoted,
@@ -54,8 +55,7 @@ TILDE = re.compile(r"~([^/:]*)").match
 TILDE_IN_ASSIGNMENT = re.compile(r"(?:(?<=:)|^)~([^/:]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """A place where text is read up to a closing character, with its own idea of quoting.
 
     `run` matches characters without meaning there; `quoted`: as in double quotes, where a backslash only quotes the
