@@ -13,6 +13,7 @@ from belljar.api.clock_host import monotonic
 from belljar.api.command import Command, request_exec
 from belljar.api.core import Conversation, OnChunk
 from belljar.api.errors import FileError, SandboxClosed, SandboxCreationError, SandboxError
+from belljar.api.events import Events
 from belljar.api.files import AsyncFiles
 from belljar.api.mounts import Mount
 from belljar.api.operations import Ask, Run, Stepper, Steps
@@ -33,7 +34,7 @@ class AsyncSandbox:
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
         self._settings = Settings.check(options)
         self._started: AsyncLink | None = None
-        self.files = AsyncFiles(self._run)
+        self.files = AsyncFiles(self._run, lambda: self._link)
 
     async def start(self) -> Self:
         """Make the sandbox; `async with` does this for you."""
@@ -47,6 +48,8 @@ class AsyncSandbox:
             link.send(link.conversation.message(settings.boot()))
             if settings.require:
                 settings.check_layers(await self._layers())
+            if settings.on_event is not None:
+                link.send(Events(settings.name, settings.on_event, link.conversation).watch_files())
             await self._run(operations.set_up(settings, link.offers))
         except BaseException:
             link.close()

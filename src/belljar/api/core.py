@@ -6,7 +6,7 @@ Both fronts share it: they move the bytes and decide how to wait. Everything a w
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from belljar.abi.paths import fsencode
 from belljar.abi.wire import (
@@ -100,6 +100,8 @@ class Conversation:
         """Frames to send because of what was received (credits)."""
         self.on_event: Callable[[Event], None] | None = None
         self.on_ask: Callable[[Ask], None] | None = None
+        self.observe: Callable[[str, dict[str, Any]], None] | None = None
+        """Told of what happens, kind and details, if the owner wants to know."""
 
     def call(self, name: str, *arguments: Plain) -> tuple[Pending, bytes]:
         pending = Pending()
@@ -121,6 +123,8 @@ class Conversation:
     ) -> tuple[int, Running, bytes]:
         running = Running(allowed_output, on_chunk)
         number = self._register(running)
+        if self.observe is not None:
+            self.observe("exec", {"action": "start", "id": number, "argv": argv, "cwd": cwd})
         message = Start(
             number,
             [fsencode(arg) for arg in argv],
@@ -155,6 +159,8 @@ class Conversation:
                 running.take(1, message.stdout)
                 running.take(2, message.stderr)
                 running.exited = message
+                if self.observe is not None:
+                    self._observe_end(message)
                 running.finish()
             case Output(id=number, stream=stream, data=piece):
                 running = self._running(number)
@@ -192,6 +198,13 @@ class Conversation:
                 if self.on_ask is None:
                     raise WireError("asked for something that was never offered")
                 self.on_ask(message)
+
+    def _observe_end(self, exited: Exited) -> None:
+        assert self.observe is not None
+        code = 128 + exited.signal if exited.signal else exited.code
+        if exited.limit is not None:
+            self.observe("limit", {"limit": exited.limit, "id": exited.id})
+        self.observe("exec", {"action": "end", "id": exited.id, "exit_code": code, "limit": exited.limit})
 
     def _running(self, number: int) -> Running:
         pending = self._waiting.get(number)

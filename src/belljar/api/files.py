@@ -6,9 +6,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from belljar.api import operations
+from belljar.api.async_link_host import AsyncLink
+from belljar.api.link_host import Link
 from belljar.api.operations import Steps
 from belljar.api.request import FileContents
 from belljar.api.results import Entry, FileResult, GrepMatch
+from belljar.api.watch import AsyncWatch, Watch
 
 Entries = list[Entry]
 Paths = list[str]
@@ -24,8 +27,9 @@ class Files:
     'hello'
     """
 
-    def __init__(self, run: Callable[[Steps[Any]], Any]) -> None:
+    def __init__(self, run: Callable[[Steps[Any]], Any], link: Callable[[], Link]) -> None:
         self._run = run
+        self._link = link
 
     def read(self, path: str) -> str:
         """The whole file as text; bytes that are not UTF-8 become U+FFFD."""
@@ -93,12 +97,17 @@ class Files:
         """Copy a file or directory tree out of the sandbox; symlinks are neither followed nor made."""
         self._run(operations.download(path, local))
 
+    def watch(self, path: str = ".", *, recursive: bool = True) -> Watch:
+        """Changes at and below a path from now on, whoever makes them: iterate, or ask with `next(timeout)`."""
+        return Watch(self._link(), path, recursive)
+
 
 class AsyncFiles:
     """The same, awaited. See `Files`."""
 
-    def __init__(self, run: Callable[[Steps[Any]], Awaitable[Any]]) -> None:
+    def __init__(self, run: Callable[[Steps[Any]], Awaitable[Any]], link: Callable[[], AsyncLink]) -> None:
         self._run = run
+        self._link = link
 
     async def read(self, path: str) -> str:
         return str(await self._run(operations.read(path)))
@@ -155,3 +164,7 @@ class AsyncFiles:
 
     async def download(self, path: str, local: str) -> None:
         await self._run(operations.download(path, local))
+
+    def watch(self, path: str = ".", *, recursive: bool = True) -> AsyncWatch:
+        """Changes at and below a path, from `async with` on."""
+        return AsyncWatch(self._link(), path, recursive)

@@ -11,6 +11,7 @@ from belljar.api.clock_host import monotonic
 from belljar.api.command import request_exec
 from belljar.api.core import Conversation
 from belljar.api.errors import FileError, SandboxCreationError, SandboxError
+from belljar.api.events import Events
 from belljar.api.files import Files
 from belljar.api.link_host import Link
 from belljar.api.mounts import Mount
@@ -39,13 +40,16 @@ class Sandbox:
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
         self._link = Link(worker, Conversation())
-        self.files = Files(self._run)
+        self.files = Files(self._run, lambda: self._link)
         try:
             self._link.send(self._conversation.message(settings.boot()))
             if settings.require:
                 settings.check_layers(self._layers())
+            if settings.on_event is not None:
+                events = Events(settings.name, settings.on_event, self._conversation)
+                self._link.send(events.watch_files())
             self._run(operations.set_up(settings, self._link.offers))
-            if self._link.offers:
+            if self._link.offers or settings.on_event is not None:
                 self._link.serve_in_background()
         except BaseException:
             self.close()

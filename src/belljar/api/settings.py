@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self, TypedDict
+from typing import Any, Final, Self, TypedDict, cast
 
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Boot
 from belljar.api.clock_host import new_id, wall_time
 from belljar.api.errors import IsolationUnavailable, SandboxCreationError
+from belljar.api.events import Event, OnEvent
 from belljar.api.mounts import Mount
 from belljar.api.request import FileContents, boot_message, check_contents, check_environment
 from belljar.api.results import Info
 from belljar.api.tools import Tool
 from belljar.worker.base import WORKSPACE
+
+_USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 
 class SandboxOptions(TypedDict, total=False):
@@ -29,13 +33,16 @@ class SandboxOptions(TypedDict, total=False):
     env: Mapping[str, str]
     cwd: str
     user: str
+    """Who commands run as: "agent" unless told; "root" may do anything inside."""
     hostname: str
     limits: Limits
     tools: Mapping[str, Callable[..., Any]]
     """Host functions, as commands on the PATH."""
-    require: set[str]
+    require: set[str] | None
     """Isolation layers that must hold (see `belljar doctor`), else IsolationUnavailable."""
-    name: str
+    name: str | None
+    on_event: Callable[[Event], object] | None
+    """Told of commands, file changes, limits and network use as they happen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class Settings:
     tools: tuple[Tool, ...]
     require: frozenset[str]
     name: str
+    user: str
+    on_event: OnEvent | None
     created: float
 
     @classmethod
@@ -57,13 +66,14 @@ class Settings:
         unknown = set(options) - set(SandboxOptions.__annotations__)
         if unknown:
             raise TypeError(f"Sandbox() got an unexpected argument: {', '.join(sorted(unknown))}")
+        options = cast("SandboxOptions", {name: value for name, value in options.items() if value is not None})
         tier, user = options.get("tier", "virtual"), options.get("user", "agent")
         if tier != "virtual":
             raise SandboxCreationError(f"tier {tier!r} is not in this version of belljar; use tier='virtual'")
         if options.get("image") is not None:
             raise SandboxCreationError("images are not in this version of belljar; leave image= out")
-        if user != "agent":
-            raise SandboxCreationError(f"user {user!r} is not in this version of belljar; use user='agent'")
+        if not _USER.fullmatch(user):
+            raise ValueError(f"user {user!r} is no user name: use lower-case letters, digits, - and _ (at most 32)")
         cwd = options.get("cwd", WORKSPACE)
         mounts = tuple(options.get("mounts", {}).items())
         for path in (cwd, *(path for path, _ in mounts)):
@@ -77,13 +87,15 @@ class Settings:
             files=tuple((path, *check_contents(path, value)) for path, value in options.get("files", {}).items()),
             mounts=mounts,
             tools=tuple(Tool(name, function) for name, function in options.get("tools", {}).items()),
-            require=frozenset(options.get("require", ())),
+            require=frozenset(options.get("require") or ()),
             name=options.get("name") or new_id(),
+            user=user,
+            on_event=options.get("on_event"),
             created=wall_time(),
         )
 
     def boot(self) -> Boot:
-        return boot_message(self.env, self.cwd, "agent", self.hostname, self.limits)
+        return boot_message(self.env, self.cwd, self.user, self.hostname, self.limits)
 
     def info(self, layers: list[str]) -> Info:
         return Info(self.name, "virtual", tuple(layers), "base", self.created)

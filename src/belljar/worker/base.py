@@ -7,12 +7,14 @@ from belljar.abi.flags import S_IFREG
 from belljar.abi.records import Owner
 from belljar.kernel.fs.memory import Directory, MemoryServer
 from belljar.kernel.loader import program_file
+from belljar.kernel.process import Process
 from belljar.kernel.vfs.credentials import Credentials
 
 ROOT: Final = Owner(0, 0)
 AGENT: Final = Owner(1000, 1000)
 AGENT_CREDENTIALS: Final = Credentials(1000, 1000)
-HOME: Final = "/home/agent"
+AGENT_NAME: Final = "agent"
+HOME: Final = f"/home/{AGENT_NAME}"
 WORKSPACE: Final = "/workspace"
 
 _DIRECTORIES: Final[tuple[tuple[str, int, Owner], ...]] = (
@@ -69,6 +71,16 @@ def populate(server: MemoryServer, hostname: str, programs: Iterable[str]) -> No
         _write(server, path, text.encode(), 0o644)
     for name in programs:
         _write(server, f"/usr/bin/{name}", program_file(name), 0o755)
+
+
+def rename_agent(init: Process, name: str) -> None:
+    """Give the account that commands run as another name. ValueError if that is someone else's."""
+    passwd, group = init.read_file("/etc/passwd").decode(), init.read_file("/etc/group").decode()
+    if any(line.startswith(f"{name}:") for line in (passwd + group).splitlines()):
+        raise ValueError(f"the user name {name!r} is taken")
+    init.fs.rename(HOME, f"/home/{name}")
+    init.write_file("/etc/passwd", passwd.replace(AGENT_NAME, name).encode())
+    init.write_file("/etc/group", group.replace(AGENT_NAME, name).encode())
 
 
 def _slot(server: MemoryServer, path: str) -> tuple[Directory, str]:

@@ -9,7 +9,6 @@ from typing import Any, Final
 from belljar.abi.errors import BudgetExceeded, SysError
 from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.abi.records import Owner
 from belljar.abi.termios import WinSize
 from belljar.abi.wire import (
     CHUNK_MAX,
@@ -33,11 +32,11 @@ from belljar.abi.wire import (
     WorkerMessage,
 )
 from belljar.kernel.fiber import WaitQueue
-from belljar.kernel.vfs.credentials import Credentials
 from belljar.worker.files import FileCalls
 from belljar.worker.hosted import Hosted
 from belljar.worker.session import Session
 from belljar.worker.task import Task
+from belljar.worker.watching import Watching
 
 Send = Callable[[WorkerMessage], None]
 """Hands a message to the host; in a fiber it waits while the host does not read."""
@@ -89,12 +88,11 @@ class Server:
         self._booted = False
         self._tidy_seconds = _TIDY_LEAST
         self._hosted = Hosted(session, send)
-        owner = session.credentials
-        view = session.kernel.init.fs.fork()
-        view.namespace = session.kernel.init.fs.namespace
-        view.credentials = Credentials(creates_as=Owner(owner.uid, owner.gid))
-        self._view = view
-        self._files = FileCalls(view, session.cwd)
+        self._watching = Watching(session.kernel)
+        self._view = session.kernel.init.fs.fork()
+        self._view.namespace = session.kernel.init.fs.namespace
+        self._view.credentials = session.owner_rights()
+        self._files = FileCalls(self._view, session.cwd)
 
     def handle(self, message: HostMessage) -> None:
         """Act on one message. Raises WireError for one that makes no sense."""
@@ -126,12 +124,17 @@ class Server:
             raise WireError("booted twice")
         self._booted = True
         session = self._session
-        session.reconfigure(
-            env={fsdecode(k): fsdecode(v) for k, v in message.env.items()},
-            cwd=fsdecode(message.cwd),
-            hostname=fsdecode(message.hostname),
-            limits=_limits(message.limits),
-        )
+        try:
+            session.reconfigure(
+                env={fsdecode(k): fsdecode(v) for k, v in message.env.items()},
+                cwd=fsdecode(message.cwd),
+                user=fsdecode(message.user),
+                hostname=fsdecode(message.hostname),
+                limits=_limits(message.limits),
+            )
+        except ValueError as error:
+            raise WireError(str(error)) from None
+        self._view.credentials = session.owner_rights()
         self._files = FileCalls(self._view, session.cwd)
 
     def _start(self, message: Start) -> None:
@@ -246,10 +249,21 @@ class Server:
     def _operations(self) -> dict[str, Callable[..., Plain]]:
         return {
             "stats": self._stats,
-            "mount": self._hosted.mount,
+            "mount": self._mount,
             "unmount": self._hosted.unmount,
             "tool": self._hosted.add_tool,
+            "watch": self._watch,
+            "changes": self._watching.changes,
+            "unwatch": self._watching.unwatch,
         }
+
+    def _mount(self, path: bytes, recipe: list[Any], read_only: bool) -> Plain:
+        self._hosted.mount(path, recipe, read_only)
+        self._watching.cover()
+        return None
+
+    def _watch(self, path: bytes, recursive: bool) -> Plain:
+        return self._watching.watch(self._session.cwd, path, recursive)
 
     def _stats(self) -> Plain:
         kernel = self._session.kernel

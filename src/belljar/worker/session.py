@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from belljar.abi.limits import Limits
+from belljar.abi.records import Owner
 from belljar.abi.termios import WinSize
 from belljar.kernel.fs.dev import DevServer
 from belljar.kernel.fs.memory import MemoryServer
@@ -20,7 +21,7 @@ from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import DEFAULT_PATH, Program, program_file
 from belljar.kernel.machine import Machine
 from belljar.kernel.vfs.credentials import Credentials
-from belljar.worker.base import AGENT_CREDENTIALS, HOME, WORKSPACE, populate
+from belljar.worker.base import AGENT_CREDENTIALS, AGENT_NAME, HOME, WORKSPACE, populate, rename_agent
 from belljar.worker.task import OnOutput, Task
 
 
@@ -67,8 +68,8 @@ class Session:
         self.env = {
             "PATH": DEFAULT_PATH,
             "HOME": HOME,
-            "USER": "agent",
-            "LOGNAME": "agent",
+            "USER": AGENT_NAME,
+            "LOGNAME": AGENT_NAME,
             "SHELL": "/bin/bash",
             "LANG": "C.UTF-8",
             "TERM": "dumb",
@@ -83,11 +84,26 @@ class Session:
             self.kernel.register(server)
             fs.mount(server, path, source=server.kind)
 
-    def reconfigure(self, *, env: Mapping[str, str], cwd: str, hostname: str, limits: Limits) -> None:
+    def reconfigure(self, *, env: Mapping[str, str], cwd: str, user: str, hostname: str, limits: Limits) -> None:
         """Turn a session made in advance into the one that was asked for."""
+        if user != AGENT_NAME:
+            self._become(user)
         self.env |= {"HOSTNAME": hostname, **env}
         self.cwd = cwd
         self.kernel.configure(hostname, limits)
+
+    def _become(self, user: str) -> None:
+        """Have commands run as root, or as an account of another name."""
+        home = "/root" if user == "root" else f"/home/{user}"
+        if user == "root":
+            self.credentials = Credentials()
+        else:
+            rename_agent(self.kernel.init, user)
+        self.env |= {"HOME": home, "USER": user, "LOGNAME": user}
+
+    def owner_rights(self) -> Credentials:
+        """All rights, and what is made with them belongs to whom commands run as."""
+        return Credentials(creates_as=Owner(self.credentials.uid, self.credentials.gid))
 
     def add_program(self, name: str, program: Program) -> None:
         """A further command, in /usr/local/bin."""

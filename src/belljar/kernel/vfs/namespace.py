@@ -153,6 +153,14 @@ class Namespace:
                 else:
                     yield top
 
+    def every_mount(self) -> Iterator[Mount]:
+        """All there are, a union's own and its members' alike; some more than once."""
+        yield self.root.mount
+        for covers in self.tops.values():
+            for top in covers.values():
+                yield top
+                yield from (member.mount for member in top.members)
+
     def _unite(self, base: Place, members: tuple[Member, ...]) -> None:
         first = members[0]
         self._cover(

@@ -1,0 +1,77 @@
+"""What happens in a sandbox, told to its owner as it happens: the constructor's `on_event`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from belljar.api.changes import changes_from
+from belljar.api.clock_host import wall_time
+
+if TYPE_CHECKING:
+    from belljar.api.core import Conversation, Pending
+
+_log: Final = logging.getLogger("belljar")
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event. `data` depends on `kind`:
+
+    - exec: `action` start (`id`, `argv`, `cwd`) or end (`id`, `exit_code`, `limit`); of `exec`, `spawn` and `pty`
+    - file: `action` created, modified, deleted, renamed, attributes or overflow; `path`, and `to` of a rename
+    - limit: `limit`, a field of `Limits`, and the `id` of the command it stopped
+    - network: what was asked for, and the verdict
+    """
+
+    kind: str
+    time: float
+    sandbox: str
+    data: dict[str, Any]
+
+
+OnEvent = Callable[[Event], object]
+"""Called on the thread (or loop) that hears of it: be quick. What it raises is logged, and stops nothing."""
+
+
+class Events:
+    """Turns what passes through a conversation into events."""
+
+    def __init__(self, name: str, on_event: OnEvent, conversation: Conversation) -> None:
+        self._name = name
+        self._on_event = on_event
+        self._conversation = conversation
+        self._watch = 0
+        conversation.observe = self.emit
+
+    def emit(self, kind: str, data: dict[str, Any]) -> None:
+        event = Event(kind, wall_time(), self._name, data)
+        try:
+            self._on_event(event)
+        except Exception:  # noqa: BLE001 - the owner's code: its bug must not become the sandbox's
+            _log.exception("on_event of sandbox %s raised for a %r event", self._name, kind)
+
+    def watch_files(self) -> bytes:
+        """The frame that asks for changes of files; from then on each answer is followed by the next question."""
+        pending, frame = self._conversation.call("watch", b"/", True)
+        pending.on_done = lambda: self._watching(pending)
+        return frame
+
+    def _watching(self, pending: Pending) -> None:
+        if pending.error is None and isinstance(pending.value, int):
+            self._watch = pending.value
+            self._ask()
+
+    def _ask(self) -> None:
+        pending, frame = self._conversation.call("changes", self._watch)
+        pending.on_done = lambda: self._changed(pending)
+        self._conversation.outbox.append(frame)
+
+    def _changed(self, pending: Pending) -> None:
+        if pending.error is not None:
+            return  # the sandbox has ended
+        for change in changes_from(pending.value):
+            self.emit("file", {"action": change.kind, "path": change.path, "to": change.to})
+        self._ask()

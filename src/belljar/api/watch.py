@@ -1,0 +1,127 @@
+"""Changes of a sandbox's files as they happen: `sandbox.files.watch`, in both fronts.
+
+The owner asks for the next changes when it has dealt with the last: a sandbox that changes much can't flood it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from typing import Any, Self
+
+from belljar.abi.paths import fsencode
+from belljar.abi.wire import Plain
+from belljar.api.async_link_host import AsyncLink
+from belljar.api.changes import Change, changes_from
+from belljar.api.clock_host import monotonic
+from belljar.api.core import Pending
+from belljar.api.link_host import Link
+from belljar.api.request import raise_failure
+
+
+class Watch:
+    """Iterate over it, or ask with `next(timeout)`; close it, or use it in `with`.
+
+    >>> with sandbox.files.watch("/workspace") as watch:
+    ...     sandbox.exec("echo hi > note.txt")
+    ...     watch.next(timeout=1)
+    Change(kind='created', path='/workspace/note.txt', to=None)
+    """
+
+    def __init__(self, link: Link, path: str, recursive: bool) -> None:
+        self._link = link
+        self._waiting: deque[Change] = deque()
+        self._asked: Pending | None = None
+        self._closed = False
+        self._number = self._call("watch", path, fsencode(path), recursive)
+
+    def _call(self, name: str, path: str, *arguments: Plain) -> Any:
+        pending, frame = self._link.conversation.call(name, *arguments)
+        self._link.send(frame)
+        self._link.wait(pending)
+        raise_failure(pending, path)
+        return pending.value
+
+    def next(self, timeout: float | None = None) -> Change | None:
+        """The next change; None if `timeout` seconds brought none, or the watch is closed."""
+        if not self._waiting and not self._closed:
+            if self._asked is None:
+                self._asked, frame = self._link.conversation.call("changes", self._number)
+                self._link.send(frame)
+            if not self._link.wait(self._asked, None if timeout is None else monotonic() + timeout):
+                return None
+            answered, self._asked = self._asked, None
+            raise_failure(answered)
+            self._waiting += changes_from(answered.value)
+        return self._waiting.popleft() if self._waiting else None
+
+    def __iter__(self) -> Iterator[Change]:
+        while (change := self.next()) is not None:
+            yield change
+
+    def close(self) -> None:
+        """Idempotent; a sandbox that has ended has no watches left to close."""
+        if not self._closed:
+            self._closed = True
+            if not self._link.closed:
+                self._call("unwatch", "", self._number)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class AsyncWatch:
+    """The same, awaited: `async with sandbox.files.watch(path) as watch: async for change in watch`."""
+
+    def __init__(self, link: AsyncLink, path: str, recursive: bool) -> None:
+        self._link = link
+        self._path = path
+        self._recursive = recursive
+        self._number = 0
+        self._waiting: deque[Change] = deque()
+        self._asked: Pending | None = None
+        self._closed = False
+
+    async def _call(self, name: str, path: str, *arguments: Plain) -> Any:
+        pending, frame = self._link.conversation.call(name, *arguments)
+        self._link.send(frame)
+        await self._link.wait(pending)
+        raise_failure(pending, path)
+        return pending.value
+
+    async def start(self) -> Self:
+        if not self._number:
+            self._number = await self._call("watch", self._path, fsencode(self._path), self._recursive)
+        return self
+
+    async def next(self) -> Change | None:
+        """The next change, None if the watch is closed; bound the wait with `asyncio.timeout`."""
+        await self.start()
+        if not self._waiting and not self._closed:
+            if self._asked is None:
+                self._asked, frame = self._link.conversation.call("changes", self._number)
+                self._link.send(frame)
+            await self._link.wait(self._asked)
+            answered, self._asked = self._asked, None
+            raise_failure(answered)
+            self._waiting += changes_from(answered.value)
+        return self._waiting.popleft() if self._waiting else None
+
+    async def __aiter__(self) -> AsyncIterator[Change]:
+        while (change := await self.next()) is not None:
+            yield change
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            if self._number and not self._link.closed:
+                await self._call("unwatch", "", self._number)
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
