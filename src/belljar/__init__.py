@@ -12,8 +12,10 @@ from belljar.abi.version import __version__
 if TYPE_CHECKING:
     from belljar.api.names import (
         AsyncSandbox,
+        Change,
         EngineUnavailable,
         Entry,
+        Event,
         ExecError,
         ExecResult,
         FileError,
@@ -32,8 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncSandbox",
+    "Change",
     "EngineUnavailable",
     "Entry",
+    "Event",
     "ExecError",
     "ExecResult",
     "FileError",

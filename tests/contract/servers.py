@@ -27,6 +27,7 @@ from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 from belljar.kernel.vfs.view import View
+from belljar.kernel.vfs.watch import WatchedServer
 
 START = 1_767_225_600 * NANO
 
@@ -132,6 +133,10 @@ def make_memory(tree: Tree, _tmp: Path) -> FileServer:
     server = memory()
     fill(server, tree)
     return server
+
+
+def make_watched(tree: Tree, tmp: Path) -> FileServer:
+    return WatchedServer(make_memory(tree, tmp), lambda kind, directory, name, to=None: None)
 
 
 def make_overlay_over_all(tree: Tree, tmp: Path) -> FileServer:
@@ -304,6 +309,7 @@ HOST_LACKS = frozenset({"owners", "fifos"})
 
 CASES: list[Case] = [
     Case("memory", make_memory, writable=True),
+    Case("watched", make_watched, writable=True),
     Case("overlay-all-lower", make_overlay_over_all, writable=True),
     Case("overlay-no-lower", make_overlay_over_nothing, writable=True),
     Case("overlay-mixed", make_overlay_mixed, writable=True),

@@ -2,6 +2,7 @@
 
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.async_sandbox import AsyncSandbox
+from belljar.api.changes import Change
 from belljar.api.errors import (
     EngineUnavailable,
     ExecError,
@@ -13,6 +14,7 @@ from belljar.api.errors import (
     SandboxError,
     SnapshotError,
 )
+from belljar.api.events import Event
 from belljar.api.mounts import Mount
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.runs import Output, RunError, RunResult
@@ -20,8 +22,10 @@ from belljar.api.sandbox import Sandbox
 
 __all__ = [
     "AsyncSandbox",
+    "Change",
     "EngineUnavailable",
     "Entry",
+    "Event",
     "ExecError",
     "ExecResult",
     "FileError",

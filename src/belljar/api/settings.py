@@ -16,7 +16,7 @@ from belljar.api.mounts import Mount
 from belljar.api.request import FileContents, boot_message, check_contents, check_environment
 from belljar.api.results import Info
 from belljar.api.tools import Tool
-from belljar.worker.base import WORKSPACE
+from belljar.worker.base import TAKEN_NAMES, WORKSPACE
 
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
@@ -74,6 +74,8 @@ class Settings:
             raise SandboxCreationError("images are not in this version of belljar; leave image= out")
         if not _USER.fullmatch(user):
             raise ValueError(f"user {user!r} is no user name: use lower-case letters, digits, - and _ (at most 32)")
+        if user in TAKEN_NAMES:
+            raise ValueError(f"the user name {user!r} is taken inside the sandbox; choose another")
         cwd = options.get("cwd", WORKSPACE)
         mounts = tuple(options.get("mounts", {}).items())
         for path in (cwd, *(path for path, _ in mounts)):

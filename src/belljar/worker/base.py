@@ -14,6 +14,8 @@ ROOT: Final = Owner(0, 0)
 AGENT: Final = Owner(1000, 1000)
 AGENT_CREDENTIALS: Final = Credentials(1000, 1000)
 AGENT_NAME: Final = "agent"
+TAKEN_NAMES: Final = frozenset({"nobody", "nogroup"})
+"""Accounts that no sandbox's commands run as."""
 HOME: Final = f"/home/{AGENT_NAME}"
 WORKSPACE: Final = "/workspace"
 
@@ -74,13 +76,10 @@ def populate(server: MemoryServer, hostname: str, programs: Iterable[str]) -> No
 
 
 def rename_agent(init: Process, name: str) -> None:
-    """Give the account that commands run as another name. ValueError if that is someone else's."""
-    passwd, group = init.read_file("/etc/passwd").decode(), init.read_file("/etc/group").decode()
-    if any(line.startswith(f"{name}:") for line in (passwd + group).splitlines()):
-        raise ValueError(f"the user name {name!r} is taken")
+    """Give the account that commands run as another name, none of TAKEN_NAMES."""
     init.fs.rename(HOME, f"/home/{name}")
-    init.write_file("/etc/passwd", passwd.replace(AGENT_NAME, name).encode())
-    init.write_file("/etc/group", group.replace(AGENT_NAME, name).encode())
+    for path in ("/etc/passwd", "/etc/group"):
+        init.write_file(path, init.read_file(path).replace(AGENT_NAME.encode(), name.encode()))
 
 
 def _slot(server: MemoryServer, path: str) -> tuple[Directory, str]:

@@ -124,16 +124,13 @@ class Server:
             raise WireError("booted twice")
         self._booted = True
         session = self._session
-        try:
-            session.reconfigure(
-                env={fsdecode(k): fsdecode(v) for k, v in message.env.items()},
-                cwd=fsdecode(message.cwd),
-                user=fsdecode(message.user),
-                hostname=fsdecode(message.hostname),
-                limits=_limits(message.limits),
-            )
-        except ValueError as error:
-            raise WireError(str(error)) from None
+        session.reconfigure(
+            env={fsdecode(k): fsdecode(v) for k, v in message.env.items()},
+            cwd=fsdecode(message.cwd),
+            user=fsdecode(message.user),
+            hostname=fsdecode(message.hostname),
+            limits=_limits(message.limits),
+        )
         self._view.credentials = session.owner_rights()
         self._files = FileCalls(self._view, session.cwd)
 
