@@ -20,6 +20,10 @@ CHUNK_MAX: Final = 256 << 10
 WINDOW: Final = 4 << 20
 """Bytes of one stream that may be on the way before the reader grants more."""
 
+CONTROL_IN: Final = 3
+CONTROL_OUT: Final = 4
+"""The descriptors by which an interpreter talks with its owner."""
+
 _HEADER: Final = struct.Struct("<I")
 
 Plain: TypeAlias = Any
@@ -46,7 +50,10 @@ class Boot(_Message, tag="boot"):
 class Start(_Message, tag="start"):
     """Run a program. `stdin` None leaves it open for Input; `size` makes it a terminal of (rows, columns).
 
-    `live` sends output as it comes; else it is sent in large pieces, the last of them with the Exited.
+    `live` sends output as it comes; else it is sent in large pieces, the last of them with the Exited. `control` gives
+    the program two more descriptors, CONTROL_IN to read and CONTROL_OUT to write, whose far ends are the host's; what it
+    wrote elsewhere before it wrote to CONTROL_OUT arrives before. `forks` makes it a copy of the interpreter that the
+    Start of that id is, while that one waits for its owner.
     """
 
     id: int
@@ -58,13 +65,16 @@ class Start(_Message, tag="start"):
     live: bool
     limits: dict[str, int | float]
     size: tuple[int, int] | None = None
+    control: bool = False
+    forks: int = 0
 
 
 class Input(_Message, tag="input"):
-    """More standard input; empty: the end of it."""
+    """More for stream 0, standard input, or CONTROL_IN; empty: the end of it."""
 
     id: int
     data: bytes
+    stream: int = 0
 
 
 class Credit(_Message, tag="credit"):
@@ -119,7 +129,7 @@ class Ready(_Message, tag="ready"):
 
 
 class Output(_Message, tag="output"):
-    """A piece of a stream: 1 is stdout (or the terminal), 2 is stderr."""
+    """A piece of a stream: 1 is stdout (or the terminal), 2 is stderr, then there is CONTROL_OUT."""
 
     id: int
     stream: int

@@ -1,8 +1,10 @@
 """Calls host functions, async or not, from a thread or from an event loop."""
 
 import asyncio
+import contextvars
 import inspect
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 
@@ -13,8 +15,14 @@ def run_awaitable(awaitable: Awaitable[Any]) -> Any:
     return asyncio.run(main())
 
 
-async def call_async(function: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+async def call_async(function: Callable[..., Any], kwargs: dict[str, Any], args: Sequence[Any] = ()) -> Any:
     if inspect.iscoroutinefunction(function):
-        return await function(**arguments)
-    result = await asyncio.to_thread(lambda: function(**arguments))
+        return await function(*args, **kwargs)
+    result = await asyncio.to_thread(lambda: function(*args, **kwargs))
     return await result if inspect.isawaitable(result) else result
+
+
+def run_aside(work: Callable[[], None]) -> None:
+    """On a thread of its own, with the caller's context variables: the caller can stop waiting for it."""
+    context = contextvars.copy_context()
+    threading.Thread(target=context.run, args=(work,), daemon=True).start()

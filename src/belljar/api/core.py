@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from belljar.abi.paths import fsencode
 from belljar.abi.wire import (
+    CONTROL_OUT,
     WINDOW,
     Ask,
     Call,
@@ -59,12 +60,13 @@ class Running(Pending):
 
     __slots__ = ("_allowed", "exited", "granted", "granted_by_reader", "on_chunk", "parts", "pid", "received")
 
-    def __init__(self, allowed: int, on_chunk: dict[int, OnChunk]) -> None:
+    def __init__(self, allowed: int, on_chunk: dict[int, OnChunk], *, control: bool = False) -> None:
         super().__init__()
         self._allowed = allowed
-        self.parts: dict[int, list[bytes]] = {1: [], 2: []}
+        streams = (1, 2, CONTROL_OUT) if control else (1, 2)
+        self.parts: dict[int, list[bytes]] = {stream: [] for stream in streams}
         self.on_chunk = on_chunk
-        self.granted = {1: WINDOW, 2: WINDOW}
+        self.granted = dict.fromkeys(streams, WINDOW)
         self.granted_by_reader = False
         """The reader of a stream grants more as it reads; else receiving is reading."""
         self.received = 0
@@ -120,8 +122,10 @@ class Conversation:
         allowed_output: int,
         on_chunk: dict[int, OnChunk],
         size: tuple[int, int] | None = None,
+        control: bool = False,
+        forks: int = 0,
     ) -> tuple[int, Running, bytes]:
-        running = Running(allowed_output, on_chunk)
+        running = Running(allowed_output, on_chunk, control=control)
         number = self._register(running)
         if self.observe is not None:
             self.observe("exec", {"action": "start", "id": number, "argv": argv, "cwd": cwd})
@@ -135,6 +139,8 @@ class Conversation:
             live,
             limits,
             size,
+            control,
+            forks,
         )
         return number, running, encode(message)
 

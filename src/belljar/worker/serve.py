@@ -12,6 +12,7 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.termios import WinSize
 from belljar.abi.wire import (
     CHUNK_MAX,
+    CONTROL_OUT,
     WINDOW,
     Answer,
     Boot,
@@ -73,7 +74,7 @@ class _Job:
     def __init__(self, session: Session, live: bool) -> None:
         self.began = session.kernel.hub.clock.monotonic()
         self.live = live
-        self.streams = {1: _Stream(), 2: _Stream()}
+        self.streams = {1: _Stream(), 2: _Stream(), CONTROL_OUT: _Stream()}
         self.waiters = WaitQueue(session.kernel.hub)
         self.task: Task | None = None
 
@@ -103,8 +104,8 @@ class Server:
                 self._spawn(lambda: self._call(message))
             case Credit(id=number, stream=stream, count=count):
                 self._credit(number, stream, count)
-            case Input(id=number, data=data):
-                self._input(number, data)
+            case Input(id=number, data=data, stream=stream):
+                self._input(number, stream, data)
             case Signal(id=number):
                 self._signal(number, message)
             case Boot():
@@ -157,6 +158,7 @@ class Server:
                 on_output=on_output,
                 on_end=on_end,
                 terminal=None if message.size is None else _winsize(message.size),
+                control=message.control,
             )
         except SysError as error:
             failure = _failure(number, error)
@@ -214,12 +216,12 @@ class Server:
         gc.collect()
         self._tidy_seconds = max(clock.monotonic() - began, _TIDY_LEAST)
 
-    def _input(self, number: int, data: bytes) -> None:
+    def _input(self, number: int, stream: int, data: bytes) -> None:
         job = self._jobs.get(number)
         if job is None or job.task is None:
             return  # it ended while the data was on its way
         task = job.task
-        self._spawn(lambda: task.write_input(data) if data else task.close_input())
+        self._spawn(lambda: task.write_input(stream, data) if data else task.close_input(stream))
 
     def _signal(self, number: int, message: Signal) -> None:
         job = self._jobs.get(number)

@@ -124,6 +124,7 @@ class Session:
         limits: Limits | None = None,
         merge_stderr: bool = False,
         terminal: WinSize | None = None,
+        control: bool = False,
     ) -> Task:
         """Set a command going. A str runs in bash; a list is argv. `stdin` None leaves it open."""
         return Task(
@@ -138,6 +139,7 @@ class Session:
             on_output=on_output,
             on_end=on_end,
             terminal=terminal,
+            control=control,
         )
 
     def exec(

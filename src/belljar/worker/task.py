@@ -7,10 +7,12 @@ from errno import EIO
 from typing import Final
 
 from belljar.abi.errors import SysError
-from belljar.abi.flags import O_RDWR
+from belljar.abi.flags import O_RDWR, POLLIN
 from belljar.abi.limits import Limits
 from belljar.abi.signals import Signal
 from belljar.abi.termios import WinSize
+from belljar.abi.wire import CONTROL_IN, CONTROL_OUT
+from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import load, search_path
 from belljar.kernel.process import Process
@@ -22,7 +24,7 @@ LINGER: Final = 0.1
 """Seconds that what an ended command left behind may still add to its output, as long as it is busy."""
 
 OnOutput = Callable[[int, bytes], None]
-"""Called in a fiber with 1 or 2 and a piece of that stream; it may park, and the command then waits."""
+"""Called in a fiber with 1, 2 or CONTROL_OUT and a piece of it; it may park, and the command then waits."""
 
 
 class Task:
@@ -42,20 +44,30 @@ class Task:
         on_output: OnOutput,
         on_end: Callable[[Task], None],
         terminal: WinSize | None = None,
+        control: bool = False,
     ) -> None:
         self._kernel = kernel
         self._on_output = on_output
         self._on_end = on_end
         self.truncated = False
         self.ended = False
-        self.input: OpenFile | None = None
+        self._inputs: dict[int, OpenFile] = {}
+        """Our ends of what the command reads from, by its descriptor."""
         self._master: OpenFile | None = None
         if terminal is not None:
             files: dict[int, OpenFile] = {}
             readers = {1: self._open_terminal(terminal, credentials)}
         else:
             files, readers = self._open_pipes(stdin, merge_stderr)
-        self._streams_open = len(readers)
+        if control:
+            files[CONTROL_IN], writer = kernel.open_pipe(kernel.init)
+            self._inputs[CONTROL_IN] = writer.retain()
+            reader, files[CONTROL_OUT] = kernel.open_pipe(kernel.init)
+            readers[CONTROL_OUT] = reader.retain()
+        self._readers = readers
+        self._busy: set[int] = set()
+        """The streams of which something was read that is not handed on yet."""
+        self._rest = WaitQueue(kernel.hub)
         master = self._master
         self.process = kernel.start(
             lambda process: _launch(process, argv, master),
@@ -67,7 +79,7 @@ class Task:
             files=files,
             on_exit=self._exited,
         )
-        for stream, reader in readers.items():
+        for stream, reader in list(readers.items()):
             kernel.hub.spawn(lambda stream=stream, reader=reader: self._collect(stream, reader))  # type: ignore[misc]
 
     def _open_pipes(self, stdin: bytes | None, merge_stderr: bool) -> tuple[dict[int, OpenFile], dict[int, OpenFile]]:
@@ -79,7 +91,7 @@ class Task:
             kernel.fill_pipe(writer, stdin)
             writer.release()
         else:
-            self.input = writer
+            self._inputs[0] = writer
         out_reader, out_writer = kernel.open_pipe(kernel.init)
         readers = {1: out_reader.retain()}
         files = {0: input_reader, 1: out_writer, 2: out_writer}
@@ -95,7 +107,7 @@ class Task:
         master.handle.ioctl("set_winsize", size)
         fs.chown(_terminal_path(master), credentials.uid, -1)
         self._master = master
-        self.input = master.retain()
+        self._inputs[0] = master.retain()
         return master.retain()
 
     @property
@@ -108,18 +120,19 @@ class Task:
         spent = self.process.budget.spent
         return spent.limit if spent is not None else None
 
-    def write_input(self, data: bytes) -> None:
+    def write_input(self, stream: int, data: bytes) -> None:
         """Blocks while the command does not read. Data for one that no longer can is dropped."""
-        if self.input is None:
+        writer = self._inputs.get(stream)
+        if writer is None:
             return
         try:
-            self.input.write(data)
+            writer.write(data)
         except SysError:
-            self.close_input()
+            self.close_input(stream)
 
-    def close_input(self) -> None:
-        if self.input is not None:
-            writer, self.input = self.input, None
+    def close_input(self, stream: int) -> None:
+        writer = self._inputs.pop(stream, None)
+        if writer is not None:
             writer.release()
 
     def resize(self, size: WinSize) -> None:
@@ -139,6 +152,9 @@ class Task:
         budget = self.process.budget
         try:
             while data := _read(reader):
+                self._busy.add(stream)
+                if stream == CONTROL_OUT:
+                    self._settle()
                 room = budget.limits.output_bytes - budget.output
                 budget.output += len(data)
                 if len(data) > room:
@@ -148,9 +164,21 @@ class Task:
                     data = data[: max(room, 0)]
                 if data and not self.ended:
                     self._on_output(stream, data)
+                self._busy.discard(stream)
+                self._rest.wake_all()
         finally:
-            self._streams_open -= 1
+            self._busy.discard(stream)
+            del self._readers[stream]
             reader.release()
+            self._rest.wake_all()
+
+    def _settle(self) -> None:
+        """Until everything that was written to the other streams is handed on."""
+        while any(
+            stream != CONTROL_OUT and (stream in self._busy or reader.handle.poll() & POLLIN)
+            for stream, reader in self._readers.items()
+        ):
+            self._rest.wait()
 
     def _exited(self, _process: Process) -> None:
         self._kernel.hub.spawn(self._drain)
@@ -159,9 +187,10 @@ class Task:
         """What the command left behind may still be writing (`> >(cat)`): let it come to rest, but not wait for it."""
         hub = self._kernel.hub
         until = hub.clock.monotonic() + LINGER
-        while self._streams_open and not hub.idle and hub.clock.monotonic() < until:
+        while self._readers and not hub.idle and hub.clock.monotonic() < until:
             hub.pause()
-        self.close_input()
+        for stream in list(self._inputs):
+            self.close_input(stream)
         if self._master is not None:
             self._master.release()
         self.ended = True

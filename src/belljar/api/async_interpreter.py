@@ -1,0 +1,138 @@
+"""`AsyncSandbox.python` and `.js`: the interpreters of `interpreter.py`, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Self
+
+from belljar.abi.limits import Limits, RunLimits
+from belljar.api.async_link_host import AsyncLink
+from belljar.api.bridge import HostCall, check_globals
+from belljar.api.clock_host import monotonic
+from belljar.api.dialogue import Dialogue, Engine, Mode, Run
+from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_rebinding
+from belljar.api.request import GRACE
+from belljar.api.runs import RunResult
+
+
+class AsyncInterpreter:
+    """One persistent interpreter. See `Interpreter`. Cancelling a run ends its interpreter; the next finds a new one."""
+
+    def __init__(self, link: Callable[[], AsyncLink], engine: Engine, limits: Limits, *, tools: Globals) -> None:
+        self._link = link
+        self._engine = engine
+        self._limits = limits
+        self._tools = tools
+        self._dialogue: Dialogue | None = None
+        self._lock = asyncio.Lock()
+
+    async def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
+        """Run code in the interpreter. Never raises for what the code did: see `ok` and `error`."""
+        functions, values = check_globals(globals)
+        async with self._lock:
+            dialogue = self._dialogue
+            if dialogue is None or dialogue.ended:
+                functions = {**self._tools, **functions}
+                self._dialogue = dialogue = self._open()
+            return await self._run(dialogue, code, "repl", (functions, values), limits or DEFAULT)
+
+    async def precompile(self, code: str = "", globals: Globals | None = None) -> AsyncPrefix:
+        """Run `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
+        functions, values = check_globals(globals)
+        dialogue = self._open()
+        result = await self._run(dialogue, code, "prefix", ({**self._tools, **functions}, values), DEFAULT)
+        if result.error is not None:
+            dialogue.kill()
+            raise PrefixError(result)
+        return AsyncPrefix(self, dialogue, frozenset(values))
+
+    async def interrupt(self) -> None:
+        """What ^C does to the run under way: it ends with KeyboardInterrupt, the variables stay."""
+        if self._dialogue is not None:
+            self._dialogue.interrupt()
+
+    async def reset(self) -> None:
+        """Forget everything: the next run finds a new interpreter."""
+        dialogue, self._dialogue = self._dialogue, None
+        if dialogue is not None:
+            dialogue.kill()
+
+    def _open(self, forks: Dialogue | None = None, run_limits: RunLimits | None = None) -> Dialogue:
+        link = self._link()
+        tasks: set[asyncio.Task[None]] = set()
+
+        def call(dialogue: Dialogue, wanted: HostCall) -> None:
+            run = dialogue.run
+            assert run is not None
+            task = asyncio.get_running_loop().create_task(_answer(link, dialogue, run, wanted))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        return Dialogue(
+            link.conversation, link.send, self._engine, self._limits, call, forks=forks, run_limits=run_limits
+        )
+
+    async def _run(
+        self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits
+    ) -> RunResult:
+        check_code(code)
+        link, began = self._link(), monotonic()
+        run = dialogue.begin(code, mode, *bound, limits)
+        try:
+            async with asyncio.timeout(limits.wall_ms / 1e3):
+                await link.wait_until(lambda: run.done or dialogue.running.done)
+        except TimeoutError:
+            dialogue.over_time(run)
+        except asyncio.CancelledError:
+            if not link.closed:
+                dialogue.kill()
+            raise
+        if dialogue.killed:
+            try:
+                async with asyncio.timeout(GRACE):
+                    await link.wait(dialogue.running)
+            except TimeoutError:
+                link.close()
+                raise SandboxClosed("the sandbox stopped answering past a run's limits and was ended") from None
+        dialogue.check_end(run)
+        return run.result(monotonic() - began)
+
+
+class AsyncPrefix:
+    """A state to start runs from. See `Prefix`."""
+
+    def __init__(self, interpreter: AsyncInterpreter, dialogue: Dialogue, values: frozenset[str]) -> None:
+        self._interpreter = interpreter
+        self._dialogue = dialogue
+        self._values = values
+
+    async def run(self, code: str, *, limits: RunLimits | None = None, globals: Globals | None = None) -> RunResult:
+        """Run code from the prefix's exact state; `globals` rebinds existing names for this run."""
+        limits = limits or DEFAULT
+        bound = check_globals(globals)
+        check_rebinding(globals, self._dialogue.names | self._values)
+        if self._dialogue.ended:
+            raise SandboxError("the prefix is closed: precompile it again")
+        dialogue = self._interpreter._open(self._dialogue, limits)
+        try:
+            return await self._interpreter._run(dialogue, code, "module", bound, limits)
+        finally:
+            dialogue.kill()
+
+    async def close(self) -> None:
+        """Let the prefix go. Idempotent."""
+        self._dialogue.kill()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+async def _answer(link: AsyncLink, dialogue: Dialogue, run: Run, call: HostCall) -> None:
+    line = await call.run_async()
+    if not link.closed:
+        dialogue.answer(run, line)

@@ -1,0 +1,110 @@
+"""Host functions that a guest's interpreter may call: what was bound, what a call may cost, and how it is answered."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from belljar.abi.limits import RunLimits
+from belljar.abi.values import NotPlain, dumps, loads
+from belljar.api.await_host import call_async, run_awaitable
+from belljar.api.errors import printable
+
+HostFunction = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class HostCall:
+    """A guest's call of a host function, checked for shape."""
+
+    number: int
+    name: str
+    function: HostFunction
+    args: list[Any]
+    kwargs: dict[str, Any]
+
+    def run(self) -> str:
+        """Call it and wait: the line that answers the guest."""
+        try:
+            result = self.function(*self.args, **self.kwargs)
+            return self._answer(run_awaitable(result) if inspect.isawaitable(result) else result)
+        except Exception as error:  # noqa: BLE001 - the owner's own function: whatever it raises is its answer
+            return self._raised(error)
+
+    async def run_async(self) -> str:
+        """The same on an event loop: a plain function runs on a thread, so that it can't stop the loop."""
+        try:
+            return self._answer(await call_async(self.function, self.kwargs, self.args))
+        except Exception as error:  # noqa: BLE001 - as above
+            return self._raised(error)
+
+    def _answer(self, value: Any) -> str:
+        try:
+            return dumps({"op": "answer", "id": self.number, "value": value}, f"{self.name}()").replace("\n", "")
+        except NotPlain as error:
+            return self._raised(TypeError(str(error).replace("['value']", "", 1)))
+
+    def _raised(self, error: Exception) -> str:
+        told = {"name": type(error).__name__, "message": printable(str(error))}
+        return dumps({"op": "answer", "id": self.number, "error": told})
+
+
+class BridgeLimit(Exception):
+    """The run called too often, or moved too much."""
+
+
+class Bridge:
+    """The functions of one run, and what it used of its allowance."""
+
+    def __init__(self, functions: Mapping[str, HostFunction], limits: RunLimits) -> None:
+        self._functions = functions
+        self._limits = limits
+        self.calls = 0
+        self._bytes = 0
+
+    def take(self, message: Mapping[str, Any], size: int) -> HostCall:
+        """The call a guest's message asks for. BridgeLimit; ValueError for one that makes no sense."""
+        match message:
+            case {"id": int(number), "name": str(name), "args": list(args), "kwargs": dict(kwargs)}:
+                function = self._functions.get(name)
+                if function is None or not all(isinstance(key, str) for key in kwargs):
+                    raise ValueError(f"a call of {name[:60]!r}, which was never bound")
+            case _:
+                raise ValueError("a call without its parts")
+        self.calls += 1
+        if self.calls > self._limits.max_bridge_calls:
+            raise BridgeLimit(f"more than max_bridge_calls={self._limits.max_bridge_calls} calls of host functions")
+        self.charge(size)
+        return HostCall(number, name, function, args, kwargs)
+
+    def charge(self, size: int) -> None:
+        self._bytes += size
+        if self._bytes > self._limits.max_bridge_bytes:
+            raise BridgeLimit(
+                f"more than max_bridge_bytes={self._limits.max_bridge_bytes} to and from host functions"
+            )
+
+
+def check_globals(given: Mapping[str, Any] | None) -> tuple[dict[str, HostFunction], dict[str, Any]]:
+    """The functions among some globals, and the plain values. TypeError, ValueError (NotPlain) for what can't be one."""
+    functions: dict[str, HostFunction] = {}
+    values: dict[str, Any] = {}
+    for name, value in (given or {}).items():
+        if not isinstance(name, str) or not name.isidentifier():
+            raise ValueError(f"globals[{name!r}]: a global's name is an identifier")
+        if callable(value):
+            functions[name] = value
+        else:
+            dumps(value, f"globals[{name!r}]")
+            values[name] = value
+    return functions, values
+
+
+def read_message(line: bytes) -> dict[str, Any]:
+    """A guest's line as a message. ValueError if it is none."""
+    message = loads(line)
+    if not isinstance(message, dict) or not isinstance(message.get("op"), str):
+        raise ValueError("a message without an op")
+    return message

@@ -1,0 +1,309 @@
+"""The owner's side of the conversation with an interpreter in a sandbox: runs out, calls and results in. No I/O.
+
+An interpreter is a program with a control channel; lines of JSON go over it (`abi/values.py`):
+
+    to it      {"op": "run", "code", "mode", "file", "globals": [names], "values": {name: value}}
+               {"op": "answer", "id", "value"}  or  {"op": "answer", "id", "error": {"name", "message"}}
+    from it    {"op": "call", "id", "name", "args", "kwargs"}      a host function is wanted
+               {"op": "output", "mime", "data"}                    a figure or a table was shown
+               {"op": "done", "ok", "exports", "unsent", "error"}  the run is over; it waits for the next
+
+Everything that comes from it is hostile until checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final, Literal
+
+from belljar.abi.limits import Limits, RunLimits
+from belljar.abi.signals import Signal as SignalNumber
+from belljar.abi.signals import signal_name
+from belljar.abi.values import dumps
+from belljar.abi.wire import CONTROL_IN, CONTROL_OUT, Input, Signal
+from belljar.api.bridge import Bridge, BridgeLimit, HostCall, HostFunction, read_message
+from belljar.api.command import pieces
+from belljar.api.core import Conversation
+from belljar.api.errors import EngineUnavailable, printable
+from belljar.api.results import decode
+from belljar.api.runs import ErrorCode, Exports, Output, RunError, RunResult
+
+Mode = Literal["repl", "prefix", "module"]
+
+_FOREVER: Final = 1e9
+_WITHOUT_END: Final = 1 << 60
+_LINE_MAX: Final = 64 << 20
+_GUEST_CODES: Final[tuple[ErrorCode, ...]] = ("SYNTAX_ERROR", "RUNTIME_ERROR", "MEMORY_LIMIT")
+_LIMIT_CODES: Final[dict[str, ErrorCode]] = {
+    "cpu_seconds": "CPU_LIMIT",
+    "steps": "CPU_LIMIT",
+    "wall_seconds": "WALL_LIMIT",
+    "memory_bytes": "MEMORY_LIMIT",
+    "output_bytes": "OUTPUT_LIMIT",
+}
+_NOT_FOUND: Final = 127
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A kind of interpreter."""
+
+    name: str
+    argv: tuple[str, ...]
+    file: str
+    """What a run's code is called in tracebacks, with its number."""
+
+
+PYTHON: Final = Engine("python", ("python3", "--belljar-session"), "<run {}>")
+JS: Final = Engine("js", ("node", "--belljar-session"), "run{}.mjs")
+
+
+class Run:
+    """One run under way: what it has said so far, and how it ended."""
+
+    def __init__(self, functions: Mapping[str, HostFunction], limits: RunLimits, output_bytes: int) -> None:
+        self.bridge = Bridge(functions, limits)
+        self.limits = limits
+        self.done = False
+        self.error: RunError | None = None
+        self._room = output_bytes
+        self._streams: dict[int, list[bytes]] = {1: [], 2: []}
+        self._outputs: list[Output] = []
+        self._exports = Exports()
+
+    def say(self, stream: int, data: bytes) -> None:
+        self._charge(len(data))
+        self._streams[stream].append(data)
+
+    def show(self, message: Mapping[str, Any]) -> None:
+        match message:
+            case {"mime": str(mime), "data": str() | bytes() as data}:
+                self._charge(len(data))
+                self._outputs.append(Output(printable(mime), data.encode() if isinstance(data, str) else data))
+            case _:
+                raise ValueError("an output without its parts")
+
+    def _charge(self, size: int) -> None:
+        self._room -= size
+        if self._room < 0:
+            raise _Spent(RunError("OUTPUT_LIMIT", "output_bytes", "the run said more than its sandbox may"))
+
+    def finish(self, message: Mapping[str, Any]) -> None:
+        """The interpreter says the run is over. ValueError if it does not say how."""
+        match message:
+            case {"ok": True, "exports": dict(exports), "unsent": dict(unsent)}:
+                if not all(isinstance(text, str) for text in (*exports, *unsent, *unsent.values())):
+                    raise ValueError("exports have names")
+                self._exports = Exports(exports, unsent)
+            case {"ok": False, "error": {"code": code, "name": str(name), "message": str(text), "stack": str(stack)}}:
+                if code not in _GUEST_CODES:
+                    raise ValueError("an error without a code")
+                self.error = RunError(code, name, text, stack)
+            case _:
+                raise ValueError("a run's end without its parts")
+        self.done = True
+
+    def fail(self, error: RunError) -> None:
+        """End it from outside. The first reason counts."""
+        if not self.done:
+            self.error = error
+            self.done = True
+
+    def result(self, seconds: float) -> RunResult:
+        return RunResult(
+            ok=self.error is None,
+            exports=self._exports,
+            stdout=decode(b"".join(self._streams[1])),
+            stderr=decode(b"".join(self._streams[2])),
+            duration_ms=seconds * 1e3,
+            error=self.error,
+            outputs=self._outputs,
+            bridge_calls=self.bridge.calls,
+        )
+
+
+class _Spent(Exception):
+    def __init__(self, error: RunError) -> None:
+        self.error = error
+
+
+class Dialogue:
+    """One interpreter. `call` is what to do with a host call: the fronts differ only in that, and in how they wait."""
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        send: Callable[[bytes], None],
+        engine: Engine,
+        limits: Limits,
+        call: Callable[[Dialogue, HostCall], None],
+        *,
+        forks: Dialogue | None = None,
+        run_limits: RunLimits | None = None,
+    ) -> None:
+        self._conversation = conversation
+        self._send = send
+        self._engine = engine
+        self._output_bytes = limits.output_bytes
+        self._call = call
+        self._functions: dict[str, HostFunction] = dict(forks._functions) if forks is not None else {}
+        self._line: list[bytes] = []
+        self._size = 0
+        self._runs = forks._runs if forks is not None else 0
+        self.run: Run | None = None
+        self.killed = False
+        self.number, self.running, frame = conversation.start(
+            list(engine.argv),
+            env={},
+            cwd=None,
+            stdin=b"",
+            merge=False,
+            live=True,
+            limits=_session_limits(limits, run_limits),
+            allowed_output=_WITHOUT_END,
+            on_chunk={1: lambda data: self._say(1, data), 2: lambda data: self._say(2, data), CONTROL_OUT: self._hear},
+            control=True,
+            forks=forks.number if forks is not None else 0,
+        )
+        send(frame)
+
+    @property
+    def ended(self) -> bool:
+        return self.running.done or self.killed
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The host functions it knows."""
+        return frozenset(self._functions)
+
+    def begin(
+        self, code: str, mode: Mode, functions: Mapping[str, HostFunction], values: Mapping[str, Any], limits: RunLimits
+    ) -> Run:
+        """Send code to run; the front then waits until the run is done or the interpreter has ended."""
+        self._functions.update(functions)
+        self.run = run = Run(self._functions, limits, self._output_bytes)
+        self._runs += 1
+        self._write(
+            dumps(
+                {
+                    "op": "run",
+                    "code": code,
+                    "mode": mode,
+                    "file": self._engine.file.format(self._runs),
+                    "globals": list(functions),
+                    "values": dict(values),
+                }
+            )
+        )
+        return run
+
+    def answer(self, run: Run, line: str) -> None:
+        """A host call's answer. One that comes too late is dropped."""
+        if run is not self.run or run.done or self.ended:
+            return
+        try:
+            run.bridge.charge(len(line))
+        except BridgeLimit as error:
+            self._stop(run, RunError("BRIDGE_LIMIT", "BridgeLimit", str(error)))
+        else:
+            self._write(line)
+
+    def interrupt(self) -> None:
+        """What ^C does."""
+        if not self.ended:
+            self._send(self._conversation.message(Signal(self.number, SignalNumber.INT)))
+
+    def kill(self) -> None:
+        if not self.ended:
+            self.killed = True
+            self._send(self._conversation.message(Signal(self.number, SignalNumber.KILL, True)))
+
+    def close(self) -> None:
+        """Nothing more will be run: the end of its input lets it go."""
+        if not self.ended:
+            self._send(self._conversation.message(Input(self.number, b"", CONTROL_IN)))
+
+    def over_time(self, run: Run) -> None:
+        self._stop(run, RunError("WALL_LIMIT", "wall_ms", f"the run took longer than {run.limits.wall_ms} ms"))
+
+    def check_end(self, run: Run) -> None:
+        """Once the front has waited: an interpreter that ended on its own is the run's end too. EngineUnavailable."""
+        if not run.done and self.running.done:
+            run.fail(self._cause(run))
+
+    def _write(self, line: str) -> None:
+        for piece in pieces(line.encode() + b"\n"):
+            self._send(self._conversation.message(Input(self.number, piece, CONTROL_IN)))
+
+    def _say(self, stream: int, data: bytes) -> None:
+        self.running.received = 0  # counted by run instead: a session may go on for ever
+        if self.run is None or self.run.done:
+            return
+        try:
+            self.run.say(stream, data)
+        except _Spent as spent:
+            self._stop(self.run, spent.error)
+
+    def _hear(self, data: bytes) -> None:
+        """A piece of the control channel."""
+        self.running.received = 0
+        self._size += len(data)
+        while b"\n" in data:
+            head, _, data = data.partition(b"\n")
+            line, self._line, self._size = b"".join([*self._line, head]), [], len(data)
+            if self.run is not None and not self.run.done:
+                self._take(self.run, line)
+        if data:
+            self._line.append(data)
+        if self._size > _LINE_MAX and self.run is not None:
+            self._stop(self.run, RunError("OUTPUT_LIMIT", "output_bytes", "a message too long to take"))
+
+    def _take(self, run: Run, line: bytes) -> None:
+        try:
+            message = read_message(line)
+            match message["op"]:
+                case "call":
+                    self._call(self, run.bridge.take(message, len(line)))
+                case "output":
+                    run.show(message)
+                case "done":
+                    run.finish(message)
+                case op:
+                    raise ValueError(f"no such op: {op[:40]!r}")
+        except BridgeLimit as error:
+            self._stop(run, RunError("BRIDGE_LIMIT", "BridgeLimit", str(error)))
+        except _Spent as spent:
+            self._stop(run, spent.error)
+        except ValueError as error:
+            said = printable(str(error))
+            self._stop(run, RunError("CRASHED", "ProtocolError", f"the interpreter said what makes no sense: {said}"))
+
+    def _stop(self, run: Run, error: RunError) -> None:
+        run.fail(error)
+        self.kill()
+
+    def _cause(self, run: Run) -> RunError:
+        running = self.running
+        exited = running.exited
+        if exited is None:
+            return RunError("CRASHED", "SandboxError", printable(str(running.error)))
+        said = printable(run.result(0).stderr.strip())
+        if exited.limit is not None:
+            code = _LIMIT_CODES.get(exited.limit, "CRASHED")
+            return RunError(code, exited.limit, f"the run spent its {exited.limit.replace('_', ' ')}")
+        if exited.signal in (SignalNumber.PROF, SignalNumber.XCPU):
+            return RunError("CPU_LIMIT", "cpu_ms", f"the run used more than {run.limits.cpu_ms} ms of processor time")
+        if exited.code == _NOT_FOUND:
+            raise EngineUnavailable(said or f"there is no {self._engine.name} here")
+        how = f"signal {signal_name(exited.signal)}" if exited.signal else f"exit code {exited.code}"
+        return RunError("CRASHED", "Crashed", f"the interpreter ended with {how}" + (f": {said}" if said else ""))
+
+
+def _session_limits(limits: Limits, run: RunLimits | None) -> dict[str, int | float]:
+    """A session goes on until it is closed: each run's own limits are kept by its owner. One of a single run has them."""
+    seconds = _FOREVER if run is None else run.wall_ms / 1e3 + 1
+    cpu = _FOREVER if run is None else run.cpu_ms / 1e3
+    return asdict(
+        replace(limits, wall_seconds=seconds, cpu_seconds=cpu, steps=_WITHOUT_END, output_bytes=_WITHOUT_END)
+    )

@@ -1,0 +1,173 @@
+"""`sandbox.python` and `sandbox.js`: a persistent interpreter, and prefixes from whose exact state runs start."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Self
+
+from belljar.abi.limits import Limits, RunLimits
+from belljar.api.await_host import run_aside
+from belljar.api.bridge import HostCall, check_globals
+from belljar.api.clock_host import monotonic
+from belljar.api.dialogue import Dialogue, Engine, Mode, Run
+from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.api.link_host import Link
+from belljar.api.request import GRACE
+from belljar.api.runs import RunResult
+
+Globals = Mapping[str, Any]
+DEFAULT: Final = RunLimits()
+
+
+class PrefixError(SandboxError):
+    """The code of a prefix failed; `result` has what it said."""
+
+    def __init__(self, result: RunResult) -> None:
+        assert result.error is not None
+        super().__init__(f"the prefix failed: {result.error}\n{result.error.stack}".rstrip())
+        self.result = result
+
+
+class Interpreter:
+    """One persistent interpreter. It starts with its first run and keeps its variables until `reset`, or until a run
+    is ended by a limit: the next run then finds a new one.
+
+    >>> sandbox.python.run("x = 41")
+    >>> sandbox.python.run("x + 1").value
+    42
+    """
+
+    def __init__(self, link: Callable[[], Link], engine: Engine, limits: Limits, *, tools: Globals) -> None:
+        self._link = link
+        self._engine = engine
+        self._limits = limits
+        self._tools = tools
+        self._dialogue: Dialogue | None = None
+        self._lock = threading.Lock()
+
+    def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
+        """Run code in the interpreter. Never raises for what the code did: see `ok` and `error`.
+
+        `globals` binds names before it runs: host functions, and plain data. They stay bound.
+        """
+        functions, values = check_globals(globals)
+        with self._lock:
+            dialogue = self._dialogue
+            if dialogue is None or dialogue.ended:
+                functions = {**self._tools, **functions}
+                self._dialogue = dialogue = self._open()
+            return self._run(dialogue, code, "repl", (functions, values), limits or DEFAULT)
+
+    def precompile(self, code: str = "", globals: Globals | None = None) -> Prefix:
+        """Run `code` once, in an interpreter of its own; each `prefix.run` then starts from exactly there.
+
+        Raises `PrefixError` if it fails.
+        """
+        functions, values = check_globals(globals)
+        dialogue = self._open()
+        result = self._run(dialogue, code, "prefix", ({**self._tools, **functions}, values), DEFAULT)
+        if result.error is not None:
+            dialogue.kill()
+            raise PrefixError(result)
+        return Prefix(self, dialogue, frozenset(values))
+
+    def interrupt(self) -> None:
+        """What ^C does to the run under way, from another thread: it ends with KeyboardInterrupt, the variables stay."""
+        if self._dialogue is not None:
+            self._dialogue.interrupt()
+
+    def reset(self) -> None:
+        """Forget everything: the next run finds a new interpreter."""
+        dialogue, self._dialogue = self._dialogue, None
+        if dialogue is not None:
+            dialogue.kill()
+
+    def _open(self, forks: Dialogue | None = None, run_limits: RunLimits | None = None) -> Dialogue:
+        link = self._link()
+        return Dialogue(
+            link.conversation, link.send, self._engine, self._limits, _call, forks=forks, run_limits=run_limits
+        )
+
+    def _run(
+        self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits
+    ) -> RunResult:
+        check_code(code)
+        link, began = self._link(), monotonic()
+        run = dialogue.begin(code, mode, *bound, limits)
+        try:
+            if not link.wait_until(lambda: run.done or dialogue.running.done, began + limits.wall_ms / 1e3):
+                dialogue.over_time(run)
+        except KeyboardInterrupt:
+            dialogue.kill()
+            raise
+        if dialogue.killed and not link.wait(dialogue.running, monotonic() + GRACE):
+            link.close()
+            raise SandboxClosed("the sandbox stopped answering past a run's limits and was ended")
+        dialogue.check_end(run)
+        return run.result(monotonic() - began)
+
+
+class Prefix:
+    """A state to start runs from. They are independent of each other, and may be parallel (from several threads)."""
+
+    def __init__(self, interpreter: Interpreter, dialogue: Dialogue, values: frozenset[str]) -> None:
+        self._interpreter = interpreter
+        self._dialogue = dialogue
+        self._values = values
+
+    def run(self, code: str, *, limits: RunLimits | None = None, globals: Globals | None = None) -> RunResult:
+        """Run code from the prefix's exact state. `globals` gives existing names another value for this run.
+
+        Never raises for what the code did: see `ok` and `error`.
+        """
+        limits = limits or DEFAULT
+        bound = check_globals(globals)
+        check_rebinding(globals, self._dialogue.names | self._values)
+        if self._dialogue.ended:
+            raise SandboxError("the prefix is closed: precompile it again")
+        dialogue = self._interpreter._open(self._dialogue, limits)
+        try:
+            return self._interpreter._run(dialogue, code, "module", bound, limits)
+        finally:
+            dialogue.kill()
+
+    def close(self) -> None:
+        """Let the prefix go. Idempotent."""
+        self._dialogue.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def check_code(code: object) -> None:
+    if not isinstance(code, str):
+        raise TypeError(f"code is a str, not {type(code).__name__}")
+
+
+def check_rebinding(given: Globals | None, known: frozenset[str]) -> None:
+    """ValueError for a name that the prefix was not given."""
+    unknown = sorted(set(given or {}) - known)
+    if unknown:
+        raise ValueError(
+            f"globals: {', '.join(unknown)} not in the prefix, which has "
+            f"{', '.join(sorted(known)) or 'none'}: a run rebinds existing names only"
+        )
+
+
+def _call(dialogue: Dialogue, call: HostCall) -> None:
+    """A host function runs on a thread of its own: a run's time limit holds while it is at work."""
+    run = dialogue.run
+    assert isinstance(run, Run)
+
+    def work() -> None:
+        line = call.run()
+        try:
+            dialogue.answer(run, line)
+        except SandboxError:
+            return  # the sandbox ended while its function was at work
+
+    run_aside(work)
