@@ -51,9 +51,9 @@ class Start(_Message, tag="start"):
     """Run a program. `stdin` None leaves it open for Input; `size` makes it a terminal of (rows, columns).
 
     `live` sends output as it comes; else it is sent in large pieces, the last of them with the Exited. `control` gives
-    the program two more descriptors, CONTROL_IN to read and CONTROL_OUT to write, whose far ends are the host's; what it
-    wrote elsewhere before it wrote to CONTROL_OUT arrives before. `forks` makes it a copy of the interpreter that the
-    Start of that id is, while that one waits for its owner.
+    the program two more descriptors, CONTROL_IN to read and CONTROL_OUT to write, with the host at their far ends; what
+    it wrote elsewhere before it wrote to CONTROL_OUT arrives before. `forks` makes it a copy of the interpreter that
+    the Start of that id is, while that one waits for its owner.
     """
 
     id: int
@@ -99,6 +99,13 @@ class Resize(_Message, tag="resize"):
     columns: int
 
 
+class Renew(_Message, tag="renew"):
+    """An interpreter that was started begins another run: these are its limits, and nothing is used of them yet."""
+
+    id: int
+    limits: dict[str, int | float]
+
+
 class Call(_Message, tag="call"):
     """An operation that is answered by Reply or Failure with the same id."""
 
@@ -116,7 +123,7 @@ class Answer(_Message, tag="answer"):
     message: bytes = b""
 
 
-HostMessage = Boot | Start | Input | Credit | Signal | Resize | Call | Answer
+HostMessage = Boot | Start | Input | Credit | Signal | Resize | Renew | Call | Answer
 
 # From the worker.
 

@@ -18,7 +18,7 @@ from belljar.api.runs import RunResult
 
 
 class AsyncInterpreter:
-    """One persistent interpreter. See `Interpreter`. Cancelling a run ends its interpreter; the next finds a new one."""
+    """One persistent interpreter. See `Interpreter`. Cancelling a run ends it; the next finds a new one."""
 
     def __init__(self, link: Callable[[], AsyncLink], engine: Engine, limits: Limits, *, tools: Globals) -> None:
         self._link = link
@@ -59,7 +59,7 @@ class AsyncInterpreter:
         if dialogue is not None:
             dialogue.kill()
 
-    def _open(self, forks: Dialogue | None = None, run_limits: RunLimits | None = None) -> Dialogue:
+    def _open(self, forks: Dialogue | None = None) -> Dialogue:
         link = self._link()
         tasks: set[asyncio.Task[None]] = set()
 
@@ -70,9 +70,7 @@ class AsyncInterpreter:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-        return Dialogue(
-            link.conversation, link.send, self._engine, self._limits, call, forks=forks, run_limits=run_limits
-        )
+        return Dialogue(link.conversation, link.send, self._engine, self._limits, call, forks=forks)
 
     async def _run(
         self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits
@@ -81,7 +79,7 @@ class AsyncInterpreter:
         link, began = self._link(), monotonic()
         run = dialogue.begin(code, mode, *bound, limits)
         try:
-            async with asyncio.timeout(limits.wall_ms / 1e3):
+            async with asyncio.timeout(dialogue.wall_seconds(limits)):
                 await link.wait_until(lambda: run.done or dialogue.running.done)
         except TimeoutError:
             dialogue.over_time(run)
@@ -115,7 +113,7 @@ class AsyncPrefix:
         check_rebinding(globals, self._dialogue.names | self._values)
         if self._dialogue.ended:
             raise SandboxError("the prefix is closed: precompile it again")
-        dialogue = self._interpreter._open(self._dialogue, limits)
+        dialogue = self._interpreter._open(self._dialogue)
         try:
             return await self._interpreter._run(dialogue, code, "module", bound, limits)
         finally:

@@ -5,6 +5,7 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 
@@ -20,6 +21,11 @@ async def call_async(function: Callable[..., Any], kwargs: dict[str, Any], args:
         return await function(*args, **kwargs)
     result = await asyncio.to_thread(lambda: function(*args, **kwargs))
     return await result if inspect.isawaitable(result) else result
+
+
+def exclusive() -> AbstractContextManager[object]:
+    """Enter it to be the only thread inside."""
+    return threading.Lock()
 
 
 def run_aside(work: Callable[[], None]) -> None:

@@ -82,17 +82,15 @@ class Bridge:
     def charge(self, size: int) -> None:
         self._bytes += size
         if self._bytes > self._limits.max_bridge_bytes:
-            raise BridgeLimit(
-                f"more than max_bridge_bytes={self._limits.max_bridge_bytes} to and from host functions"
-            )
+            raise BridgeLimit(f"more than max_bridge_bytes={self._limits.max_bridge_bytes} to and from host functions")
 
 
 def check_globals(given: Mapping[str, Any] | None) -> tuple[dict[str, HostFunction], dict[str, Any]]:
-    """The functions among some globals, and the plain values. TypeError, ValueError (NotPlain) for what can't be one."""
+    """The functions among some globals, and the plain values. ValueError for what can't be one."""
     functions: dict[str, HostFunction] = {}
     values: dict[str, Any] = {}
     for name, value in (given or {}).items():
-        if not isinstance(name, str) or not name.isidentifier():
+        if not str(name).isidentifier():
             raise ValueError(f"globals[{name!r}]: a global's name is an identifier")
         if callable(value):
             functions[name] = value

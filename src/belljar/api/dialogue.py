@@ -21,7 +21,7 @@ from belljar.abi.limits import Limits, RunLimits
 from belljar.abi.signals import Signal as SignalNumber
 from belljar.abi.signals import signal_name
 from belljar.abi.values import dumps
-from belljar.abi.wire import CONTROL_IN, CONTROL_OUT, Input, Signal
+from belljar.abi.wire import CONTROL_IN, CONTROL_OUT, Input, Renew, Signal
 from belljar.api.bridge import Bridge, BridgeLimit, HostCall, HostFunction, read_message
 from belljar.api.command import pieces
 from belljar.api.core import Conversation
@@ -31,7 +31,6 @@ from belljar.api.runs import ErrorCode, Exports, Output, RunError, RunResult
 
 Mode = Literal["repl", "prefix", "module"]
 
-_FOREVER: Final = 1e9
 _WITHOUT_END: Final = 1 << 60
 _LINE_MAX: Final = 64 << 20
 _GUEST_CODES: Final[tuple[ErrorCode, ...]] = ("SYNTAX_ERROR", "RUNTIME_ERROR", "MEMORY_LIMIT")
@@ -140,17 +139,17 @@ class Dialogue:
         call: Callable[[Dialogue, HostCall], None],
         *,
         forks: Dialogue | None = None,
-        run_limits: RunLimits | None = None,
     ) -> None:
         self._conversation = conversation
         self._send = send
         self._engine = engine
-        self._output_bytes = limits.output_bytes
+        self._limits = limits
         self._call = call
         self._functions: dict[str, HostFunction] = dict(forks._functions) if forks is not None else {}
         self._line: list[bytes] = []
         self._size = 0
-        self._runs = forks._runs if forks is not None else 0
+        self._runs: int = forks._runs if forks is not None else 0
+        self.number: int
         self.run: Run | None = None
         self.killed = False
         self.number, self.running, frame = conversation.start(
@@ -160,7 +159,7 @@ class Dialogue:
             stdin=b"",
             merge=False,
             live=True,
-            limits=_session_limits(limits, run_limits),
+            limits={},
             allowed_output=_WITHOUT_END,
             on_chunk={1: lambda data: self._say(1, data), 2: lambda data: self._say(2, data), CONTROL_OUT: self._hear},
             control=True,
@@ -182,8 +181,9 @@ class Dialogue:
     ) -> Run:
         """Send code to run; the front then waits until the run is done or the interpreter has ended."""
         self._functions.update(functions)
-        self.run = run = Run(self._functions, limits, self._output_bytes)
+        self.run = run = Run(self._functions, limits, self._limits.output_bytes)
         self._runs += 1
+        self._send(self._conversation.message(Renew(self.number, _limits(self._limits, limits))))
         self._write(
             dumps(
                 {
@@ -208,6 +208,10 @@ class Dialogue:
             self._stop(run, RunError("BRIDGE_LIMIT", "BridgeLimit", str(error)))
         else:
             self._write(line)
+
+    def wall_seconds(self, limits: RunLimits) -> float:
+        """How long a run may take."""
+        return min(limits.wall_ms / 1e3, self._limits.wall_seconds)
 
     def interrupt(self) -> None:
         """What ^C does."""
@@ -300,10 +304,6 @@ class Dialogue:
         return RunError("CRASHED", "Crashed", f"the interpreter ended with {how}" + (f": {said}" if said else ""))
 
 
-def _session_limits(limits: Limits, run: RunLimits | None) -> dict[str, int | float]:
-    """A session goes on until it is closed: each run's own limits are kept by its owner. One of a single run has them."""
-    seconds = _FOREVER if run is None else run.wall_ms / 1e3 + 1
-    cpu = _FOREVER if run is None else run.cpu_ms / 1e3
-    return asdict(
-        replace(limits, wall_seconds=seconds, cpu_seconds=cpu, steps=_WITHOUT_END, output_bytes=_WITHOUT_END)
-    )
+def _limits(limits: Limits, run: RunLimits) -> dict[str, int | float]:
+    """A run's share of its sandbox's limits."""
+    return asdict(replace(limits, cpu_seconds=min(limits.cpu_seconds, run.cpu_ms / 1e3)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
 from belljar.abi.limits import Limits, RunLimits
-from belljar.api.await_host import run_aside
+from belljar.api.await_host import exclusive, run_aside
 from belljar.api.bridge import HostCall, check_globals
 from belljar.api.clock_host import monotonic
 from belljar.api.dialogue import Dialogue, Engine, Mode, Run
@@ -44,7 +43,7 @@ class Interpreter:
         self._limits = limits
         self._tools = tools
         self._dialogue: Dialogue | None = None
-        self._lock = threading.Lock()
+        self._lock = exclusive()
 
     def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
         """Run code in the interpreter. Never raises for what the code did: see `ok` and `error`.
@@ -73,7 +72,7 @@ class Interpreter:
         return Prefix(self, dialogue, frozenset(values))
 
     def interrupt(self) -> None:
-        """What ^C does to the run under way, from another thread: it ends with KeyboardInterrupt, the variables stay."""
+        """What ^C does to the run under way, from another thread: it ends with KeyboardInterrupt."""
         if self._dialogue is not None:
             self._dialogue.interrupt()
 
@@ -83,11 +82,9 @@ class Interpreter:
         if dialogue is not None:
             dialogue.kill()
 
-    def _open(self, forks: Dialogue | None = None, run_limits: RunLimits | None = None) -> Dialogue:
+    def _open(self, forks: Dialogue | None = None) -> Dialogue:
         link = self._link()
-        return Dialogue(
-            link.conversation, link.send, self._engine, self._limits, _call, forks=forks, run_limits=run_limits
-        )
+        return Dialogue(link.conversation, link.send, self._engine, self._limits, _call, forks=forks)
 
     def _run(
         self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits
@@ -96,7 +93,7 @@ class Interpreter:
         link, began = self._link(), monotonic()
         run = dialogue.begin(code, mode, *bound, limits)
         try:
-            if not link.wait_until(lambda: run.done or dialogue.running.done, began + limits.wall_ms / 1e3):
+            if not link.wait_until(lambda: run.done or dialogue.running.done, began + dialogue.wall_seconds(limits)):
                 dialogue.over_time(run)
         except KeyboardInterrupt:
             dialogue.kill()
@@ -126,7 +123,7 @@ class Prefix:
         check_rebinding(globals, self._dialogue.names | self._values)
         if self._dialogue.ended:
             raise SandboxError("the prefix is closed: precompile it again")
-        dialogue = self._interpreter._open(self._dialogue, limits)
+        dialogue = self._interpreter._open(self._dialogue)
         try:
             return self._interpreter._run(dialogue, code, "module", bound, limits)
         finally:

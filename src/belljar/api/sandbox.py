@@ -10,9 +10,11 @@ from belljar.api import operations
 from belljar.api.clock_host import monotonic
 from belljar.api.command import request_exec
 from belljar.api.core import Conversation
+from belljar.api.dialogue import JS, PYTHON
 from belljar.api.errors import FileError, SandboxCreationError, SandboxError
 from belljar.api.events import Events
 from belljar.api.files import Files
+from belljar.api.interpreter import Interpreter
 from belljar.api.link_host import Link
 from belljar.api.mounts import Mount
 from belljar.api.operations import Ask, Run, Stepper, Steps
@@ -40,6 +42,8 @@ class Sandbox:
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
         self._link = Link(worker, Conversation())
+        self.python = Interpreter(lambda: self._link, PYTHON, settings.limits, tools=settings.functions())
+        self.js = Interpreter(lambda: self._link, JS, settings.limits, tools=settings.functions())
         self.files = Files(self._run, lambda: self._link)
         try:
             self._link.send(self._conversation.message(settings.boot()))

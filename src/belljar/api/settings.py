@@ -99,6 +99,11 @@ class Settings:
     def boot(self) -> Boot:
         return boot_message(self.env, self.cwd, self.user, self.hostname, self.limits)
 
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """The tools, as an interpreter names them."""
+        named = {tool.name.replace("-", "_"): tool.function for tool in self.tools}
+        return {name: function for name, function in named.items() if name.isidentifier()}
+
     def info(self, layers: list[str]) -> Info:
         return Info(self.name, "virtual", tuple(layers), "base", self.created)
 

@@ -1,5 +1,6 @@
 """One exec's budget: charged before work is done or memory taken, shared by every process it starts."""
 
+from math import inf
 from typing import Final
 
 from belljar.abi.errors import BudgetExceeded
@@ -42,6 +43,17 @@ class Budget:
         self.spent: BudgetExceeded | None = None
         self.timer: Timer | None = None
         """Fires at the deadline, for processes that only sleep; ends with the last process."""
+
+    def renew(self, limits: Limits) -> None:
+        """Begin anew, for an interpreter's next run. How long that takes is its owner's business: it may also wait for
+        one for ever."""
+        self.limits = limits
+        self.steps = self.output = 0
+        self.checkpoint = min(QUANTUM, limits.steps)
+        self.cpu = 0.0
+        self.deadline = inf
+        if self.timer is not None:
+            self.timer.cancel()
 
     def charge(self, steps: int = 1) -> None:
         """Pay for work about to be done. Lets other fibers run now and then; raises when a limit is spent."""

@@ -24,6 +24,7 @@ from belljar.abi.wire import (
     Input,
     Output,
     Plain,
+    Renew,
     Reply,
     Resize,
     Signal,
@@ -110,6 +111,10 @@ class Server:
                 self._signal(number, message)
             case Boot():
                 self._boot(message)
+            case Renew(id=number, limits=limits):
+                job = self._jobs.get(number)
+                if job is not None and job.task is not None:
+                    job.task.renew(_limits(limits))
             case Resize(id=number, rows=rows, columns=columns):
                 job = self._jobs.get(number)
                 if job is not None and job.task is not None:

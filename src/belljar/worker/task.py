@@ -139,6 +139,10 @@ class Task:
         if self._master is not None:
             self._master.handle.ioctl("set_winsize", size)
 
+    def renew(self, limits: Limits) -> None:
+        """An interpreter's next run: it may use as much again, and at most what the sandbox may."""
+        self.process.budget.renew(self._kernel.limits.narrowed(limits))
+
     def signal(self, number: int) -> None:
         """To the command's process group, as a terminal would."""
         self._kernel.signal_group(self.process.pgid, number)
