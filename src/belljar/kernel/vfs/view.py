@@ -89,10 +89,16 @@ class View:
         self.now = now
 
     def fork(self) -> View:
-        child = View.__new__(View)
+        child = self.at(self.cwd)
         child.namespace = self.namespace.fork()
+        return child
+
+    def at(self, place: Place) -> View:
+        """The same eyes looking from another directory: for the calls that start at one (openat and the like)."""
+        child = View.__new__(View)
+        child.namespace = self.namespace
         child.root = self.root
-        child.cwd = self.cwd
+        child.cwd = place
         child.credentials = self.credentials
         child.umask = self.umask
         child.open_fifo = self.open_fifo

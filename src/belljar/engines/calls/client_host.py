@@ -1,0 +1,146 @@
+"""The engine process's side of a connection: one blocking socket, one call at a time."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any, Final
+
+import msgspec
+
+from belljar.engines.calls.protocol import (
+    ANSWER,
+    ANSWER_MAX,
+    CALLS,
+    REQUEST,
+    SIGNAL,
+    START,
+    BadFrame,
+    Start,
+    decode,
+    encode,
+)
+
+_FIRST: Final = 1 << 16
+
+
+class CallError(Exception):
+    """The kernel refused: its errno."""
+
+    def __init__(self, errno: int) -> None:
+        super().__init__(errno)
+        self.errno = errno
+
+
+class ConnectionEnded(BaseException):
+    """The sandbox is gone; not an Exception, for there is nothing left to do but end."""
+
+
+class Program(msgspec.Struct, frozen=True):
+    """What START says."""
+
+    argv: list[bytes]
+    env: list[bytes]
+    cwd: bytes
+    options: dict[str, Any]
+    numbers: Start
+
+
+class Client:
+    """Makes calls. `signals` collects the numbers of reported signals as they come."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        connection.setblocking(True)
+        self._connection = connection
+        self._send = connection.sendall
+        self._recv = connection.recv
+        self._rest = b""
+        self.signals: list[int] = []
+
+    def wait_for_start(self) -> Program:
+        """What to run. Blocks until the worker says it."""
+        id, kind, body = self._receive()
+        if id != 0 or kind != START:
+            raise BadFrame("the first frame is not START")
+        argv, env, cwd, options, numbers = decode("llssQ", body)
+        return Program(argv, env, cwd, msgspec.json.decode(options), Start(*numbers))
+
+    def call(self, name: str, *arguments: Any) -> list[Any]:
+        """One call by name. Raises CallError."""
+        number, takes, gives = CALLS[name]
+        return decode(gives, self.request(number, encode(takes, arguments)))
+
+    def request(self, number: int, body: bytes) -> bytes:
+        """One call as bytes, for those that encode by themselves. Raises CallError."""
+        try:
+            self._send(REQUEST.pack(len(body) + 8, 1, number, 0) + body)
+        except OSError:
+            raise ConnectionEnded from None
+        while True:
+            id, errno, results = self._receive()
+            if id:
+                break
+            self._take_event(errno, results)
+        if errno:
+            raise CallError(errno)
+        return results
+
+    def tell(self, name: str, *arguments: Any) -> None:
+        """A call that is never answered: `exit`, `exceeded`."""
+        number, takes, _ = CALLS[name]
+        body = encode(takes, arguments)
+        try:
+            self._send(REQUEST.pack(len(body) + 8, 1, number, 0) + body)
+        except OSError:
+            return
+
+    def peek_signals(self) -> None:
+        """Take events that have come, without waiting: only while no call is under way."""
+        try:
+            data = self._connection.recv(_FIRST, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            raise ConnectionEnded from None
+        if not data:
+            raise ConnectionEnded
+        self._rest += data
+        while len(self._rest) >= 4:
+            id, kind, body = self._receive()
+            if id:
+                raise BadFrame("an answer that nobody waits for")
+            self._take_event(kind, body)
+
+    def _take_event(self, kind: int, body: bytes) -> None:
+        if kind == SIGNAL:
+            self.signals.append(decode("q", body)[0])
+
+    def _receive(self) -> tuple[int, int, bytes]:
+        data = self._rest
+        while len(data) < ANSWER.size:
+            data += self._more(_FIRST)
+        length, id, status = ANSWER.unpack_from(data)
+        if not 8 <= length <= ANSWER_MAX:
+            raise BadFrame(f"an answer claims {length} bytes")
+        end = length + 4
+        if len(data) == end:
+            self._rest = b""
+            return id, status, data[12:]
+        if len(data) > end:
+            self._rest = data[end:]
+            return id, status, data[12:end]
+        parts, have = [data], len(data)
+        while have < end:
+            more = self._more(end - have)
+            parts.append(more)
+            have += len(more)
+        self._rest = b""
+        return id, status, b"".join(parts)[12:]
+
+    def _more(self, size: int) -> bytes:
+        try:
+            data = self._recv(size)
+        except OSError:
+            raise ConnectionEnded from None
+        if not data:
+            raise ConnectionEnded
+        return data

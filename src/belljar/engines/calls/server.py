@@ -1,0 +1,225 @@
+"""The kernel's side of a connection: takes an engine process's calls and does them as a virtual process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from errno import EINVAL, EIO, ENOSYS
+from typing import Any, Final, NoReturn, Protocol
+
+import msgspec
+
+from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
+from belljar.abi.signals import Signal
+from belljar.engines.calls import files, processes
+from belljar.engines.calls.protocol import (
+    ANSWER,
+    ANSWER_MAX,
+    BACKGROUND,
+    CALLS,
+    DEFAULT,
+    IGNORED,
+    REPORTED,
+    REQUEST,
+    REQUEST_MAX,
+    SIGNAL,
+    START,
+    BadFrame,
+    Start,
+    decode,
+    encode,
+)
+from belljar.engines.calls.terminal import Terminal
+from belljar.kernel.process import IGNORE, Process
+from belljar.kernel.status import ExitStatus, ProcessExit
+
+BACKGROUND_MAX: Final = 256
+"""Calls of one process under way at a time."""
+
+
+class Link(Protocol):
+    """A byte stream to an engine process (`kernel.engines.EngineLink`); all but `close` may wait."""
+
+    def recv(self, size: int = ..., /) -> bytes: ...
+    def send(self, data: bytes, /) -> None: ...
+    def close(self) -> None: ...
+
+
+Handler = Callable[..., tuple[Any, ...] | None]
+
+_FILES: Final = {
+    name: getattr(files, {"open": "open_"}.get(name, name))
+    for name, call in CALLS.items()
+    if call.number < 40 or name in ("isatty", "winsize")
+}
+_PROCESSES: Final = {
+    name: getattr(processes, name) for name in "chdir getcwd umask sleep poll spawn wait kill ids hostname".split()
+}
+
+
+class CallServer:
+    """Serves one connection, on the fiber of the process it belongs to."""
+
+    def __init__(self, process: Process, link: Link, extra: Mapping[str, Handler] | None = None) -> None:
+        self._process = process
+        self._link = link
+        self._buffer = bytearray()
+        self._background = 0
+        terminal = Terminal(process)
+        own: dict[str, Handler] = {
+            "raw": terminal.raw,
+            "edit": terminal.edit,
+            "catch": self._catch,
+            "exit": self._exit,
+            "exceeded": self._exceeded,
+        }
+        handlers = {**_FILES, **_PROCESSES, **own, **(extra or {})}
+        self._handlers: dict[int, tuple[str, str, Handler]] = {
+            CALLS[name].number: (CALLS[name].takes, CALLS[name].gives, handler) for name, handler in handlers.items()
+        }
+
+    def start(self, options: Mapping[str, Any]) -> None:
+        """Tell the engine process what to run: the process's own argv, environment and directory."""
+        process = self._process
+        budget = process.budget
+        parent = process.parent
+        ttys = sum(1 << fd for fd in (0, 1, 2) if process.isatty(fd))
+        left = max(0.0, budget.limits.cpu_seconds - budget.cpu)
+        numbers = Start(
+            process.pid,
+            parent.pids.get(process.space, 0) if parent is not None else 0,
+            process.fs.credentials.uid,
+            process.fs.credentials.gid,
+            process.fs.umask,
+            ttys,
+            int(left * 1e9),
+            budget.limits.memory_bytes,
+        )
+        try:
+            cwd = process.fs.getcwd()
+        except SysError:
+            cwd = "/"  # it was removed
+        body = encode(
+            "llssQ",
+            [
+                [fsencode(word) for word in process.argv],
+                [fsencode(f"{name}={value}") for name, value in process.env.items()],
+                fsencode(cwd),
+                msgspec.json.encode(options),
+                numbers,
+            ],
+        )
+        self._link.send(ANSWER.pack(len(body) + 8, 0, START) + body)
+
+    def serve(self) -> NoReturn:
+        """Until the process ends: by its own call, a signal, a limit, or the loss of its engine process."""
+        try:
+            while True:
+                self._serve_one()
+        except BadFrame:
+            # Our own engine speaks correctly: whoever this is has taken it over.
+            raise ProcessExit(ExitStatus(0, Signal.SYS)) from None
+        finally:
+            self._link.close()
+
+    def _serve_one(self) -> None:
+        buffer = self._buffer
+        while len(buffer) < REQUEST.size:
+            self._more()
+        length, id, number, flags = REQUEST.unpack_from(buffer)
+        if not REQUEST.size - 4 <= length <= REQUEST_MAX or id == 0:
+            raise BadFrame(f"a request claims {length} bytes")
+        while len(buffer) < length + 4:
+            self._more()
+        body = bytes(memoryview(buffer)[REQUEST.size : length + 4])
+        del buffer[: length + 4]
+        self._process.budget.charge()
+        if flags & BACKGROUND:
+            if self._background >= BACKGROUND_MAX:
+                raise BadFrame("too many calls under way")
+            self._background += 1
+            self._process.add_fiber(lambda: self._later(id, number, body))
+        else:
+            self._send(self._answer(id, number, body))
+
+    def _more(self) -> None:
+        data = self._link.recv(1 << 20 if self._buffer else 1 << 16)
+        if not data:
+            self._lost()
+        self._buffer += data
+
+    def _lost(self) -> NoReturn:
+        """The engine process ended without a word: killed, by a limit of the machine's or from outside."""
+        raise ProcessExit(ExitStatus(0, Signal.KILL))
+
+    def _later(self, id: int, number: int, body: bytes) -> None:
+        try:
+            answer = self._answer(id, number, body)
+        except BadFrame:
+            raise ProcessExit(ExitStatus(0, Signal.SYS)) from None
+        finally:
+            self._background -= 1
+        self._send(answer)
+
+    def _answer(self, id: int, number: int, body: bytes) -> bytes:
+        found = self._handlers.get(number)
+        if found is None:
+            return ANSWER.pack(8, id, ENOSYS)
+        takes, gives, handler = found
+        arguments = decode(takes, body)
+        try:
+            values = handler(self._process, *arguments)
+        except SysError as error:
+            self._process.check_fatal()
+            return ANSWER.pack(8, id, error.errno if 0 < error.errno < 4096 else EIO)
+        self._process.check_fatal()
+        results = encode(gives, values) if values is not None else b""
+        if len(results) + 8 > ANSWER_MAX:
+            return ANSWER.pack(8, id, EIO)
+        return ANSWER.pack(len(results) + 8, id, 0) + results
+
+    def _send(self, frame: bytes) -> None:
+        try:
+            self._link.send(frame)
+        except SysError:
+            self._lost()
+
+    # Calls that concern the connection itself.
+
+    def _catch(self, process: Process, number: int, how: int) -> None:
+        processes.check_signal(number)
+        if how == REPORTED:
+            process.catch(number, self._report)
+        elif how in (DEFAULT, IGNORED):
+            process.catch(number, IGNORE if how == IGNORED else None)
+        else:
+            raise SysError(EINVAL)
+
+    def _report(self, number: int) -> None:
+        """A caught signal: whoever delivers it must not wait, so a fiber of the process tells the engine."""
+        frame = ANSWER.pack(16, 0, SIGNAL) + encode("q", [number])
+
+        def tell() -> None:
+            with suppress(SysError):
+                self._link.send(frame)
+
+        self._process.add_fiber(tell)
+
+    def _exit(self, process: Process, code: int, signal: int, cpu_ns: int) -> NoReturn:
+        self._charge(cpu_ns)
+        raise ProcessExit(ExitStatus(code & 0xFF, signal if 0 < signal <= 64 else 0))
+
+    def _exceeded(self, process: Process, limit: bytes, cpu_ns: int) -> NoReturn:
+        self._charge(cpu_ns)
+        name = limit.decode("ascii", "replace")
+        if name not in ("cpu_seconds", "memory_bytes"):
+            raise BadFrame(f"no limit {name!r}")
+        process.budget.exceed(name)
+        raise AssertionError("unreachable")
+
+    def _charge(self, cpu_ns: int) -> None:
+        seconds = max(0, cpu_ns) / 1e9
+        self._process.cpu += seconds
+        self._process.kernel.cpu += seconds
+        self._process.budget.charge_cpu(seconds)
