@@ -13,28 +13,20 @@ import select
 import signal
 import socket
 import sys
-import traceback
 from typing import Final
 
 from belljar.abi.limits import Limits
-from belljar.abi.wire import Event, Ready, Start, WorkerMessage, encode, host_frames
+from belljar.abi.wire import host_frames
 from belljar.bin._kit.discovery import find, names, preload
-from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import EpollPoller, host_machine
-from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
-from belljar.worker.channel_host import Channel
-from belljar.worker.serve import Server
+from belljar.lockdown.seal_host import enter_namespaces, prepare_filter
+from belljar.worker.life_host import RECURSION, live
 from belljar.worker.session import Session
 
 SPARES: Final = 3
 QUIET: Final = 0.003
 """Seconds without a request before a spare is made: the worker just handed over needs the processor first."""
-RECURSION: Final = 60_000
-"""Python frames a worker may nest: the shell's depth limit times the frames of one shell call, with room."""
-OVERHEAD: Final = 256 << 20
-"""What the interpreter itself needs on top of a sandbox's memory limit."""
-CPU_BACKSTOP: Final = 24 * 3600
 WARM_UP: Final = (
     "echo hi",
     "x=$(echo a | tr a b); for i in 1 2; do [[ $x == b* ]] && y=$((i + 1)); done; echo ${x/b/c} {1..2} * > f; cat f",
@@ -112,46 +104,18 @@ class Zygote:
             status = 1
             try:
                 ours.close()
-                status = self._become_worker(theirs, memory, ahead)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                status = live(self._session, self._renewed_poller(), theirs, memory, self._layers, rehearsed=ahead)
             finally:
                 os._exit(status)
         theirs.close()
         return Worker(pid, os.pidfd_open(pid), ours)
 
-    def _become_worker(self, connection: socket.socket, memory: int, ahead: bool) -> int:
+    def _renewed_poller(self) -> EpollPoller:
         poller = self._machine.poller
         assert isinstance(poller, EpollPoller)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         poller.renew()
-        CpuGuard(self._session.kernel.hub).start()
-        kernel = self._session.kernel
-        channel = Channel(connection, kernel.hub, poller)
-        channel.open(Server(self._session, channel.send).handle)
-        try:
-            held = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP)
-            prove()
-        except (LockdownFailed, OSError):
-            return 1
-        if ahead:
-            self._rehearse()
-        channel.send(Ready(self._layers + held, os.getpid()))
-        try:
-            kernel.hub.run(lambda: channel.closed)
-        except MemoryError:
-            return 4
-        except Exception:  # noqa: BLE001 - the frame that owns the worker: our bug ends the sandbox, the owner is told
-            channel.send(Event("bug", {b"trace": traceback.format_exc(limit=-12).encode()}))
-            channel.flush()
-            return 3
-        return 0 if channel.error is None else 2
-
-    def _rehearse(self) -> None:
-        """Run one command while nobody waits: the memory that any command writes to is this worker's own by then."""
-        said: list[WorkerMessage] = []
-        server = Server(self._session, said.append)
-        for message in host_frames().feed(encode(Start(0, [b"bash", b"-c", b":"], {}, None, b"", False, False, {}))):
-            server.handle(message)
-        self._session.kernel.hub.run(lambda: bool(said))
+        return poller
 
 
 def _warm_up(machine: Machine) -> None:

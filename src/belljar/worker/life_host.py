@@ -1,0 +1,67 @@
+"""A worker's life: sealed, proved, then serving its owner until the connection ends."""
+
+from __future__ import annotations
+
+import os
+import socket
+import traceback
+from typing import Final
+
+from belljar.abi.wire import Event, Ready, Start, WorkerMessage, encode, host_frames
+from belljar.kernel.cpu_guard_host import CpuGuard
+from belljar.kernel.machine_host import EpollPoller
+from belljar.lockdown.seal_host import LockdownFailed, prove, seal
+from belljar.worker.channel_host import Channel
+from belljar.worker.serve import Server
+from belljar.worker.session import Session
+
+RECURSION: Final = 60_000
+"""Python frames a worker may nest: the shell's depth limit times the frames of one shell call, with room."""
+OVERHEAD: Final = 256 << 20
+"""What the interpreter itself needs on top of a sandbox's memory limit."""
+CPU_BACKSTOP: Final = 24 * 3600
+
+
+def live(
+    session: Session,
+    poller: EpollPoller,
+    connection: socket.socket,
+    memory: int,
+    layers: list[str],
+    *,
+    rehearsed: bool = False,
+) -> int:
+    """Be a worker with this much memory; `layers` hold already. Returns the exit status of the process.
+
+    `rehearsed`: run a command before anybody asks for one.
+    """
+    kernel = session.kernel
+    CpuGuard(kernel.hub).start()
+    channel = Channel(connection, kernel.hub, poller)
+    channel.open(Server(session, channel.send).handle)
+    try:
+        held = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP)
+        prove()
+    except (LockdownFailed, OSError):
+        return 1
+    if rehearsed:
+        _rehearse(session)
+    channel.send(Ready(layers + held, os.getpid()))
+    try:
+        kernel.hub.run(lambda: channel.closed)
+    except MemoryError:
+        return 4
+    except Exception:  # noqa: BLE001 - the frame that owns the worker: our bug ends the sandbox, the owner is told
+        channel.send(Event("bug", {b"trace": traceback.format_exc(limit=-12).encode()}))
+        channel.flush()
+        return 3
+    return 0 if channel.error is None else 2
+
+
+def _rehearse(session: Session) -> None:
+    """Run one command while nobody waits: the memory that any command writes to is this worker's own by then."""
+    said: list[WorkerMessage] = []
+    server = Server(session, said.append)
+    for message in host_frames().feed(encode(Start(0, [b"bash", b"-c", b":"], {}, None, b"", False, False, {}))):
+        server.handle(message)
+    session.kernel.hub.run(lambda: bool(said))
