@@ -73,6 +73,11 @@ class AsyncSandbox:
         assert conversation.ready is not None
         return conversation.ready.layers
 
+    @property
+    def name(self) -> str:
+        """What it was named, or a random id."""
+        return self._settings.name
+
     async def info(self) -> Info:
         return self._settings.info(await self._layers())
 

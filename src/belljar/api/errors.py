@@ -53,7 +53,8 @@ class FileError(SandboxError):
     """A file operation failed, as the guest's system call would: `errno` and `path`."""
 
     def __init__(self, errno: int, path: str) -> None:
-        super().__init__(f"{printable(path)}: {strerror(errno)}")
+        self.strerror = strerror(errno)
+        super().__init__(f"{printable(path)}: {self.strerror}")
         self.errno = errno
         self.path = path
 

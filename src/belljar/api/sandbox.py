@@ -71,6 +71,11 @@ class Sandbox:
         return self._conversation.ready.layers
 
     @property
+    def name(self) -> str:
+        """What it was named, or a random id."""
+        return self._settings.name
+
+    @property
     def info(self) -> Info:
         """id, tier, the isolation layers that hold, image, created."""
         return self._settings.info(self._layers())

@@ -1,0 +1,1 @@
+"""Adapters to agent frameworks, one file each over the public API; a framework is imported only in its own file."""

@@ -1,0 +1,74 @@
+"""One description of an operation for two fronts: what to call on a sandbox, step by step, and both ways to run it.
+
+An operation is a generator that yields calls and is sent their results; what a call raises is raised at the yield.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from typing import Any, NamedTuple, TypeVar
+
+from belljar.api.async_sandbox import AsyncSandbox
+from belljar.api.errors import SandboxError
+from belljar.api.sandbox import Sandbox
+
+T = TypeVar("T")
+
+
+class Do(NamedTuple):
+    """A method of a sandbox, dotted (`files.read`), and its arguments."""
+
+    method: str
+    arguments: tuple[Any, ...] = ()
+    options: dict[str, Any] = {}  # noqa: RUF012 - never changed
+
+
+Operation = Generator[Do, Any, T]
+
+
+def do(method: str, *arguments: Any, **options: Any) -> Operation[Any]:
+    return (yield Do(method, arguments, options))
+
+
+def _bound(sandbox: Sandbox | AsyncSandbox, step: Do) -> Any:
+    target: Any = sandbox
+    for name in step.method.split("."):
+        target = getattr(target, name)
+    return target(*step.arguments, **step.options)
+
+
+def run(sandbox: Sandbox | AsyncSandbox, operation: Operation[T]) -> T:
+    """In place. TypeError for a sandbox that can only be awaited."""
+    if isinstance(sandbox, AsyncSandbox):
+        raise TypeError("this adapter holds an AsyncSandbox: use its async methods, or give it a Sandbox")
+    send: Any = None
+    failed: SandboxError | None = None
+    while True:
+        try:
+            step = operation.throw(failed) if failed is not None else operation.send(send)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        failed = None
+        try:
+            send = _bound(sandbox, step)
+        except SandboxError as error:
+            failed = error
+
+
+async def run_async(sandbox: Sandbox | AsyncSandbox, operation: Operation[T]) -> T:
+    """Awaited; a synchronous sandbox works on a thread meanwhile."""
+    if isinstance(sandbox, Sandbox):
+        return await asyncio.to_thread(run, sandbox, operation)
+    send: Any = None
+    failed: SandboxError | None = None
+    while True:
+        try:
+            step = operation.throw(failed) if failed is not None else operation.send(send)
+        except StopIteration as stop:
+            return stop.value  # type: ignore[no-any-return]
+        failed = None
+        try:
+            send = await _bound(sandbox, step)
+        except SandboxError as error:
+            failed = error
