@@ -301,3 +301,19 @@ def test_nothing_outlives_a_killed_owner() -> None:
     while time.monotonic() < deadline and Path(f"/proc/{pid}").exists():
         time.sleep(0.05)
     assert not Path(f"/proc/{pid}").exists()
+
+
+def test_files_can_be_used_with_the_rights_of_commands(sandbox: Sandbox) -> None:
+    sandbox.exec("echo secret > f; chmod 000 f; mkdir d; chmod 500 d")
+    assert sandbox.files.read("f") == "secret\n"
+    as_user = sandbox.files.as_user()
+    with pytest.raises(FileError) as refused:
+        as_user.read("f")
+    assert refused.value.errno == errno.EACCES
+    for path in ("d/new", "/etc/passwd"):
+        with pytest.raises(FileError):
+            as_user.write(path, "x")
+    as_user.write("mine/deep.txt", "x")
+    assert as_user.exists("mine/deep.txt")
+    assert not as_user.exists("nothing")
+    assert sandbox.exec("stat -c %U mine/deep.txt").stdout == "agent\n"

@@ -23,6 +23,8 @@ WINDOW: Final = 4 << 20
 CONTROL_IN: Final = 3
 CONTROL_OUT: Final = 4
 """The descriptors by which an interpreter talks with its owner."""
+USER_RIGHTS: Final = "user:"
+"""Before the name of a call about files: done with the rights of the sandbox's commands, not with all."""
 
 _HEADER: Final = struct.Struct("<I")
 

@@ -31,6 +31,10 @@ class Files:
         self._run = run
         self._link = link
 
+    def as_user(self) -> Files:
+        """The same files, with the rights of the sandbox's commands; `files` itself may do everything."""
+        return Files(lambda steps: self._run(operations.with_user_rights(steps)), self._link)
+
     def read(self, path: str) -> str:
         """The whole file as text; bytes that are not UTF-8 become U+FFFD."""
         return str(self._run(operations.read(path)))
@@ -108,6 +112,9 @@ class AsyncFiles:
     def __init__(self, run: Callable[[Steps[Any]], Awaitable[Any]], link: Callable[[], AsyncLink]) -> None:
         self._run = run
         self._link = link
+
+    def as_user(self) -> AsyncFiles:
+        return AsyncFiles(lambda steps: self._run(operations.with_user_rights(steps)), self._link)
 
     async def read(self, path: str) -> str:
         return str(await self._run(operations.read(path)))

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import basename, fsdecode, fsencode, join
+from belljar.abi.wire import USER_RIGHTS
 from belljar.api.errors import FileError
 from belljar.api.local_host import read_local, walk_local, write_local
 from belljar.api.mounts import Mount
@@ -187,6 +188,19 @@ def set_up(settings: Settings, offers: Offers) -> Steps[None]:
 def stats() -> Steps[dict[str, float]]:
     values = yield from _ask("", "stats")
     return {key.decode(): value for key, value in values.items()}
+
+
+def with_user_rights(steps: Steps[T]) -> Steps[T]:
+    """The same operation with no more rights than the sandbox's own commands have."""
+    stepper = Stepper(steps)
+    while (step := stepper.step) is not None:
+        if isinstance(step, Ask):
+            step = Ask(step.path, USER_RIGHTS + step.name, step.arguments)
+        try:
+            stepper.answer((yield step))
+        except FileError as error:
+            stepper.fail(error)
+    return stepper.result  # type: ignore[return-value]
 
 
 class Stepper(Generic[T]):

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Do(NamedTuple):
-    """A method of a sandbox, dotted (`files.read`), and its arguments."""
+    """A method of a sandbox, or of its files as commands may use them (`files.read`), and its arguments."""
 
     method: str
     arguments: tuple[Any, ...] = ()
@@ -32,10 +32,8 @@ def do(method: str, *arguments: Any, **options: Any) -> Operation[Any]:
 
 
 def _bound(sandbox: Sandbox | AsyncSandbox, step: Do) -> Any:
-    target: Any = sandbox
-    for name in step.method.split("."):
-        target = getattr(target, name)
-    return target(*step.arguments, **step.options)
+    target, _, name = step.method.rpartition(".")
+    return getattr(sandbox.files.as_user() if target else sandbox, name)(*step.arguments, **step.options)
 
 
 def run(sandbox: Sandbox | AsyncSandbox, operation: Operation[T]) -> T:

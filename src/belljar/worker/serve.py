@@ -13,6 +13,7 @@ from belljar.abi.termios import WinSize
 from belljar.abi.wire import (
     CHUNK_MAX,
     CONTROL_OUT,
+    USER_RIGHTS,
     WINDOW,
     Answer,
     Boot,
@@ -93,8 +94,7 @@ class Server:
         self._watching = Watching(session.kernel)
         self._view = session.kernel.init.fs.fork()
         self._view.namespace = session.kernel.init.fs.namespace
-        self._view.credentials = session.owner_rights()
-        self._files = FileCalls(self._view, session.cwd)
+        self._files = self._file_calls()
 
     def handle(self, message: HostMessage) -> None:
         """Act on one message. Raises WireError for one that makes no sense."""
@@ -137,8 +137,7 @@ class Server:
             hostname=fsdecode(message.hostname),
             limits=_limits(message.limits),
         )
-        self._view.credentials = session.owner_rights()
-        self._files = FileCalls(self._view, session.cwd)
+        self._files = self._file_calls()
 
     def _start(self, message: Start) -> None:
         if message.id in self._jobs:
@@ -238,7 +237,7 @@ class Server:
             job.task.signal(message.number)
 
     def _call(self, message: Call) -> None:
-        operation = self._files.table.get(message.name) or self._operations().get(message.name)
+        operation = self._files.get(message.name) or self._operations().get(message.name)
         try:
             if operation is None:
                 raise WireError(f"no operation {message.name!r}")
@@ -265,6 +264,16 @@ class Server:
         self._hosted.mount(path, recipe, read_only)
         self._watching.cover()
         return None
+
+    def _file_calls(self) -> dict[str, Callable[..., Plain]]:
+        """Calls about files by name, with all rights and, so marked, with those of the sandbox's commands."""
+        session = self._session
+        self._view.credentials = session.owner_rights()
+        as_user = self._view.fork()
+        as_user.namespace = self._view.namespace
+        as_user.credentials = session.credentials
+        with_all, with_theirs = (FileCalls(view, session.cwd).table for view in (self._view, as_user))
+        return with_all | {USER_RIGHTS + name: call for name, call in with_theirs.items()}
 
     def _watch(self, path: bytes, recursive: bool) -> Plain:
         return self._watching.watch(self._session.cwd, path, recursive)
