@@ -19,6 +19,8 @@ CHUNK_MAX: Final = 256 << 10
 """The largest piece of a stream in one frame."""
 WINDOW: Final = 4 << 20
 """Bytes of one stream that may be on the way before the reader grants more."""
+FDS_MAX: Final = 8
+"""Descriptors that one message may carry."""
 
 CONTROL_IN: Final = 3
 CONTROL_OUT: Final = 4
@@ -109,20 +111,22 @@ class Renew(_Message, tag="renew"):
 
 
 class Call(_Message, tag="call"):
-    """An operation that is answered by Reply or Failure with the same id."""
+    """An operation that is answered by Reply or Failure with the same id. `fds` descriptors come with it."""
 
     id: int
     name: str
     arguments: list[Plain]
+    fds: int = 0
 
 
 class Answer(_Message, tag="answer"):
-    """The host's answer to an Ask: a value, or an errno and a message."""
+    """The host's answer to an Ask: a value, or an errno and a message. `fds` descriptors come with it."""
 
     id: int
     value: Plain
     errno: int = 0
     message: bytes = b""
+    fds: int = 0
 
 
 HostMessage = Boot | Start | Input | Credit | Signal | Resize | Renew | Call | Answer

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import os
+import socket
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Final
 
+from belljar.abi.limits import Limits
 from belljar.abi.wire import Answer, Ask, WireError, encode
 from belljar.api.core import Conversation, Pending
+from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.offers import Offers
 from belljar.api.tools import Tool
@@ -24,14 +29,16 @@ async def take_worker(memory_bytes: int) -> WorkerHandle:
 class AsyncLink:
     """One worker on the running loop."""
 
-    def __init__(self, worker: WorkerHandle, conversation: Conversation) -> None:
+    def __init__(self, worker: WorkerHandle, conversation: Conversation, limits: Limits) -> None:
         worker.connection.setblocking(False)
         self._worker = worker
         self._loop = asyncio.get_running_loop()
         self.conversation = conversation
         self.offers = Offers()
         conversation.on_ask = self._asked
-        self._unsent = bytearray()
+        self._engines = EngineBroker(limits)
+        self._unsent: deque[tuple[memoryview, Sequence[int]]] = deque()
+        """Frames, or what is left of them, and the descriptors that go with their first byte."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._gone: SandboxError | None = None
         self._changed = asyncio.Event()
@@ -41,30 +48,40 @@ class AsyncLink:
     def closed(self) -> bool:
         return self._gone is not None
 
-    def send(self, frame: bytes) -> None:
+    def send(self, frame: bytes, fds: Sequence[int] = ()) -> None:
+        """Send a frame, or queue it; descriptors that go with it are closed here."""
         if self._gone is not None:
+            _close(fds)
             raise self._gone
-        if self._unsent:
-            self._unsent += frame
-            return
-        sent = self._try(frame)
-        if sent < len(frame):
-            self._unsent += memoryview(frame)[sent:]
-            self._loop.add_writer(self._worker.connection.fileno(), self._writable)
+        idle = not self._unsent
+        self._unsent.append((memoryview(frame), fds))
+        if idle:
+            self._writable()
+            if self._unsent:
+                self._loop.add_writer(self._worker.connection.fileno(), self._writable)
 
-    def _try(self, data: bytes | bytearray) -> int:
+    def _try(self, data: memoryview, fds: Sequence[int]) -> int:
+        connection = self._worker.connection
         try:
-            return self._worker.connection.send(data)
+            return socket.send_fds(connection, [data], fds) if fds else connection.send(data)
         except BlockingIOError:
             return 0
         except OSError as error:
             self._fail(SandboxClosed(f"the sandbox's worker is gone ({error}). Make a new sandbox."))
-            return len(data)
+            return 0
 
     def _writable(self) -> None:
-        del self._unsent[: self._try(self._unsent)]
-        if not self._unsent and self._gone is None:
-            self._loop.remove_writer(self._worker.connection.fileno())
+        while self._unsent:
+            data, fds = self._unsent[0]
+            sent = self._try(data, fds)
+            if not sent:
+                return
+            _close(fds)
+            if sent < len(data):
+                self._unsent[0] = data[sent:], ()
+                return
+            self._unsent.popleft()
+        self._loop.remove_writer(self._worker.connection.fileno())
 
     def _readable(self) -> None:
         try:
@@ -88,14 +105,31 @@ class AsyncLink:
         self._changed = asyncio.Event()
 
     def _asked(self, ask: Ask) -> None:
+        if ask.target == b"engine":
+            todo = self._engines.take(ask)
+            if isinstance(todo, Opening):
+                self._spawn(self._open_engine(todo))
+            else:
+                self.conversation.outbox.append(todo)
+            return
         frame = self.offers.file_answer(ask)
         if frame is not None:
             self.conversation.outbox.append(frame)
             return
         tool, args = self.offers.tool_call(ask)
-        task = self._loop.create_task(self._run_tool(ask.id, tool, args))
+        self._spawn(self._run_tool(ask.id, tool, args))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _open_engine(self, opening: Opening) -> None:
+        frame, fds = await asyncio.to_thread(self._engines.open, opening)
+        if self._gone is None:
+            self.send(frame, fds)
+        else:
+            _close(fds)
 
     async def _run_tool(self, number: int, tool: Tool, args: list[str]) -> None:
         answer = encode(Answer(number, list(await tool.run_async(args))))
@@ -117,6 +151,9 @@ class AsyncLink:
             self._loop.remove_reader(self._worker.connection.fileno())
             self._loop.remove_writer(self._worker.connection.fileno())
             self._worker.kill()
+            self._engines.close()
+            while self._unsent:
+                _close(self._unsent.popleft()[1])
             self.conversation.fail(error)
             self.offers.close()
             self._changed.set()
@@ -125,3 +162,8 @@ class AsyncLink:
         self._fail(SandboxClosed("the sandbox was closed"))
         for task in self._tasks:
             task.cancel()
+
+
+def _close(fds: Sequence[int]) -> None:
+    for fd in fds:
+        os.close(fd)

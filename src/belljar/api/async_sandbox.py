@@ -48,7 +48,7 @@ class AsyncSandbox:
             worker = await take_worker(settings.limits.memory_bytes)
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
-        self._started = link = AsyncLink(worker, Conversation())
+        self._started = link = AsyncLink(worker, Conversation(), settings.limits)
         try:
             link.send(link.conversation.message(settings.boot()))
             if settings.require:

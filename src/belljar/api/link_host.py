@@ -6,14 +6,18 @@ another thread is already receiving, it delivers; a helper thread only exists wh
 
 from __future__ import annotations
 
+import os
 import select
+import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
+from belljar.abi.limits import Limits
 from belljar.abi.wire import Answer, Ask, WireError, encode
 from belljar.api.core import Conversation, Pending
+from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.offers import Offers
 from belljar.api.tools import Tool
@@ -27,7 +31,7 @@ _READ_MORE: Final = 1 << 20
 class Link:
     """One worker, its conversation, and the rules for who reads."""
 
-    def __init__(self, worker: WorkerHandle, conversation: Conversation) -> None:
+    def __init__(self, worker: WorkerHandle, conversation: Conversation, limits: Limits) -> None:
         self._worker = worker
         self.conversation = conversation
         self._changed = threading.Condition()
@@ -39,16 +43,36 @@ class Link:
         self._reader: threading.Thread | None = None
         self._gone: SandboxError | None = None
         self.offers = Offers()
+        self._engines = EngineBroker(limits)
         conversation.on_ask = self._asked
 
     def _asked(self, ask: Ask) -> None:
-        """Runs on whichever thread receives: files are answered there and then, tools on a thread of their own."""
+        """Runs on whichever thread receives: files are answered there and then, what takes longer on its own thread."""
+        if ask.target == b"engine":
+            self._engine_asked(ask)
+            return
         frame = self.offers.file_answer(ask)
         if frame is not None:
             self.conversation.outbox.append(frame)
             return
         tool, args = self.offers.tool_call(ask)
         threading.Thread(target=self._run_tool, args=(ask.id, tool, args), daemon=True).start()
+
+    def _engine_asked(self, ask: Ask) -> None:
+        todo = self._engines.take(ask)
+        if isinstance(todo, Opening):
+            # A program that runs on after its command's end opens files, ends, and so on.
+            self.serve_in_background()
+            threading.Thread(target=self._open_engine, args=(todo,), daemon=True).start()
+        else:
+            self.conversation.outbox.append(todo)
+
+    def _open_engine(self, opening: Opening) -> None:
+        frame, fds = self._engines.open(opening)
+        try:
+            self.send(frame, fds)
+        except SandboxError:
+            return  # the sandbox ended, and its engines with it
 
     def _run_tool(self, number: int, tool: Tool, args: list[str]) -> None:
         answer = encode(Answer(number, list(tool.run(args))))
@@ -65,16 +89,22 @@ class Link:
     def closed(self) -> bool:
         return self._gone is not None
 
-    def send(self, frame: bytes) -> None:
-        if self._gone is not None:
-            raise self._gone
+    def send(self, frame: bytes, fds: Sequence[int] = ()) -> None:
+        """Send a frame; descriptors that go with it are closed here."""
         try:
+            if self._gone is not None:
+                raise self._gone
             with self._send_lock:
-                self._worker.connection.sendall(frame)
+                connection = self._worker.connection
+                sent = socket.send_fds(connection, [frame], fds) if fds else 0
+                connection.sendall(memoryview(frame)[sent:] if sent else frame)
         except OSError:
             self._hear_last_words()
             assert self._gone is not None
             raise self._gone from None
+        finally:
+            for fd in fds:
+                os.close(fd)
 
     def wait(self, pending: Pending, deadline: float | None = None) -> bool:
         """Until the answer is there; False if the (monotonic) deadline passed first."""
@@ -145,6 +175,7 @@ class Link:
                 return  # one thread closes while another hears of the end: the first says why
             self._gone = error
         self._worker.kill()
+        self._engines.close()
         self.conversation.fail(error)
         with self._changed:
             if not self._reading:

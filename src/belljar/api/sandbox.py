@@ -41,7 +41,7 @@ class Sandbox:
             worker = shared.take(settings.limits.memory_bytes)
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
-        self._link = Link(worker, Conversation())
+        self._link = Link(worker, Conversation(), settings.limits)
         self.python = Interpreter(lambda: self._link, PYTHON, settings.limits, tools=settings.functions())
         self.js = Interpreter(lambda: self._link, JS, settings.limits, tools=settings.functions())
         self.files = Files(self._run, lambda: self._link)

@@ -10,6 +10,7 @@ from belljar.abi.flags import O_RDONLY, O_WRONLY
 from belljar.abi.limits import Limits
 from belljar.abi.signals import Signal
 from belljar.kernel.budget import Budget
+from belljar.kernel.engines import Engines, NoEngines
 from belljar.kernel.fdtable import FdTable
 from belljar.kernel.fiber import Fiber, FiberKilled, Hub
 from belljar.kernel.fs.quota import Quota
@@ -58,6 +59,7 @@ class Kernel:
         self.hub.on_crash = self._fiber_crashed
         self.programs = programs
         self.binary_loader = binary_loader
+        self.engines: Engines = NoEngines()
         self.hostname = hostname
         self.boot_ns = machine.clock.time_ns()
         self.boot_monotonic = machine.clock.monotonic()

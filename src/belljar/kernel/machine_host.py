@@ -32,9 +32,12 @@ class EpollPoller:
         self._epoll = select.epoll()
         self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
 
-    def watch(self, fd: int, callback: Callable[[], None], *, readable: bool = True, writable: bool = False) -> None:
-        """Call `callback` on the hub's loop whenever `fd` is ready. Replaces an earlier watch of the same fd."""
-        events = (select.EPOLLIN if readable else 0) | (select.EPOLLOUT if writable else 0)
+    def watch(self, fd: int, callback: Callable[[], None], *, writable: bool = False, edge: bool = False) -> None:
+        """Call `callback` on the hub's loop whenever `fd` is ready. Replaces an earlier watch of the same fd.
+
+        `edge`: only when it becomes ready, so that it need not be read at once.
+        """
+        events = select.EPOLLIN | (select.EPOLLOUT if writable else 0) | (select.EPOLLET if edge else 0)
         if fd in self._watched:
             self._epoll.modify(fd, events)
         else:

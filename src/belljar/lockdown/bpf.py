@@ -31,7 +31,7 @@ PROT_EXEC: Final = 4
 
 ALLOWED: Final = (
     "read", "write", "readv", "writev", "close", "fstat", "lseek", "poll", "ppoll", "epoll_wait", "epoll_pwait",
-    "epoll_ctl", "epoll_create1", "sendto", "recvfrom", "sendmsg", "recvmsg", "munmap", "brk", "mremap", "madvise",
+    "epoll_ctl", "epoll_create1", "sendto", "recvfrom", "recvmsg", "munmap", "brk", "mremap", "madvise",
     "futex", "sched_yield", "nanosleep", "clock_nanosleep", "clock_gettime", "getrandom", "gettid", "getpid",
     "getrusage", "setitimer", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "set_robust_list",
     "rseq", "restart_syscall", "exit", "exit_group",
@@ -40,8 +40,9 @@ ALLOWED: Final = (
 
 REFUSED: Final = (
     "open", "openat", "stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink",
-    "readlinkat", "getdents64", "getcwd", "ioctl", "fcntl", "socket", "connect", "unlink", "unlinkat", "kill",
-    "tgkill", "prctl", "getppid", "sched_getaffinity", "uname", "sysinfo", "prlimit64", "dup", "pipe2",
+    "readlinkat", "getdents64", "getcwd", "ioctl", "fcntl", "socket", "connect", "sendmsg", "getsockname", "unlink",
+    "unlinkat", "kill", "tgkill", "prctl", "getppid", "sched_getaffinity", "uname", "sysinfo", "prlimit64",
+    "dup", "pipe2",
 )  # fmt: skip
 """What library code may try in passing: EPERM, which Python turns into an exception."""
 
@@ -63,14 +64,14 @@ X86_64: Final = Machine(
         "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14,
         "rt_sigreturn": 15, "ioctl": 16, "readv": 19, "writev": 20, "access": 21, "sched_yield": 24, "mremap": 25,
         "madvise": 28, "dup": 32, "nanosleep": 35, "setitimer": 38, "getpid": 39, "socket": 41, "connect": 42,
-        "sendto": 44, "recvfrom": 45, "sendmsg": 46, "recvmsg": 47, "clone": 56, "exit": 60, "uname": 63, "kill": 62,
-        "fcntl": 72, "getcwd": 79, "unlink": 87, "readlink": 89, "getrusage": 98, "sysinfo": 99, "getppid": 110,
-        "sigaltstack": 131, "prctl": 157, "gettid": 186, "futex": 202, "sched_getaffinity": 204, "getdents64": 217,
-        "restart_syscall": 219, "clock_gettime": 228, "clock_nanosleep": 230, "exit_group": 231, "epoll_wait": 232,
-        "epoll_ctl": 233, "tgkill": 234, "openat": 257, "newfstatat": 262, "unlinkat": 263, "readlinkat": 267,
-        "faccessat": 269, "ppoll": 271, "set_robust_list": 273, "epoll_pwait": 281, "epoll_create1": 291,
-        "pipe2": 293, "prlimit64": 302, "getrandom": 318, "statx": 332, "rseq": 334, "clone3": 435,
-        "faccessat2": 439,
+        "sendto": 44, "recvfrom": 45, "sendmsg": 46, "recvmsg": 47, "getsockname": 51, "clone": 56, "exit": 60,
+        "uname": 63, "kill": 62, "fcntl": 72, "getcwd": 79, "unlink": 87, "readlink": 89, "getrusage": 98,
+        "sysinfo": 99, "getppid": 110, "sigaltstack": 131, "prctl": 157, "gettid": 186, "futex": 202,
+        "sched_getaffinity": 204, "getdents64": 217, "restart_syscall": 219, "clock_gettime": 228,
+        "clock_nanosleep": 230, "exit_group": 231, "epoll_wait": 232, "epoll_ctl": 233, "tgkill": 234,
+        "openat": 257, "newfstatat": 262, "unlinkat": 263, "readlinkat": 267, "faccessat": 269, "ppoll": 271,
+        "set_robust_list": 273, "epoll_pwait": 281, "epoll_create1": 291, "pipe2": 293, "prlimit64": 302,
+        "getrandom": 318, "statx": 332, "rseq": 334, "clone3": 435, "faccessat2": 439,
     },
     foreign=0x40000000,
 )  # fmt: skip
@@ -82,13 +83,13 @@ AARCH64: Final = Machine(
         "unlinkat": 35, "faccessat": 48, "openat": 56, "close": 57, "pipe2": 59, "getdents64": 61, "lseek": 62,
         "read": 63, "write": 64, "readv": 65, "writev": 66, "ppoll": 73, "readlinkat": 78, "newfstatat": 79,
         "fstat": 80, "exit": 93, "exit_group": 94, "futex": 98, "set_robust_list": 99, "nanosleep": 101,
-        "setitimer": 103, "clock_gettime": 113, "clock_nanosleep": 115, "sched_getaffinity": 123, "sched_yield": 124,
-        "restart_syscall": 128, "kill": 129, "tgkill": 131, "sigaltstack": 132, "rt_sigaction": 134,
-        "rt_sigprocmask": 135, "rt_sigreturn": 139, "uname": 160, "getrusage": 165, "prctl": 167, "getpid": 172,
-        "getppid": 173, "gettid": 178, "sysinfo": 179, "socket": 198, "connect": 203, "sendto": 206, "recvfrom": 207,
-        "sendmsg": 211, "recvmsg": 212, "brk": 214, "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222,
-        "mprotect": 226, "madvise": 233, "prlimit64": 261, "getrandom": 278, "statx": 291, "rseq": 293,
-        "clone3": 435, "faccessat2": 439,
+        "setitimer": 103, "clock_gettime": 113, "clock_nanosleep": 115, "sched_getaffinity": 123,
+        "sched_yield": 124, "restart_syscall": 128, "kill": 129, "tgkill": 131, "sigaltstack": 132,
+        "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigreturn": 139, "uname": 160, "getrusage": 165,
+        "prctl": 167, "getpid": 172, "getppid": 173, "gettid": 178, "sysinfo": 179, "socket": 198, "connect": 203,
+        "getsockname": 204, "sendto": 206, "recvfrom": 207, "sendmsg": 211, "recvmsg": 212, "brk": 214,
+        "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222, "mprotect": 226, "madvise": 233, "prlimit64": 261,
+        "getrandom": 278, "statx": 291, "rseq": 293, "clone3": 435, "faccessat2": 439,
     },
 )  # fmt: skip
 

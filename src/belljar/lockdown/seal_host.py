@@ -137,7 +137,7 @@ def seal(keep: set[int], memory_bytes: int, cpu_seconds: int) -> list[str]:
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CPU, cpu_seconds),
-        (resource.RLIMIT_NOFILE, 32),
+        (resource.RLIMIT_NOFILE, 64),
         (resource.RLIMIT_MEMLOCK, 0),
     ):
         hard = resource.getrlimit(what)[1]

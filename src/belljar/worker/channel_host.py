@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from belljar.abi.wire import HostMessage, WireError, WorkerMessage, encode, host_frames
+from belljar.abi.wire import FDS_MAX, Answer, Call, HostMessage, WireError, WorkerMessage, encode, host_frames
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import EpollPoller
+from belljar.worker.descriptor_host import Descriptor
 
 _BACKLOG: Final = 1 << 20
 """Unsent bytes at which a sender waits for the host to read."""
 _READ: Final = 1 << 18
+
+Handle = Callable[[HostMessage, Sequence[Descriptor]], None]
+"""Takes a message and the descriptors that came with it."""
 
 
 class Channel:
@@ -26,11 +31,13 @@ class Channel:
         self._frames = host_frames()
         self._unsent = bytearray()
         self._drained = WaitQueue(hub)
-        self._handle: Callable[[HostMessage], None] | None = None
+        self._arrived: deque[Descriptor] = deque()
+        """Descriptors whose message is not complete yet."""
+        self._handle: Handle | None = None
         self.closed = False
         self.error: WireError | None = None
 
-    def open(self, handle: Callable[[HostMessage], None]) -> None:
+    def open(self, handle: Handle) -> None:
         """From now on, hand every message to `handle`."""
         self._handle = handle
         self._poller.watch(self._socket.fileno(), self._ready)
@@ -75,18 +82,29 @@ class Channel:
             if not self._unsent:
                 self._watch(writable=False)
         try:
-            data = self._socket.recv(_READ)
+            data, fds, _flags, _address = socket.recv_fds(self._socket, _READ, FDS_MAX)
         except BlockingIOError:
             return
         except OSError:
-            data = b""
+            data, fds = b"", []
         if not data:
             self.closed = True
             return
+        self._arrived += map(Descriptor, fds)
         assert self._handle is not None
         try:
             for message in self._frames.feed(data):
-                self._handle(message)
+                self._handle(message, self._claim(message))
         except WireError as error:
             self.error = error
             self.closed = True
+        if self._arrived and not self._frames.partial:
+            self._arrived.clear()
+
+    def _claim(self, message: HostMessage) -> Sequence[Descriptor]:
+        """The descriptors that came with a message, as many as it says."""
+        if not isinstance(message, Call | Answer) or not message.fds:
+            return ()
+        if not 0 < message.fds <= len(self._arrived):
+            raise WireError(f"a message claims {message.fds} descriptors; {len(self._arrived)} came")
+        return [self._arrived.popleft() for _ in range(message.fds)]

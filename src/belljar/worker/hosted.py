@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from errno import EIO
 from typing import Any
 
@@ -16,7 +16,10 @@ from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.remote import Message, RemoteServer
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.server import FileServer
+from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.session import Session
+
+Answered = tuple[Answer, Sequence[Descriptor]]
 
 
 class Hosted:
@@ -26,27 +29,34 @@ class Hosted:
         self._session = session
         self._send = send
         self._next = 1
-        self._waiting: dict[int, Answer | None] = {}
+        self._waiting: dict[int, Answered | None] = {}
         self._unwanted: set[int] = set()
         """Questions whose asker is gone, or never wanted to know."""
         self._answered = WaitQueue(session.kernel.hub)
 
-    def take(self, answer: Answer) -> None:
+    def take(self, answer: Answer, descriptors: Sequence[Descriptor] = ()) -> None:
         if answer.id in self._unwanted:
             self._unwanted.remove(answer.id)
             return
         if self._waiting.get(answer.id, answer) is not None:
             raise WireError(f"an answer to nothing ({answer.id})")
-        self._waiting[answer.id] = answer
+        self._waiting[answer.id] = answer, descriptors
         self._answered.wake_all()
 
     def ask(self, target: bytes, operation: str, arguments: list[Plain]) -> Plain:
-        """The owner's answer. EIO if it could not give one."""
+        """The owner's answer. Raises SysError if that is an errno."""
+        answer, _ = self.question(target, operation, arguments)
+        if answer.errno:
+            raise SysError(answer.errno)
+        return answer.value
+
+    def question(self, target: bytes, operation: str, arguments: list[Plain]) -> Answered:
+        """The owner's answer, whatever it is, and the descriptors that came with it."""
         number, self._next = self._next, self._next + 1
         self._waiting[number] = None
         try:
             self._send(Ask(number, target, operation, arguments))
-            while (answer := self._waiting[number]) is None:
+            while (answered := self._waiting[number]) is None:
                 self._answered.wait()
         except BaseException:
             # The asker is being killed: the answer will come to nobody, and must not be an error then.
@@ -54,9 +64,7 @@ class Hosted:
                 self._unwanted.add(number)
             raise
         del self._waiting[number]
-        if answer.errno:
-            raise SysError(answer.errno)
-        return answer.value
+        return answered
 
     def tell(self, target: bytes, operation: str, arguments: list[Plain]) -> None:
         """Ask without waiting for the answer; what is said later arrives later."""

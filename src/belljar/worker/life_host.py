@@ -12,6 +12,7 @@ from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine_host import EpollPoller
 from belljar.lockdown.seal_host import LockdownFailed, prove, seal
 from belljar.worker.channel_host import Channel
+from belljar.worker.engines_host import HostEngines
 from belljar.worker.serve import Server
 from belljar.worker.session import Session
 
@@ -38,7 +39,9 @@ def live(
     kernel = session.kernel
     CpuGuard(kernel.hub).start()
     channel = Channel(connection, kernel.hub, poller)
-    channel.open(Server(session, channel.send).handle)
+    server = Server(session, channel.send)
+    kernel.engines = HostEngines(server.hosted, kernel.hub, poller)
+    channel.open(server.handle)
     try:
         held = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP)
         prove()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from belljar.abi.errors import BudgetExceeded, SysError
@@ -35,6 +35,7 @@ from belljar.abi.wire import (
     WorkerMessage,
 )
 from belljar.kernel.fiber import WaitQueue
+from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.files import FileCalls
 from belljar.worker.hosted import Hosted
 from belljar.worker.session import Session
@@ -90,14 +91,14 @@ class Server:
         self._jobs: dict[int, _Job] = {}
         self._booted = False
         self._tidy_seconds = _TIDY_LEAST
-        self._hosted = Hosted(session, send)
+        self.hosted = Hosted(session, send)
         self._watching = Watching(session.kernel)
         self._view = session.kernel.init.fs.fork()
         self._view.namespace = session.kernel.init.fs.namespace
         self._files = self._file_calls()
 
-    def handle(self, message: HostMessage) -> None:
-        """Act on one message. Raises WireError for one that makes no sense."""
+    def handle(self, message: HostMessage, descriptors: Sequence[Descriptor] = ()) -> None:
+        """Act on one message and the descriptors that came with it. Raises WireError for one that makes no sense."""
         match message:
             case Start():
                 self._start(message)
@@ -120,7 +121,7 @@ class Server:
                 if job is not None and job.task is not None:
                     job.task.resize(_winsize((rows, columns)))
             case Answer():
-                self._hosted.take(message)
+                self.hosted.take(message, descriptors)
 
     def _spawn(self, run: Callable[[], None]) -> None:
         self._session.kernel.hub.spawn(run)
@@ -253,15 +254,15 @@ class Server:
         return {
             "stats": self._stats,
             "mount": self._mount,
-            "unmount": self._hosted.unmount,
-            "tool": self._hosted.add_tool,
+            "unmount": self.hosted.unmount,
+            "tool": self.hosted.add_tool,
             "watch": self._watch,
             "changes": self._watching.changes,
             "unwatch": self._watching.unwatch,
         }
 
     def _mount(self, path: bytes, recipe: list[Any], read_only: bool) -> Plain:
-        self._hosted.mount(path, recipe, read_only)
+        self.hosted.mount(path, recipe, read_only)
         self._watching.cover()
         return None
 

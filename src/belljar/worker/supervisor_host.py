@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +20,7 @@ RECYCLE_AFTER: Final = 10_000
 """Workers from one zygote: all of them share its memory layout and hash seed, so it does not live forever."""
 USUAL: Final = Limits().memory_bytes
 """The memory of most workers."""
+ZYGOTE: Final = (sys.executable, "-I", "-m", "belljar.worker.zygote_host")
 _ANSWER_SECONDS: Final = 60.0
 
 
@@ -53,9 +55,10 @@ class WorkerHandle:
 
 
 class Supervisor:
-    """One zygote, started when first needed."""
+    """One zygote, started when first needed; `command` is what starts it, the number of its control socket aside."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: Sequence[str] = ZYGOTE) -> None:
+        self._command = command
         self._lock = threading.Lock()
         self._control: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -117,7 +120,7 @@ class Supervisor:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-I", "-m", "belljar.worker.zygote_host", str(theirs.fileno())],
+                [*self._command, str(theirs.fileno())],
                 env={},
                 cwd="/",
                 stdin=subprocess.DEVNULL,
@@ -154,7 +157,7 @@ class Supervisor:
 
     def forget(self) -> None:
         """In a forked child of the owner: the zygote is the parent's."""
-        self.__init__()  # type: ignore[misc]
+        self.__init__(self._command)  # type: ignore[misc]
 
 
 shared: Final = Supervisor()

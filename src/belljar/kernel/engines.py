@@ -1,0 +1,55 @@
+"""Programs that run outside the kernel, in engine processes: how a process of the kernel gets one and talks to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from errno import ENOSYS
+from typing import Protocol
+
+from belljar.abi.errors import SysError
+from belljar.abi.wire import Plain
+
+
+class EngineUnavailable(SysError):
+    """No engine process could be had; `reason` says why and what to do."""
+
+    def __init__(self, errno: int, message: str) -> None:
+        super().__init__(errno)
+        self._message = message
+
+    @property
+    def reason(self) -> str:
+        return self._message
+
+
+class EngineLink(Protocol):
+    """A byte stream to an engine process. Whoever opened it closes it, in a `finally`: that ends the process."""
+
+    def recv(self, size: int = 1 << 16) -> bytes:
+        """What came, at most `size` bytes; waits for at least one. b"" when the process is gone."""
+
+    def send(self, data: bytes) -> None:
+        """All of it; waits while the process does not read. EPIPE when it is gone."""
+
+    def kill(self) -> None:
+        """End the process, whatever it does; what it sent before can still be received."""
+
+    def close(self) -> None:
+        """End the process and let go. Idempotent."""
+
+
+class Engines(Protocol):
+    """Where engine processes come from."""
+
+    def open(self, kind: str, options: Mapping[str, Plain]) -> EngineLink:
+        """A new process of a kind. Raises EngineUnavailable.
+
+        The options `memory_bytes` and `cpu_seconds` ask for less than the sandbox may use; the others are the kind's.
+        """
+
+
+class NoEngines:
+    """A kernel without an owner to ask."""
+
+    def open(self, kind: str, options: Mapping[str, Plain]) -> EngineLink:
+        raise EngineUnavailable(ENOSYS, f"no {kind} engine: this sandbox runs without engine processes")

@@ -1,0 +1,85 @@
+"""The worker's end of engine processes: the owner forks them, their connections are streams on the hub's poller."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from errno import EIO, EPIPE
+
+from belljar.abi.errors import SysError
+from belljar.abi.wire import Plain
+from belljar.kernel.engines import EngineUnavailable
+from belljar.kernel.fiber import Hub, WaitQueue
+from belljar.kernel.machine_host import EpollPoller
+from belljar.worker.hosted import Hosted
+
+
+class HostEngines:
+    """Asks the owner for engine processes. The numbers are ours, so that one may be given up before it is there."""
+
+    def __init__(self, hosted: Hosted, hub: Hub, poller: EpollPoller) -> None:
+        self._hosted = hosted
+        self._hub = hub
+        self._poller = poller
+        self._next = 1
+
+    def open(self, kind: str, options: Mapping[str, Plain]) -> HostEngineLink:
+        number, self._next = self._next, self._next + 1
+        try:
+            answer, descriptors = self._hosted.question(b"engine", "open", [number, kind, dict(options)])
+        except BaseException:
+            self._kill(number)
+            raise
+        if answer.errno or not descriptors:
+            raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
+        return HostEngineLink(descriptors[0].take(), self._hub, self._poller, lambda: self._kill(number))
+
+    def _kill(self, number: int) -> None:
+        self._hosted.tell(b"engine", "kill", [number])
+
+
+class HostEngineLink:
+    """One engine process."""
+
+    def __init__(self, fd: int, hub: Hub, poller: EpollPoller, kill: Callable[[], None]) -> None:
+        self._fd = fd
+        self._poller = poller
+        self._kill = kill
+        self._killed = False
+        self._changed = WaitQueue(hub)
+        poller.watch(fd, self._changed.wake_all, writable=True, edge=True)
+
+    def recv(self, size: int = 1 << 16) -> bytes:
+        while self._fd >= 0:
+            try:
+                return os.read(self._fd, size)
+            except BlockingIOError:
+                self._changed.wait()
+            except OSError:
+                break  # reset: it ended with something unread
+        return b""
+
+    def send(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            if self._fd < 0:
+                raise SysError(EPIPE)
+            try:
+                view = view[os.write(self._fd, view) :]
+            except BlockingIOError:
+                self._changed.wait()
+            except OSError:
+                raise SysError(EPIPE) from None
+
+    def kill(self) -> None:
+        if not self._killed:
+            self._killed = True
+            self._kill()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            fd, self._fd = self._fd, -1
+            self._poller.unwatch(fd)
+            os.close(fd)
+            self._changed.wake_all()
+            self.kill()

@@ -1,0 +1,77 @@
+"""A zygote whose workers have a few more commands, which act from inside the worker as no guest could."""
+
+from __future__ import annotations
+
+from belljar.abi.errors import SysError
+from belljar.bin._kit.discovery import find, names
+from belljar.kernel.engines import EngineUnavailable
+from belljar.kernel.loader import Program
+from belljar.kernel.process import Process
+from belljar.worker import zygote_host
+
+
+def engine(process: Process) -> int:
+    """engine KIND WORD...: send each word and show what comes back."""
+    try:
+        link = process.kernel.engines.open(process.argv[1], {"cpu_seconds": 5})
+    except EngineUnavailable as error:
+        process.warn(error.reason)
+        return 126
+    try:
+        for word in process.argv[2:]:
+            if word == "kill":
+                link.kill()
+            else:
+                link.send(word.encode())
+            reply = link.recv()
+            process.print(reply.decode() if reply else "gone")
+            process.stdout.flush()
+    except SysError as error:
+        process.warn(error.reason)
+        return 1
+    finally:
+        link.close()
+    return 0
+
+
+def engines(process: Process) -> int:
+    """engines COUNT: open as many at once; show how many could be."""
+    links = []
+    try:
+        for _ in range(int(process.argv[1])):
+            links.append(process.kernel.engines.open("echo", {}))  # noqa: PERF401 - what was opened is to be closed
+    except EngineUnavailable as error:
+        process.warn(error.reason)
+    process.print(str(len(links)))
+    for link in links:
+        link.close()
+    return 0
+
+
+def flood(process: Process) -> int:
+    """flood: take 8 MB from an engine that is much faster than its reader, and send as many."""
+    link = process.kernel.engines.open("echo", {})
+    try:
+        link.send(b"flood")
+        got = 0
+        while got < 8 << 20:
+            got += len(link.recv(1 << 20))
+        link.send(b"x" * 1000)
+        process.print(f"{got} {len(link.recv())}")
+    finally:
+        link.close()
+    return 0
+
+
+PROGRAMS: dict[str, Program] = {"engine": engine, "engines": engines, "flood": flood}
+
+
+def main() -> None:
+    module = vars(zygote_host)
+    module["find"] = lambda name: PROGRAMS.get(name) or find(name)
+    module["names"] = lambda: [*names(), *PROGRAMS]
+    zygote_host.main()
+
+
+if __name__ == "__main__":
+    main()
