@@ -1,4 +1,4 @@
-"""The two ways a guest's request ends badly: a system error with an errno, or a spent budget."""
+"""The two ways a guest's request ends badly, a system error with an errno or a spent budget; and the owner's root error."""
 
 import errno as codes
 from typing import Final
@@ -43,9 +43,11 @@ _REASONS: Final[dict[int, str]] = {
     codes.ENOTEMPTY: "Directory not empty",
     codes.ELOOP: "Too many levels of symbolic links",
     codes.EOVERFLOW: "Value too large for defined data type",
+    codes.EPROTO: "Protocol error",
     codes.EILSEQ: "Invalid or incomplete multibyte or wide character",
     codes.ENOTSUP: "Operation not supported",
     codes.EADDRINUSE: "Address already in use",
+    codes.ENOTCONN: "Transport endpoint is not connected",
     codes.ENETUNREACH: "Network is unreachable",
     codes.ECONNRESET: "Connection reset by peer",
     codes.ETIMEDOUT: "Connection timed out",
@@ -59,6 +61,14 @@ _REASONS: Final[dict[int, str]] = {
 def strerror(errno: int) -> str:
     """Linux's words for an errno, whatever system we run on."""
     return _REASONS.get(errno) or f"Unknown error {errno}"
+
+
+class SandboxError(Exception):
+    """The root of all errors an owner of a sandbox sees."""
+
+
+class PolicyError(SandboxError):
+    """A network policy that makes no sense, or that failed while it decided."""
 
 
 class SysError(Exception):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from belljar.abi.errors import PolicyError as PolicyError
+from belljar.abi.errors import SandboxError as SandboxError
 from belljar.abi.errors import strerror
 
 if TYPE_CHECKING:
@@ -18,10 +20,6 @@ def printable(text: str) -> str:
     cut = text[:_SHOWN]
     shown = cut if cut.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in cut)
     return shown if len(text) <= _SHOWN else shown + "..."
-
-
-class SandboxError(Exception):
-    """The root of all belljar errors."""
 
 
 class SandboxClosed(SandboxError):

@@ -1,0 +1,230 @@
+"""/net: connections by files, as in Plan 9.
+
+`tcp/clone` opened is the `ctl` file of a new connection, and reading it gives its number N. `connect host!port` written
+to it dials; `tcp/N/data` is the connection itself. `udp` is the same with datagrams. `dns` takes `name type` and gives
+records. The connection lives while one of its files is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from errno import EBUSY, EINVAL, EIO, EISCONN, ENOENT, ENOTCONN
+from typing import Final
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import POLLOUT
+from belljar.kernel.fiber import WaitQueue
+from belljar.kernel.fs.synthetic import Device, Entry, SyntheticServer, folder
+from belljar.kernel.vfs.server import Handle
+from belljar.net.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
+from belljar.net.hosts import BadHost, parse_host, parse_name, parse_port
+from belljar.net.uplink import Stream, Uplink, errno_of
+from belljar.net.wire import Dial, Failed, Resolve
+
+CONNECTIONS_MAX: Final = 256
+GUEST_ADDRESS: Final = "10.0.2.15"
+_FIRST_PORT: Final = 32768
+TYPES: Final = frozenset("A AAAA CNAME MX NS TXT SRV CAA SOA PTR HTTPS SVCB".split())
+
+
+class Connection(Numbered):
+    """One `tcp` or `udp` directory."""
+
+    def __init__(self, uplink: Uplink, protocol: str, number: int) -> None:
+        super().__init__(number)
+        self._uplink = uplink
+        self.protocol = protocol
+        self._timeout = 0.0
+        self._stream: Stream | None = None
+        self._error: Failed | None = None
+
+    @property
+    def stream(self) -> Stream:
+        """ENOTCONN before `connect`."""
+        if self._stream is None or self._stream.opened is None:
+            raise SysError(ENOTCONN)
+        return self._stream
+
+    @property
+    def error(self) -> Failed | None:
+        return self._error or (self._stream.failure if self._stream is not None else None)
+
+    def command(self, word: str, rest: str) -> None:
+        match word:
+            case "connect":
+                self._connect(rest)
+            case "timeout":
+                self._timeout = self._checked(lambda: parse_seconds(rest))
+            case "shutdown":
+                self.stream.end()
+            case "hangup":
+                self.close()
+            case _:
+                self._fail(f"{word!r}: commands are connect, timeout, shutdown and hangup")
+
+    def _checked(self, parse: Callable[[], float]) -> float:
+        try:
+            return parse()
+        except BadHost as error:
+            self._fail(str(error))
+
+    def _fail(self, message: str) -> None:
+        self._error = Failed(0, "protocol", message)
+        raise SysError(EINVAL)
+
+    def _connect(self, where: str) -> None:
+        if self._stream is not None:
+            raise SysError(EISCONN if self._stream.opened is not None else EBUSY)
+        host, mark, port = where.strip().rpartition("!")
+        try:
+            if not mark:
+                raise BadHost("write `connect host!port`")
+            parse_host(host)
+            number = parse_port(port)
+        except BadHost as error:
+            self._fail(str(error))
+        self._error = None
+        self._stream = stream = self._uplink.open(lambda id: Dial(id, self.protocol, host, number, self._timeout))
+        try:
+            stream.wait_open()
+            if stream.failure is not None:
+                self._error = stream.failure
+                raise SysError(errno_of(stream.failure))
+        except BaseException:
+            stream.drop()
+            self._stream = None
+            raise
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.drop()
+            if self._stream.failure is None:
+                self._stream.take(Failed(0, "reset", "closed"))
+
+    def status(self) -> bytes:
+        stream = self._stream
+        if stream is None:
+            return b"Closed\n"
+        if stream.failure is not None:
+            return b"Hungup\n"
+        if stream.opened is None:
+            return b"Connecting\n"
+        return b"Finished\n" if stream.ended else b"Established\n"
+
+    def local(self) -> bytes:
+        return f"{GUEST_ADDRESS}!{_FIRST_PORT + self.number % 28000}\n".encode()
+
+    def remote(self) -> bytes:
+        opened = self._stream.opened if self._stream is not None else None
+        return f"{opened.info['remote-ip']}!{opened.info['remote-port']}\n".encode() if opened else b"::!0\n"
+
+    def error_line(self) -> bytes:
+        return f"{self.error.kind}: {self.error.text}\n".encode() if self.error is not None else b""
+
+
+class DataHandle(StreamHandle):
+    """The connection's bytes, both ways."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        connection.stream  # noqa: B018 - ENOTCONN
+        super().__init__(connection)
+        self._connection = connection
+
+    def read(self, offset: int, size: int) -> bytes:
+        udp = self._connection.protocol == "udp"
+        return self._connection.stream.read(size, nonblocking=self.nonblocking, whole=udp)
+
+    def write(self, offset: int | None, data: bytes) -> int:
+        udp = self._connection.protocol == "udp"
+        return self._connection.stream.write(data, nonblocking=self.nonblocking, whole=udp)
+
+    def poll(self) -> int:
+        return self._connection.stream.poll()
+
+    @property
+    def waiters(self) -> WaitQueue | None:
+        return self._connection.stream.waiters
+
+
+class DnsHandle(Handle):
+    """Write `name type` (A if it is left out), then read one record a line: `name ttl TYPE data`."""
+
+    __slots__ = ("_answer", "_uplink")
+
+    def __init__(self, uplink: Uplink) -> None:
+        self.nonblocking = False
+        self._uplink = uplink
+        self._answer = b""
+
+    seekable = False
+
+    def write(self, offset: int | None, data: bytes) -> int:
+        """EINVAL for a bad question, ENOENT for a name that is not there; then reading gives `! kind: text`."""
+        words = data.decode("latin-1").split()
+        if not 1 <= len(words) <= 2:
+            self._fail(Failed(0, "protocol", "write `name type`"), EINVAL)
+        kind = words[1].upper() if len(words) == 2 else "A"
+        try:
+            name = parse_name(words[0])
+            if kind not in TYPES:
+                raise BadHost(f"{kind[:20]!r}: not a record type")
+        except BadHost as error:
+            self._fail(Failed(0, "protocol", str(error)), EINVAL)
+        stream = self._uplink.open(lambda id: Resolve(id, name, kind))
+        try:
+            stream.wait_open()
+        finally:
+            stream.drop()
+        if stream.failure is not None:
+            missing = stream.failure.kind == "dns" and "no such name" in stream.failure.text
+            self._fail(stream.failure, ENOENT if missing else errno_of(stream.failure))
+        self._answer = "".join(f"{line}\n" for line in stream.records or ()).encode()
+        return len(data)
+
+    def _fail(self, failure: Failed, errno: int) -> None:
+        self._answer = f"! {failure.kind}: {failure.text}\n".encode()
+        raise SysError(errno if errno else EIO)
+
+    def read(self, offset: int, size: int) -> bytes:
+        data, self._answer = self._answer[:size], self._answer[size:]
+        return data
+
+    def poll(self) -> int:
+        return super().poll() | POLLOUT
+
+
+def parse_seconds(text: str) -> float:
+    """Up to a day. BadHost."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 86400:
+        raise BadHost(f"{text[:20]!r} is not a number of seconds")
+    return value
+
+
+class NetServer(SyntheticServer):
+    """The tree."""
+
+    kind = "net"
+
+    def __init__(self, uplink: Uplink, now: Callable[[], int]) -> None:
+        def protocol(name: str) -> Entry:
+            return Directory(lambda number: Connection(uplink, name, number), _files, CONNECTIONS_MAX).entry()
+
+        tree = {"tcp": protocol("tcp"), "udp": protocol("udp"), "dns": Device(lambda _flags: DnsHandle(uplink), RDEV)}
+        super().__init__(folder(tree), now)
+
+
+def _files(connection: Connection) -> dict[str, Entry]:
+    return {
+        "ctl": Device(lambda _flags: ControlHandle(connection, connection.command), RDEV),
+        "data": Device(lambda _flags: DataHandle(connection), RDEV),
+        "local": text(connection, connection.local),
+        "remote": text(connection, connection.remote),
+        "status": text(connection, connection.status),
+        "error": text(connection, connection.error_line),
+    }

@@ -1,0 +1,21 @@
+"""A rate that may burst: a bucket of tokens that fills with time."""
+
+from __future__ import annotations
+
+
+class Rate:
+    """`take` succeeds `per_second` times a second on average, and `burst` seconds' worth at once."""
+
+    def __init__(self, per_second: float, now: float, burst: float = 4.0) -> None:
+        self._per_second = per_second
+        self._size = max(1.0, per_second * burst)
+        self._tokens = self._size
+        self._at = now
+
+    def take(self, now: float) -> bool:
+        self._tokens = min(self._size, self._tokens + (now - self._at) * self._per_second)
+        self._at = now
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True

@@ -1,0 +1,136 @@
+"""The frames between a sandbox's network files and the broker: streams opened, fed, granted room and dropped.
+
+Both ends count: neither sends more of a stream than the other has room for, and a side that does is cut off.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cache
+from typing import Final
+
+import msgspec
+
+from belljar.abi.wire import FrameReader, WireError
+
+WINDOW: Final = 1 << 20
+"""Bytes of one stream that may be on the way before the reader grants more."""
+CHUNK: Final = 256 << 10
+"""The largest piece of a stream in one frame."""
+FRAME_MAX: Final = 1 << 20
+DATAGRAM_MAX: Final = 65507
+
+_HEADER: Final = struct.Struct("<I")
+
+
+class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
+    id: int
+
+
+# From the guest's side.
+
+
+class Resolve(_Message, tag="resolve"):
+    """Look a name up. Answered by Resolved or Failed."""
+
+    name: str
+    type: str
+
+
+class Dial(_Message, tag="dial"):
+    """Connect to a host and port over "tcp" or "udp". Answered by Opened or Failed."""
+
+    protocol: str
+    host: str
+    port: int
+    timeout: float
+
+
+class Fetch(_Message, tag="fetch"):
+    """Send a web request. Answered by Opened or Failed. `body`: more follows as Data, up to an End."""
+
+    method: str
+    url: str
+    headers: list[tuple[bytes, bytes]]
+    body: bool
+    redirects: int
+    timeout: float
+    connect_timeout: float
+    http: str
+
+
+class Drop(_Message, tag="drop"):
+    """Nobody wants this stream any more."""
+
+
+# From the broker.
+
+
+class Resolved(_Message, tag="resolved"):
+    """Lines of `name ttl TYPE data`."""
+
+    records: list[str]
+
+
+class Opened(_Message, tag="opened"):
+    """The stream is open: who it leads to, and of a web request the head of the response."""
+
+    info: dict[str, str]
+    head: bytes = b""
+
+
+class Failed(_Message, tag="failed"):
+    """The stream could not be opened, or broke: a kind of the list in docs/network.md, and a sentence."""
+
+    kind: str
+    text: str
+
+
+# From either.
+
+
+class Data(_Message, tag="data"):
+    data: bytes
+
+
+class End(_Message, tag="end"):
+    """No more data from this side."""
+
+
+class Grant(_Message, tag="grant"):
+    """So many bytes were taken: as many more may follow."""
+
+    count: int
+
+
+GuestFrame = Resolve | Dial | Fetch | Data | End | Grant | Drop
+BrokerFrame = Resolved | Opened | Failed | Data | End | Grant
+
+_encoder: Final = msgspec.msgpack.Encoder()
+
+
+def encode(message: GuestFrame | BrokerFrame) -> bytes:
+    body = _encoder.encode(message)
+    if len(body) > FRAME_MAX:
+        raise WireError(f"a frame of {len(body)} bytes is over the limit of {FRAME_MAX}")
+    return _HEADER.pack(len(body)) + body
+
+
+@cache
+def _guest_decoder() -> msgspec.msgpack.Decoder[GuestFrame]:
+    return msgspec.msgpack.Decoder(GuestFrame)
+
+
+@cache
+def _broker_decoder() -> msgspec.msgpack.Decoder[BrokerFrame]:
+    return msgspec.msgpack.Decoder(BrokerFrame)
+
+
+def guest_frames() -> FrameReader[GuestFrame]:
+    """What the broker reads."""
+    return FrameReader(_guest_decoder())
+
+
+def broker_frames() -> FrameReader[BrokerFrame]:
+    """What the guest's side reads."""
+    return FrameReader(_broker_decoder())
