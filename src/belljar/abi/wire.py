@@ -215,8 +215,9 @@ def encode(message: HostMessage | WorkerMessage) -> bytes:
 class FrameReader(Generic[T]):
     """From bytes as they come to messages of one direction."""
 
-    def __init__(self, decoder: msgspec.msgpack.Decoder[T]) -> None:
+    def __init__(self, decoder: msgspec.msgpack.Decoder[T], limit: int = FRAME_MAX) -> None:
         self._decoder = decoder
+        self._limit = limit
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[T]:
@@ -227,8 +228,8 @@ class FrameReader(Generic[T]):
         try:
             while len(buffer) - position >= 4:
                 (length,) = _HEADER.unpack_from(buffer, position)
-                if not 0 < length <= FRAME_MAX:
-                    raise WireError(f"a frame claims {length} bytes; the limit is {FRAME_MAX}")
+                if not 0 < length <= self._limit:
+                    raise WireError(f"a frame claims {length} bytes; the limit is {self._limit}")
                 end = position + 4 + length
                 if len(buffer) < end:
                     break

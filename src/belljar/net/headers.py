@@ -12,8 +12,8 @@ _METHOD: Final = re.compile(r"[A-Z][A-Z-]{0,31}")
 _DIGITS: Final = re.compile(rb"[0-9]{1,18}")
 
 HOP_BY_HOP: Final = frozenset(
-    {"connection", "keep-alive", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade", "expect", "http2-settings"}
-)  # fmt: skip
+    "connection keep-alive proxy-connection te trailer transfer-encoding upgrade expect http2-settings".split()
+)
 """About one connection, not about the message: ours to set."""
 CREDENTIALS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "www-authenticate"})
 """What a request to another origin must not carry over."""

@@ -92,7 +92,7 @@ class HttpResponse:
             self.body = Body(_single(data), size=len(data))
 
 
-ResponseHook: TypeAlias = Callable[[HttpResponse], None | Awaitable[None]]
+ResponseHook: TypeAlias = Callable[[HttpResponse], Awaitable[None] | None]
 
 
 class HttpRequest:
@@ -146,5 +146,5 @@ class HttpRequest:
         self.refusal = reason
 
 
-Middleware: TypeAlias = Callable[[HttpRequest], None | HttpResponse | Awaitable[None | HttpResponse]]
+Middleware: TypeAlias = Callable[[HttpRequest], HttpResponse | Awaitable[HttpResponse | None] | None]
 """Sees each request before it leaves. Returns None to send it, or an HttpResponse to answer in the server's place."""

@@ -8,8 +8,8 @@ records. The connection lives while one of its files is open.
 from __future__ import annotations
 
 from collections.abc import Callable
-from errno import EBUSY, EINVAL, EIO, EISCONN, ENOENT, ENOTCONN
-from typing import Final
+from errno import EBUSY, EINVAL, EISCONN, ENOENT, ENOTCONN
+from typing import Final, NoReturn
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import POLLOUT
@@ -68,7 +68,7 @@ class Connection(Numbered):
         except BadHost as error:
             self._fail(str(error))
 
-    def _fail(self, message: str) -> None:
+    def _fail(self, message: str) -> NoReturn:
         self._error = Failed(0, "protocol", message)
         raise SysError(EINVAL)
 
@@ -183,9 +183,9 @@ class DnsHandle(Handle):
         self._answer = "".join(f"{line}\n" for line in stream.records or ()).encode()
         return len(data)
 
-    def _fail(self, failure: Failed, errno: int) -> None:
+    def _fail(self, failure: Failed, errno: int) -> NoReturn:
         self._answer = f"! {failure.kind}: {failure.text}\n".encode()
-        raise SysError(errno if errno else EIO)
+        raise SysError(errno)
 
     def read(self, offset: int, size: int) -> bytes:
         data, self._answer = self._answer[:size], self._answer[size:]

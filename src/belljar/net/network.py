@@ -55,6 +55,8 @@ class Network:
     ca_bundle: str | None
     limits: NetworkLimits
     audit: Audit | None
+    inline: bool = False
+    """The policy is ours: it neither waits nor fails, and needs no thread."""
 
     @classmethod
     def deny(cls, *, audit: Audit | None = None) -> Self:
@@ -82,7 +84,7 @@ class Network:
         if any(pattern.name == "localhost" for pattern in parsed):
             known.setdefault("localhost", _addresses("localhost", "127.0.0.1"))
         decide = allow_patterns(parsed, known, websocket=websocket)
-        return cls(decide, known, _resolvers(resolvers), ca_bundle, limits or NetworkLimits(), audit)
+        return cls(decide, known, _resolvers(resolvers), ca_bundle, limits or NetworkLimits(), audit, inline=True)
 
     @classmethod
     def policy(
@@ -95,7 +97,7 @@ class Network:
         limits: NetworkLimits | None = None,
         audit: Audit | None = None,
     ) -> Self:
-        """Ask `decide(conn)`, sync or async, for every name, connection and request. What it does not accept is blocked.
+        """Ask `decide(conn)`, sync or async, for every name, connection and request. What it accepts passes.
 
         `hosts` are names that need no resolver; `ca_bundle` a PEM file to trust instead of the public authorities.
         """

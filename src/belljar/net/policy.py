@@ -1,7 +1,7 @@
 """The decision: a connection, a DNS question or a web request in; accepted with what goes along, or denied, out.
 
-Nothing here does I/O. A policy is the owner's function of a `Conn`; what it does not accept is blocked, and whatever goes
-wrong while it decides is a block too.
+Nothing here does I/O. A policy is the owner's function of a `Conn`; what it does not accept is blocked, and whatever
+goes wrong while it decides is a block too.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Conn:
         self._accepted = verdict
         return verdict
 
-    def _verdict(self, returned: object) -> Verdict:
+    def verdict(self, returned: object) -> Verdict:
         """What the policy decided. Anything it returned that is not a decision makes it a denial."""
         self._closed = True
         accepted = self._accepted
@@ -191,7 +191,9 @@ class DnsMatch:
         self.name = name
         self.type = type
 
-    def accept(self, resolvers: Iterable[str] | None = None, *, private: bool | tuple[Pattern, ...] = False) -> Accepted:
+    def accept(
+        self, resolvers: Iterable[str] | None = None, *, private: bool | tuple[Pattern, ...] = False
+    ) -> Accepted:
         """Answer it, by these resolvers (`address` or `address:port`).
 
         `private` lets the answer name addresses that are not on the public internet; they are left out otherwise.

@@ -58,7 +58,7 @@ class Carrier(Protocol):
 
 
 class Uplink:
-    """The streams of one sandbox. `connect` gets a way to the broker when the first is opened; EACCES if there is none."""
+    """The streams of one sandbox. `connect` gets a way to the broker when it is needed; EACCES if there is none."""
 
     def __init__(self, hub: Hub) -> None:
         self.hub = hub

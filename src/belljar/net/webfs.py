@@ -135,7 +135,8 @@ class Request(Numbered):
             headers.remove("transfer-encoding")
         self._stream = stream = self._uplink.open(
             lambda id: Fetch(
-                id, method, str(url), headers.raw(), body, self._redirects, self._timeout, self._connect_timeout, self._http
+                id, method, str(url), headers.raw(), body,
+                self._redirects, self._timeout, self._connect_timeout, self._http,
             )
         )  # fmt: skip
         held, self._held = b"".join(self._held), []

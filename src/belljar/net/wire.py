@@ -128,9 +128,9 @@ def _broker_decoder() -> msgspec.msgpack.Decoder[BrokerFrame]:
 
 def guest_frames() -> FrameReader[GuestFrame]:
     """What the broker reads."""
-    return FrameReader(_guest_decoder())
+    return FrameReader(_guest_decoder(), FRAME_MAX)
 
 
 def broker_frames() -> FrameReader[BrokerFrame]:
     """What the guest's side reads."""
-    return FrameReader(_broker_decoder())
+    return FrameReader(_broker_decoder(), FRAME_MAX)

@@ -1,0 +1,90 @@
+"""Questions to real resolvers, by dnspython; what comes back is checked to answer what was asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+
+import dns.asyncbackend
+import dns.asyncquery
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.rcode
+import dns.rdatatype
+import dns.resolver
+import dns.rrset
+
+from belljar.net.addresses import Address, canonical
+from belljar.net.errors import NetError
+
+RECORDS_MAX: Final = 64
+_ATTEMPT_SECONDS: Final = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a resolver said."""
+
+    records: tuple[tuple[str, int, str, str], ...]
+    """Name, time to live, type and data of each, CNAMEs on the way included."""
+    addresses: tuple[Address, ...]
+    ttl: float
+
+
+def system_resolvers() -> tuple[tuple[str, int], ...]:
+    """Those of /etc/resolv.conf. NetError if there are none."""
+    try:
+        found = dns.resolver.Resolver()
+    except dns.resolver.NoResolverConfiguration:
+        raise NetError("dns", "the sandbox's owner has no DNS resolver; pass resolvers=") from None
+    return tuple((str(server), found.port) for server in found.nameservers)
+
+
+async def lookup(name: str, kind: str, resolvers: Sequence[tuple[str, int]], timeout: float) -> Answer:
+    """Ask the resolvers in turn. NetError of kind dns or timeout."""
+    question = dns.message.make_query(name, kind)
+    backend = dns.asyncbackend.get_backend("asyncio")
+    why = NetError("timeout", f"no answer for {name} from any resolver")
+    for address, port in resolvers:
+        try:
+            response, _ = await dns.asyncquery.udp_with_fallback(
+                question, address, min(timeout, _ATTEMPT_SECONDS), port=port, ignore_unexpected=True,
+                ignore_errors=True, backend=backend,
+            )  # fmt: skip
+        except dns.exception.Timeout:
+            continue
+        except (dns.exception.DNSException, OSError, EOFError, ValueError):
+            why = NetError("dns", f"no usable answer for {name}")
+            continue
+        if response.rcode() == dns.rcode.NXDOMAIN:
+            raise NetError("dns", f"no such name: {name}")
+        if response.rcode() != dns.rcode.NOERROR:
+            why = NetError("dns", f"the resolver could not answer for {name} ({dns.rcode.to_text(response.rcode())})")
+            continue
+        try:
+            return _read(response, kind)
+        except (dns.exception.DNSException, ValueError):
+            why = NetError("dns", f"no usable answer for {name}")
+    raise why
+
+
+def _read(response: dns.message.Message, kind: str) -> Answer:
+    if not isinstance(response, dns.message.QueryMessage):
+        raise ValueError("not an answer")
+    chain = response.resolve_chaining()
+    sets: list[dns.rrset.RRset] = [*chain.cnames, *([chain.answer] if chain.answer is not None else [])]
+    records: list[tuple[str, int, str, str]] = []
+    addresses: list[Address] = []
+    for entry in sets:
+        owner = entry.name.to_text(omit_final_dot=True).lower()
+        for item in entry:
+            if len(records) < RECORDS_MAX:
+                label = dns.rdatatype.to_text(item.rdtype)
+                records.append((owner, int(entry.ttl), label, item.to_text()))
+                if entry is chain.answer and kind in ("A", "AAAA") and label == kind:
+                    addresses.append(canonical(ip_address(item.to_text())))
+    return Answer(tuple(records), tuple(addresses), float(chain.minimum_ttl))

@@ -1,0 +1,16 @@
+"""What can go wrong between a guest and the world, in the words the guest is told."""
+
+from __future__ import annotations
+
+from typing import Final
+
+KINDS: Final = frozenset("denied dns connect tls timeout protocol too-large reset".split())
+
+
+class NetError(Exception):
+    """A kind of `KINDS` and a sentence. The sentence is shown to the guest: nothing of the host is in it."""
+
+    def __init__(self, kind: str, text: str) -> None:
+        super().__init__(f"{kind}: {text}")
+        self.kind = kind
+        self.text = text

@@ -1,0 +1,247 @@
+"""The gate of one sandbox: every name, connection and request is decided here, then and only then carried out."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from ipaddress import IPv4Address
+from typing import Any, Final
+
+from belljar.net.addresses import Address, Endpoint
+from belljar.net.attribution import Attribution
+from belljar.net.audit import Emit, decision
+from belljar.net.callbacks_host import Callbacks, TooBusy
+from belljar.net.errors import NetError
+from belljar.net.hosts import BadHost, parse_host
+from belljar.net.network import Network
+from belljar.net.policy import AcceptDns, Accepted, AcceptRaw, Conn, Denied, Verdict
+from belljar.net.rate import Rate
+from belljar.net.stream_host import Datagrams, Stream, dial, dial_udp
+
+GUEST: Final = IPv4Address("10.0.2.15")
+RESOLVER: Final = Endpoint(IPv4Address("10.0.2.3"), 53)
+"""Where the guest's questions go, as far as it knows."""
+_TRIES: Final = 3
+"""Addresses of one name that are tried."""
+
+
+@dataclass(slots=True)
+class Reached:
+    """A destination that was decided: dial this address, and no other."""
+
+    address: Address
+    port: int
+    hostname: str | None
+    accepted: Accepted
+    lookup_seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What passed, for limits and for the record."""
+
+    bytes_in: int = 0
+    bytes_out: int = 0
+    requests: int = 0
+    connections: int = 0
+    questions: int = 0
+    denied: int = 0
+
+
+class Gate:
+    """One sandbox's way out. Used on the broker's loop only."""
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        sandbox: str = "",
+        emit: Emit | None = None,
+        owner: asyncio.AbstractEventLoop | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.network = network
+        self.limits = network.limits
+        self.sandbox = sandbox
+        self.clock = clock
+        self.callbacks = Callbacks(owner)
+        self.names = Attribution()
+        self.traffic = Traffic()
+        self._emit = emit
+        self._dns_rate = Rate(self.limits.dns_per_second, clock())
+        self._rate = Rate(self.limits.requests_per_second, clock())
+        self._open = 0
+        self._next_port = 32768
+
+    # The record.
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Add to the record."""
+        for listener in (self._emit, self.network.audit):
+            if listener is not None:
+                listener({"sandbox": self.sandbox, **event} if listener is self.network.audit else event)
+
+    def count_in(self, size: int) -> None:
+        """Charge received bytes. NetError when the sandbox has had its share."""
+        self.traffic.bytes_in += size
+        if self.traffic.bytes_in > self.limits.bytes_in:
+            raise NetError("too-large", f"this sandbox has received its {self.limits.bytes_in} bytes")
+
+    def count_out(self, size: int) -> None:
+        self.traffic.bytes_out += size
+        if self.traffic.bytes_out > self.limits.bytes_out:
+            raise NetError("too-large", f"this sandbox has sent its {self.limits.bytes_out} bytes")
+
+    def enter(self) -> None:
+        """One more connection or request. NetError when there are too many, or too many a second."""
+        if self._open >= self.limits.connections:
+            raise NetError("denied", f"more than {self.limits.connections} connections at once")
+        if not self._rate.take(self.clock()):
+            raise NetError("denied", f"more than {self.limits.requests_per_second:g} connections a second")
+        self._open += 1
+
+    def leave(self) -> None:
+        self._open -= 1
+
+    # Decisions.
+
+    async def decide(self, conn: Conn) -> Verdict:
+        """Ask the policy. What it does not say yes to in time, plainly and without an error, is denied."""
+        decide = self.network.decide
+        verdict: Verdict
+        if decide is None:
+            verdict = Denied("this sandbox was granted no network")
+        else:
+            try:
+                if self.network.inline:
+                    verdict = conn.verdict(decide(conn))
+                else:
+                    verdict = conn.verdict(await self.callbacks.call(decide, conn, self.limits.policy_seconds))
+            except TooBusy:
+                verdict = Denied("too many decisions are still open")
+            except TimeoutError:
+                conn.verdict(None)
+                verdict = Denied(f"the policy did not decide within {self.limits.policy_seconds:g} s")
+                self.tell({"action": "policy-error", "error": "TimeoutError", "conn": repr(conn)})
+            except Exception as error:  # noqa: BLE001 - the owner's code: whatever it raises is a no
+                conn.verdict(None)
+                verdict = Denied("the policy failed")
+                self.tell({"action": "policy-error", "error": f"{type(error).__name__}: {error}", "conn": repr(conn)})
+        self.tell(decision(conn, verdict))
+        if isinstance(verdict, Denied):
+            self.traffic.denied += 1
+        return verdict
+
+    def _src(self) -> Endpoint:
+        self._next_port = 32768 + (self._next_port - 32767) % 28000
+        return Endpoint(GUEST, self._next_port)
+
+    # Names.
+
+    async def resolve(self, name: str, kind: str) -> tuple[list[str], tuple[Address, ...]]:
+        """Records as lines, and the addresses among them that may be dialled. NetError."""
+        if not self._dns_rate.take(self.clock()):
+            raise NetError("denied", f"more than {self.limits.dns_per_second:g} DNS questions a second")
+        self.traffic.questions += 1
+        conn = Conn("dns", self._src(), RESOLVER, question=(name, kind), sandbox=self.sandbox)
+        verdict = await self.decide(conn)
+        if not isinstance(verdict, AcceptDns):
+            raise NetError("denied", f"{name} is not a name this sandbox may look up")
+        if (known := self.network.hosts.get(name)) is not None:
+            version = {"A": 4, "AAAA": 6}.get(kind)
+            addresses = tuple(address for address in known if address.version == version)
+            self.names.learn(name, kind, addresses, 0, self.clock())
+            return [f"{name} 0 {kind} {address}" for address in addresses], addresses
+        if (addresses_known := self.names.fresh(name, kind, self.clock())) is not None:
+            return [f"{name} 0 {kind} {address}" for address in addresses_known], addresses_known
+        return await self._ask(name, kind, verdict)
+
+    async def _ask(self, name: str, kind: str, verdict: AcceptDns) -> tuple[list[str], tuple[Address, ...]]:
+        from belljar.net.dns_host import lookup, system_resolvers
+
+        resolvers = verdict.resolvers or self.network.resolvers or system_resolvers()
+        answer = await lookup(name, kind, resolvers, self.limits.connect_seconds)
+        permitted = tuple(address for address in answer.addresses if verdict.permits(address))
+        if left_out := [str(address) for address in answer.addresses if address not in permitted]:
+            self.tell({"action": "dns-filtered", "name": name, "type": kind, "addresses": left_out})
+            if not permitted:
+                raise NetError("denied", f"{name} leads to {left_out[0]}, which is not on the public internet")
+        self.names.learn(name, kind, permitted, answer.ttl, self.clock())
+        lines = [f"{owner} {ttl} {type} {data}" for owner, ttl, type, data in answer.records if data not in left_out]
+        return lines, permitted
+
+    async def addresses(self, name: str) -> tuple[Address, ...]:
+        """Where a name is. NetError."""
+        _, found = await self.resolve(name, "A")
+        if not found:
+            _, found = await self.resolve(name, "AAAA")
+        if not found:
+            raise NetError("dns", f"{name} has no address")
+        return found
+
+    # Flows.
+
+    async def reach(self, protocol: str, host: str, port: int) -> list[Reached]:
+        """The destinations that were accepted for a host, best first. NetError when there are none."""
+        try:
+            parsed = parse_host(host)
+        except BadHost as error:
+            raise NetError("denied", str(error)) from None
+        began = self.clock()
+        if isinstance(parsed, str):
+            candidates = (await self.addresses(parsed))[:_TRIES]
+            hostnames: tuple[str, ...] = (parsed,)
+        else:
+            candidates = (parsed,)
+            hostnames = self.names.names(parsed, began)
+        seconds = self.clock() - began
+        reached: list[Reached] = []
+        for address in candidates:
+            verdict = await self.judge(protocol, Endpoint(address, port), hostnames)
+            if not isinstance(verdict, Denied):
+                reached.append(Reached(address, port, hostnames[0] if hostnames else None, verdict, seconds))
+        if not reached:
+            raise NetError("denied", f"{host}:{port} is not open to this sandbox")
+        return reached
+
+    async def judge(self, protocol: str, dst: Endpoint, hostnames: tuple[str, ...]) -> Verdict:
+        """The verdict on one flow."""
+        conn = Conn(protocol, self._src(), dst, hostnames=hostnames, sandbox=self.sandbox)
+        return await self.decide(conn)
+
+    async def dial(self, protocol: str, host: str, port: int, timeout: float) -> tuple[Stream | Datagrams, Reached]:
+        """A raw connection. NetError; kind denied also where only web requests may go."""
+        reached = await self.reach(protocol, host, port)
+        raw = [place for place in reached if isinstance(place.accepted, AcceptRaw)]
+        if not raw:
+            raise NetError("denied", f"{host}:{port} is only open to web requests (curl, wget, /mnt/web)")
+        seconds = min(timeout or self.limits.connect_seconds, self.limits.connect_seconds)
+        failure: NetError | None = None
+        for place in raw:
+            try:
+                self.traffic.connections += 1
+                if protocol == "udp":
+                    return await dial_udp(place.address, port), place
+                return await dial(place.address, port, seconds), place
+            except NetError as error:
+                failure = error
+        assert failure is not None
+        raise failure
+
+    def tls(self, *, http2: bool) -> ssl.SSLContext:
+        """How to verify servers: always, by the owner's bundle or the system's."""
+        return _tls_context(self.network.ca_bundle, http2)
+
+
+@lru_cache(maxsize=16)
+def _tls_context(ca_bundle: str | None, http2: bool) -> ssl.SSLContext:
+    try:
+        context = ssl.create_default_context(cafile=ca_bundle)
+    except OSError as error:
+        raise NetError("tls", f"the sandbox's owner gave a CA bundle that can't be read ({error.strerror})") from None
+    context.set_alpn_protocols(["h2", "http/1.1"] if http2 else ["http/1.1"])
+    return context

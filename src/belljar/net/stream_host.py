@@ -1,0 +1,219 @@
+"""A connection of the host on its event loop, with back pressure both ways."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections import deque
+from typing import Any, Final, cast
+
+from belljar.net.addresses import Address, Endpoint
+from belljar.net.errors import NetError
+
+_HIGH: Final = 256 << 10
+"""Unread bytes at which we stop taking more from the network."""
+
+
+class Stream(asyncio.Protocol):
+    """Reads pieces as they came, writes when the other side takes them."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._pieces: deque[bytes] = deque()
+        self._size = 0
+        self._eof = False
+        self._error: Exception | None = None
+        self._paused = False
+        self._secure = False
+        self._news: asyncio.Future[None] | None = None
+        self._drain: asyncio.Future[None] | None = None
+
+    # What the loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._secure = transport.get_extra_info("sslcontext") is not None
+
+    def data_received(self, data: bytes) -> None:
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size >= _HIGH and not self._paused and self._transport is not None:
+            self._paused = True
+            self._transport.pause_reading()
+        self._wake()
+
+    def eof_received(self) -> bool:
+        self._eof = True
+        self._wake()
+        return not self._secure  # a plain connection may still be written to
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._eof = True
+        self._error = self._error or error
+        self._wake()
+        self.resume_writing()
+
+    def pause_writing(self) -> None:
+        self._drain = self._drain or self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        drain, self._drain = self._drain, None
+        if drain is not None and not drain.done():
+            drain.set_result(None)
+
+    def _wake(self) -> None:
+        news, self._news = self._news, None
+        if news is not None and not news.done():
+            news.set_result(None)
+
+    # What we call.
+
+    async def read(self, size: int | None = None, timeout: float | None = None) -> bytes:
+        """The next piece, at most `size` bytes; b"" at the end. OSError if it broke, TimeoutError."""
+        while not self._pieces:
+            if self._error is not None:
+                raise ConnectionResetError(str(self._error))
+            if self._eof:
+                return b""
+            self._news = self._news or self._loop.create_future()
+            if timeout is None:
+                await self._news
+            else:
+                async with asyncio.timeout(timeout):
+                    await asyncio.shield(self._news)
+        piece = self._pieces.popleft()
+        if size is not None and len(piece) > size:
+            self._pieces.appendleft(piece[size:])
+            piece = piece[:size]
+        self._size -= len(piece)
+        if self._paused and self._size < _HIGH // 2 and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+        return piece
+
+    async def write(self, data: bytes, timeout: float | None = None) -> None:
+        """Returns when the other side keeps up. OSError, TimeoutError."""
+        if self._transport is None or self._transport.is_closing():
+            raise BrokenPipeError("the connection is closed")
+        self._transport.write(data)
+        if self._drain is not None:
+            async with asyncio.timeout(timeout):
+                await asyncio.shield(self._drain)
+        if self._error is not None:
+            raise ConnectionResetError(str(self._error))
+
+    def write_eof(self) -> None:
+        if self._transport is not None and not self._transport.is_closing() and self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def close(self) -> None:
+        if self._transport is not None:
+            if self._transport.get_write_buffer_size():
+                self._transport.close()
+            else:
+                self._transport.abort()
+
+    @property
+    def spoken(self) -> bool:
+        """Whether something arrived, or the end did: an idle connection is then no longer usable."""
+        return bool(self._pieces) or self._eof or self._transport is None or self._transport.is_closing()
+
+    def info(self, name: str) -> Any:
+        return None if self._transport is None else self._transport.get_extra_info(name)
+
+
+async def dial(address: Address, port: int, timeout: float) -> Stream:
+    """A TCP connection to exactly this address. NetError."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    loop = asyncio.get_running_loop()
+    connection = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        connection.setblocking(False)
+        async with asyncio.timeout(timeout):
+            await loop.sock_connect(connection, (str(address), port))
+        _, stream = await loop.create_connection(Stream, sock=connection)
+    except TimeoutError:
+        connection.close()
+        raise NetError("timeout", f"no answer from {Endpoint(address, port)} in {timeout:g} s") from None
+    except OSError as error:
+        connection.close()
+        why = (error.strerror or "failed").lower()
+        raise NetError("connect", f"could not connect to {Endpoint(address, port)}: {why}") from None
+    except BaseException:
+        connection.close()
+        raise
+    return stream
+
+
+async def start_tls(stream: Stream, context: ssl.SSLContext, host: str, timeout: float) -> Stream:
+    """The same connection, encrypted and verified to be `host`'s. NetError."""
+    secure = Stream()
+    transport = stream._transport
+    assert transport is not None
+    try:
+        async with asyncio.timeout(timeout):
+            replaced = await asyncio.get_running_loop().start_tls(
+                transport, secure, context, server_hostname=host, ssl_handshake_timeout=timeout
+            )
+    except TimeoutError:
+        stream.close()
+        raise NetError("timeout", f"no TLS with {host} in {timeout:g} s") from None
+    except ssl.SSLCertVerificationError as error:
+        raise NetError("tls", f"the certificate of {host} is not valid: {error.verify_message}") from None
+    except (OSError, ssl.SSLError) as error:
+        what = error.reason if isinstance(error, ssl.SSLError) and error.reason else "the connection ended"
+        raise NetError("tls", f"TLS with {host} failed: {what.lower().replace('_', ' ')}") from None
+    except BaseException:
+        stream.close()
+        raise
+    if replaced is None:
+        raise NetError("tls", f"TLS with {host} failed: the connection ended")
+    secure.connection_made(replaced)
+    return secure
+
+
+class Datagrams(asyncio.DatagramProtocol):
+    """A UDP socket connected to one address; what comes faster than it is read is dropped, as networks do."""
+
+    _KEPT: Final = 256
+
+    def __init__(self) -> None:
+        self._arrived: deque[bytes] = deque(maxlen=self._KEPT)
+        self._news = asyncio.Event()
+        self.transport: asyncio.DatagramTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, address: object) -> None:
+        self._arrived.append(data)
+        self._news.set()
+
+    def error_received(self, error: Exception) -> None:
+        """A refused datagram is lost; the sender's own timeout deals with it."""
+
+    async def read(self) -> bytes:
+        while not self._arrived:
+            self._news.clear()
+            await self._news.wait()
+        return self._arrived.popleft()
+
+    def write(self, data: bytes) -> None:
+        if self.transport is not None:
+            self.transport.sendto(data)
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
+
+
+async def dial_udp(address: Address, port: int) -> Datagrams:
+    loop = asyncio.get_running_loop()
+    try:
+        _, datagrams = await loop.create_datagram_endpoint(Datagrams, remote_addr=(str(address), port))
+    except OSError as error:
+        why = (error.strerror or "failed").lower()
+        raise NetError("connect", f"could not reach {Endpoint(address, port)}: {why}") from None
+    return datagrams
