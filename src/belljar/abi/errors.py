@@ -1,4 +1,4 @@
-"""The two ways a guest's request ends badly, a system error with an errno or a spent budget; and the owner's root error."""
+"""How a guest's request ends badly, a system error or a spent budget; and the root of the owner's errors."""
 
 import errno as codes
 from typing import Final

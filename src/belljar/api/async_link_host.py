@@ -112,6 +112,9 @@ class AsyncLink:
             else:
                 self.conversation.outbox.append(todo)
             return
+        if ask.target == b"net":
+            self.send(*self.offers.network_answer(ask, self.conversation.observe))
+            return
         frame = self.offers.file_answer(ask)
         if frame is not None:
             self.conversation.outbox.append(frame)

@@ -18,6 +18,7 @@ from belljar.api.errors import FileError, SandboxClosed, SandboxCreationError, S
 from belljar.api.events import Events
 from belljar.api.files import AsyncFiles
 from belljar.api.mounts import Mount
+from belljar.api.network_host import NetworkDoor
 from belljar.api.operations import Ask, Run, Stepper, Steps
 from belljar.api.request import GRACE, START_SECONDS, exec_result, raise_failure
 from belljar.api.results import ExecResult, Info
@@ -49,6 +50,8 @@ class AsyncSandbox:
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
         self._started = link = AsyncLink(worker, Conversation(), settings.limits)
+        if settings.network is not None:
+            link.offers.network = NetworkDoor(settings.network, settings.name, asyncio.get_running_loop())
         try:
             link.send(link.conversation.message(settings.boot()))
             if settings.require:

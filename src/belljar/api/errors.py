@@ -70,7 +70,3 @@ class ExecError(SandboxError):
 
 class SnapshotError(SandboxError):
     """A snapshot could not be made, read or trusted."""
-
-
-class PolicyError(SandboxError):
-    """A network policy is wrong, or failed while deciding."""

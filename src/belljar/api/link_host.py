@@ -51,6 +51,10 @@ class Link:
         if ask.target == b"engine":
             self._engine_asked(ask)
             return
+        if ask.target == b"net":
+            self.serve_in_background()
+            self.send(*self.offers.network_answer(ask, self.conversation.observe))
+            return
         frame = self.offers.file_answer(ask)
         if frame is not None:
             self.conversation.outbox.append(frame)

@@ -19,6 +19,7 @@ from belljar.api.mounts import Mount
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.runs import Output, RunError, RunResult
 from belljar.api.sandbox import Sandbox
+from belljar.net.network import Network, NetworkLimits
 
 __all__ = [
     "AsyncSandbox",
@@ -35,6 +36,8 @@ __all__ = [
     "IsolationUnavailable",
     "Limits",
     "Mount",
+    "Network",
+    "NetworkLimits",
     "Output",
     "PolicyError",
     "RunError",

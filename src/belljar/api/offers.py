@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from errno import EACCES
+
 from belljar.abi.paths import fsdecode
 from belljar.abi.wire import Answer, Ask, WireError, encode
+from belljar.api.network_host import NetworkDoor, Observe
 from belljar.api.tools import Tool
 from belljar.kernel.fs.remote import Export
 from belljar.kernel.vfs.server import FileServer
@@ -16,6 +19,8 @@ class Offers:
         self._exports: list[Export] = []
         self._opened: list[FileServer] = []
         self._tools: dict[bytes, Tool] = {}
+        self.network: NetworkDoor | None = None
+        """The way to the network, if one was granted or its refusals are to be recorded."""
 
     def export(self, server: FileServer, ours: bool) -> int:
         """Let the sandbox use a file server; gives the number it asks for it by. `ours` was opened for it alone."""
@@ -38,6 +43,14 @@ class Offers:
 
     def __bool__(self) -> bool:
         return bool(self._exports or self._tools)
+
+    def network_answer(self, ask: Ask, observe: Observe | None) -> tuple[bytes, list[int]]:
+        """The frame that answers a question for the network, and the descriptor that goes with it."""
+        if ask.operation != "open":
+            raise WireError(f"asked the network for {ask.operation!r}")
+        if self.network is None:
+            return encode(Answer(ask.id, None, EACCES)), []
+        return encode(Answer(ask.id, None, fds=1)), [self.network.open(observe)]
 
     def file_answer(self, ask: Ask) -> bytes | None:
         """The frame that answers a question about files; None if it is about something else."""

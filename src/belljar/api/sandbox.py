@@ -17,6 +17,7 @@ from belljar.api.files import Files
 from belljar.api.interpreter import Interpreter
 from belljar.api.link_host import Link
 from belljar.api.mounts import Mount
+from belljar.api.network_host import NetworkDoor
 from belljar.api.operations import Ask, Run, Stepper, Steps
 from belljar.api.process import Process, Terminal
 from belljar.api.request import GRACE, START_SECONDS, exec_result, raise_failure
@@ -45,6 +46,8 @@ class Sandbox:
         self.python = Interpreter(lambda: self._link, PYTHON, settings.limits, tools=settings.functions())
         self.js = Interpreter(lambda: self._link, JS, settings.limits, tools=settings.functions())
         self.files = Files(self._run, lambda: self._link)
+        if settings.network is not None:
+            self._link.offers.network = NetworkDoor(settings.network, settings.name)
         try:
             self._link.send(self._conversation.message(settings.boot()))
             if settings.require:

@@ -16,6 +16,7 @@ from belljar.api.mounts import Mount
 from belljar.api.request import FileContents, boot_message, check_contents, check_environment
 from belljar.api.results import Info
 from belljar.api.tools import Tool
+from belljar.net.network import Network
 from belljar.worker.base import TAKEN_NAMES, WORKSPACE
 
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
@@ -38,6 +39,8 @@ class SandboxOptions(TypedDict, total=False):
     limits: Limits
     tools: Mapping[str, Callable[..., Any]]
     """Host functions, as commands on the PATH."""
+    network: Network | None
+    """What it may reach: `Network.deny()` (the default), `Network.allow(...)` or `Network.policy(fn)`."""
     require: set[str] | None
     """Isolation layers that must hold (see `belljar doctor`), else IsolationUnavailable."""
     name: str | None
@@ -54,6 +57,8 @@ class Settings:
     files: tuple[tuple[str, bytes, int | None], ...]
     mounts: tuple[tuple[str, Mount], ...]
     tools: tuple[Tool, ...]
+    network: Network | None
+    """None: no network, and nobody who wants to know what was refused."""
     require: frozenset[str]
     name: str
     user: str
@@ -89,6 +94,7 @@ class Settings:
             files=tuple((path, *check_contents(path, value)) for path, value in options.get("files", {}).items()),
             mounts=mounts,
             tools=tuple(Tool(name, function) for name, function in options.get("tools", {}).items()),
+            network=_check_network(options.get("network"), recorded=options.get("on_event") is not None),
             require=frozenset(options.get("require") or ()),
             name=options.get("name") or new_id(),
             user=user,
@@ -110,3 +116,11 @@ class Settings:
     def check_layers(self, held: list[str]) -> None:
         if missing := self.require - set(held):
             raise IsolationUnavailable(set(missing), held)
+
+
+def _check_network(network: object, *, recorded: bool) -> Network | None:
+    if network is None:
+        network = Network.deny()
+    if not isinstance(network, Network):
+        raise TypeError(f"network= takes Network.deny(), Network.allow(...) or Network.policy(fn), not {network!r}")
+    return network if recorded or network.decide is not None or network.audit is not None else None

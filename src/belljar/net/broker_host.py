@@ -202,7 +202,7 @@ class Line(asyncio.Protocol):
         try:
             match message:
                 case Resolve():
-                    lines, _ = await self._gate.resolve(message.name, message.type)
+                    lines, _ = await self._gate.resolve(message.name, message.kind)
                     self.send(Resolved(flow.number, lines))
                 case Dial():
                     await self._within(message.timeout, self._connect(flow, message), once=True)
@@ -375,7 +375,7 @@ class Broker:
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        ours.setblocking(False)
+            end.setblocking(False)  # the worker can't do that to its own
         loop = self.loop
 
         async def serve() -> None:

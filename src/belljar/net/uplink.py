@@ -56,6 +56,9 @@ class Carrier(Protocol):
     def send(self, frame: bytes, *, wait: bool = True) -> None:
         """Queue a frame; with `wait`, a fiber that is ahead of the broker waits here."""
 
+    def close(self) -> None:
+        """Let go of it, and tell the uplink so. Idempotent."""
+
 
 class Uplink:
     """The streams of one sandbox. `connect` gets a way to the broker when it is needed; EACCES if there is none."""
@@ -114,6 +117,11 @@ class Uplink:
     def forget(self, number: int) -> None:
         if self._streams.pop(number, None) is not None:
             self.send(Drop(number), wait=False)
+
+    def hang_up(self) -> None:
+        """End every stream, as a branch of a sandbox must: the connections are its origin's."""
+        if self._carrier is not None:
+            self._carrier.close()
 
     def lost(self) -> None:
         """The way to the broker is gone; the next stream asks for another."""

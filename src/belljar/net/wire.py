@@ -34,7 +34,7 @@ class Resolve(_Message, tag="resolve"):
     """Look a name up. Answered by Resolved or Failed."""
 
     name: str
-    type: str
+    kind: str
 
 
 class Dial(_Message, tag="dial"):

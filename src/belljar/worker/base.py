@@ -25,6 +25,8 @@ _DIRECTORIES: Final[tuple[tuple[str, int, Owner], ...]] = (
     ("/home", 0o755, ROOT),
     (HOME, 0o755, AGENT),
     ("/mnt", 0o755, ROOT),
+    ("/mnt/web", 0o555, ROOT),
+    ("/net", 0o555, ROOT),
     ("/opt", 0o755, ROOT),
     ("/proc", 0o555, ROOT),
     ("/root", 0o700, ROOT),

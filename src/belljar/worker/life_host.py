@@ -13,6 +13,7 @@ from belljar.kernel.machine_host import EpollPoller
 from belljar.lockdown.seal_host import LockdownFailed, prove, seal
 from belljar.worker.channel_host import Channel
 from belljar.worker.engines_host import HostEngines
+from belljar.worker.network_host import network_dialer
 from belljar.worker.serve import Server
 from belljar.worker.session import Session
 
@@ -41,6 +42,7 @@ def live(
     channel = Channel(connection, kernel.hub, poller)
     server = Server(session, channel.send)
     kernel.engines = HostEngines(server.hosted, kernel.hub, poller)
+    session.uplink.connect = network_dialer(server.hosted, kernel.hub, poller)
     channel.open(server.handle)
     try:
         held = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP)

@@ -1,26 +1,41 @@
-"""The worker's socket to the broker: frames of the network's files out, the broker's in."""
+"""The worker's socket to the broker: frames of the network's files out, the broker's in. The owner hands it over."""
 
 from __future__ import annotations
 
-import socket
+import os
+from collections.abc import Callable
+from errno import EACCES
 from typing import Final
 
+from belljar.abi.errors import SysError
 from belljar.abi.wire import WireError
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import EpollPoller
 from belljar.net.uplink import Uplink
 from belljar.net.wire import broker_frames
+from belljar.worker.hosted import Hosted
 
 _BACKLOG: Final = 1 << 20
 _READ: Final = 1 << 19
+
+
+def network_dialer(hosted: Hosted, hub: Hub, poller: EpollPoller) -> Callable[[Uplink], NetworkChannel]:
+    """Asks the owner for a way to its broker. EACCES if no network was granted."""
+
+    def connect(uplink: Uplink) -> NetworkChannel:
+        answer, descriptors = hosted.question(b"net", "open", [])
+        if answer.errno or not descriptors:
+            raise SysError(answer.errno or EACCES)
+        return NetworkChannel(descriptors[0].take(), hub, poller, uplink)
+
+    return connect
 
 
 class NetworkChannel:
     """Carries an uplink's frames. When it ends, so do the streams on it; the sandbox lives on."""
 
     def __init__(self, fd: int, hub: Hub, poller: EpollPoller, uplink: Uplink) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fileno=fd)
-        self._socket.setblocking(False)
+        self._fd = fd
         self._hub = hub
         self._poller = poller
         self._uplink = uplink
@@ -28,7 +43,7 @@ class NetworkChannel:
         self._unsent = bytearray()
         self._drained = WaitQueue(hub)
         self._open = True
-        poller.watch(self._socket.fileno(), self._ready)
+        poller.watch(self._fd, self._ready)
 
     def send(self, frame: bytes, *, wait: bool = True) -> None:
         """Queue a frame; with `wait`, a fiber that is ahead of the broker waits here."""
@@ -40,13 +55,13 @@ class NetworkChannel:
             sent = self._try(frame)
             if sent < len(frame):
                 self._unsent += memoryview(frame)[sent:]
-                self._poller.watch(self._socket.fileno(), self._ready, writable=True)
+                self._poller.watch(self._fd, self._ready, writable=True)
         while wait and len(self._unsent) > _BACKLOG and self._hub.current is not None:
             self._drained.wait()
 
     def _try(self, data: bytes | bytearray | memoryview) -> int:
         try:
-            return self._socket.send(data)
+            return os.write(self._fd, data)
         except BlockingIOError:
             return 0
         except OSError:
@@ -63,9 +78,9 @@ class NetworkChannel:
             if len(self._unsent) <= _BACKLOG:
                 self._drained.wake_all()
             if not self._unsent:
-                self._poller.watch(self._socket.fileno(), self._ready)
+                self._poller.watch(self._fd, self._ready)
         try:
-            data = self._socket.recv(_READ)
+            data = os.read(self._fd, _READ)
         except BlockingIOError:
             return
         except OSError:
@@ -84,7 +99,7 @@ class NetworkChannel:
         if self._open:
             self._open = False
             self._unsent.clear()
-            self._poller.unwatch(self._socket.fileno())
-            self._socket.close()
+            self._poller.unwatch(self._fd)
+            os.close(self._fd)
             self._drained.wake_all()
             self._uplink.lost()

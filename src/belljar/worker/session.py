@@ -21,6 +21,9 @@ from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import DEFAULT_PATH, Program, program_file
 from belljar.kernel.machine import Machine
 from belljar.kernel.vfs.credentials import Credentials
+from belljar.net.netfs import NetServer
+from belljar.net.uplink import Uplink
+from belljar.net.webfs import WebServer
 from belljar.worker.base import AGENT_CREDENTIALS, AGENT_NAME, HOME, WORKSPACE, populate, rename_agent
 from belljar.worker.task import OnOutput, Task
 
@@ -77,9 +80,13 @@ class Session:
             **(env or {}),
         }
         fs = self.kernel.init.fs
+        self.uplink = Uplink(self.kernel.hub)
+        """The way to the owner's network broker; leads nowhere until it is given one."""
         for server, path in (
             (DevServer(self.kernel), "/dev"),
             (ProcServer(self.kernel, self.kernel.init.space), "/proc"),
+            (NetServer(self.uplink, self.kernel.now), "/net"),
+            (WebServer(self.uplink, self.kernel.now), "/mnt/web"),
         ):
             self.kernel.register(server)
             fs.mount(server, path, source=server.kind)

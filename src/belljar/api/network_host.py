@@ -1,0 +1,39 @@
+"""The owner's side of a sandbox's network: hands its worker a way to the broker when it asks for one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from belljar.net.broker_host import shared
+from belljar.net.network import Network
+
+Observe = Callable[[str, dict[str, Any]], None]
+"""Takes the kind of an event and its data."""
+
+
+class NetworkDoor:
+    """What one sandbox was granted. Its policy runs on `owner`, the loop of an asynchronous front, if there is one."""
+
+    def __init__(self, network: Network, name: str, owner: asyncio.AbstractEventLoop | None = None) -> None:
+        self._network = network
+        self._name = name
+        self._owner = owner
+
+    def open(self, observe: Observe | None) -> int:
+        """The descriptor to hand to the worker."""
+        return shared.attach(self._network, sandbox=self._name, emit=self._emit(observe), owner=self._owner).detach()
+
+    def _emit(self, observe: Observe | None) -> Callable[[dict[str, Any]], None] | None:
+        if observe is None:
+            return None
+        owner = self._owner
+        if owner is None:
+            return lambda data: observe("network", data)
+
+        def emit(data: dict[str, Any]) -> None:
+            if not owner.is_closed():
+                owner.call_soon_threadsafe(observe, "network", data)
+
+        return emit
