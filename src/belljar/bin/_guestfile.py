@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from errno import ESPIPE
+from errno import EINVAL, ESPIPE
 from io import RawIOBase, UnsupportedOperation
 from typing import Any
 
@@ -44,6 +44,10 @@ class GuestFile(RawIOBase):
         except SysError as error:
             if error.errno == ESPIPE:
                 raise UnsupportedOperation("not seekable") from None
+            if error.errno == EINVAL:
+                raise OSError(
+                    EINVAL, error.reason
+                ) from None  # before the beginning: what zipfile expects of a short file
             raise
 
     def tell(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -48,3 +49,5 @@ def preload() -> None:
             import_module(module.name)
     for name in names():
         find(name)
+    # Python loads a codec when it is first used: zip archives name their files in this one.
+    codecs.lookup("cp437")

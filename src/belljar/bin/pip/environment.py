@@ -1,0 +1,181 @@
+"""Where packages are installed and what is there: the site-packages of the interpreter or of a venv, markers, tags."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from typing import Final
+
+from packaging.metadata import RawMetadata, parse_email
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.tags import Tag
+from packaging.utils import NormalizedName, canonicalize_name
+from packaging.version import InvalidVersion, Version
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import O_CLOEXEC, O_RDONLY
+from belljar.bin._guestfile import GuestFile
+from belljar.kernel.process import Process
+
+PYTHON: Final = (3, 15)
+PYTHON_VERSION: Final = "3.15"
+PYTHON_FULL_VERSION: Final = "3.15.0"
+PREFIX: Final = "/usr/local"
+BUNDLE: Final = f"{PREFIX}/lib/python315.zip"
+"""The interpreter's own library, with the packages that come with it."""
+
+MARKERS: Final = {
+    "implementation_name": "cpython",
+    "implementation_version": PYTHON_FULL_VERSION,
+    "os_name": "posix",
+    "platform_machine": "wasm32",
+    "platform_python_implementation": "CPython",
+    "platform_release": "0.0.0",
+    "platform_system": "wasi",
+    "platform_version": "0.0.0",
+    "python_full_version": PYTHON_FULL_VERSION,
+    "python_version": PYTHON_VERSION,
+    "sys_platform": "wasi",
+}
+
+
+def supported_tags() -> dict[Tag, int]:
+    """The tags of wheels that run here, best first: pure Python only."""
+    major, minor = PYTHON
+    names = [f"cp{major}{minor}", f"py{major}{minor}", f"py{major}"]
+    names += [f"py{major}{older}" for older in range(minor - 1, -1, -1)]
+    return {Tag(name, "none", "any"): rank for rank, name in enumerate(names)}
+
+
+def applies(requirement: Requirement, extras: frozenset[str]) -> bool:
+    """Whether a requirement's marker holds here, with any of these extras (none: the plain package)."""
+    if requirement.marker is None:
+        return True
+    return any(requirement.marker.evaluate({**MARKERS, "extra": extra}) for extra in extras or {""})
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """An installed package."""
+
+    name: str
+    version: Version
+    location: str
+    """Its site-packages."""
+    info: str | None
+    """Its .dist-info directory; None for one that comes with the interpreter."""
+    metadata: RawMetadata
+
+    @property
+    def key(self) -> NormalizedName:
+        return canonicalize_name(self.name)
+
+    def requires(self, extras: frozenset[str] = frozenset()) -> Iterator[Requirement]:
+        """What it needs here."""
+        for text in self.metadata.get("requires_dist", []):
+            try:
+                requirement = Requirement(text)
+            except InvalidRequirement:
+                continue
+            if applies(requirement, extras):
+                yield requirement
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """One place to install into."""
+
+    prefix: str
+    site: str
+    scripts: str
+    python: str
+    is_venv: bool
+    system_site: bool
+
+    def sites(self) -> tuple[str, ...]:
+        return (self.site, site_of(PREFIX)) if self.is_venv and self.system_site else (self.site,)
+
+
+def site_of(prefix: str) -> str:
+    return f"{prefix}/lib/python{PYTHON_VERSION}/site-packages"
+
+
+def find_environment(process: Process) -> Environment:
+    """The venv whose bin/ this command was called from, or the interpreter's own place."""
+    called = process.executable or ""
+    prefix = called.rpartition("/bin/")[0]
+    try:
+        settings = process.read_file(f"{prefix}/pyvenv.cfg").decode("utf-8", "replace")
+    except SysError:
+        return Environment(PREFIX, site_of(PREFIX), f"{PREFIX}/bin", "/usr/bin/python3", False, True)
+    system = re.search(r"(?im)^include-system-site-packages\s*=\s*true", settings) is not None
+    return Environment(prefix, site_of(prefix), f"{prefix}/bin", f"{prefix}/bin/python3", True, system)
+
+
+def installed(process: Process, environment: Environment) -> dict[NormalizedName, Distribution]:
+    """Everything that can be imported, by name; a venv's own packages first."""
+    found: dict[NormalizedName, Distribution] = {}
+    for site in environment.sites():
+        for distribution in read_site(process, site):
+            found.setdefault(distribution.key, distribution)
+    for distribution in _bundled(process):
+        found.setdefault(distribution.key, distribution)
+    return found
+
+
+def read_site(process: Process, site: str) -> Iterator[Distribution]:
+    try:
+        entries = process.fs.readdir(site)
+    except SysError:
+        return
+    for entry in sorted(entries, key=lambda entry: entry.name):
+        process.budget.charge()
+        if entry.name.endswith(".dist-info"):
+            info = f"{site}/{entry.name}"
+            try:
+                data = process.read_file(f"{info}/METADATA")
+            except SysError:
+                continue
+            distribution = read_distribution(data, site, info)
+            if distribution is not None:
+                yield distribution
+
+
+def read_distribution(data: bytes, location: str, info: str | None) -> Distribution | None:
+    """From the text of a METADATA file; None if it names no version."""
+    metadata, _ = parse_email(data)
+    try:
+        return Distribution(metadata["name"], Version(metadata["version"]), location, info, metadata)
+    except (KeyError, InvalidVersion):
+        return None
+
+
+def _bundled(process: Process) -> Iterator[Distribution]:
+    """The packages inside the interpreter's own library."""
+    try:
+        fd = process.open(BUNDLE, O_RDONLY | O_CLOEXEC)
+    except SysError:
+        return
+    try:
+        with zipfile.ZipFile(BufferedReader(GuestFile(process, fd), 1 << 20)) as archive:
+            for name in archive.namelist():
+                if name.endswith(".dist-info/METADATA"):
+                    distribution = read_distribution(archive.read(name), site_of(PREFIX), None)
+                    if distribution is not None:
+                        yield distribution
+    finally:
+        process.close(fd)
+
+
+def normal_path(path: str) -> str:
+    """Without `.` and `..`, by the text alone."""
+    parts: list[str] = []
+    for part in path.split("/"):
+        if part == "..":
+            parts = parts[:-1]
+        elif part not in ("", "."):
+            parts.append(part)
+    return "/" + "/".join(parts)

@@ -1,0 +1,454 @@
+"""pip over an index of files: what it resolves, checks, writes and says."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from textwrap import dedent
+
+import pytest
+
+from belljar import ExecResult, Sandbox
+from belljar.bin.pip.store import format_size
+from tests.bin.pip.archives import INDEX, index, metadata, sdist, wheel
+
+SITE = "/usr/local/lib/python3.15/site-packages"
+FILES = index(
+    {
+        "alpha-1.0-py3-none-any.whl": wheel("alpha", "1.0", requires=("beta>=1,<3", "gamma; python_version < '3'")),
+        "alpha-2.0-py3-none-any.whl": wheel("alpha", "2.0", requires=("beta>=1,<3",), extras={"more": ("delta",)}),
+        "alpha-2.1rc1-py3-none-any.whl": wheel("alpha", "2.1rc1"),
+        "beta-1.0-py3-none-any.whl": wheel("beta", "1.0"),
+        "beta-2.0-py3-none-any.whl": wheel("beta", "2.0", requires=("delta",)),
+        "beta-3.0-py3-none-any.whl": wheel("beta", "3.0"),
+        "delta-1.0-py3-none-any.whl": wheel(
+            "delta", "1.0", {"delta.py": "def main():\n    print('delta ran')\n"}, scripts="delta-run = delta:main"
+        ),
+        "binary-1.0-cp311-cp311-manylinux_2_17_x86_64.whl": wheel("binary", "1.0"),
+        "yanked-1.0-py3-none-any.whl": wheel("yanked", "1.0"),
+        "yanked-2.0-py3-none-any.whl": wheel("yanked", "2.0"),
+        "newer-1.0-py3-none-any.whl": wheel("newer", "1.0"),
+        "newer-2.0-py3-none-any.whl": wheel("newer", "2.0"),
+        "pinner-1.0-py3-none-any.whl": wheel("pinner", "1.0", requires=("beta==1.0",)),
+    },
+    {
+        "yanked-2.0-py3-none-any.whl": 'data-yanked="bad"',
+        "newer-2.0-py3-none-any.whl": 'data-requires-python="&gt;=3.99"',
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def template() -> Iterator[Sandbox]:
+    with Sandbox(files=FILES, env={"PIP_INDEX_URL": INDEX}) as sandbox:
+        yield sandbox
+
+
+@pytest.fixture
+def sandbox(template: Sandbox) -> Sandbox:
+    """One sandbox for all, without what the test before installed."""
+    template.exec(f"rm -rf {SITE} /usr/local/bin/* /workspace/* /workspace/.venv")
+    return template
+
+
+def pip(sandbox: Sandbox, arguments: str) -> ExecResult:
+    return sandbox.exec(f"pip {arguments}", timeout=60)
+
+
+def versions(sandbox: Sandbox) -> dict[str, str]:
+    listed = pip(sandbox, "list -l --format freeze").stdout.split()
+    return dict(line.split("==") for line in listed)
+
+
+def test_what_is_needed_comes_along(sandbox: Sandbox) -> None:
+    result = pip(sandbox, "install alpha")
+    assert result.exit_code == 0, result.stderr
+    assert versions(sandbox) == {"alpha": "2.0", "beta": "2.0", "delta": "1.0"}
+    assert result.stdout.splitlines() == [
+        "Collecting alpha",
+        "  Processing /tmp/pip-{}/alpha-2.0-py3-none-any.whl ({})".format(
+            result.stdout.split("/tmp/pip-")[1].split("/")[0],
+            format_size(len(FILES["/srv/files/alpha-2.0-py3-none-any.whl"])),
+        ),
+        *result.stdout.splitlines()[2:-2],
+        "Installing collected packages: delta, beta, alpha",
+        "Successfully installed alpha-2.0 beta-2.0 delta-1.0",
+    ]
+    assert "Collecting beta<3,>=1 (from alpha)" in result.stdout
+    assert sandbox.files.read(f"{SITE}/alpha/__init__.py") == "__version__ = '2.0'\n"
+    assert sandbox.files.read(f"{SITE}/alpha-2.0.dist-info/INSTALLER") == "pip\n"
+    assert sandbox.files.exists(f"{SITE}/alpha-2.0.dist-info/REQUESTED")
+    assert not sandbox.files.exists(f"{SITE}/beta-2.0.dist-info/REQUESTED")
+    assert not sandbox.exec("ls -d /tmp/pip-*").stdout
+    again = pip(sandbox, "install alpha")
+    assert again.stdout.splitlines()[0] == f"Requirement already satisfied: alpha in {SITE} (2.0)"
+
+
+def test_versions_are_chosen_as_asked(sandbox: Sandbox) -> None:
+    assert pip(sandbox, "install 'alpha<2' 'beta==1.0'").exit_code == 0
+    assert versions(sandbox) == {"alpha": "1.0", "beta": "1.0"}
+    assert pip(sandbox, "install -U alpha").exit_code == 0
+    assert versions(sandbox) == {"alpha": "2.0", "beta": "1.0"}
+    assert pip(sandbox, "install --pre -U alpha").exit_code == 0
+    assert versions(sandbox)["alpha"] == "2.1rc1"
+    assert pip(sandbox, "install yanked newer").exit_code == 0
+    assert versions(sandbox)["yanked"] == "1.0"
+    assert versions(sandbox)["newer"] == "1.0"
+    assert pip(sandbox, "install yanked==2.0").exit_code == 0
+    assert versions(sandbox)["yanked"] == "2.0"
+
+
+def test_an_older_version_replaces_a_newer_where_another_needs_it(sandbox: Sandbox) -> None:
+    assert pip(sandbox, "install beta").exit_code == 0
+    assert versions(sandbox)["beta"] == "3.0"
+    result = pip(sandbox, "install pinner")
+    assert result.exit_code == 0, result.stderr
+    assert versions(sandbox)["beta"] == "1.0"
+    assert "Found existing installation: beta 3.0" in result.stdout
+    assert not sandbox.files.exists(f"{SITE}/beta-3.0.dist-info")
+
+
+def test_extras_and_constraints(sandbox: Sandbox) -> None:
+    sandbox.files.write("/workspace/limits.txt", "beta<2  # not two\n")
+    result = pip(sandbox, "install 'alpha[more]' -c limits.txt")
+    assert result.exit_code == 0, result.stderr
+    assert versions(sandbox) == {"alpha": "2.0", "beta": "1.0", "delta": "1.0"}
+
+
+def test_no_deps_target_dry_run_quiet(sandbox: Sandbox) -> None:
+    assert pip(sandbox, "install --no-deps -q alpha").stdout == ""
+    assert versions(sandbox) == {"alpha": "2.0"}
+    assert pip(sandbox, "install --dry-run beta").stdout.endswith("Would install beta-3.0\n")
+    assert pip(sandbox, "install -t out delta").exit_code == 0
+    assert sandbox.exec("ls out out/bin").stdout.split() == [
+        "out:",
+        "bin",
+        "delta-1.0.dist-info",
+        "delta.py",
+        "out/bin:",
+        "delta-run",
+    ]
+    assert versions(sandbox) == {"alpha": "2.0"}
+
+
+def test_requirements_files(sandbox: Sandbox) -> None:
+    sandbox.files.write("/workspace/more.txt", "delta\n")
+    sandbox.files.write(
+        "/workspace/requirements.txt",
+        "# what is needed\nalpha == 1.0 ; python_version >= '3'\nbeta \\\n  == ${WHICH}\n\n-r more.txt\n"
+        "never; sys_platform == 'win32'\n",
+    )
+    result = sandbox.exec("WHICH=2.0 pip install -r requirements.txt")
+    assert result.exit_code == 0, result.stderr
+    assert versions(sandbox) == {"alpha": "1.0", "beta": "2.0", "delta": "1.0"}
+    assert "Ignoring never: markers 'sys_platform == \"win32\"' don't match your environment" in result.stdout
+    missing = pip(sandbox, "install -r none.txt")
+    assert missing.exit_code == 1
+    assert (
+        missing.stderr == "ERROR: Could not open requirements file: [Errno 2] No such file or directory: 'none.txt'\n"
+    )
+
+
+def test_hashes(sandbox: Sandbox) -> None:
+    data = FILES["/srv/files/delta-1.0-py3-none-any.whl"]
+    assert isinstance(data, bytes)
+    good = hashlib.sha256(data).hexdigest()
+    sandbox.files.write("/workspace/r.txt", f"delta==1.0 --hash=sha256:{good}\n")
+    assert pip(sandbox, "install -r r.txt").exit_code == 0
+    sandbox.exec(f"rm -rf {SITE}")
+    sandbox.files.write("/workspace/r.txt", f"delta==1.0 \\\n    --hash=sha256:{'0' * 64}\n")
+    wrong = pip(sandbox, "install -r r.txt")
+    assert wrong.exit_code == 1
+    assert wrong.stderr.startswith("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES")
+    assert f"Got        {good}" in wrong.stderr
+    assert versions(sandbox) == {}
+    sandbox.files.write("/workspace/r.txt", f"beta==2.0 --hash=sha256:{'0' * 64}\n")
+    assert "HASHES" in pip(sandbox, "install -r r.txt").stderr
+    assert "Hashes are required" in pip(sandbox, "install --require-hashes delta==1.0").stderr
+
+
+def test_an_index_whose_file_is_not_what_it_says(sandbox: Sandbox) -> None:
+    page = sandbox.files.read("/srv/simple/delta/index.html")
+    try:
+        sandbox.files.write("/srv/simple/delta/index.html", page.replace("#sha256=", "#sha256=00"))
+        assert "Expected sha256" in pip(sandbox, "install delta").stderr
+    finally:
+        sandbox.files.write("/srv/simple/delta/index.html", page)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            "nothing",
+            "ERROR: Could not find a version that satisfies the requirement nothing (from versions: none)\n"
+            "ERROR: No matching distribution found for nothing\n",
+        ),
+        (
+            "'beta>9'",
+            "ERROR: Could not find a version that satisfies the requirement beta>9 (from versions: 1.0, 2.0, 3.0)\n"
+            "ERROR: No matching distribution found for beta>9\n",
+        ),
+        (
+            "binary",
+            "ERROR: Could not find a version that satisfies the requirement binary (from versions: 1.0)\n"
+            "ERROR: Its files are for other platforms or Pythons: only pure-Python packages for Python 3.15 can be "
+            "installed here.\nERROR: No matching distribution found for binary\n",
+        ),
+    ],
+)
+def test_what_can_not_be_found(sandbox: Sandbox, asked: str, said: str) -> None:
+    result = pip(sandbox, f"install {asked}")
+    assert (result.exit_code, result.stderr) == (1, said)
+
+
+def test_a_conflict(sandbox: Sandbox) -> None:
+    result = pip(sandbox, "install pinner 'beta>=2'")
+    assert result.exit_code == 1
+    assert "because these package versions have conflicting dependencies." in result.stderr
+    assert "    The user requested beta>=2\n" in result.stderr
+    assert "    pinner 1.0 depends on beta==1.0\n" in result.stderr
+    assert result.stderr.endswith("ERROR: ResolutionImpossible\n")
+    assert versions(sandbox) == {}
+
+
+def test_show_freeze_check_uninstall(sandbox: Sandbox) -> None:
+    assert pip(sandbox, "install alpha").exit_code == 0
+    shown = pip(sandbox, "show -f beta").stdout
+    assert "Name: beta\nVersion: 2.0\nSummary: beta for tests\n" in shown
+    assert f"Location: {SITE}\nRequires: delta\nRequired-by: alpha\nFiles:\n" in shown
+    assert "  beta/__init__.py\n" in shown
+    assert pip(sandbox, "freeze").stdout == "alpha==2.0\nbeta==2.0\ndelta==1.0\n"
+    assert pip(sandbox, "list -l").stdout == "Package Version\n------- -------\nalpha   2.0\nbeta    2.0\ndelta   1.0\n"
+    assert pip(sandbox, "check").stdout == "No broken requirements found.\n"
+    assert pip(sandbox, "uninstall -y delta").stdout == (
+        "Found existing installation: delta 1.0\nUninstalling delta-1.0:\n  Successfully uninstalled delta-1.0\n"
+    )
+    assert not sandbox.files.exists("/usr/local/bin/delta-run")
+    assert not sandbox.files.exists(f"{SITE}/delta.py")
+    broken = pip(sandbox, "check")
+    assert (broken.exit_code, broken.stdout) == (1, "beta 2.0 requires delta, which is not installed.\n")
+    assert sandbox.exec("echo n | pip uninstall beta").exit_code == 0
+    assert "beta" in versions(sandbox)
+    assert sandbox.exec("echo | pip uninstall beta").exit_code == 0
+    assert "beta" not in versions(sandbox)
+    assert pip(sandbox, "uninstall -y none").stderr == "WARNING: Skipping none as it is not installed.\n"
+    none = pip(sandbox, "show none")
+    assert (none.exit_code, none.stderr) == (1, "WARNING: Package(s) not found: none\n")
+
+
+def test_uninstall_stays_inside(sandbox: Sandbox) -> None:
+    """A RECORD is the guest's to write: what it names outside of the environment is left alone."""
+    assert pip(sandbox, "install delta").exit_code == 0
+    record = f"{SITE}/delta-1.0.dist-info/RECORD"
+    sandbox.files.write("/workspace/precious", "x")
+    sandbox.files.write(
+        record, sandbox.files.read(record) + "../../../../../workspace/precious,,\n/workspace/precious,,\n"
+    )
+    assert pip(sandbox, "uninstall -y delta").exit_code == 0
+    assert sandbox.files.exists("/workspace/precious")
+
+
+def test_download(sandbox: Sandbox) -> None:
+    result = pip(sandbox, "download -d wheels beta==2.0")
+    assert result.exit_code == 0, result.stderr
+    assert sandbox.exec("ls wheels").stdout.split() == ["beta-2.0-py3-none-any.whl", "delta-1.0-py3-none-any.whl"]
+    assert pip(sandbox, "install --no-index --find-links wheels beta").exit_code == 0
+    assert versions(sandbox) == {"beta": "2.0", "delta": "1.0"}
+
+
+def test_entry_points_run_python(sandbox: Sandbox) -> None:
+    assert pip(sandbox, "install delta").exit_code == 0
+    script = sandbox.files.read("/usr/local/bin/delta-run")
+    assert script.startswith("#!/usr/bin/python3\n")
+    assert "from delta import main\n" in script
+    assert sandbox.files.stat("/usr/local/bin/delta-run").mode == 0o755
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        (
+            "evil-1.0-py3-none-any.whl",
+            wheel("evil", "1.0", {"../../../../evil": "x"}),
+            "outside of where it is installed",
+        ),
+        ("evil-1.0-py3-none-any.whl", wheel("evil", "1.0", {"/etc/evil": "x"}), "outside of where it is installed"),
+        ("evil-1.0-py3-none-any.whl", wheel("evil", "1.0", {"evil-1.0.data/scripts/../../x": "x"}), "outside of where"),
+        ("evil-1.0-py3-none-any.whl", wheel("evil", "1.0", {"evil-1.0.data/etc/x": "x"}), "no such scheme"),
+        (
+            "evil-1.0-py3-none-any.whl",
+            wheel("evil", "1.0", {"evil.py": "x"}, record={"evil.py": "sha256=" + "A" * 43}),
+            "not what its RECORD says",
+        ),
+        ("evil-1.0-py3-none-any.whl", wheel("evil", "1.0", {"evil.py": "x"}, record={"evil.py": ""}), "has no hash"),
+        ("evil-1.0-py3-none-any.whl", wheel("evil", "1.0", unlisted={"more.py": "x"}), "more.py is not in its RECORD"),
+        ("evil-1.0-py3-none-any.whl", wheel("good", "1.0"), "not its own .dist-info directory"),
+        ("evil-1.0-py3-none-any.whl", b"PK\x05\x06" + bytes(18), ".dist-info directories"),
+        ("evil-1.0-py3-none-any.whl", b"no zip", "is invalid"),
+        ("evil-1.0-py3-none-any.whl", wheel("evil", "1.0", scripts="../x = a:b"), "bad entry point"),
+        ("evil.whl", wheel("evil", "1.0"), "Invalid wheel filename"),
+        ("evil-1.0-cp311-cp311-linux_x86_64.whl", wheel("evil", "1.0"), "is not a supported wheel on this platform"),
+    ],
+)
+def test_a_bad_wheel_leaves_nothing(sandbox: Sandbox, name: str, data: bytes, said: str) -> None:
+    sandbox.files.write(f"/workspace/{name}", data)
+    before = sandbox.exec("find / -xdev -newer /srv -name '*evil*' -not -path '/workspace/*' 2> /dev/null").stdout
+    result = pip(sandbox, f"install ./{name}")
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert versions(sandbox) == {}
+    assert (
+        sandbox.exec("find / -xdev -newer /srv -name '*evil*' -not -path '/workspace/*' 2> /dev/null").stdout == before
+    )
+
+
+def _project(text: str) -> str:
+    return dedent(text).lstrip()
+
+
+SOURCES = {
+    "setuptools": {
+        "PKG-INFO": metadata("built", "1.0"),
+        "setup.py": "from setuptools import setup\nsetup()\n",
+        "src/built/__init__.py": "x = 1\n",
+        "src/built/data.txt": "data\n",
+        "src/built.egg-info/SOURCES.txt": "",
+        "src/built.egg-info/top_level.txt": "built\n",
+        "src/built.egg-info/requires.txt": "delta\n\n[more]\nbeta\n",
+        "src/built.egg-info/entry_points.txt": "[console_scripts]\nbuilt = built:main\n",
+    },
+    "hatchling": {
+        "PKG-INFO": metadata("built", "1.0", ("delta",)),
+        "pyproject.toml": _project(
+            """
+            [build-system]
+            requires = ["hatchling"]
+            build-backend = "hatchling.build"
+            [project]
+            name = "built"
+            dynamic = ["version"]
+            scripts = {built = "built:main"}
+            """
+        ),
+        "src/built/__init__.py": "x = 1\n",
+        "src/built/data.txt": "data\n",
+    },
+    "flit": {
+        "PKG-INFO": metadata("built", "1.0", ("delta",)),
+        "pyproject.toml": _project(
+            """
+            [build-system]
+            requires = ["flit_core"]
+            build-backend = "flit_core.buildapi"
+            [project]
+            name = "built"
+            version = "1.0"
+            scripts = {built = "built:main"}
+            """
+        ),
+        "built/__init__.py": "x = 1\n",
+        "built/data.txt": "data\n",
+    },
+    "poetry": {
+        "PKG-INFO": metadata("built", "1.0", ("delta",)),
+        "pyproject.toml": _project(
+            """
+            [build-system]
+            requires = ["poetry-core"]
+            build-backend = "poetry.core.masonry.api"
+            [tool.poetry]
+            name = "built"
+            version = "1.0"
+            packages = [{include = "built", from = "lib"}]
+            [tool.poetry.scripts]
+            built = "built:main"
+            """
+        ),
+        "lib/built/__init__.py": "x = 1\n",
+        "lib/built/data.txt": "data\n",
+    },
+}
+
+
+@pytest.mark.parametrize("backend", sorted(SOURCES))
+def test_a_source_archive_of_plain_python(sandbox: Sandbox, backend: str) -> None:
+    sandbox.files.write("/workspace/built-1.0.tar.gz", sdist("built-1.0", SOURCES[backend]))
+    result = pip(sandbox, "install ./built-1.0.tar.gz")
+    assert result.exit_code == 0, result.stderr
+    assert versions(sandbox) == {"built": "1.0", "delta": "1.0"}
+    assert sandbox.files.read(f"{SITE}/built/data.txt") == "data\n"
+    assert "from built import main" in sandbox.files.read("/usr/local/bin/built")
+    assert pip(sandbox, "uninstall -y built").exit_code == 0
+    assert not sandbox.files.exists(f"{SITE}/built")
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        (
+            {"pyproject.toml": '[build-system]\nrequires=["maturin"]\nbuild-backend="maturin"\n'},
+            "build backend 'maturin'",
+        ),
+        ({"pyproject.toml": '[build-system]\nrequires=["setuptools", "Cython>=3"]\n'}, "needs Cython>=3"),
+        (
+            {"setup.py": "setup(name='built', ext_modules=[Extension('a', ['a.c'])])", "built.py": ""},
+            "extension modules",
+        ),
+        ({"setup.py": "setup(**compute())"}, "without running its code"),
+        ({"pyproject.toml": "x = ["}, "pyproject.toml can't be read"),
+    ],
+)
+def test_a_source_that_needs_more_is_refused(sandbox: Sandbox, files: dict[str, str], said: str) -> None:
+    sandbox.files.write("/workspace/built-1.0.tar.gz", sdist("built-1.0", files))
+    result = pip(sandbox, "install ./built-1.0.tar.gz")
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert "Only pure-Python packages can be installed here." in result.stderr
+
+
+def test_a_project_directory(sandbox: Sandbox) -> None:
+    sandbox.files.write(
+        "/workspace/app/pyproject.toml",
+        '[project]\nname = "my-app"\nversion = "0.1"\ndependencies = ["delta"]\nscripts = {my-app = "my_app:main"}\n',
+    )
+    sandbox.files.write("/workspace/app/src/my_app/__init__.py", "def main(): pass\n")
+    assert pip(sandbox, "install ./app").exit_code == 0
+    assert versions(sandbox) == {"my-app": "0.1", "delta": "1.0"}
+    assert sandbox.files.exists(f"{SITE}/my_app/__init__.py")
+    pip(sandbox, "uninstall -y my-app")
+    editable = sandbox.exec("cd app && pip install -e .")
+    assert editable.exit_code == 0, editable.stderr
+    assert sandbox.files.read(f"{SITE}/__editable__.my_app-0.1.pth") == "/workspace/app/src\n"
+    assert "-e /workspace/app\n" in pip(sandbox, "freeze").stdout
+
+
+def test_the_network_is_closed_unless_granted(sandbox: Sandbox) -> None:
+    result = pip(sandbox, "install -i https://pypi.org/simple requests")
+    assert result.exit_code == 1
+    assert "the network is closed to pypi.org" in result.stderr
+    assert "Network.allow('pypi.org', 'files.pythonhosted.org')" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("install", "You must give at least one requirement to install"),
+        ("install 'a b c'", "Invalid requirement: 'a b c'"),
+        ("install ./none", "File './none' does not exist"),
+        ("install git+https://example.com/x.git", "version control is not supported here"),
+        ("frobnicate", 'unknown command "frobnicate"'),
+        ("install --frobnicate", "frobnicate"),
+    ],
+)
+def test_a_wrong_command_line(sandbox: Sandbox, arguments: str, said: str) -> None:
+    result = pip(sandbox, arguments)
+    assert result.exit_code in (1, 2)
+    assert said in result.stderr
+
+
+def test_version_and_help(sandbox: Sandbox) -> None:
+    assert pip(sandbox, "--version").stdout == f"pip 26.0 from {SITE}/pip (python 3.15)\n"
+    assert "install NAME" in pip(sandbox, "--help").stdout
+    assert "--index-url" in pip(sandbox, "install --help").stdout
+    assert sandbox.exec("pip3 --version").exit_code == 0
