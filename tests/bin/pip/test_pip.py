@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
 from collections.abc import Iterator
 from textwrap import dedent
 
@@ -452,3 +454,15 @@ def test_version_and_help(sandbox: Sandbox) -> None:
     assert "install NAME" in pip(sandbox, "--help").stdout
     assert "--index-url" in pip(sandbox, "install --help").stdout
     assert sandbox.exec("pip3 --version").exit_code == 0
+
+
+def test_without_its_packages_pip_says_what_to_install() -> None:
+    """In a process of its own, where they can't be imported."""
+    code = (
+        "import sys; sys.modules |= dict.fromkeys(['packaging', 'resolvelib', 'dulwich']);"
+        "from belljar.bin._kit.discovery import preload; preload();"
+        "from tests.adapter import run; print(run('pip install x', {}, {'/tmp/w/x': b''}, b''))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert "pip install 'belljar[python]'" in done.stdout, done.stderr
+    assert "127" in done.stdout

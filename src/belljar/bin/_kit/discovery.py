@@ -46,7 +46,12 @@ def preload() -> None:
     """Import every module a session could need: once a worker is locked, nothing more can be loaded."""
     for layer in (abi, kernel, regex, shell, package):
         for module in walk_packages(layer.__path__, f"{layer.__name__}."):
-            import_module(module.name)
+            try:
+                import_module(module.name)
+            except ImportError as error:
+                # A part that needs a package of an extra: its door says so to whoever calls it.
+                if (error.name or "").partition(".")[0] == "belljar":
+                    raise
     for name in names():
         find(name)
     # Python loads a codec when it is first used: zip archives name their files in this one.
