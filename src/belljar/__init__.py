@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         SandboxClosed,
         SandboxCreationError,
         SandboxError,
+        safe_fetch,
     )
 
 __all__ = [
@@ -57,6 +58,7 @@ __all__ = [
     "SandboxCreationError",
     "SandboxError",
     "__version__",
+    "safe_fetch",
 ]
 
 

@@ -19,6 +19,7 @@ from belljar.api.mounts import Mount
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.runs import Output, RunError, RunResult
 from belljar.api.sandbox import Sandbox
+from belljar.net.fetch_host import safe_fetch
 from belljar.net.network import Network, NetworkLimits
 
 __all__ = [
@@ -48,4 +49,5 @@ __all__ = [
     "SandboxCreationError",
     "SandboxError",
     "SnapshotError",
+    "safe_fetch",
 ]

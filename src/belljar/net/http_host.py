@@ -103,7 +103,7 @@ class Web:
     """The web requests of one gate, and its idle connections."""
 
     def __init__(self, gate: Gate) -> None:
-        self._gate = gate
+        self.gate = gate
         self._idle: dict[Key, list[Connection]] = {}
 
     async def fetch(self, ask: Ask) -> Response:
@@ -145,7 +145,7 @@ class Web:
     async def _once(
         self, ask: Ask, method: str, url: Url, given: Headers, body: AsyncIterator[bytes] | None
     ) -> Response:
-        gate = self._gate
+        gate = self.gate
         reached = await gate.reach("tcp", str(url.host), url.port)
         grant = reached[0].accepted
         http = grant if isinstance(grant, AcceptHttp) else AcceptHttp(websocket=True)
@@ -167,14 +167,14 @@ class Web:
         gate.traffic.requests += 1
         if answer is not None:
             return await self._finish(
-                request, "HTTP/1.1", "", answer, {"url": url_text(url), "answered-by": "policy"}, redactor
+                request, "HTTP/1.1", "", answer, {"url": str(url), "answered-by": "policy"}, redactor
             )
         return await self._send(ask, reached, request, upgrade, redactor)
 
     async def _middleware(self, http: AcceptHttp, request: HttpRequest) -> HttpResponse | None:
         if http.middleware is None:
             return None
-        gate = self._gate
+        gate = self.gate
         try:
             answer = await gate.callbacks.call(http.middleware, request, gate.limits.policy_seconds)
         except TooBusy:
@@ -198,7 +198,7 @@ class Web:
     async def _send(
         self, ask: Ask, reached: list[Reached], request: HttpRequest, upgrade: str | None, redactor: Redactor
     ) -> Response:
-        gate, url = self._gate, request.target
+        gate, url = self.gate, request.target
         fields = [("Host", url.authority)] + [(n, v) for n, v in request.headers.items() if n.lower() not in _OURS]
         if upgrade:
             fields += [("Connection", "Upgrade"), ("Upgrade", upgrade)]
@@ -232,7 +232,7 @@ class Web:
                     raise
         version = raw_response.extensions["http_version"].decode()
         info |= {
-            "url": url_text(url),
+            "url": str(url),
             "http-version": version.removeprefix("HTTP/"),
             "time-firstbyte": f"{reached[0].lookup_seconds + gate.clock() - began:.6f}",
         }
@@ -264,7 +264,7 @@ class Web:
         redactor: Redactor,
     ) -> Response:
         """Let hooks see the answer, hide secrets, and hand it on."""
-        gate, status = self._gate, answer.status
+        gate, status = self.gate, answer.status
         for hook in request.hooks:
             try:
                 await gate.callbacks.call(hook, answer, gate.limits.policy_seconds)
@@ -286,7 +286,7 @@ class Web:
         if redactor:
             coding = headers.get("content-encoding", "identity") or "identity"
             if coding != "identity" and request.method != "HEAD":
-                chunks = _decoded(chunks, coding)
+                chunks = decoded(chunks, coding)
                 for name in ("content-encoding", "content-length"):
                     headers.remove(name)
             hidden = Headers((name, redactor.whole(value)) for name, value in headers.raw())
@@ -301,7 +301,7 @@ class Web:
         if clean := redactor.flush():
             yield clean
         if redactor.count:
-            self._gate.tell({"action": "redacted", "count": redactor.count})
+            self.gate.tell({"action": "redacted", "count": redactor.count})
 
     def _upgraded(self, raw: httpcore.Response, headers: Headers, url: Url, info: dict[str, str]) -> Response:
         stream = raw.extensions["network_stream"]
@@ -316,7 +316,7 @@ class Web:
             sent += len(chunk)
             if size is not None and sent > size:
                 raise NetError("protocol", f"the body is longer than its Content-Length of {size}")
-            self._gate.count_out(len(chunk))
+            self.gate.count_out(len(chunk))
             yield chunk
         if size is not None and sent < size:
             raise NetError("protocol", f"the body ended after {sent} bytes of {size}")
@@ -329,12 +329,12 @@ class Web:
             with _errors(url):
                 async for chunk in raw.aiter_stream():
                     size += len(chunk)
-                    self._gate.count_in(len(chunk))
+                    self.gate.count_in(len(chunk))
                     yield chunk
         finally:
             await raw.aclose()
             self._keep(key, connection)
-            self._gate.tell({"action": "done", "url": shown_url(url), "bytes": size})
+            self.gate.tell({"action": "done", "url": shown_url(url), "bytes": size})
 
     # Connections.
 
@@ -342,7 +342,7 @@ class Web:
         self, ask: Ask, reached: list[Reached], url: Url, info: dict[str, str], fresh: bool
     ) -> tuple[Connection, Key, bool]:
         """An idle connection to exactly this place, or a new one."""
-        gate = self._gate
+        gate = self.gate
         http2 = url.scheme == "https" and ask.http in ("", "2") and not fresh
         limit = min(ask.connect_timeout or gate.limits.connect_seconds, gate.limits.connect_seconds)
         lookup = reached[0].lookup_seconds
@@ -373,7 +373,7 @@ class Web:
     async def _dial(
         self, place: Reached, url: Url, http2: bool, limit: float, info: dict[str, str], lookup: float
     ) -> Connection:
-        gate = self._gate
+        gate = self.gate
         began = gate.clock()
         gate.traffic.connections += 1
         stream = await dial(place.address, place.port, limit)
@@ -436,16 +436,12 @@ def _length(headers: Headers) -> int | None:
     return int(value) if value is not None and value.isascii() and value.isdigit() and len(value) < 19 else None
 
 
-def url_text(url: Url) -> str:
-    return str(url)
-
-
 async def _raw(stream: Any) -> AsyncIterator[bytes]:
     while data := await stream.read(1 << 18):
         yield data
 
 
-async def _decoded(chunks: AsyncIterator[bytes], coding: str) -> AsyncIterator[bytes]:
+async def decoded(chunks: AsyncIterator[bytes], coding: str) -> AsyncIterator[bytes]:
     """A compressed body, to be looked into. NetError for codings we can't read, and for bombs."""
     if coding not in ("gzip", "x-gzip", "deflate"):
         raise NetError("protocol", f"the server sent {coding[:20]!a} although asked not to compress")

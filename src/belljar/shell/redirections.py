@@ -9,6 +9,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell.control import ShellError
+from belljar.shell.network import PREFIXES, DialError, dial
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -67,11 +68,15 @@ def open_target(shell: Shell, name: str, op: str) -> OpenFile:
     """The file a redirection names. RedirectError."""
     flags = FLAGS[op]
     try:
+        if name.startswith(PREFIXES) and (connection := dial(shell.process, name)) is not None:
+            return connection
         if shell.noclobber and op in (">", "&>"):
             return _open_new(shell, name, flags)
         return shell.process.fs.open(name, flags, 0o666)
     except SysError as error:
         raise RedirectError(f"{name}: {error.reason}") from None
+    except DialError as error:
+        raise RedirectError(f"{name}: {error}") from None
 
 
 def _open_new(shell: Shell, name: str, flags: int) -> OpenFile:
