@@ -12,7 +12,7 @@ import os
 import socket
 import threading
 from collections.abc import AsyncIterator
-from typing import Final, cast
+from typing import Final, Protocol, cast
 
 from belljar.abi.wire import WireError
 from belljar.net.audit import Emit
@@ -42,6 +42,13 @@ from belljar.net.wire import (
 
 _log: Final = logging.getLogger("belljar")
 _STREAMS_MAX: Final = 512
+
+
+class Pipe(Protocol):
+    """Bytes both ways."""
+
+    async def read(self, size: int, /) -> bytes: ...
+    async def write(self, data: bytes, /) -> None: ...
 
 
 class Flow:
@@ -263,15 +270,16 @@ class Line(asyncio.Protocol):
         finally:
             gate.leave()
 
-    async def _pump(self, flow: Flow, stream: Stream) -> None:
+    async def _pump(self, flow: Flow, stream: Pipe) -> None:
         async def up() -> None:
             async for piece in flow.pieces():
                 self._gate.count_out(len(piece))
                 await stream.write(piece)
-            stream.write_eof()
+            if isinstance(stream, Stream):
+                stream.write_eof()
 
         async def down() -> None:
-            while data := await stream.read():
+            while data := await stream.read(CHUNK):
                 self._gate.count_in(len(data))
                 await flow.give(data)
             self.send(End(flow.number))
@@ -313,13 +321,16 @@ class Line(asyncio.Protocol):
                     message.http,
                 )
             )
-            self.send(Opened(flow.number, response.info, response.head))
-            if response.stream is not None:
-                await self._pump(flow, response.stream)
-                return
-            async for chunk in response.chunks:
-                await flow.give(chunk)
-            self.send(End(flow.number))
+            try:
+                self.send(Opened(flow.number, response.info, response.head))
+                if response.stream is not None:
+                    await self._pump(flow, response.stream)
+                    return
+                async for chunk in response.chunks:
+                    await flow.give(chunk)
+                self.send(End(flow.number))
+            finally:
+                await response.aclose()
         finally:
             self._gate.leave()
 

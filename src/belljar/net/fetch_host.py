@@ -103,10 +103,10 @@ async def _fetch(web: Any, ask: Any, max_bytes: int) -> dict[str, Any]:
     from belljar.net.http_host import decoded
 
     web.gate.enter()
+    response = None
     try:
         response = await web.fetch(ask)
         if response.stream is not None:
-            response.stream.close()
             raise NetError("denied", "fetch can't change the protocol")
         chunks = response.chunks
         coding = response.headers.get("content-encoding", "identity")
@@ -117,10 +117,11 @@ async def _fetch(web: Any, ask: Any, max_bytes: int) -> dict[str, Any]:
         async for chunk in chunks:
             size += len(chunk)
             if size > max_bytes:
-                await chunks.aclose()
                 raise NetError("too-large", f"the answer is larger than {max_bytes} bytes")
             parts.append(chunk)
     finally:
+        if response is not None:
+            await response.aclose()
         web.gate.leave()
     return _plain(response, b"".join(parts))
 

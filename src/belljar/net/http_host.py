@@ -6,7 +6,7 @@ import asyncio
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import h2.exceptions
 import h11
@@ -27,8 +27,9 @@ _KEEP_SECONDS: Final = 15.0
 _KEEP_EACH: Final = 6
 _KEEP_ALL: Final = 32
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_BOMB_RATIO: Final = 1000
-_DECODED_MAX: Final = 1 << 30
+_BOMB_RATIO: Final = 200
+_BOMB_LEAST: Final = 1 << 20
+_DECODED_MAX: Final = 256 << 20
 
 Connection = httpcore.AsyncHTTP11Connection | httpcore.AsyncHTTP2Connection
 Key = tuple[str, str, int, str, str]
@@ -90,7 +91,15 @@ class Response:
     url: Url
     info: dict[str, str]
     chunks: AsyncIterator[bytes]
-    stream: Stream | None = None
+    stream: httpcore.AsyncNetworkStream | None = None
+    incoming: Incoming | None = None
+
+    async def aclose(self) -> None:
+        """Let go of the connection, wherever the body is. Idempotent."""
+        if self.incoming is not None:
+            await self.incoming.aclose()
+        if self.stream is not None:
+            await self.stream.aclose()
 
     @property
     def head(self) -> bytes:
@@ -119,7 +128,7 @@ class Web:
             if response.status not in _REDIRECTS or not ask.redirects or "location" not in response.headers:
                 return response
             seen += 1
-            await self._discard(response)
+            await response.aclose()
             if seen > ask.redirects:
                 raise NetError("protocol", f"more than {ask.redirects} redirects")
             try:
@@ -136,11 +145,6 @@ class Web:
                 for name in (*CREDENTIALS, "host"):
                     headers.remove(name)
             url = target
-
-    async def _discard(self, response: Response) -> None:
-        close = getattr(response.chunks, "aclose", None)
-        if close is not None:
-            await close()
 
     async def _once(
         self, ask: Ask, method: str, url: Url, given: Headers, body: AsyncIterator[bytes] | None
@@ -220,7 +224,7 @@ class Web:
             raw = httpcore.Request(
                 request.method.encode(),
                 httpcore.URL(scheme=url.scheme, host=str(url.host), port=url.port, target=url.target),
-                headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in _for(connection, fields)],
+                headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields],
                 content=content or b"",
             )
             try:
@@ -248,11 +252,17 @@ class Web:
                 await raw_response.aclose()
                 raise NetError("protocol", "the server changed the protocol unasked")
             return self._upgraded(raw_response, headers, url, info)
-        chunks = self._incoming(raw_response, connection, key, url)
-        answer = HttpResponse(raw_response.status, headers, Body(chunks, size=_length(headers)))
+        incoming = Incoming(self, raw_response, connection, key, url)
+        answer = HttpResponse(raw_response.status, headers, Body(incoming, size=_length(headers)))
         version = "HTTP/2" if version.startswith("HTTP/2") else version
         reason = raw_response.extensions.get("reason_phrase", b"").decode("latin-1")
-        return await self._finish(request, version, reason, answer, info, redactor)
+        try:
+            response = await self._finish(request, version, reason, answer, info, redactor)
+        except BaseException:
+            await incoming.aclose()
+            raise
+        response.incoming = incoming
+        return response
 
     async def _finish(
         self,
@@ -321,21 +331,6 @@ class Web:
         if size is not None and sent < size:
             raise NetError("protocol", f"the body ended after {sent} bytes of {size}")
 
-    async def _incoming(
-        self, raw: httpcore.Response, connection: Connection, key: Key, url: Url
-    ) -> AsyncIterator[bytes]:
-        size = 0
-        try:
-            with _errors(url):
-                async for chunk in raw.aiter_stream():
-                    size += len(chunk)
-                    self.gate.count_in(len(chunk))
-                    yield chunk
-        finally:
-            await raw.aclose()
-            self._keep(key, connection)
-            self.gate.tell({"action": "done", "url": shown_url(url), "bytes": size})
-
     # Connections.
 
     async def _connection(
@@ -389,7 +384,7 @@ class Web:
             return httpcore.AsyncHTTP2Connection(origin, wrapped, keepalive_expiry=_KEEP_SECONDS)
         return httpcore.AsyncHTTP11Connection(origin, wrapped, keepalive_expiry=_KEEP_SECONDS)
 
-    def _keep(self, key: Key, connection: Connection) -> None:
+    def keep(self, key: Key, connection: Connection) -> None:
         if not connection.is_idle():
             return
         kept = self._idle.setdefault(key, [])
@@ -405,14 +400,42 @@ class Web:
                 await connection.aclose()
 
 
+class Incoming:
+    """The body of a response as it comes; counts it, and gives the connection back when it is through."""
+
+    def __init__(self, web: Web, raw: httpcore.Response, connection: Connection, key: Key, url: Url) -> None:
+        self._web = web
+        self._raw = raw
+        self._connection = connection
+        self._key = key
+        self._url = url
+        self._chunks = raw.aiter_stream()
+        self._size = 0
+        self._closed = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            with _errors(self._url):
+                chunk = await anext(self._chunks)
+            self._size += len(chunk)
+            self._web.gate.count_in(len(chunk))
+        except BaseException:
+            await self.aclose()
+            raise
+        return chunk
+
+    async def aclose(self) -> None:
+        if not self._closed:
+            self._closed = True
+            await self._raw.aclose()
+            self._web.keep(self._key, self._connection)
+            self._web.gate.tell({"action": "done", "url": shown_url(self._url), "bytes": self._size})
+
+
 _OURS: Final = HOP_BY_HOP | {"host", "content-length"}
-
-
-def _for(connection: Connection, fields: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """HTTP/2 frames bodies by itself."""
-    if isinstance(connection, httpcore.AsyncHTTP11Connection):
-        return fields
-    return [(name, value) for name, value in fields if name.lower() != "transfer-encoding"]
 
 
 def _check_upgrade(headers: Headers, http: AcceptHttp) -> str | None:
@@ -455,7 +478,7 @@ async def decoded(chunks: AsyncIterator[bytes], coding: str) -> AsyncIterator[by
             except zlib.error:
                 raise NetError("protocol", "the compressed body is broken") from None
             size_out += len(data)
-            if size_out > _DECODED_MAX or size_out > _BOMB_RATIO * (size_in + 1024):
+            if size_out > min(_DECODED_MAX, max(_BOMB_LEAST, _BOMB_RATIO * size_in)):
                 raise NetError("too-large", "the compressed body grows too large")
             chunk = decoder.unconsumed_tail
             if data:

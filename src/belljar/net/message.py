@@ -47,10 +47,10 @@ class Body:
 
     def map(self, change: Callable[[bytes], bytes]) -> None:
         """Send what `change` makes of each piece."""
-        chunks = self.chunks()
-        self.changed = True
-        self.size = None
-        self._chunks = _mapped(chunks, change)
+        if self._chunks is not None:
+            self._chunks = _mapped(self._chunks, change)
+            self.changed = True
+            self.size = None
 
     def _set(self, data: bytes) -> None:
         self.size = len(data)
