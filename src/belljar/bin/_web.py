@@ -6,6 +6,7 @@ TLS and the protocol's framing are the broker's business.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -172,3 +173,13 @@ def parse_head(text: bytes) -> Head:
     whole = text if text.endswith(b"\r\n\r\n") else text.rstrip(b"\r\n") + b"\r\n\r\n"
     status = int(code) if code.isdecimal() and len(code) == 3 else 0
     return Head(whole, status, reason, version.removeprefix("HTTP/"), tuple(headers))
+
+
+def name_from_header(header: str | None) -> str | None:
+    """The file name of a Content-Disposition, without any directories."""
+    match = re.search(r'filename\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', header or "", re.I)
+    if match is None:
+        return None
+    name = re.sub(r"\\(.)", r"\1", match[1]) if match[1] is not None else match[2]
+    name = name.rpartition("/")[2].rpartition("\\")[2]
+    return name if name not in ("", ".", "..") else None

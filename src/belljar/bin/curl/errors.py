@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from belljar.bin._url import Url
 from belljar.bin._web import WebError
-from belljar.bin.curl.url import Url
 
 UNSUPPORTED_PROTOCOL = 1
 BAD_URL = 3

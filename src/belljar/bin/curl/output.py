@@ -9,9 +9,9 @@ from errno import EEXIST
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_EXCL, O_TRUNC, O_WRONLY
+from belljar.bin._url import Url
 from belljar.bin.curl.errors import WRITE_ERROR, CurlError
 from belljar.bin.curl.options import Operation, Target
-from belljar.bin.curl.url import Url
 from belljar.kernel.process import Process
 
 NO_CLOBBER_MAX = 100
@@ -142,13 +142,3 @@ def file_name(operation: Operation, target: Target, url: Url, fill: Callable[[st
         name = fill(target.output)
     directory = operation.values.get("output-dir")
     return f"{directory}/{name}" if directory and name != "/dev/null" else name
-
-
-def name_from_header(header: str | None) -> str | None:
-    """The file name of a Content-Disposition, without any directories."""
-    match = re.search(r'filename\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))', header or "", re.I)
-    if match is None:
-        return None
-    name = re.sub(r"\\(.)", r"\1", match[1]) if match[1] is not None else match[2]
-    name = name.rpartition("/")[2].rpartition("\\")[2]
-    return name if name not in ("", ".", "..") else None

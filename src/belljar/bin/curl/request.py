@@ -10,12 +10,12 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.abi.records import NANO
 from belljar.bin._contentcoding import accepted
+from belljar.bin._cookies import Jar
+from belljar.bin._httpauth import Credentials, from_netrc
 from belljar.bin._kit.dates import BadDate, parse_date
-from belljar.bin.curl.auth import Credentials, from_netrc
+from belljar.bin._url import Url
 from belljar.bin.curl.body import FORM, Body, joined_data, multipart, plain, upload
-from belljar.bin.curl.cookies import Jar
 from belljar.bin.curl.options import Operation, Target
-from belljar.bin.curl.url import Url
 from belljar.kernel.process import Process
 
 AGENT = "curl/8.14.1"

@@ -12,9 +12,10 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import NANO
 from belljar.abi.signals import Signal
 from belljar.abi.version import __version__
+from belljar.bin._cookies import Jar
+from belljar.bin._url import BadUrl, Url, parse_url
 from belljar.bin.curl.body import joined_data
 from belljar.bin.curl.catalogue import IMPORTANT, describe
-from belljar.bin.curl.cookies import Jar
 from belljar.bin.curl.errors import (
     BAD_URL,
     COULD_NOT_CONNECT,
@@ -30,7 +31,6 @@ from belljar.bin.curl.output import Sink, file_name
 from belljar.bin.curl.progress import Meter
 from belljar.bin.curl.request import AGENT
 from belljar.bin.curl.transfer import SILENT, Transfer
-from belljar.bin.curl.url import BadUrl, Url, parse_url
 from belljar.bin.curl.writeout import Report, render
 from belljar.kernel.process import IGNORE, Process
 

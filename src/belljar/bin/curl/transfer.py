@@ -12,9 +12,10 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.records import NANO
 from belljar.bin._contentcoding import BadEncoding, decoded
-from belljar.bin._web import Exchange, Head, WebError
-from belljar.bin.curl.auth import digest
-from belljar.bin.curl.cookies import Jar
+from belljar.bin._cookies import Jar
+from belljar.bin._httpauth import digest
+from belljar.bin._url import BadUrl, Url, join
+from belljar.bin._web import Exchange, Head, WebError, name_from_header
 from belljar.bin.curl.errors import (
     BAD_CERTIFICATE,
     BAD_ENCODING,
@@ -33,10 +34,9 @@ from belljar.bin.curl.errors import (
     explain,
 )
 from belljar.bin.curl.options import Operation, Target
-from belljar.bin.curl.output import Sink, name_from_header
+from belljar.bin.curl.output import Sink
 from belljar.bin.curl.progress import Meter
 from belljar.bin.curl.request import Draft, draft, headers
-from belljar.bin.curl.url import BadUrl, Url, join
 from belljar.bin.curl.writeout import Report
 from belljar.kernel.process import Process
 

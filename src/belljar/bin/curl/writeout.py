@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from belljar.bin._url import BadUrl, Url, parse_url
 from belljar.bin._web import Head
 from belljar.bin.curl.errors import CurlError
-from belljar.bin.curl.url import BadUrl, Url, parse_url
 
 Value = str | int | float | None
 _TOKEN: Final = re.compile(

@@ -1,4 +1,4 @@
-"""URLs as curl reads them: a scheme guessed where there is none, dots in the path resolved, relative ones joined."""
+"""URLs as curl and wget read them: a scheme guessed where there is none, dots resolved, relative ones joined."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from typing import Final
 
-from belljar.bin.curl.url import Url
+from belljar.bin._url import Url
 
 _HEAD: Final = """# Netscape HTTP Cookie File
 # https://curl.se/docs/http-cookies.html

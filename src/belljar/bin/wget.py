@@ -1,5 +1,0 @@
-"""wget - not here yet: the web"""
-
-from belljar.bin._absent import NETWORK, absent
-
-main = absent("wget", "the web", NETWORK)
