@@ -76,11 +76,11 @@ class Jar:
         return cookie
 
     def header(self, url: Url, now: float) -> str:
-        """The value of the Cookie header for a request; longer paths first."""
+        """The value of the Cookie header for a request; longer paths first, and of equals the newest."""
         host, path = url.host.lower().strip("[]"), url.path
         found = [
             cookie
-            for cookie in self._cookies.values()
+            for cookie in reversed(self._cookies.values())
             if _domain_matches(host, cookie)
             and _path_matches(path, cookie.path)
             and (not cookie.secure or url.scheme == "https")
@@ -90,16 +90,8 @@ class Jar:
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in found)
 
     def render(self) -> str:
-        """The file's text."""
-        ordered = sorted(
-            self._cookies.values(),
-            key=lambda cookie: (-len(cookie.path), -len(cookie.domain), -len(cookie.name)),
-        )
-        # curl writes the newest of equals first.
-        groups: dict[tuple[int, int, int], list[Cookie]] = {}
-        for cookie in ordered:
-            groups.setdefault((len(cookie.path), len(cookie.domain), len(cookie.name)), []).insert(0, cookie)
-        return _HEAD + "".join(cookie.line() + "\n" for group in groups.values() for cookie in group)
+        """The file's text, the newest first."""
+        return _HEAD + "".join(cookie.line() + "\n" for cookie in reversed(self._cookies.values()))
 
 
 def _truth(value: bool) -> str:

@@ -58,6 +58,7 @@ def explain(error: WebError, url: Url, elapsed: float, received: int) -> CurlErr
             message = f"Failed to connect to {url.host} port {url.port} after {milliseconds} ms: "
             return CurlError(COULD_NOT_CONNECT, message + "Could not connect to server")
         case "tls" if "certificate" in reason.lower() or "hostname" in reason.lower():
+            reason = reason.partition(" is not valid: ")[2] or reason
             return CurlError(BAD_CERTIFICATE, f"SSL certificate problem: {reason}{_DETAILS}")
         case "tls":
             return CurlError(TLS_FAILED, f"TLS connect error: {reason}")

@@ -208,6 +208,8 @@ class CommandLine:
         try:
             return self._process.read_file(name)
         except SysError:
+            if "silent" not in self.flags:
+                self._process.error(f"curl: Failed to open {name}\n")
             raise BadUsage(f"option {shown}: error encountered when reading a file", 26) from None
 
     def _data(self, name: str, text: str, shown: str) -> str:

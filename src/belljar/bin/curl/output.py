@@ -29,6 +29,7 @@ class Sink:
         self._fd = 1 if name is None else -1
         self._warn = warn
         self._append = False
+        self._finished = False
         self.may_rename = False
         """-J: the server's name is taken instead, if it gives one."""
 
@@ -51,6 +52,7 @@ class Sink:
             self.close()
             self._operation.flags.discard("no-clobber")
         self.written = 0
+        self._finished = False
 
     def write(self, data: bytes) -> None:
         """Raises CurlError."""
@@ -67,8 +69,9 @@ class Sink:
 
     def finish(self) -> None:
         """All is written: an empty file is a file, too."""
-        if self._fd < 0:
+        if self._fd < 0 and not self._finished:
             self._open(0)
+        self._finished = True
         self.close()
 
     def close(self) -> None:

@@ -207,9 +207,12 @@ class Transfer:
             return
         ip, port = report.info.get("remote-ip", ""), report.info.get("remote-port", str(now.url.port))
         shown = f"[{ip}]" if ":" in ip else ip
-        self._say(f"*   Trying {shown}:{port}...\n")
-        self._say(f"* Connected to {now.url.host} ({ip}) port {port}\n")
-        self._say("* using HTTP/2\n" if report.info.get("http-version") == "2" else "* using HTTP/1.x\n")
+        if report.connects > 1 and report.info.get("reused") == "1":
+            self._say(f"* Re-using existing {now.url.scheme}: connection with host {now.url.host}\n")
+        else:
+            self._say(f"*   Trying {shown}:{port}...\n")
+            self._say(f"* Connected to {now.url.host} ({ip}) port {port}\n")
+            self._say("* using HTTP/2\n" if report.info.get("http-version") == "2" else "* using HTTP/1.x\n")
         if now.authorization is not None or (now.credentials is not None and now.trusted):
             kind = "Digest" if self._operation.flag("digest") else "Basic"
             user = now.credentials.user if now.credentials is not None else ""
@@ -328,7 +331,8 @@ class Transfer:
             directory = operation.values.get("output-dir")
             self._sink.name = f"{directory}/{given}" if directory else given
             if self._process_has(self._sink.name):
-                raise CurlError(WRITE_ERROR, f"client returned ERROR on write of {len(head.text)} bytes")
+                line = f"Content-Disposition: {head.get('content-disposition')}\r\n"
+                raise CurlError(WRITE_ERROR, f"client returned ERROR on write of {len(line)} bytes")
             self._sink.may_rename = False
         if operation.flag("show-headers") or operation.flag("include") or operation.flag("head"):
             self._sink.write(head.text)

@@ -71,18 +71,17 @@ class Dots:
             self._write(".")
             self._dots += 1
             if self._dots % ROW == 0 and self._size > self._dots * DOT:
-                self._write(self._stats(seconds) + self._left(seconds) + f"\n{self._dots:6d}K")
+                self._write(self._stats(seconds, self._dots * DOT) + self._left(seconds) + f"\n{self._dots:6d}K")
                 self._row_since, self._row_size = seconds, 0
 
     def finish(self, seconds: float) -> None:
         blank = ROW - self._dots % ROW if self._dots % ROW or not self._dots else 0
         inside = self._dots % ROW
         width = 55 - (inside + (inside + CLUSTER - 1) // CLUSTER) if blank else 0
-        self._write(" " * width + self._stats(seconds) + f"={duration(seconds)}s\n\n")
+        self._write(" " * width + self._stats(seconds, self._size) + f"={duration(seconds)}s\n\n")
 
-    def _stats(self, seconds: float) -> str:
-        percent = ""
-        percent = f"{min(100, (self._size + self._start) * 100 // self._total):3d}%" if self._total else "    "
+    def _stats(self, seconds: float, size: int) -> str:
+        percent = f"{min(100, (size + self._start) * 100 // self._total):3d}%" if self._total else "    "
         return f"{percent} {short_rate(self._row_size, seconds - self._row_since):>5}"
 
     def _left(self, seconds: float) -> str:

@@ -67,6 +67,8 @@ class Download:
         self._robots: dict[str, list[str]] = {}
         self._post = self._body()
         self._first = True
+        self._connected: set[tuple[str, str, int]] = set()
+        """Where this command has been; others of the sandbox may have left connections open, too."""
 
     # Saying.
 
@@ -166,14 +168,17 @@ class Download:
                 start = process.fs.stat(name).size
             elif not (options.recursive or options.mirror):
                 name = free_name(process, name)
+            elif not accepted(options, name.rpartition("/")[2]):
+                name += ".tmp"  # read for its links, then removed
         method = options.method or ("POST" if self._post is not None else "HEAD" if options.spider else "GET")
         body = self._post
         credentials = self._credentials(url)
         authorization = ""
         now, redirects, trusted = url, 0, True
         while True:
-            mark = "" if attempt == 1 else f"  (try:{attempt:2d})"
-            self._tell(f"--{self._now()}--{mark}  {now}\n")
+            if not authorization:
+                mark = "" if attempt == 1 else f"  (try:{attempt:2d})"
+                self._tell(f"--{self._now()}--{mark}  {now}\n")
             headers = self._headers(now, start, authorization if trusted else "", body, trusted=trusted)
             with Exchange(process) as exchange:
                 head = self._ask(exchange, method, now, headers, body)
@@ -258,7 +263,8 @@ class Download:
             raise self._explain(error, url) from None
         info = exchange.info()
         port = info.get("remote-port", str(url.port))
-        if info.get("reused") == "1":
+        known, self._connected = url.origin in self._connected, self._connected | {url.origin}
+        if known and info.get("reused") == "1":
             self._tell(f"Reusing existing connection to {url.host}:{url.port}.\n")
         elif url.is_address:
             self._tell(f"Connecting to {url.host}:{port}... connected.\n")
@@ -290,7 +296,8 @@ class Download:
                 said = "" if self._options.quiet else f"ERROR: cannot verify {url.host}'s certificate: {error.text}\n"
                 return Failure(TLS_ERROR, said)
             case "timeout":
-                self._tell("HTTP request sent, awaiting response... Read error (Connection timed out) in headers.\n")
+                self._tell(f"Connecting to {place}... connected.\nHTTP request sent, awaiting response... ")
+                self._tell("Read error (Connection timed out) in headers.\n")
                 return Failure(NETWORK_ERROR, again=True)
             case "url":
                 return Failure(1, f"{url}: {error.text}\n")
@@ -368,8 +375,11 @@ class Download:
         except WebError as error:
             if gauge is not None:
                 gauge.finish(self._clock.monotonic() - began)
-            self._tell(f"{self._now()} - Read error at byte {start + size} ({error.text}).\n")
-            raise Failure(NETWORK_ERROR, again=self._document is None) from None
+            took = self._clock.monotonic() - began
+            what = "Connection closed" if error.kind in ("protocol", "reset") else "Read error"
+            why = "" if error.kind in ("protocol", "reset") else f" ({error.text})"
+            self._tell(f"{self._now()} ({long_rate(size, took)}) - {what} at byte {start + size}{why}. ")
+            raise Failure(NETWORK_ERROR, again=True) from None
         except BadEncoding as error:
             raise Failure(1, f"{error}\n") from None
         finally:
@@ -445,7 +455,7 @@ class Download:
                             continue
                         seen.add(key)
                         following.append(replace(link, fragment=None))
-                if depth > 0 and not accepted(options, saved.name.rpartition("/")[2]):
+                if saved.name.endswith(".tmp") or not accepted(options, saved.name.rpartition("/")[2]):
                     self._tell(f"Removing {saved.name} since it should be rejected.\n\n")
                     with suppress(SysError):
                         self._process.fs.unlink(saved.name)
@@ -455,7 +465,7 @@ class Download:
         if not wanted(self._options, start, link):
             return False
         name = save_name(self._options, link).rpartition("/")[2]
-        is_page = name.endswith((".html", ".htm")) or name == "index.html" or "." not in name
+        is_page = name.endswith((".html", ".htm")) or link.path.endswith("/")
         if not is_page and not accepted(self._options, name):
             return False
         return not any(link.path.startswith(path) for path in self._disallowed(link))
