@@ -15,8 +15,10 @@ from pathlib import Path
 
 PACKAGE = Path("src/belljar")
 
-# The one place that finds utilities by file name, so that adding one is adding one file.
+# The places that find utilities and builtins by file name, so that adding one is adding one file.
 DISCOVERY = frozenset({"bin/_kit/discovery.py", "shell/builtins/__init__.py"})
+# The place that keeps this installation's own modules in memory, for workers that can no longer open their files.
+MODULES = frozenset({"worker/archive_host.py"})
 
 # Above the worker, `async def` and asyncio's waiting are the API itself.
 ASYNC_PACKAGES = frozenset({"api", "browser", "cli", "cluster", "harness", "integrations", "server"})
@@ -146,7 +148,7 @@ class Reader:
 
     def __init__(self, relative: str) -> None:
         self.host_file = relative.endswith("_host.py")
-        self.discovery_file = relative in DISCOVERY
+        self.may_import_by_name = relative in DISCOVERY | MODULES
         self.async_file = relative.split("/")[0] in ASYNC_PACKAGES
         self.imported: dict[str, str] = {}
 
@@ -187,8 +189,10 @@ class Reader:
         elif module.startswith(READ_PACKAGE_FILES):
             if not self.host_file:
                 yield Finding(node.lineno, f"imports `{module}`", "it reads files; move it to a *_host.py file")
-        elif parents & IMPORT_BY_NAME and not self.discovery_file:
-            what = "import by name is for the two discovery modules (utilities, builtins); write an import statement"
+        elif parents & IMPORT_BY_NAME and not self.may_import_by_name:
+            what = (
+                "import by name is for the modules that find utilities, builtins and modules; write an import statement"
+            )
             yield Finding(node.lineno, f"imports `{module}`", what)
         elif parents & HOST_MODULES and not self.host_file and not (self.async_file and "asyncio" in parents):
             what = "host contact: move it to a *_host.py file and pass what you need as an argument"

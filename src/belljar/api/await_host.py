@@ -1,6 +1,8 @@
-"""Calls host functions, async or not, from a thread or from an event loop."""
+"""Calls host functions, async or not, from a thread or from an event loop.
 
-import asyncio
+asyncio is loaded when first needed: a program that has no loop should not wait for it.
+"""
+
 import contextvars
 import inspect
 import threading
@@ -10,6 +12,8 @@ from typing import Any
 
 
 def run_awaitable(awaitable: Awaitable[Any]) -> Any:
+    import asyncio
+
     async def main() -> Any:
         return await awaitable
 
@@ -19,6 +23,8 @@ def run_awaitable(awaitable: Awaitable[Any]) -> Any:
 async def call_async(function: Callable[..., Any], kwargs: dict[str, Any], args: Sequence[Any] = ()) -> Any:
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
+    import asyncio
+
     result = await asyncio.to_thread(lambda: function(*args, **kwargs))
     return await result if inspect.isawaitable(result) else result
 

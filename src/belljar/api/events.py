@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from belljar.api.changes import changes_from
 from belljar.api.clock_host import wall_time
 
 if TYPE_CHECKING:
     from belljar.api.core import Conversation, Pending
-
-_log: Final = logging.getLogger("belljar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +47,10 @@ class Events:
         event = Event(kind, wall_time(), self._name, data)
         try:
             self._on_event(event)
-        except Exception:  # noqa: BLE001 - the owner's code: its bug must not become the sandbox's
-            _log.exception("on_event of sandbox %s raised for a %r event", self._name, kind)
+        except Exception:
+            import logging  # only now: most programs never need it
+
+            logging.getLogger("belljar").exception("on_event of sandbox %s raised for a %r event", self._name, kind)
 
     def watch_files(self) -> bytes:
         """The frame that asks for changes of files; from then on each answer is followed by the next question."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from belljar.api import operations
-from belljar.api.async_link_host import AsyncLink
 from belljar.api.link_host import Link
 from belljar.api.operations import Steps
 from belljar.api.request import FileContents
 from belljar.api.results import Entry, FileResult, GrepMatch
 from belljar.api.watch import AsyncWatch, Watch
+
+if TYPE_CHECKING:
+    from belljar.api.async_link_host import AsyncLink
 
 Entries = list[Entry]
 Paths = list[str]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 
 def walk_local(top: str) -> Iterator[tuple[str, bool, int | None]]:
     """Relative path, whether it is a directory, and mode; the top itself is "". Symlinks below it are left out."""
+    from pathlib import Path  # not at the top: it is slow to load, and few programs transfer files
+
     root = Path(top)
     if not root.is_dir():
         yield "", False, root.stat().st_mode & 0o777
@@ -24,11 +25,15 @@ def walk_local(top: str) -> Iterator[tuple[str, bool, int | None]]:
 
 
 def read_local(top: str, relative: str) -> bytes:
+    from pathlib import Path  # not at the top: it is slow to load, and few programs transfer files
+
     return (Path(top) / relative if relative else Path(top)).read_bytes()
 
 
 def write_local(top: str, relative: str, data: bytes | None) -> None:
     """A directory (data None) or a file below `top`. A name that would leave it is refused, whoever sent it."""
+    from pathlib import Path  # not at the top: it is slow to load, and few programs transfer files
+
     root = Path(top)
     parts = [part for part in relative.split("/") if part]
     if any(part in (".", "..") or "\0" in part for part in parts):

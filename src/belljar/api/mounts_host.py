@@ -1,20 +1,18 @@
-"""Opens what lives on the owner's machine and is to be mounted."""
+"""Opens what lives on the owner's machine and is to be mounted. Loads what a mount needs when there is one."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from belljar.abi.errors import SysError
 from belljar.abi.records import Owner
 from belljar.api.errors import SandboxCreationError
-from belljar.kernel.fs.archive import ArchiveError, ArchiveServer
-from belljar.kernel.fs.fsspec_host import FsspecServer
-from belljar.kernel.fs.hostdir_host import HostDirServer
 from belljar.kernel.vfs.server import FileServer
 
 
 def open_host_directory(path: str, *, read_only: bool, owner: Owner) -> FileServer:
+    from belljar.kernel.fs.hostdir_host import HostDirServer
+
     try:
         return HostDirServer(path, read_only=read_only, owner=owner)
     except (OSError, SysError) as error:
@@ -22,13 +20,20 @@ def open_host_directory(path: str, *, read_only: bool, owner: Owner) -> FileServ
 
 
 def open_archive(path: str, *, owner: Owner) -> FileServer:
+    from belljar.kernel.fs.archive import ArchiveError, ArchiveServer
+
     try:
-        return ArchiveServer(Path(path).open("rb"), owner=owner)
+        return ArchiveServer(
+            open(path, "rb"),
+            owner=owner,
+        )
     except (OSError, ArchiveError) as error:
         raise SandboxCreationError(f"can't mount the archive {path!r}: {error}") from error
 
 
 def open_fsspec(url: str, *, read_only: bool, owner: Owner, options: dict[str, Any]) -> FileServer:
+    from belljar.kernel.fs.fsspec_host import FsspecServer
+
     try:
         return FsspecServer(url, read_only=read_only, owner=owner, options=options)
     except (ImportError, ValueError, OSError) as error:

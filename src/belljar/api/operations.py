@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
+from belljar.abi.base import WORKSPACE
 from belljar.abi.errors import SysError
 from belljar.abi.paths import basename, fsdecode, fsencode, join
 from belljar.abi.wire import USER_RIGHTS
@@ -19,7 +20,6 @@ from belljar.api.offers import Offers
 from belljar.api.request import FileContents, check_contents
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, decode, split_grep
 from belljar.api.settings import Settings
-from belljar.worker.base import WORKSPACE
 
 PIECE: Final = 8 << 20
 _GLOB: Final = 'IFS=; printf "%s\\0" $1'

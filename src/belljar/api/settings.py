@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypedDict, cast
 
+from belljar.abi.base import TAKEN_NAMES, WORKSPACE
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Boot
 from belljar.api.clock_host import new_id, wall_time
@@ -17,7 +18,6 @@ from belljar.api.request import FileContents, boot_message, check_contents, chec
 from belljar.api.results import Info
 from belljar.api.tools import Tool
 from belljar.net.network import Network
-from belljar.worker.base import TAKEN_NAMES, WORKSPACE
 
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 

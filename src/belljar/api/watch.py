@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from belljar.abi.paths import fsencode
 from belljar.abi.wire import Plain
-from belljar.api.async_link_host import AsyncLink
 from belljar.api.changes import Change, changes_from
 from belljar.api.clock_host import monotonic
 from belljar.api.core import Pending
 from belljar.api.link_host import Link
 from belljar.api.request import raise_failure
+
+if TYPE_CHECKING:
+    from belljar.api.async_link_host import AsyncLink
 
 
 class Watch:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
+from belljar.abi.base import AGENT_NAME, HOME, WORKSPACE
 from belljar.abi.flags import S_IFREG
 from belljar.abi.records import Owner
 from belljar.kernel.fs.memory import Directory, MemoryServer
@@ -13,11 +14,6 @@ from belljar.kernel.vfs.credentials import Credentials
 ROOT: Final = Owner(0, 0)
 AGENT: Final = Owner(1000, 1000)
 AGENT_CREDENTIALS: Final = Credentials(1000, 1000)
-AGENT_NAME: Final = "agent"
-TAKEN_NAMES: Final = frozenset({"nobody", "nogroup"})
-"""Accounts that no sandbox's commands run as."""
-HOME: Final = f"/home/{AGENT_NAME}"
-WORKSPACE: Final = "/workspace"
 
 _DIRECTORIES: Final[tuple[tuple[str, int, Owner], ...]] = (
     ("/dev", 0o755, ROOT),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
+from belljar.abi.base import AGENT_NAME, HOME, WORKSPACE
 from belljar.abi.limits import Limits
 from belljar.abi.records import Owner
 from belljar.abi.termios import WinSize
@@ -24,7 +25,7 @@ from belljar.kernel.vfs.credentials import Credentials
 from belljar.net.netfs import NetServer
 from belljar.net.uplink import Uplink
 from belljar.net.webfs import WebServer
-from belljar.worker.base import AGENT_CREDENTIALS, AGENT_NAME, HOME, WORKSPACE, populate, rename_agent
+from belljar.worker.base import AGENT_CREDENTIALS, populate, rename_agent
 from belljar.worker.task import OnOutput, Task
 
 

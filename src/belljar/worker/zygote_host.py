@@ -55,7 +55,7 @@ class Zygote:
         self._machine = host_machine()
         sys.setrecursionlimit(RECURSION)
         preload()
-        _warm_up(self._machine)
+        warm_up(self._machine)
         self._session = Session(self._machine, programs=find, names=names())
         self._layers = enter_namespaces()
         self._spares: list[Worker] = []
@@ -118,7 +118,7 @@ class Zygote:
         return poller
 
 
-def _warm_up(machine: Machine) -> None:
+def warm_up(machine: Machine) -> None:
     """Run ordinary commands once, in a session that is thrown away: what is made when first used, all workers share."""
     host_frames()
     prepare_filter()

@@ -1,0 +1,25 @@
+"""Where belljar keeps what it could make again: a directory of this user's own, and nobody else's."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+
+def cache_directory() -> str | None:
+    """$XDG_CACHE_HOME/belljar or ~/.cache/belljar, made if need be; None where there is no place only we can write."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".cache")
+    return private_directory(os.path.join(base, "belljar"))
+
+
+def private_directory(path: str) -> str | None:
+    """That directory, if it is or can be made ours alone; None if not."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        found = os.lstat(path)
+    except OSError:
+        return None
+    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    return path if ours else None

@@ -1,0 +1,176 @@
+"""Every module a worker may need, in one mapped file: a sealed worker can import from it without opening anything.
+
+A zygote imports everything once, for all its workers. A worker that is started alone has no time for that: it imports
+what the shell needs, maps this archive, seals itself, and loads a utility when a guest first asks for it. The archive
+is recorded by importing everything (`python -I -m belljar.worker.archive_host FILE`), and holds the compiled modules as
+Python itself caches them. It is only ever read as a cache: one changed source, another interpreter, another owner of
+the file, and it is not used.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from importlib.machinery import ExtensionFileLoader, ModuleSpec, SourceFileLoader, SourcelessFileLoader
+from importlib.util import MAGIC_NUMBER, cache_from_source, spec_from_file_location
+from types import ModuleType
+from typing import Final
+
+from belljar import __path__ as package_path
+from belljar.abi.version import __version__
+
+_MAGIC: Final = f"belljar modules 1 {__version__} {sys.version!r} {package_path[0]}".replace("\n", " ")
+MODULE, PACKAGE, EXTENSION = "module", "package", "extension"
+
+
+class _Entry:
+    """One module: where it came from, what that file looked like then, and where in the archive its code is."""
+
+    __slots__ = ("kind", "length", "mtime_ns", "name", "offset", "origin", "size")
+
+    def __init__(self, line: str) -> None:
+        self.kind, self.name, self.origin, *numbers = line.split("\t")
+        self.mtime_ns, self.size, self.offset, self.length = map(int, numbers)
+
+    def is_current(self) -> bool:
+        try:
+            found = os.stat(self.origin)
+        except OSError:
+            return False
+        return found.st_mtime_ns == self.mtime_ns and found.st_size == self.size
+
+
+class _Loader(SourcelessFileLoader):
+    """Loads a module from bytes in memory."""
+
+    def __init__(self, entry: _Entry, memory: memoryview) -> None:
+        super().__init__(entry.name, entry.origin)
+        self._code = memory
+
+    def get_data(self, path: str) -> bytes:
+        if path != self.path:
+            raise OSError(f"{path}: only the module itself is in the archive")
+        return bytes(self._code)
+
+
+class Archive:
+    """The modules of one file, as a finder for `sys.meta_path`."""
+
+    def __init__(self, entries: Iterable[_Entry], code: memoryview) -> None:
+        self._entries = {entry.name: entry for entry in entries}
+        self._code = code
+
+    @classmethod
+    def open(cls, path: str) -> Archive | None:
+        """None if there is none, or it is not of this very interpreter and these very sources."""
+        try:
+            with open(path, "rb") as file:
+                found = os.fstat(file.fileno())
+                if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+                    return None
+                memory = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+        except (OSError, ValueError):
+            return None
+        head = bytes(memory[:4096]).split(b"\n", 2)
+        if len(head) < 3 or head[0] != _MAGIC.encode():
+            return None
+        lengths = head[1].split()
+        if len(lengths) != 2 or not all(number.isdigit() for number in lengths):
+            return None
+        index, code = map(int, lengths)
+        start = len(head[0]) + len(head[1]) + 2
+        if len(memory) != start + index + code:
+            return None
+        entries = [_Entry(line) for line in str(memory[start : start + index], "utf-8").splitlines()]
+        if not all(entry.is_current() for entry in entries):
+            return None
+        return cls(entries, memory[start + index :])
+
+    def install(self) -> None:
+        """Let imports come from here before they come from anywhere else."""
+        sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self, name: str, _path: Sequence[str] | None = None, _target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        entry = self._entries.get(name)
+        if entry is None:
+            return None
+        if entry.kind == EXTENSION:
+            return spec_from_file_location(name, entry.origin, loader=ExtensionFileLoader(name, entry.origin))
+        loader = _Loader(entry, self._code[entry.offset : entry.offset + entry.length])
+        places = [os.path.dirname(entry.origin)] if entry.kind == PACKAGE else None
+        return spec_from_file_location(name, entry.origin, loader=loader, submodule_search_locations=places)
+
+    def load_extensions(self) -> None:
+        """Load all machine code there is: a sealed worker can map no more of it."""
+        for entry in self._entries.values():
+            if entry.kind == EXTENSION:
+                import_module(entry.name)
+
+
+def write_archive(path: str, modules: Iterable[ModuleType]) -> None:
+    """Record these modules. The file appears whole or not at all."""
+    draft = f"{path}.{os.getpid()}"
+    lines: list[str] = []
+    codes: list[bytes] = []
+    offset = 0
+    specs = (getattr(module, "__spec__", None) for module in modules)
+    for spec in {spec.name: spec for spec in specs if spec is not None}.values():
+        if isinstance(spec.loader, ExtensionFileLoader):
+            kind, code = EXTENSION, b""
+        elif isinstance(spec.loader, SourceFileLoader):
+            kind = PACKAGE if spec.submodule_search_locations is not None else MODULE
+            code = _compiled(spec.loader.path, f"{draft}.pyc")
+        else:
+            continue
+        found = os.stat(spec.loader.path)
+        fields = (kind, spec.name, spec.loader.path, found.st_mtime_ns, found.st_size, offset, len(code))
+        lines.append("\t".join(map(str, fields)))
+        codes.append(code)
+        offset += len(code)
+    index = "\n".join(lines).encode()
+    with open(draft, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, 0o600)) as file:
+        file.write(f"{_MAGIC}\n{len(index)} {offset}\n".encode())
+        file.write(index)
+        file.writelines(codes)
+    os.replace(draft, path)
+
+
+def _compiled(source: str, draft: str) -> bytes:
+    """A module's code as Python caches it: the cached file if it is this source's, else one made now."""
+    import py_compile  # here, because recording is rare and loading must be quick
+    import struct
+
+    found = os.stat(source)
+    stamp = struct.pack("<III", 0, int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
+    try:
+        with open(cache_from_source(source), "rb") as file:
+            code = file.read()
+    except OSError:
+        code = b""
+    if code[:4] == MAGIC_NUMBER and code[4:16] == stamp:
+        return code
+    py_compile.compile(source, cfile=draft, doraise=True)
+    with open(draft, "rb") as file:
+        code = file.read()
+    os.unlink(draft)
+    return code
+
+
+def main() -> None:
+    """Import all that a worker could need, as a zygote does, and record what that was."""
+    from belljar.bin._kit.discovery import preload
+    from belljar.kernel.machine_host import host_machine
+    from belljar.worker import spawned_host, zygote_host
+
+    preload()
+    zygote_host.warm_up(host_machine())
+    write_archive(sys.argv[1], [spawned_host, *sys.modules.values()])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Gets workers by starting a process for each: where there is no fork(2), and for a single sandbox in a hurry."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from typing import Final
+
+from belljar.worker.supervisor_host import WorkerHandle, WorkerUnavailable
+
+_START: Final = "from belljar.worker.spawned_host import main; main()"
+
+
+class SpawnedWorker(WorkerHandle):
+    """A worker that is our own child."""
+
+    __slots__ = ("_process",)
+
+    def __init__(self, process: subprocess.Popen[bytes], connection: socket.socket) -> None:
+        super().__init__(process.pid, -1, connection)
+        self._process = process
+
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+        self.connection.close()
+
+
+class Spawner:
+    """One process a worker. `archive`: the file of modules a worker may load from (see `archive_host`)."""
+
+    def __init__(self, archive: str = "") -> None:
+        self._archive = archive
+        self._lock = threading.Lock()
+        self._begun: SpawnedWorker | None = None
+
+    def begin(self) -> None:
+        """Start a worker before anyone asks for one."""
+        if self._begun is None:
+            self._begun = self._start()
+
+    def take(self, memory_bytes: int) -> WorkerHandle:
+        with self._lock:
+            worker, self._begun = self._begun or self._start(), None
+        try:
+            worker.connection.sendall(memory_bytes.to_bytes(8, "little"))
+        except OSError as error:
+            worker.kill()
+            raise WorkerUnavailable(f"a worker ended while it started: {error}") from error
+        return worker
+
+    def _start(self) -> SpawnedWorker:
+        ours, theirs = socket.socketpair()
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        with theirs:
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [sys.executable, "-I", "-c", _START, str(theirs.fileno()), self._archive],
+                env={},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=None if "BELLJAR_DEBUG" in os.environ else subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+        return SpawnedWorker(process, ours)
+
+    def close(self) -> None:
+        """End a worker that was begun and never taken; those taken live on."""
+        with self._lock:
+            if self._begun is not None:
+                self._begun.kill()
+                self._begun = None
+
+    def forget(self) -> None:
+        """In a forked child of the owner: the worker begun is the parent's."""
+        self.__init__(self._archive)  # type: ignore[misc]

@@ -1,0 +1,48 @@
+"""A worker that is a process of its own from the start, for one sandbox in a hurry and where there is no fork(2).
+
+Started as `python -I -c "from belljar.worker.spawned_host import main; main()" CONNECTION ARCHIVE`. Everything it may
+ever need is either imported before it is sealed, or in the archive (see `archive_host`).
+"""
+
+from __future__ import annotations
+
+import gc
+import socket
+import sys
+
+from belljar.worker.archive_host import Archive
+
+
+def main() -> None:
+    connection = socket.socket(fileno=int(sys.argv[1]))
+    archive = Archive.open(sys.argv[2])
+    if archive is not None:
+        archive.install()
+    sys.exit(serve(connection, archive))
+
+
+def serve(connection: socket.socket, archive: Archive | None) -> int:
+    """Get ready, then become the worker that the first 8 bytes, its memory limit, ask for."""
+    gc.disable()  # what is loaded now stays; looking through it would only take time
+    from belljar.bin._kit.discovery import find, names, preload
+    from belljar.kernel.machine_host import EpollPoller, host_machine
+    from belljar.lockdown.seal_host import enter_namespaces
+    from belljar.worker.life_host import RECURSION, live
+    from belljar.worker.session import Session
+
+    sys.setrecursionlimit(RECURSION)
+    if archive is None:
+        preload()
+    else:
+        archive.load_extensions()
+    machine = host_machine()
+    session = Session(machine, programs=find, names=names())
+    session.exec("echo")  # the builtins are found by their files, so the shell must have run once
+    gc.freeze()
+    gc.enable()
+    layers = enter_namespaces()
+    memory = connection.recv(8, socket.MSG_WAITALL)
+    if len(memory) != 8:
+        return 0  # the owner changed its mind
+    assert isinstance(machine.poller, EpollPoller)
+    return live(session, machine.poller, connection, int.from_bytes(memory, "little"), layers)
