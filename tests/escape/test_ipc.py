@@ -20,7 +20,8 @@ import pytest
 import belljar
 from belljar import Limits, Mount, Sandbox, SandboxClosed, SandboxError
 from belljar.abi.wire import Ask, Event, Exited, Failure, Output, Ready, Reply, Started, WorkerMessage, encode
-from belljar.worker.supervisor_host import WorkerHandle, shared
+from belljar.worker.handle_host import WorkerHandle
+from belljar.worker.supervisor_host import shared
 from tests.escape.oracles import Watch, wait_gone
 
 

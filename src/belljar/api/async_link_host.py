@@ -16,7 +16,8 @@ from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.offers import Offers
 from belljar.api.tools import Tool
-from belljar.worker.supervisor_host import WorkerHandle, shared
+from belljar.worker.handle_host import WorkerHandle
+from belljar.worker.supervisor_host import shared
 
 _READ: Final = 1 << 20
 

@@ -23,7 +23,7 @@ from belljar.api.operations import Ask, Run, Stepper, Steps
 from belljar.api.request import GRACE, START_SECONDS, exec_result, raise_failure
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
-from belljar.worker.supervisor_host import WorkerUnavailable
+from belljar.worker.handle_host import WorkerUnavailable
 
 
 class AsyncSandbox:

@@ -21,7 +21,7 @@ from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.offers import Offers
 from belljar.api.tools import Tool
-from belljar.worker.supervisor_host import WorkerHandle
+from belljar.worker.handle_host import WorkerHandle
 
 _READ: Final = 64 << 10
 _READ_MORE: Final = 1 << 20

@@ -23,7 +23,8 @@ from belljar.api.process import Process, Terminal
 from belljar.api.request import GRACE, START_SECONDS, exec_result, raise_failure
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
-from belljar.worker.supervisor_host import WorkerUnavailable, shared
+from belljar.worker.handle_host import WorkerUnavailable
+from belljar.worker.supervisor_host import shared
 
 OnOutput = Callable[[bytes], object]
 

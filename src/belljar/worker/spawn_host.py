@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import sys
@@ -10,7 +9,7 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-from belljar.worker.supervisor_host import WorkerHandle, WorkerUnavailable
+from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 
 _START: Final = "from belljar.worker.spawned_host import main; main()"
 
@@ -70,7 +69,7 @@ class Spawner:
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                stderr=None if "BELLJAR_DEBUG" in os.environ else subprocess.DEVNULL,
+                # Our stderr, for what goes wrong while it starts; before the first guest byte it lets go of it.
                 pass_fds=[theirs.fileno()],
             )
         return SpawnedWorker(process, ours)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import os
-import select
-import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final
 
 from belljar.abi.limits import Limits
+from belljar.worker.handle_host import WorkerHandle, Workers, WorkerUnavailable
 
 RECYCLE_AFTER: Final = 10_000
 """Workers from one zygote: all of them share its memory layout and hash seed, so it does not live forever."""
@@ -22,36 +20,6 @@ USUAL: Final = Limits().memory_bytes
 """The memory of most workers."""
 ZYGOTE: Final = (sys.executable, "-I", "-m", "belljar.worker.zygote_host")
 _ANSWER_SECONDS: Final = 60.0
-
-
-class WorkerUnavailable(RuntimeError):
-    """No worker could be had; says why."""
-
-
-@dataclass(slots=True)
-class WorkerHandle:
-    """A sealed worker: its connection, and a descriptor that means its process whatever becomes of the pid."""
-
-    pid: int
-    pidfd: int
-    connection: socket.socket
-
-    @property
-    def alive(self) -> bool:
-        ended = select.poll()
-        ended.register(self.pidfd, select.POLLIN)
-        return not ended.poll(0)
-
-    def kill(self) -> None:
-        """End it at once and let go. Idempotent."""
-        if self.pidfd >= 0:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-            os.close(self.pidfd)
-            self.pidfd = -1
-            with suppress(OSError):
-                self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it now hears of the end
-        self.connection.close()
 
 
 class Supervisor:
@@ -66,10 +34,17 @@ class Supervisor:
         self._asked = False
         """Whether the answer to a request is on its way."""
         self._spare: WorkerHandle | None = None
+        self.source: Workers | None = None
+        """Where workers come from first, if not from a zygote of our own."""
 
     def take(self, memory_bytes: int) -> WorkerHandle:
         """A worker with this much memory. A zygote that does not answer is replaced once."""
         with self._lock:
+            if self.source is not None:
+                try:
+                    return self.source.take(memory_bytes)
+                except WorkerUnavailable:
+                    self.source = None
             if self._taken >= RECYCLE_AFTER:
                 self._stop()
             for last_try in (False, True):

@@ -1,0 +1,92 @@
+"""The zygote that command-line runs of one user share: what they must have in common, and how a run asks it for a worker.
+
+It is only ever a short cut. A run that finds none, or an unfit or a slow one, starts a worker of its own. The worker
+belongs to the run that asked: it holds the only connection, and the worker ends with it.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import sys
+from typing import Final
+from zlib import crc32
+
+from belljar import __path__ as package_path
+from belljar.abi.cache_host import cache_directory, private_directory
+from belljar.abi.version import __version__
+from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
+
+PATIENCE: Final = 0.5
+"""Seconds a run waits for the shared zygote before it helps itself."""
+REQUEST_MAX: Final = 64 << 10
+_PATH_MAX: Final = 100
+"""The address of a socket is a path of at most 107 bytes."""
+
+
+def identity() -> bytes:
+    """All that two runs must have in common to share a zygote: the code, the interpreter, and where they run.
+
+    A worker is charged to the control group and bound by the limits of whoever started the zygote: only runs that are
+    charged and bound in the same way may use it.
+    """
+    parts = [__version__, sys.version, sys.executable, package_path[0], f"{os.getuid()} {os.geteuid()} {os.getegid()}"]
+    for name in ("user", "mnt", "pid"):
+        parts.append(os.readlink(f"/proc/self/ns/{name}"))
+    for name in ("cgroup", "limits"):
+        with open(f"/proc/self/{name}") as file:
+            parts.append(file.read())
+    return "\0".join(parts).encode("utf-8", "surrogateescape")
+
+
+def address(who: bytes) -> str | None:
+    """The socket's path, in a directory that only this user can enter; None where there can be none."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    directory = private_directory(os.path.join(runtime, "belljar")) if os.path.isabs(runtime) else cache_directory()
+    path = f"{directory}/zygote-{crc32(who):08x}"
+    return path if directory is not None and len(os.fsencode(path)) <= _PATH_MAX else None
+
+
+def peer_uid(connection: socket.socket) -> int:
+    """Who is at the other end, as the kernel knows."""
+    _pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return int(uid)
+
+
+class SharedZygote:
+    """A connection to the zygote, open since before we knew what to ask for."""
+
+    def __init__(self, connection: socket.socket, who: bytes) -> None:
+        self._connection = connection
+        self._who = who
+
+    @classmethod
+    def find(cls, path: str, who: bytes) -> SharedZygote | None:
+        """None if there is none (yet, or any more)."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            connection.setblocking(False)
+            connection.connect(path)
+            if peer_uid(connection) != os.geteuid():
+                raise OSError("it is somebody else's")
+            connection.settimeout(PATIENCE)
+        except OSError:
+            connection.close()
+            return None
+        return cls(connection, who)
+
+    def take(self, memory_bytes: int) -> WorkerHandle:
+        """The one worker of this run. WorkerUnavailable, and the run helps itself."""
+        fds: list[int] = []
+        try:
+            with self._connection:
+                self._connection.send(memory_bytes.to_bytes(8, "little") + self._who)
+                answer, fds, _flags, _address = socket.recv_fds(self._connection, 64, 2)
+        except OSError as error:
+            raise WorkerUnavailable(str(error)) from error
+        if len(fds) != 2 or not answer.isdigit():
+            for fd in fds:
+                os.close(fd)
+            raise WorkerUnavailable("the shared zygote gave no worker")
+        return WorkerHandle(int(answer), fds[1], socket.socket(fileno=fds[0]))

@@ -1,0 +1,50 @@
+"""An owner's hold on a worker, and what it is to be a place where workers come from."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import socket
+from contextlib import suppress
+from typing import Protocol
+
+
+class WorkerUnavailable(RuntimeError):
+    """No worker could be had; says why."""
+
+
+class WorkerHandle:
+    """A sealed worker: its connection, and a descriptor that means its process whatever becomes of the pid."""
+
+    __slots__ = ("connection", "pid", "pidfd")
+
+    def __init__(self, pid: int, pidfd: int, connection: socket.socket) -> None:
+        self.pid = pid
+        self.pidfd = pidfd
+        self.connection = connection
+
+    @property
+    def alive(self) -> bool:
+        ended = select.poll()
+        ended.register(self.pidfd, select.POLLIN)
+        return not ended.poll(0)
+
+    def kill(self) -> None:
+        """End it at once and let go. Idempotent."""
+        if self.pidfd >= 0:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
+            os.close(self.pidfd)
+            self.pidfd = -1
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it now hears of the end
+        self.connection.close()
+
+
+class Workers(Protocol):
+    """Gives workers."""
+
+    def take(self, memory_bytes: int) -> WorkerHandle:
+        """A worker with this much memory. WorkerUnavailable."""
+        ...
