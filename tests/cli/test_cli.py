@@ -7,52 +7,141 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
-def belljar(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "belljar.cli", *args],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+from belljar.cli import __main__ as cli
+from tests.cli.conftest import Belljar
 
 
-def test_run() -> None:
+def test_run(belljar: Belljar) -> None:
     done = belljar("run", "echo hi; cat; echo err >&2; exit 3", stdin="in\n")
     assert (done.stdout, done.stderr, done.returncode) == ("hi\nin\n", "err\n", 3)
 
 
-def test_run_script_with_arguments(tmp_path: Path) -> None:
+def test_run_script_with_arguments(belljar: Belljar, tmp_path: Path) -> None:
     script = tmp_path / "s.sh"
     script.write_text("echo $0 $1 $#\n")
-    assert belljar("run", str(script), "a", "b").stdout == "/tmp/script a 2\n"
+    assert belljar("run", str(script), "a", "b").stdout == "/tmp/s.sh a 2\n"
 
 
-def test_run_json() -> None:
+def test_run_json(belljar: Belljar) -> None:
     result = json.loads(belljar("run", "--json", "--env", "X=1", "echo $X").stdout)
     assert (result["stdout"], result["exit_code"], result["limit"]) == ("1\n", 0, None)
 
 
-def test_timeout() -> None:
+def test_timeout(belljar: Belljar) -> None:
     done = belljar("run", "--timeout", "0.2", "sleep 10")
     assert (done.returncode, done.stderr) == (124, "belljar: stopped: limit reached: wall_seconds\n")
 
 
-def test_usage_errors() -> None:
-    assert "NAME=VALUE" in belljar("run", "--env", "bad", "true").stderr
-    assert belljar("run", "--tier", "microvm", "true").returncode == 125
-    assert "needs a terminal" in belljar("shell").stderr
+def test_usage_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(cli, "begin", lambda _arguments: None)
+    for args, message in {
+        ("run",): "COMMAND|SCRIPT",
+        ("run", "--env", "bad", "true"): "--env 'bad': expected NAME=VALUE",
+        ("run", "--memory", "2X", "true"): "--memory '2X': expected a size",
+        ("run", "--timeout", "0", "true"): "--timeout 0: must be more than 0",
+        ("run", "--cwd", "x", "true"): "--cwd 'x': must be an absolute path",
+        ("run", "--mount", "x", "true"): "--mount 'x': expected SOURCE:PATH",
+        ("run", "--mount", "/no/such:/x", "true"): "/no/such: no such directory or archive on this machine",
+        ("run", "--mount", "/tmp:rel:rw", "true"): "with an absolute PATH",
+        ("run", "--file", "/no/such", "true"): "/no/such: No such file or directory",
+        ("run", "--allow-host", "bad host!", "true"): "--allow-host: ",
+        ("run", "--audit", "/no/such/file", "true"): "--audit '/no/such/file': No such file or directory",
+        ("run", "--user", "Bad User", "true"): "user 'Bad User' is no user name",
+        ("shell",): "needs a terminal",
+    }.items():
+        with pytest.raises(SystemExit) as ended:
+            cli.main(args)
+        assert (ended.value.code, message in capsys.readouterr().err) == (2, True), args
+    assert cli.main(["run", "--tier", "microvm", "true"]) == 125
+    assert "tier 'microvm' is not in this version" in capsys.readouterr().err
 
 
-def test_doctor() -> None:
+def test_doctor(belljar: Belljar) -> None:
     report = json.loads(belljar("doctor", "--json").stdout)
     assert report["works"]
     assert report["layers"]["seccomp"]
     assert "Walls around a sandbox" in belljar("doctor").stdout
 
 
-def test_commands() -> None:
+def test_commands(belljar: Belljar) -> None:
     listed = {line.split()[0] for line in belljar("commands").stdout.splitlines()}
     assert {"cat", "sort", "bash"} <= listed
+
+
+def test_sandbox_options(belljar: Belljar, tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "a").write_text("one\n")
+    (tmp_path / "in.txt").write_text("given\n")
+    done = belljar(
+        "run",
+        *("--mount", "repo:/ro", "--mount", "repo:/rw:rw", "--mount", "repo:/over:overlay"),
+        *("--file", "in.txt", "--file", "in.txt:/tmp/x", "--cwd", "/tmp/here", "--user", "alice", "--hostname", "jar"),
+        "id -un; hostname; pwd; cat in.txt /tmp/x; echo two > /ro/a; echo two > /over/a; cat /over/a /ro/a; "
+        "echo new > /rw/b",
+    )
+    assert done.stdout == "alice\njar\n/tmp/here\ngiven\ngiven\ntwo\none\n"
+    assert done.stderr == "bash: line 1: /ro/a: Read-only file system\n"
+    assert (tmp_path / "repo" / "a").read_text() == "one\n"
+    assert (tmp_path / "repo" / "b").read_text() == "new\n"
+
+
+def test_the_network_is_closed_and_recorded(belljar: Belljar, tmp_path: Path) -> None:
+    command = ("curl -sS --max-time 5 http://nowhere.example/ || echo refused",)
+    assert belljar("run", *command).stdout == "refused\n"
+    belljar("run", "--audit", "net.jsonl", *command)
+    events = [json.loads(line) for line in (tmp_path / "net.jsonl").read_text().splitlines()]
+    assert "nowhere.example" in json.dumps(events)
+
+
+def test_scripts_choose_their_interpreter(belljar: Belljar, tmp_path: Path) -> None:
+    (tmp_path / "plain.sh").write_text("echo bash $BASH_VERSION\n")
+    (tmp_path / "awk").write_text('#!/usr/bin/awk -f\nBEGIN { print "awk", ARGV[1] }\n')
+    (tmp_path / "ls").write_text("echo not me\n")
+    assert belljar("run", "plain.sh").stdout.startswith("bash 5.2")
+    assert belljar("run", "./awk", "x").stdout == "awk x\n"
+    assert belljar("run", "ls").stdout == ""
+
+
+def test_input_is_passed_as_it_comes(home: dict[str, str]) -> None:
+    """No waiting for its end: the writer here never closes, and writes more than fits."""
+    command = [sys.executable, "-m", "belljar.cli", "run", "head -c 3000000 | wc -c; read -r line; echo got $line"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=home) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"x" * 3_000_000 + b"one\ntwo\n")
+        process.stdin.flush()
+        assert process.stdout.read() == b"3000000\ngot one\n"
+        assert process.wait(30) == 0
+
+
+def test_input_that_nobody_reads(home: dict[str, str]) -> None:
+    endless = subprocess.Popen(["yes"], stdout=subprocess.PIPE)
+    command = [sys.executable, "-m", "belljar.cli", "run", "--json", "sleep 0.3; echo done"]
+    done = subprocess.run(command, stdin=endless.stdout, capture_output=True, env=home, check=True, timeout=60)
+    endless.kill()
+    endless.communicate()
+    assert json.loads(done.stdout)["stdout"] == "done\n"
+
+
+def test_a_reader_that_has_seen_enough(home: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "belljar.cli", "run", "yes"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=home
+    ) as p:
+        assert p.stdout is not None
+        assert p.stderr is not None
+        assert p.stdout.readline() == b"y\n"
+        p.stdout.close()
+        assert (p.stderr.read(), p.wait(30)) == (b"", 141)
+
+
+def test_little_is_loaded() -> None:
+    """A run waits for every module that is imported on the way to its sandbox."""
+    code = "import sys, belljar.cli.run_host, belljar.api.sandbox; print(*sys.modules)"
+    loaded = set(subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True).stdout.split())
+    heavy = {"asyncio", "ssl", "tarfile", "zipfile", "pathlib", "logging", "sqlite3", "ctypes", "greenlet", "re2"}
+    heavy |= {"belljar.net.policy", "belljar.kernel.process", "belljar.shell.nodes", "belljar.api.async_sandbox"}
+    assert "belljar.api.sandbox" in loaded
+    assert not loaded & heavy

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
+from typing import Final
+
+PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""Where this belljar is installed: what was made by another is not used."""
 
 
 def cache_directory() -> str | None:

@@ -105,6 +105,11 @@ class Command:
         return self._running
 
     @property
+    def number(self) -> int:
+        """What the sandbox knows it by."""
+        return self._number
+
+    @property
     def state(self) -> Running:
         assert self._running is not None
         return self._running

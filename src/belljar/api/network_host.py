@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from belljar.net.broker_host import shared
-from belljar.net.network import Network
+if TYPE_CHECKING:
+    import asyncio
+
+    from belljar.net.network import Network
 
 Observe = Callable[[str, dict[str, Any]], None]
 """Takes the kind of an event and its data."""
@@ -23,6 +24,8 @@ class NetworkDoor:
 
     def open(self, observe: Observe | None) -> int:
         """The descriptor to hand to the worker."""
+        from belljar.net.broker_host import shared  # a sandbox without network need not wait for it
+
         return shared.attach(self._network, sandbox=self._name, emit=self._emit(observe), owner=self._owner).detach()
 
     def _emit(self, observe: Observe | None) -> Callable[[dict[str, Any]], None] | None:

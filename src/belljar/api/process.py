@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from belljar.abi.limits import Limits
 from belljar.api.clock_host import monotonic
-from belljar.api.command import Command
+from belljar.api.command import Command, pieces, to_bytes
 from belljar.api.link_host import Link
 from belljar.api.request import raise_failure
 
@@ -37,7 +37,8 @@ class Stream:
 class Stdin:
     """The command's standard input."""
 
-    def __init__(self, command: Command) -> None:
+    def __init__(self, link: Link, command: Command) -> None:
+        self._link = link
         self._command = command
         self._closed = False
 
@@ -45,6 +46,19 @@ class Stdin:
         if self._closed:
             raise ValueError("stdin is closed")
         self._command.type(data)
+
+    def send(self, data: str | bytes) -> None:
+        """Write, and wait until the command's pipe has taken it: for input that may be long.
+
+        Somebody else must read the command's output meanwhile, if it has any.
+        """
+        for piece in pieces(to_bytes(data)):
+            if self._closed:
+                raise ValueError("stdin is closed")
+            pending, frame = self._link.conversation.call("input", self._command.number, piece)
+            self._link.send(frame)
+            self._link.wait(pending)
+            raise_failure(pending)
 
     def close(self) -> None:
         if not self._closed:
@@ -70,7 +84,7 @@ class Process:
         self.command = command = Command(link.conversation, link.send)
         self.stdout = Stream(link, command, 1)
         self.stderr = Stream(link, command, 2)
-        self.stdin = Stdin(command)
+        self.stdin = Stdin(link, command)
         running = command.start(argv, env=dict(env), cwd=cwd, stdin=stdin, limits=limits, size=size)
         link.wait_until(lambda: command.started)
         raise_failure(running)
@@ -84,6 +98,18 @@ class Process:
     @property
     def exited(self) -> bool:
         return self.command.exited
+
+    @property
+    def limit(self) -> str | None:
+        """The budget that stopped it, if one did."""
+        exited = self.command.state.exited
+        return None if exited is None else exited.limit
+
+    @property
+    def truncated(self) -> bool:
+        """Whether output was lost because there was too much."""
+        exited = self.command.state.exited
+        return exited is not None and exited.truncated
 
     def wait(self, timeout: float | None = None) -> int | None:
         """The exit code, or None if `timeout` seconds passed first."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Self, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, cast
 
 from belljar.abi.base import TAKEN_NAMES, WORKSPACE
 from belljar.abi.limits import Limits
@@ -17,7 +17,9 @@ from belljar.api.mounts import Mount
 from belljar.api.request import FileContents, boot_message, check_contents, check_environment
 from belljar.api.results import Info
 from belljar.api.tools import Tool
-from belljar.net.network import Network
+
+if TYPE_CHECKING:
+    from belljar.net.network import Network
 
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
@@ -119,6 +121,10 @@ class Settings:
 
 
 def _check_network(network: object, *, recorded: bool) -> Network | None:
+    if network is None and not recorded:
+        return None
+    from belljar.net.network import Network
+
     if network is None:
         network = Network.deny()
     if not isinstance(network, Network):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
+from typing import TYPE_CHECKING
 
-from belljar.bin._kit.discovery import find, names
-from belljar.cli.screen_host import say
+if TYPE_CHECKING:
+    import argparse
 
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -14,6 +14,9 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run() -> int:
+    from belljar.bin._kit.discovery import find, names
+    from belljar.cli.screen_host import say
+
     for name in names():
         program = find(name)
         say(f"{name:<14} {program.summary if program is not None else ''}".rstrip())

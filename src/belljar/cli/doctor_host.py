@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-import json
-import platform
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
 
 from belljar.abi.version import __version__
-from belljar.api.sandbox import Sandbox
 from belljar.cli.screen_host import colour, say
-from belljar.lockdown.seal_host import LAYERS
+
+if TYPE_CHECKING:
+    import argparse
 
 ADVICE = {
     "user": "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile)",
@@ -31,6 +29,12 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run(arguments: argparse.Namespace) -> int:
+    import json
+    import platform
+
+    from belljar.api.sandbox import Sandbox
+    from belljar.lockdown.seal_host import LAYERS
+
     with Sandbox() as sandbox:
         held = set(sandbox.info.isolation)
         works = sandbox.exec("echo ok").stdout == "ok\n"
@@ -52,6 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _installed(package: str) -> str:
     """Its version, or "" if it is not there."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version(package)
     except PackageNotFoundError:
@@ -59,6 +65,10 @@ def _installed(package: str) -> str:
 
 
 def table(held: set[str], works: bool, packages: dict[str, str]) -> None:
+    import platform
+
+    from belljar.lockdown.seal_host import LAYERS
+
     good, bad, end = ("\x1b[32m", "\x1b[33m", "\x1b[0m") if colour() else ("", "", "")
 
     def mark(ok: bool) -> str:

@@ -2,44 +2,147 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from belljar.abi.limits import GIB, KIB, MIB, Limits
+if TYPE_CHECKING:
+    import argparse
+
+    from belljar.api.mounts import Mount
+    from belljar.net.network import Network
+
+WAYS = ("ro", "rw", "overlay")
 
 
 def add_sandbox_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("sandbox")
+    group.add_argument(
+        "--mount",
+        "-m",
+        action="append",
+        default=[],
+        metavar="SOURCE:PATH[:ro|rw|overlay]",
+        help="show a directory (or tar or zip file) of this machine at PATH: read-only (ro, the default), for writing "
+        "(rw), or with every change kept apart and forgotten (overlay)",
+    )
+    group.add_argument(
+        "--file",
+        "-f",
+        action="append",
+        default=[],
+        metavar="SOURCE[:PATH]",
+        help="copy a file in (to the working directory unless PATH says otherwise)",
+    )
+    group.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="let it reach this host, e.g. pypi.org, '*.example.com' or 10.0.0.5:5432 (default: no network)",
+    )
+    group.add_argument("--audit", metavar="FILE", help="append what it asks of the network, and the verdicts, as JSONL")
     group.add_argument("--env", "-e", action="append", default=[], metavar="NAME=VALUE", help="set a variable")
     group.add_argument("--cwd", "-w", default="/workspace", metavar="PATH", help="start here (default %(default)s)")
+    group.add_argument("--user", "-u", default="agent", metavar="NAME", help="run as this user (default %(default)s)")
+    group.add_argument("--hostname", default="belljar", metavar="NAME", help="its host name (default %(default)s)")
     group.add_argument("--memory", metavar="SIZE", help="memory of the sandbox, e.g. 512M")
-    group.add_argument("--hostname", default="belljar", help=argparse.SUPPRESS)
     group.add_argument("--tier", default="virtual", help="virtual (default)")
+    group.add_argument(
+        "--no-daemon",
+        action="store_true",
+        help="neither use nor leave behind the process that lets the next run start faster (also: BELLJAR_NO_DAEMON=1)",
+    )
 
 
 def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments for Sandbox; a bad option ends the program with a usage message."""
+    from belljar.abi.limits import Limits
+
+    changed: dict[str, Any] = {}
+    if arguments.memory is not None:
+        changed["memory_bytes"] = parse_memory(parser, arguments.memory)
+    if not arguments.cwd.startswith("/"):
+        parser.error(f"--cwd {arguments.cwd!r}: must be an absolute path in the sandbox")
+    return {
+        "env": parse_environment(parser, arguments.env),
+        "cwd": arguments.cwd,
+        "limits": Limits(**changed),
+        "tier": arguments.tier,
+        "user": arguments.user,
+        "hostname": arguments.hostname,
+        "mounts": dict(parse_mount(parser, text) for text in arguments.mount),
+        "files": dict(read_file(parser, text, arguments.cwd) for text in arguments.file),
+        "network": parse_network(parser, arguments.allow_host, arguments.audit),
+    }
+
+
+def parse_environment(parser: argparse.ArgumentParser, items: list[str]) -> dict[str, str]:
     env: dict[str, str] = {}
-    for item in arguments.env:
+    for item in items:
         name, equals, value = item.partition("=")
         if not equals or not name:
             parser.error(f"--env {item!r}: expected NAME=VALUE")
         env[name] = value
-    limits = Limits()
-    if arguments.memory is not None:
-        limits = Limits(memory_bytes=parse_memory(parser, arguments.memory))
-    return {
-        "env": env,
-        "cwd": arguments.cwd,
-        "limits": limits,
-        "tier": arguments.tier,
-        "hostname": arguments.hostname,
-    }
+    return env
 
 
 def parse_memory(parser: argparse.ArgumentParser, text: str) -> int:
+    from belljar.abi.limits import GIB, KIB, MIB
+
     units = {"K": KIB, "M": MIB, "G": GIB}
     number, unit = (text[:-1], units[text[-1].upper()]) if text[-1:].upper() in units else (text, 1)
-    if not number.isdigit() or int(number) * unit < 16 * MIB:
+    if not number.isdecimal() or not number.isascii() or int(number) * unit < 16 * MIB:
         parser.error(f"--memory {text!r}: expected a size of at least 16M, such as 512M or 2G")
     return int(number) * unit
+
+
+def parse_mount(parser: argparse.ArgumentParser, text: str) -> tuple[str, Mount]:
+    """`./repo:/work:overlay`. The source may hold colons; the path in the sandbox may not."""
+    from belljar.api.mounts import Mount
+    from belljar.cli.disk_host import is_directory, is_file
+
+    rest, way = text, "ro"
+    head, colon, tail = text.rpartition(":")
+    if colon and tail in WAYS:
+        rest, way = head, tail
+    source, colon, path = rest.rpartition(":")
+    if not source or not path.startswith("/"):
+        parser.error(f"--mount {text!r}: expected SOURCE:PATH[:{'|'.join(WAYS)}] with an absolute PATH in the sandbox")
+    if is_file(source):
+        if way == "rw":
+            parser.error(f"--mount {text!r}: {source} is a file: an archive can be mounted ro or overlay")
+        mount = Mount.archive(source)
+    elif is_directory(source):
+        mount = Mount.host(source, read_only=way != "rw")
+    else:
+        parser.error(f"--mount {text!r}: {source}: no such directory or archive on this machine")
+    return path, Mount.overlay(mount) if way == "overlay" else mount
+
+
+def read_file(parser: argparse.ArgumentParser, text: str, cwd: str) -> tuple[str, tuple[bytes, int]]:
+    """`notes.txt:/tmp/n.txt`, or `notes.txt` for the working directory."""
+    from belljar.abi.paths import basename, join
+    from belljar.cli.disk_host import contents
+
+    source, colon, path = text.rpartition(":")
+    if not colon or not path.startswith("/"):
+        source, path = text, join(cwd, basename(text))
+    try:
+        return path, contents(source)
+    except OSError as error:
+        parser.error(f"--file {text!r}: {source}: {error.strerror}")
+
+
+def parse_network(parser: argparse.ArgumentParser, hosts: list[str], audit: str | None) -> Network | None:
+    if not hosts and audit is None:
+        return None
+    from belljar.abi.errors import PolicyError
+    from belljar.cli.disk_host import append_lines
+    from belljar.net.network import Network
+
+    try:
+        record = None if audit is None else append_lines(audit)
+        return Network.allow(*hosts, audit=record) if hosts else Network.deny(audit=record)
+    except PolicyError as error:
+        parser.error(f"--allow-host: {error}")
+    except OSError as error:
+        parser.error(f"--audit {audit!r}: {error.strerror}")

@@ -2,76 +2,163 @@
 
 from __future__ import annotations
 
-import argparse
-import json
+import os
+import stat
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import TextIO
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from belljar.api.sandbox import Sandbox
 from belljar.cli.options import add_sandbox_options, sandbox_arguments
+from belljar.cli.start_host import Start
+
+if TYPE_CHECKING:
+    import argparse
+
+    from belljar.api.process import Process, Stdin, Stream
+
+INTERPRETERS: Final = {".sh": "bash", ".bash": "bash", ".py": "python3", ".js": "node", ".mjs": "node", ".cjs": "node"}
+_READ: Final = 64 << 10
 
 
-def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser], start: Start | None) -> None:
     parser = subcommands.add_parser(
-        "run", help="run a command or a script", description="Run a bash command, or a script file, in a sandbox."
+        "run",
+        help="run a command or a script",
+        description="Run a bash command, or a script file of this machine, in a fresh sandbox. "
+        "The exit code is the command's; 124 if it was stopped by --timeout, 125 if there could be no sandbox.",
     )
-    parser.add_argument("what", metavar="COMMAND|SCRIPT", help="text for bash, or the path of a .sh file")
+    parser.add_argument(
+        "what",
+        metavar="COMMAND|SCRIPT",
+        help="text for bash, or the path of a script: by its #! line, or its suffix (.sh, .py, .js)",
+    )
     parser.add_argument("args", nargs="*", metavar="ARG", help="arguments ($1, $2, ...)")
     parser.add_argument("--timeout", "-t", type=float, metavar="SECONDS", help="end it after this long (exit code 124)")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     add_sandbox_options(parser)
-    parser.set_defaults(run=lambda arguments: run(parser, arguments))
+    parser.set_defaults(run=lambda arguments: run(parser, arguments, start))
 
 
-def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
-    if arguments.timeout is not None and not arguments.timeout > 0:
-        parser.error(f"--timeout {arguments.timeout:g}: must be more than 0 seconds")
-    script = Path(arguments.what)
-    suffix = script.suffix if script.is_file() else ""
-    if suffix in (".py", ".js", ".ts"):
-        parser.error(f"{arguments.what}: this version of belljar has no engine for {suffix} files yet; bash only")
-    files = {}
-    if suffix or (script.is_file() and "/" in arguments.what):
-        files["/tmp/script"] = script.read_bytes()
-        command = ["bash", "/tmp/script", *arguments.args]
-    else:
-        command = ["bash", "-c", arguments.what, "bash", *arguments.args]
-    stdin = b"" if sys.stdin.isatty() else sys.stdin.buffer.read()
-    with Sandbox(files=files, **sandbox_arguments(parser, arguments)) as sandbox:
-        if arguments.json:
-            result = sandbox.exec(command, stdin=stdin, timeout=arguments.timeout)
-            sys.stdout.write(
-                json.dumps(
-                    {
-                        "stdout": result.stdout,
-                        "stderr": result.stderr,
-                        "exit_code": result.exit_code,
-                        "duration_ms": round(result.duration_ms, 3),
-                        "timed_out": result.timed_out,
-                        "truncated": result.truncated,
-                        "limit": result.limit,
-                    }
-                )
-                + "\n"
-            )
-            return result.exit_code
-        result = sandbox.exec(
-            command,
-            stdin=stdin,
-            timeout=arguments.timeout,
-            on_stdout=_writer(sys.stdout),
-            on_stderr=_writer(sys.stderr),
-        )
-    if result.limit is not None:
-        sys.stderr.write(f"belljar: stopped: limit reached: {result.limit}\n")
-    return result.exit_code
+def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: Start | None) -> int:
+    from dataclasses import replace
+
+    from belljar.api.clock_host import monotonic
+
+    settings = sandbox_arguments(parser, arguments)
+    if arguments.timeout is not None:
+        if not arguments.timeout > 0:
+            parser.error(f"--timeout {arguments.timeout:g}: must be more than 0 seconds")
+        settings["limits"] = replace(settings["limits"], wall_seconds=arguments.timeout)
+    command = parse_command(parser, arguments.what, arguments.args, settings["files"])
+
+    from belljar.api.sandbox import Sandbox
+    from belljar.worker.supervisor_host import shared
+
+    shared.source = start
+    stdin = finite_input()
+    try:
+        sandbox = Sandbox(**settings)
+    except (ValueError, TypeError) as error:
+        parser.error(str(error))
+    with sandbox:
+        began = monotonic()
+        process = sandbox.spawn(command, stdin=stdin)
+        if stdin is None:
+            threading.Thread(target=pass_on, args=(process.stdin,), daemon=True).start()
+        shown = collect(process) if arguments.json else show(process)
+        code = process.wait()
+        assert code is not None
+        timed_out = arguments.timeout is not None and process.limit == "wall_seconds"
+        code = 124 if timed_out else code
+    if arguments.json:
+        import json
+
+        result: dict[str, Any] = {
+            **shown,
+            "exit_code": code,
+            "duration_ms": round((monotonic() - began) * 1e3, 3),
+            "timed_out": timed_out,
+            "truncated": process.truncated,
+            "limit": process.limit,
+        }
+        sys.stdout.write(json.dumps(result) + "\n")
+    elif process.limit is not None:
+        sys.stderr.write(f"belljar: stopped: limit reached: {process.limit}\n")
+    return code
 
 
-def _writer(stream: TextIO) -> Callable[[bytes], None]:
-    def write(data: bytes) -> None:
-        stream.buffer.write(data)
-        stream.buffer.flush()
+def parse_command(
+    parser: argparse.ArgumentParser, what: str, args: list[str], files: dict[str, tuple[bytes, int]]
+) -> list[str]:
+    """argv. A script is added to `files`; it is one if it is a file, and has a suffix we know or is given as a path."""
+    name = os.path.basename(what)
+    suffix = os.path.splitext(name)[1]
+    if not (os.path.isfile(what) and (suffix in INTERPRETERS or "/" in what)):
+        return ["bash", "-c", what, "bash", *args]
+    try:
+        with open(what, "rb") as file:
+            script = file.read()
+    except OSError as error:
+        parser.error(f"{what}: {error.strerror}")
+    path = f"/tmp/{name}"
+    files[path] = (script, 0o755)
+    if script.startswith(b"#!"):
+        return [path, *args]
+    return [INTERPRETERS.get(suffix, "bash"), path, *args]
 
-    return write
+
+def finite_input() -> bytes | None:
+    """All of our input if it is short and there; None if it is to be passed on as it comes, like that of a pipe."""
+    try:
+        found = os.fstat(0)
+    except OSError:
+        return b""  # closed
+    if stat.S_ISREG(found.st_mode) and found.st_size <= _READ:
+        return os.read(0, _READ)
+    return b"" if stat.S_ISCHR(found.st_mode) and found.st_rdev == os.stat(os.devnull).st_rdev else None
+
+
+def pass_on(stdin: Stdin) -> None:
+    """Our input to the command, as it comes and no faster than it is read; on a thread that may never end."""
+    from belljar.api.errors import SandboxError
+
+    try:
+        while data := os.read(0, _READ):
+            stdin.send(data)
+        stdin.close()
+    except (SandboxError, OSError):
+        return  # the command is gone
+
+
+def show(process: Process) -> dict[str, str]:
+    """Both streams to ours, as they come."""
+    errors = threading.Thread(target=_copy_aside, args=(process.stderr, sys.stderr.buffer), daemon=True)
+    errors.start()
+    _copy(process.stdout, sys.stdout.buffer)
+    errors.join()
+    return {}
+
+
+def collect(process: Process) -> dict[str, str]:
+    """Both streams, whole."""
+    parts: list[bytes] = []
+    errors = threading.Thread(target=lambda: parts.append(process.stderr.read()), daemon=True)
+    errors.start()
+    out = process.stdout.read()
+    errors.join()
+    return {"stdout": out.decode("utf-8", "replace"), "stderr": b"".join(parts).decode("utf-8", "replace")}
+
+
+def _copy(stream: Stream, to: BinaryIO) -> None:
+    for data in stream:
+        to.write(data)
+        to.flush()
+
+
+def _copy_aside(stream: Stream, to: BinaryIO) -> None:
+    """On a thread of its own: what goes wrong with the sandbox, the main thread hears of too."""
+    from belljar.api.errors import SandboxError
+
+    with suppress(BrokenPipeError, SandboxError):
+        _copy(stream, to)

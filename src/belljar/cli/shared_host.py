@@ -1,4 +1,4 @@
-"""The zygote that command-line runs of one user share: what they must have in common, and how a run asks it for a worker.
+"""The zygote that command-line runs of one user share: what they must have in common, and how a run asks it.
 
 It is only ever a short cut. A run that finds none, or an unfit or a slow one, starts a worker of its own. The worker
 belongs to the run that asked: it holds the only connection, and the worker ends with it.
@@ -13,8 +13,7 @@ import sys
 from typing import Final
 from zlib import crc32
 
-from belljar import __path__ as package_path
-from belljar.abi.cache_host import cache_directory, private_directory
+from belljar.abi.cache_host import PACKAGE, cache_directory, private_directory
 from belljar.abi.version import __version__
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 
@@ -31,9 +30,8 @@ def identity() -> bytes:
     A worker is charged to the control group and bound by the limits of whoever started the zygote: only runs that are
     charged and bound in the same way may use it.
     """
-    parts = [__version__, sys.version, sys.executable, package_path[0], f"{os.getuid()} {os.geteuid()} {os.getegid()}"]
-    for name in ("user", "mnt", "pid"):
-        parts.append(os.readlink(f"/proc/self/ns/{name}"))
+    parts = [__version__, sys.version, sys.executable, PACKAGE, f"{os.getuid()} {os.geteuid()} {os.getegid()}"]
+    parts += [os.readlink(f"/proc/self/ns/{name}") for name in ("user", "mnt", "pid")]
     for name in ("cgroup", "limits"):
         with open(f"/proc/self/{name}") as file:
             parts.append(file.read())

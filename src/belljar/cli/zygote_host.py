@@ -15,13 +15,14 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import Final
 
-from belljar import __path__ as package_path
+from belljar.abi.cache_host import PACKAGE
 from belljar.cli.shared_host import REQUEST_MAX, identity, peer_uid
 from belljar.worker.archive_host import Archive
 from belljar.worker.handle_host import WorkerUnavailable
-from belljar.worker.supervisor_host import Supervisor
+from belljar.worker.supervisor_host import USUAL, Supervisor
 
 IDLE_SECONDS: Final = 120.0
 CLIENT_SECONDS: Final = 10.0
@@ -36,6 +37,7 @@ class SharedZygoteServer:
         self._supervisor = supervisor
         self._who = who
         self._sources = source_stamps()
+        self._outdated = False
         self._clients: dict[int, tuple[socket.socket, float]] = {}
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
@@ -43,7 +45,7 @@ class SharedZygoteServer:
     def run(self, idle_seconds: float = IDLE_SECONDS) -> None:
         """Serve until nobody has come for so long, or there is a reason to go."""
         idle_since = time.monotonic()
-        while (now := time.monotonic()) - idle_since < idle_seconds and source_stamps() == self._sources:
+        while (now := time.monotonic()) - idle_since < idle_seconds and not self._outdated:
             for fd, _event in self._poll.poll(1000.0):
                 if fd == self._listener.fileno():
                     self._accept(now)
@@ -74,7 +76,8 @@ class SharedZygoteServer:
             try:
                 request = client.recv(REQUEST_MAX)
                 memory = int.from_bytes(request[:8], "little")
-                if request[8:] != self._who or memory not in MEMORY or source_stamps() != self._sources:
+                self._outdated = not all(unchanged(path, stamp) for path, stamp in self._sources)
+                if request[8:] != self._who or memory not in MEMORY or self._outdated:
                     return
                 worker = self._supervisor.take(memory)
             except (OSError, WorkerUnavailable):
@@ -88,14 +91,21 @@ class SharedZygoteServer:
 
 
 def source_stamps() -> list[tuple[str, int]]:
-    """When each of our source files was last changed: whoever edits them must not run what they were."""
+    """When each of our source files and directories was last changed: who edits them must not run what they were."""
     found: list[tuple[str, int]] = []
-    for directory, _names, files in os.walk(package_path[0]):
-        for name in files:
-            if name.endswith(".py"):
-                path = os.path.join(directory, name)
-                found.append((path, os.stat(path).st_mtime_ns))
-    return sorted(found)
+    for directory, names, files in os.walk(PACKAGE):
+        if "__pycache__" in names:
+            names.remove("__pycache__")
+        paths = [directory, *(os.path.join(directory, name) for name in files if name.endswith(".py"))]
+        found += [(path, os.stat(path).st_mtime_ns) for path in paths]
+    return found
+
+
+def unchanged(path: str, stamp: int) -> bool:
+    try:
+        return os.stat(path).st_mtime_ns == stamp
+    except OSError:
+        return False
 
 
 def listen(path: str) -> socket.socket:
@@ -119,13 +129,14 @@ def main() -> None:
         except BlockingIOError:
             return  # another run was first
         supervisor = Supervisor()
-        supervisor.take(Supervisor.USUAL).kill()  # it is warm now
+        supervisor.take(USUAL).kill()  # it is warm now
         with listen(path) as listener:
             recorder = record(archive)
             try:
                 SharedZygoteServer(listener, supervisor, identity()).run()
             finally:
-                os.unlink(path)
+                with suppress(OSError):
+                    os.unlink(path)
         supervisor.close()
         if recorder is not None:
             recorder.wait()

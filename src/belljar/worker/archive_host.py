@@ -19,10 +19,10 @@ from importlib.util import MAGIC_NUMBER, cache_from_source, spec_from_file_locat
 from types import ModuleType
 from typing import Final
 
-from belljar import __path__ as package_path
+from belljar.abi.cache_host import PACKAGE
 from belljar.abi.version import __version__
 
-_MAGIC: Final = f"belljar modules 1 {__version__} {sys.version!r} {package_path[0]}".replace("\n", " ")
+_MAGIC: Final = f"belljar modules 1 {__version__} {sys.version!r} {PACKAGE}".replace("\n", " ")
 MODULE, PACKAGE, EXTENSION = "module", "package", "extension"
 
 

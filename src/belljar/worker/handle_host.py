@@ -41,6 +41,12 @@ class WorkerHandle:
                 self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it now hears of the end
         self.connection.close()
 
+    def release(self) -> None:
+        """Let go of it without ending it: it was handed on."""
+        os.close(self.pidfd)
+        self.pidfd = -1
+        self.connection.close()
+
 
 class Workers(Protocol):
     """Gives workers."""

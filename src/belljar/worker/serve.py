@@ -228,6 +228,13 @@ class Server:
         task = job.task
         self._spawn(lambda: task.write_input(stream, data) if data else task.close_input(stream))
 
+    def _take_input(self, number: int, data: bytes) -> Plain:
+        """Answered when the command's pipe has taken it all, or never will."""
+        job = self._jobs.get(number)
+        if job is not None and job.task is not None:
+            job.task.write_input(0, data)
+        return None
+
     def _signal(self, number: int, message: Signal) -> None:
         job = self._jobs.get(number)
         if job is None or job.task is None:
@@ -253,6 +260,7 @@ class Server:
     def _operations(self) -> dict[str, Callable[..., Plain]]:
         return {
             "stats": self._stats,
+            "input": self._take_input,
             "mount": self._mount,
             "unmount": self.hosted.unmount,
             "tool": self.hosted.add_tool,

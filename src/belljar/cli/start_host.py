@@ -1,0 +1,89 @@
+"""Where the sandbox of one command-line run comes from: the shared zygote if there is one, else a process of its own.
+
+`begin` is called before anything else is loaded, so that the worker gets ready while we do.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from zlib import crc32
+
+from belljar.abi.cache_host import PACKAGE, cache_directory
+from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
+from belljar.worker.spawn_host import Spawner
+
+
+class Start:
+    """A worker on its way."""
+
+    def __init__(self, *, shared: bool) -> None:
+        """`shared`: whether to use, and leave behind, a zygote that other runs may use."""
+        self._archive = archive_path()
+        self._spawner = Spawner(self._archive)
+        self._address: str | None = None
+        self._zygote = None
+        if shared and sys.platform == "linux":
+            from belljar.cli.shared_host import SharedZygote, address, identity
+
+            with suppress(OSError):  # no /proc, nothing to share
+                who = identity()
+                self._address = address(who)
+                if self._address is not None:
+                    self._zygote = SharedZygote.find(self._address, who)
+        self._alone = self._zygote is None
+        if self._alone:
+            self._spawner.begin()
+
+    def take(self, memory_bytes: int) -> WorkerHandle:
+        if self._zygote is not None:
+            try:
+                zygote, self._zygote = self._zygote, None
+                return zygote.take(memory_bytes)
+            except WorkerUnavailable:
+                self._alone = True
+        return self._spawner.take(memory_bytes)
+
+    def finish(self) -> None:
+        """The run is over: what it missed, the next one shall find."""
+        self._spawner.close()
+        if not self._alone:
+            return
+        if self._address is not None:
+            _leave_behind("belljar.cli.zygote_host", self._address, self._archive)
+        elif self._archive:
+            from belljar.worker.archive_host import Archive
+
+            if Archive.open(self._archive) is None:
+                _leave_behind("belljar.worker.archive_host", self._archive)
+
+
+def archive_path() -> str:
+    """The archive of this installation and interpreter; "" where there is no place for one."""
+    directory = cache_directory()
+    which = crc32(os.fsencode(f"{PACKAGE}\0{sys.executable}\0{sys.version}"))
+    return "" if directory is None else f"{directory}/modules-{which:08x}"
+
+
+def begin(arguments: Sequence[str]) -> Start | None:
+    """For a command line that will need a sandbox, start getting one; None for any other."""
+    if arguments[:1] not in (["run"], ["shell"]):
+        return None
+    off = os.environ.get("BELLJAR_NO_DAEMON", "0") not in ("", "0") or "--no-daemon" in arguments
+    return Start(shared=not off)
+
+
+def _leave_behind(module: str, *arguments: str) -> None:
+    """Start a process that outlives us and holds nothing of ours."""
+    subprocess.Popen(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-I", "-m", module, *arguments],
+        env={},
+        cwd="/",
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )

@@ -1,0 +1,43 @@
+"""The command line in a home of its own: what it leaves behind is not the tester's, and nothing runs on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from belljar.cli.start_host import archive_path
+
+Belljar = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """An environment with its own caches, the archive of modules in them."""
+    cache = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(cache))
+        archive = archive_path()
+    subprocess.run([sys.executable, "-I", "-m", "belljar.worker.archive_host", archive], check=True, timeout=120)
+    return {**os.environ, "XDG_CACHE_HOME": str(cache), "BELLJAR_NO_DAEMON": "1"}
+
+
+@pytest.fixture
+def belljar(home: dict[str, str], tmp_path: Path) -> Belljar:
+    def run(*args: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "belljar.cli", *args],
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            env=home,
+            cwd=tmp_path,
+        )
+
+    return run

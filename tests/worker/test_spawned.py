@@ -1,0 +1,108 @@
+"""Workers that are started alone: sealed like all others, with every command there although hardly any is loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from belljar import Sandbox
+from belljar.api import sandbox as front
+from belljar.bin._kit.discovery import names
+from belljar.worker.archive_host import Archive
+from belljar.worker.spawn_host import SpawnedWorker, Spawner
+from tests.escape.oracles import is_alive
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sealed workers are Linux's")
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("archive") / "modules"
+    subprocess.run([sys.executable, "-I", "-m", "belljar.worker.archive_host", str(path)], check=True, timeout=120)
+    return path
+
+
+@pytest.fixture
+def spawned(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spawner]:
+    """From here on, sandboxes are processes of their own."""
+    spawner = Spawner(str(archive))
+    monkeypatch.setattr(front, "shared", spawner)
+    yield spawner
+    spawner.close()
+
+
+def test_the_same_walls(spawned: Spawner) -> None:
+    with Sandbox() as sandbox:
+        assert sandbox.exec("echo hi | tr a-z A-Z").stdout == "HI\n"
+        held = sandbox.info.isolation
+        assert {"rlimits", "no_new_privs", "seccomp"} <= set(held)
+        probe = sandbox.exec("cat /proc/self/status | head -1; ls / | wc -l")
+        assert probe.exit_code == 0
+    with Sandbox(require={"seccomp"}) as sandbox:
+        assert sandbox.info.isolation == held
+
+
+def test_every_command_can_be_loaded_after_the_lock(spawned: Spawner) -> None:
+    """Each one is imported from memory when first used: a module that was not recorded would end the sandbox."""
+    with Sandbox() as sandbox:
+        for name in names():
+            result = sandbox.exec([name, "--help"], stdin=b"", timeout=20)
+            assert "Traceback" not in result.stderr
+        works = "git init -q r && sqlite3 :memory: 'select 6*7' && echo '{\"a\":1}' | jq -c . && echo x | sha256sum"
+        result = sandbox.exec(f"{works} && echo y | xz | xz -d && tar cf - r | tar tf - | head -1")
+        assert result.stderr == ""
+        assert result.stdout.splitlines()[:2] == ["42", '{"a":1}']
+
+
+def test_it_ends_with_its_owner_and_leaves_no_zombie(spawned: Spawner) -> None:
+    spawned.begin()
+    worker = spawned.take(1 << 30)
+    assert worker.connection.recv(1 << 16), "it reports that it is ready"
+    worker.connection.close()
+    assert isinstance(worker, SpawnedWorker)
+    assert worker._process.wait(30) == 0
+    sandbox = Sandbox()
+    pid = sandbox._link.pid
+    sandbox.close()
+    assert not is_alive(pid)
+
+
+def test_one_that_was_begun_and_not_wanted(spawned: Spawner) -> None:
+    spawned.begin()
+    assert spawned._begun is not None
+    pid = spawned._begun.pid
+    spawned.close()
+    assert not is_alive(pid)
+
+
+def test_without_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(front, "shared", Spawner(""))
+    with Sandbox() as sandbox:
+        assert sandbox.exec("echo '[1]' | jq -c .").stdout == "[1]\n"
+
+
+def test_an_archive_is_only_used_if_it_is_this_installations(archive: Path, tmp_path: Path) -> None:
+    assert Archive.open(str(archive)) is not None
+    assert Archive.open(str(tmp_path / "none")) is None
+    data = archive.read_bytes()
+    head, numbers, rest = data.split(b"\n", 2)
+    broken = {
+        "empty": b"",
+        "another version": head.replace(b"modules 1", b"modules 0") + b"\n" + numbers + b"\n" + rest,
+        "cut short": data[:-1],
+        "no numbers": head + b"\nx y\n" + rest,
+        "a changed source": data.replace(b"\tbelljar.shell.nodes\t", b"\tbelljar.shell.nodes\t/no", 1),
+    }
+    for what, content in broken.items():
+        other = tmp_path / "other"
+        other.write_bytes(content)
+        assert Archive.open(str(other)) is None, what
+    shared = tmp_path / "shared"
+    shared.write_bytes(data)
+    assert Archive.open(str(shared)) is not None
+    shared.chmod(0o666)
+    assert Archive.open(str(shared)) is None, "anybody could have written it"
