@@ -23,6 +23,7 @@ from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.fs.remote import Export, RemoteServer
+from belljar.kernel.known import Known
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace
 from belljar.kernel.vfs.server import FileServer, Handle, Node
@@ -100,7 +101,11 @@ def refuse_fifo(_node: Node, _flags: int) -> Handle:
 def view_of(server: FileServer, *, uid: int = 0, gid: int = 0) -> View:
     """A process's eyes on a namespace whose root is the server."""
     view = View(
-        Namespace(Mount(server, server.root, None)), Credentials(uid, gid), open_fifo=refuse_fifo, now=Ticking()
+        Namespace(Mount(server, server.root, None)),
+        Credentials(uid, gid),
+        open_fifo=refuse_fifo,
+        now=Ticking(),
+        known=Known(),
     )
     view.umask = 0
     return view

@@ -11,6 +11,7 @@ from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import load, program_file, search_path
 from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.status import ExitStatus
+from belljar.kernel.vfs.credentials import Credentials
 from tests.kernel.rig import errno_of, new_kernel, result, run
 
 SEEN: list[list[str]] = []
@@ -36,15 +37,90 @@ def test_a_command_is_searched_in_path() -> None:
     def main(process: Process) -> None:
         fs = process.fs
         script(process, "/tmp/echo", b"", 0o644)
-        assert search_path(fs, "echo", "/no:/tmp:/bin") == "/bin/echo"
-        assert search_path(fs, "./echo", "/bin") == "./echo"
-        assert search_path(fs, "echo", None) == "/bin/echo"
-        assert errno_of(search_path, fs, "echo", "/tmp") == EACCES
-        assert errno_of(search_path, fs, "none", "/bin:/tmp") == ENOENT
-        assert errno_of(search_path, fs, "bin", "/") == ENOENT  # a directory
+        assert search_path(process, "echo", "/no:/tmp:/bin") == "/bin/echo"
+        assert search_path(process, "./echo", "/bin") == "./echo"
+        assert search_path(process, "echo", None) == "/bin/echo"
+        assert errno_of(search_path, process, "echo", "/tmp") == EACCES
+        assert errno_of(search_path, process, "none", "/bin:/tmp") == ENOENT
+        assert errno_of(search_path, process, "bin", "/") == ENOENT  # a directory
         fs.chdir("/bin")
-        assert search_path(fs, "echo", "/tmp:") == "./echo"
-        assert search_path(fs, "echo", "") == "./echo"
+        assert search_path(process, "echo", "/tmp:") == "./echo"
+        assert search_path(process, "echo", "") == "./echo"
+
+    result(kernel_with_echo(), main)
+
+
+def test_what_a_name_means_is_remembered_only_while_it_is_true() -> None:
+    """The second search of each kind would find what the first left behind, if that were still believed."""
+
+    def main(process: Process) -> None:
+        fs = process.fs
+        path = "/opt/a:/opt/b:/bin"
+
+        def where() -> str:
+            found = search_path(process, "echo", path)
+            assert search_path(process, "echo", path) == found
+            assert load(process, found, ["echo"])[0] is load(process, found, ["echo"])[0] is echo
+            return found
+
+        assert where() == "/bin/echo"
+        fs.mkdir("/opt")
+        fs.mkdir("/opt/b")
+        script(process, "/opt/b/echo", program_file("echo"))
+        assert where() == "/opt/b/echo"
+        fs.mkdir("/opt/c")
+        script(process, "/opt/c/echo", program_file("echo"))
+        fs.symlink("c", "/opt/a")
+        assert where() == "/opt/a/echo"
+        fs.chmod("/opt/c/echo", 0o644)
+        assert where() == "/opt/b/echo"
+        assert errno_of(load, process, "/opt/a/echo", ["echo"]) == EACCES
+        fs.rename("/opt/b/echo", "/opt/b/else")
+        assert where() == "/bin/echo"
+        assert errno_of(load, process, "/opt/b/echo", ["echo"]) == ENOENT
+        fs.rename("/opt/b/else", "/opt/b/echo")
+        assert where() == "/opt/b/echo"
+        process.write_file("/opt/b/echo", b"no program")
+        assert errno_of(load, process, "/opt/b/echo", ["echo"]) == ENOEXEC
+        fs.bind("/bin", "/opt/b")
+        assert where() == "/opt/b/echo"
+        fs.unmount("/opt/b")
+        assert errno_of(load, process, "/opt/b/echo", ["echo"]) == ENOEXEC
+        fs.unlink("/opt/b/echo")
+        assert where() == "/bin/echo"
+
+        def other_root(child: Process) -> int:
+            child.fs.chroot("/opt")
+            return int(errno_of(load, child, "/bin/echo", ["echo"]) == ENOENT)
+
+        assert process.wait_for(process.fork(other_root)).code == 1
+        fs.chmod("/bin", 0o700)
+        assert where() == "/bin/echo"
+
+        def other_user(child: Process) -> int:
+            child.fs.credentials = Credentials(1000, 1000)
+            return int(errno_of(load, child, "/bin/echo", ["echo"]) == EACCES)
+
+        assert process.wait_for(process.fork(other_user)).code == 1
+
+    result(kernel_with_echo(), main)
+
+
+def test_a_device_is_remembered_only_while_it_is_there() -> None:
+    def main(process: Process) -> None:
+        for _ in range(2):
+            process.write_file("/dev/null", b"x")
+        process.fs.chmod("/dev/null", 0o600)
+
+        def other_user(child: Process) -> int:
+            child.fs.credentials = Credentials(1000, 1000)
+            return int(errno_of(child.open, "/dev/null") == EACCES)
+
+        assert process.wait_for(process.fork(other_user)).code == 1
+        process.fs.unmount("/dev")
+        assert errno_of(process.open, "/dev/null") == ENOENT
+        process.write_file("/dev/null", b"a file")
+        assert process.read_file("/dev/null") == b"a file"
 
     result(kernel_with_echo(), main)
 

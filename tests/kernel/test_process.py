@@ -212,13 +212,13 @@ def test_a_fork_has_its_own_everything_but_open_files() -> None:
     def main(process: Process) -> None:
         process.write_file("/tmp/f", b"0123456789")
         fd = process.open("/tmp/f")
-        process.env["A"] = "1"
+        process.env = {"A": "1"}
         process.fs.chdir("/tmp")
 
         def body(child: Process) -> int:
             assert child.read(fd, 4) == b"0123"  # the offset is shared
             child.close(fd)
-            child.env["A"] = "2"
+            child.env = {**child.env, "A": "2"}
             child.fs.chdir("/")
             child.fs.umask = 0o077
             child.fs.mkdir("/tmp/d")

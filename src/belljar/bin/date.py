@@ -5,7 +5,7 @@ Usage: date [OPTION]... [+FORMAT]
 Display the date and time in the given FORMAT; %-sequences as strftime has them, with GNU's flags and widths.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from belljar.abi.errors import SysError
@@ -104,7 +104,7 @@ def _named(process: Process, text: str, table: dict[str, str], option: str) -> s
     return table[pick(process, option, text, {name: () for name in table})]
 
 
-def _moments(process: Process, options: Options, env: dict[str, str]) -> Iterator[tuple[str, int | None]]:
+def _moments(process: Process, options: Options, env: Mapping[str, str]) -> Iterator[tuple[str, int | None]]:
     """Each time to print, in ns; None for a text that is no date."""
     now = process.kernel.now()
     if options.reference is not None:
@@ -124,7 +124,7 @@ def _moments(process: Process, options: Options, env: dict[str, str]) -> Iterato
         yield "", now
 
 
-def _parse(text: str, now: int, env: dict[str, str]) -> int | None:
+def _parse(text: str, now: int, env: Mapping[str, str]) -> int | None:
     try:
         return parse_date(text, now, env)
     except BadDate:

@@ -7,7 +7,7 @@ use for which file types and extensions; otherwise, a precompiled database is us
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from belljar.abi.errors import SysError
@@ -148,7 +148,7 @@ def database() -> str:
     return "\n".join(lines) + "\n"
 
 
-def parse(name: str, text: str, env: dict[str, str]) -> Iterator[tuple[str, str] | str]:
+def parse(name: str, text: str, env: Mapping[str, str]) -> Iterator[tuple[str, str] | str]:
     """Keys and codes of LS_COLORS, or messages about wrong lines."""
     state = "global"
     term, color_term = env.get("TERM") or "none", env.get("COLORTERM", "")

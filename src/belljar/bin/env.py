@@ -73,12 +73,12 @@ def main(process: Process, args: list[str]) -> int:
 def become(
     process: Process,
     argv: list[str],
-    environment: dict[str, str],
+    environment: Mapping[str, str],
     failing: Callable[[str, Mapping[str, str]], str] | None = None,
 ) -> int:
     """Run a command in our place; 127 or 126 with the reason if it can't be."""
     try:
-        path = search_path(process.fs, argv[0], environment.get("PATH"))
+        path = search_path(process, argv[0], environment.get("PATH"))
         process.execute(path, argv, environment)
     except SysError as error:
         what = (failing or quote)(argv[0], process.env)

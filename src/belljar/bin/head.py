@@ -18,6 +18,7 @@ from belljar.bin._kit.sizes import parse_size
 from belljar.kernel.process import Process
 
 _CHUNK = 1 << 16
+_OBSOLETE = re.compile(r"-(\d+)([bcklmqvz]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +39,8 @@ class Options:
 
 def spell_out(args: list[str]) -> list[str]:
     """The obsolete -2b, -1k, -5qv as the first argument: a count with its multiplier, then flags."""
-    match = re.fullmatch(r"-(\d+)([bcklmqvz]*)", args[0], re.ASCII) if args else None
-    if match is None or not match[2]:
+    match = _OBSOLETE.fullmatch(args[0]) if args else None
+    if match is None:
         return args
     count, letters = match.groups()
     unit = next((letter for letter in letters if letter in "bkm"), "")

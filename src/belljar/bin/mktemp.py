@@ -7,6 +7,7 @@ and --tmpdir is implied. Files are created u+rw, and directories u+rwx, minus um
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from errno import EEXIST
 
@@ -54,7 +55,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     return 0
 
 
-def _split(template: str, suffix: str | None, env: dict[str, str]) -> tuple[str, str]:
+def _split(template: str, suffix: str | None, env: Mapping[str, str]) -> tuple[str, str]:
     """The part that ends in X's, and what follows them."""
     if suffix is not None:
         if not template.endswith("X"):

@@ -66,7 +66,9 @@ class Container:
         kernel = creator.kernel
         kernel.register(root)
         namespace = Namespace(Mount(root, root.root, None, read_only=read_only, source=root.kind))
-        view = View(namespace, Credentials(), open_fifo=creator.fs.open_fifo, now=creator.fs.now)
+        view = View(
+            namespace, Credentials(), open_fifo=creator.fs.open_fifo, now=creator.fs.now, known=creator.fs.known
+        )
         for server, path in ((DevServer(kernel), "/dev"), (ProcServer(kernel, self.space), "/proc")):
             if not read_only:
                 try:

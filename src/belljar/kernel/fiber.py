@@ -47,6 +47,12 @@ class State(IntEnum):
     DONE = 3
 
 
+READY: Final = State.READY
+RUNNING: Final = State.RUNNING
+PARKED: Final = State.PARKED
+DONE: Final = State.DONE
+
+
 class FiberKilled(BaseException):
     """Unwinds a fiber that must end. Not an Exception: only the frame that owns the fiber catches it."""
 
@@ -94,7 +100,7 @@ class Fiber:
         self.owner = owner
         self.body = run
         self.started = False
-        self.state = State.READY
+        self.state = READY
         self.frozen = False
         self.thaw_ready = False
         self.pending: BaseException | None = None
@@ -112,7 +118,7 @@ class Fiber:
         except BaseException as error:  # noqa: BLE001 - this frame owns the fiber; the hub's owner decides
             self.hub.on_crash(self, error)
         finally:
-            self.state = State.DONE
+            self.state = DONE
             # What it was, and by its traceback what ended it, hold everything it had in hand.
             self.pending = self.doom = self.owner = None
             self.body = _nothing
@@ -151,7 +157,7 @@ class Hub:
         fiber = self.current
         if fiber is None:
             raise RuntimeError("park() outside a fiber: only code run by Hub.spawn may block")
-        self._leave(fiber, State.PARKED)
+        self._leave(fiber, PARKED)
 
     def pause(self) -> None:
         """Let every other ready fiber, due timer and socket have its turn first."""
@@ -160,7 +166,7 @@ class Hub:
             raise RuntimeError("pause() outside a fiber")
         if fiber.doom is None:
             self._ready.append(fiber)
-        self._leave(fiber, State.READY)
+        self._leave(fiber, READY)
 
     def _leave(self, fiber: Fiber, state: State) -> None:
         if fiber.doom is not None:
@@ -176,11 +182,11 @@ class Hub:
 
     def unpark(self, fiber: Fiber) -> None:
         """Let a parked fiber run again, after those already ready. On any other fiber this does nothing."""
-        if fiber.state is State.PARKED:
+        if fiber.state is PARKED:
             if fiber.frozen:
                 fiber.thaw_ready = True
                 return
-            fiber.state = State.READY
+            fiber.state = READY
             self._ready.append(fiber)
 
     def sleep(self, seconds: float) -> None:
@@ -205,18 +211,18 @@ class Hub:
 
     def interrupt(self, fiber: Fiber, error: BaseException) -> None:
         """Raise `error` in the fiber, at the park() where it waits."""
-        if fiber.state is State.DONE:
+        if fiber.state is DONE:
             return
         fiber.pending = error
         self.unpark(fiber)
 
     def kill(self, fiber: Fiber) -> None:
         """End the fiber wherever it waits; frozen or not started ones too. The running fiber must raise itself."""
-        if fiber.state is State.DONE:
+        if fiber.state is DONE:
             return
         fiber.doom = FiberKilled()
         self.thaw(fiber)
-        if fiber.state is not State.RUNNING:
+        if fiber.state is not RUNNING:
             self.interrupt(fiber, fiber.doom)
 
     def freeze(self, fiber: Fiber) -> None:
@@ -259,10 +265,10 @@ class Hub:
             for _ in range(len(ready)):
                 fiber = ready.popleft()
                 if fiber.frozen:
-                    fiber.state = State.PARKED
+                    fiber.state = PARKED
                     fiber.thaw_ready = True
                     continue
-                fiber.state = State.RUNNING
+                fiber.state = RUNNING
                 self.current = fiber
                 runner = fiber.runner
                 if runner is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from errno import EPERM
 
 from belljar.abi.errors import BudgetExceeded, SysError
@@ -14,12 +14,13 @@ from belljar.kernel.engines import Engines, NoEngines
 from belljar.kernel.fdtable import FdTable
 from belljar.kernel.fiber import Fiber, FiberKilled, Hub
 from belljar.kernel.fs.quota import Quota
+from belljar.kernel.known import Known
 from belljar.kernel.loader import Program
 from belljar.kernel.machine import Machine
 from belljar.kernel.pids import PidSpace, Session
 from belljar.kernel.pipe import PipeEnd, PipeNode, PipeServer
 from belljar.kernel.process import IGNORE, Body, Process
-from belljar.kernel.status import ExitStatus, ProcessExit, WaitResult
+from belljar.kernel.status import EXITED, ExitStatus, ProcessExit, WaitResult
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace, Place
 from belljar.kernel.vfs.openfile import OpenFile
@@ -64,6 +65,8 @@ class Kernel:
         self.boot_ns = machine.clock.time_ns()
         self.boot_monotonic = machine.clock.monotonic()
         self.cpu = 0.0
+        self.known = Known()
+        """Where commands are and what they are."""
         self.report_bug: BugReport = _raise_bug
         self._next_dev = 1
         self.pipes = PipeServer(self.hub)
@@ -71,7 +74,9 @@ class Kernel:
         self.register(self.pipes)
         self.register(root)
         namespace = Namespace(Mount(root, root.root, None, source=root.kind))
-        view = View(namespace, Credentials(), open_fifo=self.pipes.open_fifo, now=machine.clock.time_ns)
+        view = View(
+            namespace, Credentials(), open_fifo=self.pipes.open_fifo, now=machine.clock.time_ns, known=self.known
+        )
         space = PidSpace()
         self.init = Process(
             self,
@@ -89,6 +94,7 @@ class Kernel:
         """Give a server the device number that tells its files from others'."""
         if server.dev == 0:
             server.dev = self._next_dev
+            server.changes = self.known.changes
             self._next_dev += 1
 
     def configure(self, hostname: str, limits: Limits) -> None:
@@ -117,7 +123,7 @@ class Kernel:
         argv: list[str],
         *,
         limits: Limits | None = None,
-        env: dict[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         credentials: Credentials | None = None,
         cwd: str = "/",
         files: dict[int, OpenFile] | None = None,
@@ -125,8 +131,8 @@ class Kernel:
     ) -> Process:
         """The first process of an exec: a child of init with a session and a budget of its own."""
         budget = Budget(self.limits.narrowed(limits) if limits is not None else self.limits, self.hub)
-        process = self._copy(self.init, argv, budget)
-        process.env = dict(env or {})
+        process = self._copy(self.init, argv, FdTable(budget.limits.open_files), budget)
+        process.env = env if env is not None else {}
         if credentials is not None:
             process.fs.credentials = credentials
         process.session = Session(process.pid)
@@ -146,34 +152,34 @@ class Kernel:
         process.start_fiber(body)
         return process
 
-    def fork(self, parent: Process, argv: list[str]) -> Process:
+    def fork(self, parent: Process, argv: list[str], fds: FdTable | None = None) -> Process:
+        """A child that is the same in everything; its descriptors are `fds` (taken over) if they were made already."""
         budget = parent.budget
         budget.charge(20)
         if budget.processes >= budget.limits.processes:
             budget.exceed("processes")
-        child = self._copy(parent, argv, budget)
-        child.fds = parent.fds.fork()
-        child.fs.credentials = parent.fs.credentials
+        child = self._copy(parent, argv, fds if fds is not None else parent.fds.fork(), budget)
         child.depth = parent.depth
         child.nice = parent.nice
         child.pgid = parent.pgid
         child.executable = parent.executable
-        child.handlers = dict(parent.handlers)
+        if parent.handlers:
+            child.handlers = dict(parent.handlers)
         child.rlimits = parent.rlimits
         child.blocked = parent.blocked
         return child
 
-    def _copy(self, parent: Process, argv: list[str], budget: Budget) -> Process:
+    def _copy(self, parent: Process, argv: list[str], fds: FdTable, budget: Budget) -> Process:
         child = Process(
             self,
             parent,
             space=parent.space,
             session=parent.session,
             view=parent.fs.fork(),
-            fds=FdTable(budget.limits.open_files),
+            fds=fds,
             budget=budget,
-            env=dict(parent.env),
-            argv=list(argv),
+            env=parent.env,
+            argv=argv,
         )
         budget.processes += 1
         parent.children.append(child)
@@ -215,7 +221,7 @@ class Kernel:
             try:
                 code = body(process)
                 process.stdout.flush()
-                status = ExitStatus(code & 0xFF)
+                status = EXITED[code & 0xFF]
             except ProcessExit as end:
                 if not end.status.signal:
                     process.stdout.flush()
@@ -259,11 +265,12 @@ class Kernel:
                 budget.timer.cancel()
             if budget.spent is not None:
                 budget.spent.__traceback__ = None  # it leads back to the budget, and to all that was in hand
-        if process.pids.get(process.space) == 1 and process is not self.init:
+        if process.pid == 1 and process is not self.init:
             for other in list(process.space.table.values()):
                 if other is not process:
                     other.deliver(Signal.KILL)
-        self._orphan(process)
+        if process.children:
+            self._orphan(process)
         if process.session.leader == process.pid and process.session.tty is not None:
             self.signal_group(process.session.foreground, Signal.HUP, but=process, space=process.space)
             self.signal_group(process.session.foreground, Signal.CONT, but=process, space=process.space)
@@ -282,14 +289,13 @@ class Kernel:
                     parent.children.remove(process)
                     parent.wake_waiters()
             return
-        parent.tell_parent(news._replace(pid=process.pids[parent.space]))
-        parent.deliver(Signal.CHLD)
+        parent.tell_parent(WaitResult(process.pids[parent.space], news.status, news.stopped, news.continued))
+        if parent.handlers or parent.blocked:
+            parent.deliver(Signal.CHLD)
 
     def _orphan(self, process: Process) -> None:
         """Hand the children of a process that ended to the init of their space."""
         children, process.children = process.children, []
-        if not children:
-            return
         stopped = {(p.space, p.pgid) for p in self.init.space.table.values() if p.stopped}
         for child in children:
             # A container's init is told of them; the kernel's forgets at once.
@@ -320,9 +326,8 @@ class Kernel:
             for p in self.group(member)
         )
 
-    def reap(self, parent: Process, pid: int) -> None:
+    def reap(self, parent: Process, child: Process) -> None:
         """A zombie was waited for: its number is free."""
-        child = next(c for c in parent.children if c.pids[parent.space] == pid)
         parent.children.remove(child)
         parent.children_cpu += child.cpu + child.children_cpu
         child.space.remove(child)

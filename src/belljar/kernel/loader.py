@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final
 from belljar.abi.errors import SysError
 from belljar.abi.flags import ARG_MAX, O_RDONLY, S_IFMT, S_IFREG, X_OK
 from belljar.abi.paths import fsdecode
-from belljar.kernel.vfs.view import View
+from belljar.kernel.vfs.namespace import Place
+from belljar.kernel.vfs.resolve import resolve
 
 if TYPE_CHECKING:
     from belljar.kernel.process import Process
@@ -30,20 +31,30 @@ def program_file(name: str) -> bytes:
     return MAGIC + name.encode() + b"\n"
 
 
-def search_path(fs: View, name: str, path: str | None) -> str:
+def search_path(process: Process, name: str, path: str | None) -> str:
     """The file a command name means. A name with a slash is itself. ENOENT; EACCES if only non-executables exist."""
     if "/" in name:
         return name
+    fs, known = process.fs, process.kernel.known
+    path = DEFAULT_PATH if path is None else path
+    found: str | None = known.get(fs, (path, name))
+    if found is not None:
+        return found
     failure = ENOENT
-    for directory in (DEFAULT_PATH if path is None else path).split(":"):
+    visited: list[Place] = []
+    is_absolute = True
+    for directory in path.split(":"):
         candidate = f"{directory}/{name}" if directory else f"./{name}"
+        is_absolute = is_absolute and candidate[0] == "/"
         try:
-            place = fs.resolve(candidate)
+            place = resolve(fs, candidate, visited=visited)
         except SysError:
             continue
         if place.node.mode & S_IFMT != S_IFREG:
             continue
         if fs.credentials.may(place.node, X_OK):
+            if is_absolute:
+                known.put(fs, (path, name), candidate, [*visited, place])
             return candidate
         failure = EACCES
     raise SysError(failure, name)
@@ -56,13 +67,19 @@ def load(process: Process, path: str, argv: list[str]) -> tuple[Program, list[st
     """
     if sum(map(len, argv)) > ARG_MAX:
         raise SysError(E2BIG, path)
+    program: Program | None = process.kernel.known.get(process.fs, path)
+    if program is not None:
+        return program, argv
     for _ in range(_SCRIPT_DEPTH + 1):
-        head = _head(process, path)
+        visited: list[Place] = []
+        head = _head(process, path, visited)
         if head.startswith(MAGIC):
             name = fsdecode(head[len(MAGIC) :].partition(b"\n")[0])
             program = process.kernel.programs(name)
             if program is None:
                 raise SysError(ENOEXEC, path)
+            if path[0] == "/":
+                process.kernel.known.put(process.fs, path, program, visited)
             return program, argv
         loader = process.kernel.binary_loader(head)
         if loader is not None:
@@ -75,9 +92,10 @@ def load(process: Process, path: str, argv: list[str]) -> tuple[Program, list[st
     raise SysError(ELOOP, path)
 
 
-def _head(process: Process, path: str) -> bytes:
+def _head(process: Process, path: str, visited: list[Place]) -> bytes:
     fs = process.fs
-    place = fs.resolve(path)
+    place = resolve(fs, path, visited=visited)
+    visited.append(place)
     if place.node.mode & S_IFMT != S_IFREG:
         raise SysError(EACCES, path)
     if not fs.credentials.may(place.node, X_OK):

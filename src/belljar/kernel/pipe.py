@@ -97,6 +97,7 @@ class PipeEnd(Handle):
 
     __slots__ = ("_access", "_came", "pipe")
     seekable = False
+    may_be_terminal = False
 
     def __init__(self, pipe: Pipe, access: int) -> None:
         self.nonblocking = False

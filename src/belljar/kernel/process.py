@@ -54,6 +54,41 @@ IGNORE: Final = Ignore()
 class Process:
     """One virtual process. Files by path are `process.fs`; descriptors, children and signals are here."""
 
+    __slots__ = (
+        "_child_waiters",
+        "_fatal",
+        "_news",
+        "argv",
+        "blocked",
+        "budget",
+        "children",
+        "children_cpu",
+        "cpu",
+        "depth",
+        "env",
+        "executable",
+        "fds",
+        "fibers",
+        "fs",
+        "handlers",
+        "interrupted",
+        "kernel",
+        "nice",
+        "on_exit",
+        "parent",
+        "pending",
+        "pgid",
+        "pid",
+        "pids",
+        "rlimits",
+        "session",
+        "space",
+        "start",
+        "status",
+        "stdout",
+        "stopped",
+    )
+
     def __init__(
         self,
         kernel: Kernel,
@@ -64,7 +99,7 @@ class Process:
         view: View,
         fds: FdTable,
         budget: Budget,
-        env: dict[str, str],
+        env: Mapping[str, str],
         argv: list[str],
     ) -> None:
         self.kernel = kernel
@@ -75,6 +110,7 @@ class Process:
         self.fds = fds
         self.budget = budget
         self.env = env
+        """Replaced, never changed in place: children share it."""
         self.argv = argv
         self.executable = ""
         self.depth = 0
@@ -100,7 +136,7 @@ class Process:
         self.on_exit: Callable[[Process], None] | None = None
         self._fatal: ExitStatus | None = None
         self._news: list[WaitResult] = []
-        self._child_waiters = WaitQueue(kernel.hub)
+        self._child_waiters: WaitQueue | None = None
         self.stdout = Writer(self, 1)
 
     # Names and text.
@@ -230,7 +266,7 @@ class Process:
 
     def isatty(self, fd: int) -> bool:
         file = self.fds.get(fd)
-        if file is None:
+        if file is None or not file.handle.may_be_terminal:
             return False
         try:
             file.handle.ioctl("isatty")
@@ -342,7 +378,7 @@ class Process:
         self,
         argv: list[str],
         *,
-        env: dict[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         stdin: OpenFile | None = None,
         stdout: OpenFile | None = None,
         stderr: OpenFile | None = None,
@@ -350,7 +386,7 @@ class Process:
     ) -> Process:
         """Start a program (found through PATH unless its name has a slash). ENOENT, EACCES, ENOEXEC."""
         environment = self.env if env is None else env
-        path = search_path(self.fs, argv[0], environment.get("PATH"))
+        path = search_path(self, argv[0], environment.get("PATH"))
         program, full_argv = load(self, path, argv)
 
         def body(child: Process) -> int:
@@ -371,7 +407,7 @@ class Process:
         self,
         argv: list[str],
         *,
-        env: dict[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
         stdin: OpenFile | None = None,
         stdout: OpenFile | None = None,
         stderr: OpenFile | None = None,
@@ -381,7 +417,7 @@ class Process:
         child = self.spawn(argv, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
         return self.wait_for(child)
 
-    def execute(self, path: str, argv: list[str], env: dict[str, str] | None = None) -> NoReturn:
+    def execute(self, path: str, argv: list[str], env: Mapping[str, str] | None = None) -> NoReturn:
         """Become another program (execve): never returns; raises before anything changed if it can't. ENOEXEC, ..."""
         program, full_argv = load(self, path, argv)
         self.stdout.flush()
@@ -390,12 +426,14 @@ class Process:
 
     def prepare_exec(self, path: str, argv: list[str], env: Mapping[str, str]) -> None:
         """What execve does to a process before the new program runs."""
-        self.executable = path if path.startswith("/") else self.absolute(path)
+        self.executable = path if path[0] == "/" else self.absolute(path)
         self.argv = argv
-        self.env = dict(env)
-        self.fds.close_on_exec()
-        self.handlers = {n: h for n, h in self.handlers.items() if h is IGNORE}
-        self.stdout = Writer(self, 1)
+        self.env = env
+        if self.fds.cloexec:
+            self.fds.close_on_exec()
+        if self.handlers:
+            self.handlers = {n: h for n, h in self.handlers.items() if h is IGNORE}
+        self.stdout.reset()
 
     def wait(self, pid: int = -1, options: int = 0) -> WaitResult | None:
         """A child's end (or stop/continue, by WUNTRACED/WCONTINUED): any (-1), of a group (0, -pgid), or one.
@@ -410,14 +448,14 @@ class Process:
                 ):
                     del self._news[index]
                     if not news.stopped and not news.continued:
-                        self.kernel.reap(self, news.pid)
+                        self.kernel.reap(self, next(c for c in self.children if c.pids[self.space] == news.pid))
                     return news
             if not any(self._matches(pid, WaitResult(c.pids[self.space], ExitStatus())) for c in self.children):
                 raise SysError(ECHILD)
             if options & WNOHANG:
                 return None
             self._check_interrupted()
-            self._child_waiters.wait()
+            self._wait_for_news()
 
     def _matches(self, pid: int, news: WaitResult) -> bool:
         if pid == -1 or pid == news.pid:
@@ -428,29 +466,35 @@ class Process:
         return child is not None and child.pgid == (self.pgid if pid == 0 else -pid)
 
     def wait_for(self, child: Process) -> ExitStatus:
-        """Wait for one child's end, whatever signals are caught meanwhile."""
-        while True:
-            try:
-                result = self.wait(child.pids[self.space])
-            except SysError as error:
-                if error.errno == ECHILD and child.status is not None:
-                    return child.status  # with SIGCHLD ignored nobody has to reap it
-                if error.errno != EINTR:
-                    raise
-                continue
-            assert result is not None
-            return result.status
+        """Wait for one child's end, whatever signals are caught meanwhile. ECHILD if it is not ours."""
+        self.interrupted = False
+        while (status := child.status) is None:
+            if child.parent is not self:
+                raise SysError(ECHILD)
+            self._wait_for_news()
+        if child in self.children:  # with SIGCHLD ignored nobody has to reap it
+            pid = child.pids[self.space]
+            self._news = [news for news in self._news if news.pid != pid]
+            self.kernel.reap(self, child)
+        return status
+
+    def _wait_for_news(self) -> None:
+        if self._child_waiters is None:
+            self._child_waiters = WaitQueue(self.kernel.hub)
+        self._child_waiters.wait()
 
     def tell_parent(self, news: WaitResult) -> None:
         """Called by the kernel: a child ended, stopped or continues."""
         # Only the latest counts: a stop that was not asked about is forgotten when the child goes on or ends.
-        self._news = [old for old in self._news if old.pid != news.pid]
+        if self._news:
+            self._news = [old for old in self._news if old.pid != news.pid]
         self._news.append(news)
-        self._child_waiters.wake_all()
+        self.wake_waiters()
 
     def wake_waiters(self) -> None:
         """A child vanished without news: whoever waits for it must look again."""
-        self._child_waiters.wake_all()
+        if self._child_waiters is not None:
+            self._child_waiters.wake_all()
 
     def exit(self, code: int) -> NoReturn:
         raise ProcessExit(ExitStatus(code & 0xFF))

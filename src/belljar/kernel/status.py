@@ -1,6 +1,6 @@
 """How a process ended, and the exception by which it does."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class ExitStatus(NamedTuple):
@@ -13,6 +13,10 @@ class ExitStatus(NamedTuple):
     def shell(self) -> int:
         """What a shell shows as $?."""
         return 128 + self.signal if self.signal else self.code
+
+
+EXITED: Final = tuple(ExitStatus(code) for code in range(256))
+"""The status for each exit code."""
 
 
 class WaitResult(NamedTuple):

@@ -44,6 +44,12 @@ class Writer:
             self.discard()
             self._process.write_all(self._fd, data)
 
+    def reset(self) -> None:
+        """As if nothing had been written: another program begins."""
+        if self._parts:
+            self.discard()
+        self._line_buffered = None
+
     def discard(self) -> None:
         self._parts = []
         self._size = 0

@@ -20,6 +20,7 @@ class Text(Handle):
     """The body, open for reading."""
 
     __slots__ = ("data",)
+    may_be_terminal = False
 
     def __init__(self, data: bytes) -> None:
         super().__init__()
@@ -82,6 +83,9 @@ class HereServer(FileServer):
 def here_file(shell: Shell, data: bytes) -> OpenFile:
     """An open file that reads `data`: no pipe to fill, so no size deadlocks."""
     server = shell.here_server
+    if server is None:
+        server = shell.here_server = HereServer()
+        shell.process.kernel.register(server)
     server.count += 1
     process = shell.process
     who = process.fs.credentials

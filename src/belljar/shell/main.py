@@ -16,7 +16,7 @@ from belljar.shell.parse import Parser, ShellSyntaxError
 from belljar.shell.programs import SyntaxFailure, options_for, run_program
 from belljar.shell.shell import Shell
 from belljar.shell.special import install
-from belljar.shell.variables import EXPORT, Var, is_name
+from belljar.shell.variables import EXPORT, Var
 
 VERSION_TEXT = "GNU bash, version 5.2.15(1)-release (x86_64-pc-linux-gnu)\n"
 USAGE = """Usage:\t{name} [GNU long option] [option] ...
@@ -198,7 +198,8 @@ class Session:
 
     def _run(self) -> int:
         shell, invocation = self.shell, self.invocation
-        self._import_environment()
+        self._import_functions()
+        self._import_ignored()
         install(shell)
         self._start_directory()
         if self.posix or shell.vars.get("POSIXLY_CORRECT") is not None:
@@ -258,8 +259,7 @@ class Session:
         shell = self.shell
         shell.interactive = True
         shell.set_shopt("expand_aliases", True)
-        for option in ("history", "histexpand", "emacs"):
-            shell.options[option] = True
+        shell.options = {**shell.options, "history": True, "histexpand": True, "emacs": True}
         if shell.process.isatty(0):
             shell.set_option("monitor", True)
         home = shell.vars.get("HOME") or ""
@@ -273,26 +273,20 @@ class Session:
             if shell.vars.get(name) is None:
                 shell.vars.set(name, default)
 
-    def _import_environment(self) -> None:
-        shell = self.shell
-        for name, value in shell.process.env.items():
+    def _import_functions(self) -> None:
+        for name, value in self.shell.process.env.items():
             if name.startswith("BASH_FUNC_") and name.endswith("%%"):
                 self._import_function(name[10:-2], value)
-            elif is_name(name):
-                shell.table[name] = Var(value, EXPORT)
+
+    def _import_ignored(self) -> None:
+        """Signals ignored from the start can't be trapped."""
+        shell = self.shell
         ignored = {number for number, handler in shell.process.handlers.items() if handler is IGNORE}
         if ignored:
             from belljar.abi.signals import signal_name
 
             shell.traps.inherited_ignores = frozenset(signal_name(number) for number in ignored)
             shell.traps.commands.update(dict.fromkeys(sorted(shell.traps.inherited_ignores), ""))
-        level = shell.vars.get("SHLVL") or "0"
-        number = int(level) + 1 if level.isdecimal() and len(level) < 9 else 1
-        shell.table["SHLVL"] = Var(str(number), EXPORT)
-        for name in ("OLDPWD", "_"):
-            entry = shell.table.get(name)
-            if name == "OLDPWD" and entry is None:
-                shell.table[name] = Var(None, EXPORT)
 
     def _import_function(self, name: str, text: str) -> None:
         shell = self.shell

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY
+from belljar.kernel.process import Process
 from belljar.kernel.vfs.openfile import OpenFile
+from belljar.kernel.vfs.view import View
 from belljar.shell.control import ShellError
 from belljar.shell.network import PREFIXES, DialError, dial
 
@@ -64,24 +66,23 @@ class Saved:
         self.files.clear()
 
 
-def open_target(shell: Shell, name: str, op: str) -> OpenFile:
-    """The file a redirection names. RedirectError."""
+def open_target(process: Process, name: str, op: str, *, noclobber: bool) -> OpenFile:
+    """The file a redirection names, opened by this process. RedirectError."""
     flags = FLAGS[op]
     try:
-        if name.startswith(PREFIXES) and (connection := dial(shell.process, name)) is not None:
+        if name.startswith(PREFIXES) and (connection := dial(process, name)) is not None:
             return connection
-        if shell.noclobber and op in (">", "&>"):
-            return _open_new(shell, name, flags)
-        return shell.process.fs.open(name, flags, 0o666)
+        if noclobber and op in (">", "&>"):
+            return _open_new(process.fs, name, flags)
+        return process.fs.open(name, flags, 0o666)
     except SysError as error:
         raise RedirectError(f"{name}: {error.reason}") from None
     except DialError as error:
         raise RedirectError(f"{name}: {error}") from None
 
 
-def _open_new(shell: Shell, name: str, flags: int) -> OpenFile:
+def _open_new(fs: View, name: str, flags: int) -> OpenFile:
     """`set -C`: a regular file that exists isn't overwritten."""
-    fs = shell.process.fs
     try:
         if not fs.stat(name).is_regular:
             return fs.open(name, flags, 0o666)

@@ -66,6 +66,14 @@ def builtins() -> dict[str, Builtin]:
     return BUILTINS
 
 
+@cache
+def _new_shell() -> Shell:
+    """The pattern of every new shell."""
+    pattern = Shell.__new__(Shell)
+    pattern._set_defaults()
+    return pattern
+
+
 class ArrayItem(Struct):
     """One expanded element of `name=(...)`; `key` None: the next index."""
 
@@ -102,20 +110,13 @@ class Shell(Expansion, Reporting, Processes, Trapping):
     command_number: int
 
     def __init__(self, process: Process) -> None:
+        self.__dict__.update(_new_shell().__dict__)
         self.process = process
         self.budget: Budget = process.budget
         self.vars = Variables(self)
         """See `variables`: `get`, `set`, `contents`, `set_array`, `set_element`, `unset`, `set_attrs` ..."""
         self.table = self.vars.table
         """The variables as they are stored, for compiled code; builtins use `vars`."""
-        self.args: list[str] = []
-        """The positional parameters $1, $2 ...; replace the list (`shell.args = [...]`), don't change it in place."""
-        self.name = "bash"
-        """$0."""
-        self.from_argument = False
-        """Whether the script is the argument of -c."""
-        self.script: str | None = None
-        """The script file being run, if it is one."""
         self.functions: dict[str, FunctionDef] = {}
         self.aliases: dict[str, str] = {}
         self.traps = Traps(self)
@@ -129,14 +130,29 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.disabled: set[str] = set()
         """Builtins switched off by `enable -n`."""
         self.coprocs: dict[int, tuple[str, int, int]] = {}
-        self.here_server = HereServer()
-        process.kernel.register(self.here_server)
         self.process_files: list[tuple[int, OpenFile]] = []
         """What process substitutions of running commands have open."""
+        self.shell_pid = process.pid
+        """$$"""
+        self.seconds_base = process.kernel.hub.clock.monotonic()
+        self.random_seed = int.from_bytes(process.kernel.machine.entropy.random_bytes(4), "little") & 0x7FFFFFFF
+        self.history = History()
 
+    def _set_defaults(self) -> None:
+        """What is the same in every new shell: nothing here is ever changed in place."""
+        self.args: list[str] = []
+        """The positional parameters $1, $2 ...; replace the list (`shell.args = [...]`), don't change it in place."""
+        self.name = "bash"
+        """$0."""
+        self.from_argument = False
+        """Whether the script is the argument of -c."""
+        self.script: str | None = None
+        """The script file being run, if it is one."""
+        self.here_server: HereServer | None = None
+        """Made for the first here-document."""
         self.options: dict[str, bool] = {name: name in SET_DEFAULTS for name in SET_OPTIONS}
         """`set -o` options by name; change with `set_option`. The hot ones are attributes too: errexit, nounset, ..."""
-        self.shopts: dict[str, bool] = dict(SHOPT_DEFAULTS)
+        self.shopts: dict[str, bool] = SHOPT_DEFAULTS
         """`shopt` options by name; change with `set_shopt`."""
         self.interactive = False
         self.login = False
@@ -161,8 +177,6 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.background = False
         self.stdin_given = False
         """Whether a pipeline or redirection gave this shell its standard input: `&` then leaves it alone."""
-        self.shell_pid = process.pid
-        """$$"""
         self.suppressed = 0
         """Above 0 inside a condition: `set -e` and the ERR trap don't act."""
         self.attention = False
@@ -183,14 +197,11 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.byte_locale = False
         """Whether a character is a byte (the locale C) rather than UTF-8."""
         self.special_names: frozenset[str] = frozenset()
-        self.seconds_base = process.kernel.hub.clock.monotonic()
-        self.random_seed = int.from_bytes(process.kernel.machine.entropy.random_bytes(4), "little") & 0x7FFFFFFF
         self.random_last = 0
         self.getopts = (1, 1)
         """Which argument `getopts` reads, and at which letter of it it is."""
         self.getopts_frames: list[tuple[Frame | None, tuple[int, int]]] = []
         """Function calls with an OPTIND of their own, and where `getopts` was before; replaced, never changed."""
-        self.history = History()
         self.command_number = 1
         self.completions: dict[str, Specification] = {}
         """What `complete` said, by command; replaced, never changed in place."""

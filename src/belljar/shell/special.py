@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from belljar.kernel.loader import DEFAULT_PATH
 from belljar.shell import history_file
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.expand.ifs import prepare
-from belljar.shell.variables import ARRAY, ASSOC, EXPORT, INTEGER, READONLY, DynamicVar, Var, Variables
+from belljar.shell.variables import (
+    ARRAY,
+    ASSOC,
+    EXPORT,
+    INTEGER,
+    READONLY,
+    DynamicVar,
+    Entry,
+    Var,
+    Variables,
+    is_name,
+)
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -190,12 +205,10 @@ def _set_argv0(shell: Shell, value: str) -> None:
     shell.name = value
 
 
-def install(shell: Shell) -> None:
-    """Bind the special variables of a new shell."""
-    Variables.HOOKS.update(HOOKS)
-    table = shell.table
-    process = shell.process
-    dynamic = {
+@cache
+def _dynamic() -> dict[str, DynamicVar]:
+    """The special variables: all shells share these, each makes a copy of its own when it changes one."""
+    return {
         "RANDOM": DynamicVar(_random, _set_random, INTEGER),
         "SRANDOM": DynamicVar(_srandom, None, INTEGER),
         "SECONDS": DynamicVar(_seconds, _set_seconds, INTEGER),
@@ -220,24 +233,26 @@ def install(shell: Shell) -> None:
         "BASHOPTS": DynamicVar(_bashopts, None, READONLY),
         "_": DynamicVar(_last_argument, lambda sh, value: None),
     }
-    for name, var in dynamic.items():
-        old = table.get(name)
-        if name in ("SHELLOPTS", "BASHOPTS") and isinstance(old, Var):
-            var.attrs |= EXPORT
+
+
+def _first_table(env: Mapping[str, str], uid: int, hostname: str, *, posix: bool) -> dict[str, Entry]:
+    """What a shell with this environment starts with, but for what belongs to its process."""
+    table: dict[str, Entry] = {name: Var(value, EXPORT) for name, value in env.items() if is_name(name)}
+    level = env.get("SHLVL", "0")
+    number = int(level) + 1 if level.isdecimal() and len(level) < 9 else 1
+    table["SHLVL"] = Var(str(number), EXPORT)
+    table.setdefault("OLDPWD", Var(None, EXPORT))
+    for name, var in _dynamic().items():
+        if name in ("SHELLOPTS", "BASHOPTS") and name in table:
+            var = DynamicVar(var.reader, var.writer, var.attrs | EXPORT)
         table[name] = var
-    uid = process.fs.credentials.uid
-    for name, value, attrs in (
-        ("UID", str(uid), INTEGER | READONLY),
-        ("EUID", str(uid), INTEGER | READONLY),
-        ("PPID", str(process.parent.pid if process.parent is not None else 0), INTEGER | READONLY),
-    ):
-        table[name] = Var(value, attrs)
+    table["UID"] = table["EUID"] = Var(str(uid), INTEGER | READONLY)
+    table["PPID"] = Var("0", INTEGER | READONLY)
     table["BASH_VERSINFO"] = Var(Array.of(VERSINFO), ARRAY | READONLY)
-    _locale_changed(shell)
     for name, value in (
-        ("BASH", f"/bin/{'sh' if shell.posix else 'bash'}"),
+        ("BASH", f"/bin/{'sh' if posix else 'bash'}"),
         ("BASH_VERSION", VERSION),
-        ("HOSTNAME", process.kernel.hostname),
+        ("HOSTNAME", hostname),
         ("HOSTTYPE", "x86_64"),
         ("MACHTYPE", "x86_64-pc-linux-gnu"),
         ("OSTYPE", "linux-gnu"),
@@ -250,3 +265,30 @@ def install(shell: Shell) -> None:
     ):
         if name not in table or name in ("IFS", "OPTIND", "OPTERR"):
             table[name] = Var(value) if name in HOOKS else value
+    return table
+
+
+class _Remembered(Struct):
+    """The table of the last shell's start: the next one most often has the same environment."""
+
+    env: Mapping[str, str]
+    key: tuple[int, str, bool]
+    table: dict[str, Entry]
+
+
+_last: list[_Remembered] = []
+
+
+def install(shell: Shell) -> None:
+    """Bind the variables of a new shell: its environment, the special ones, and the defaults."""
+    Variables.HOOKS.update(HOOKS)
+    process = shell.process
+    env = process.env
+    key = (process.fs.credentials.uid, process.kernel.hostname, shell.posix)
+    if not _last or _last[0].env != env or _last[0].key != key:
+        _last[:] = [_Remembered(dict(env), key, _first_table(env, key[0], key[1], posix=key[2]))]
+    table = shell.table
+    table.update(_last[0].table)
+    if process.parent is not None:
+        table["PPID"] = Var(str(process.parent.pid), INTEGER | READONLY)
+    _locale_changed(shell)

@@ -116,6 +116,7 @@ class Session:
     def add_program(self, name: str, program: Program) -> None:
         """A further command, in /usr/local/bin."""
         self._added[name] = program
+        self.kernel.known.forget()
         init = self.kernel.init
         path = f"/usr/local/bin/{name}"
         init.write_file(path, program_file(name), 0o755)

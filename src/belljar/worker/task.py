@@ -223,7 +223,7 @@ def _launch(process: Process, argv: list[str], master: OpenFile | None) -> int:
         process.dup2(0, 1)
         process.dup2(0, 2)
     try:
-        path = search_path(process.fs, argv[0], process.env.get("PATH"))
+        path = search_path(process, argv[0], process.env.get("PATH"))
         program, full_argv = load(process, path, argv)
     except SysError as error:
         reason = "command not found" if "/" not in argv[0] and error.name == "ENOENT" else error.reason

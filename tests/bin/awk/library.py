@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from errno import ENOENT
 
 from belljar.abi.errors import SysError
@@ -41,7 +42,7 @@ class MemoryWorld:
     """Files by name, standard streams, commands that echo what they are called."""
 
     def __init__(self, stdin: bytes = b"", files: dict[str, bytes] | None = None, steps: int = 1_000_000) -> None:
-        self.environment: dict[str, str] = {}
+        self.environment: Mapping[str, str] = {}
         self.pid = 2
         self.ppid = 1
         self.steps = steps

@@ -95,7 +95,7 @@ def test_included_sources() -> None:
 
 def test_time_zones_without_zone_files() -> None:
     world = MemoryWorld()
-    world.environment["TZ"] = "EST5EDT,M3.2.0,M11.1.0"
+    world.environment = {"TZ": "EST5EDT,M3.2.0,M11.1.0"}
     program = """BEGIN {
         f = "%H:%M %Z %z"
         print strftime(f, 1700000000), strftime(f, 1720000000)

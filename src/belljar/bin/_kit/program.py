@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import Any, Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.version import __version__
 from belljar.bin._kit.locale import is_utf8
-from belljar.bin._kit.options import Order, UsageError, describe, parse
+from belljar.bin._kit.options import Order, Parsed, UsageError, describe, parse
 from belljar.kernel.process import Process
 
 __all__ = ["Program", "UsageError", "utility"]
+
+_REMEMBERED: Final = 32
+_REMEMBERED_SIZE: Final = 200
+"""Characters; longer command lines aren't remembered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +82,65 @@ def utility(
 
     def wrap(main: FunctionType) -> Program:
         text = doc if doc is not None else str(main.__globals__.get("__doc__") or name)
+        lines = _CommandLines(options, order, digits) if options is not None else None
 
         def run(process: Process, args: list[str]) -> int:
-            if options is None:
+            if lines is None:
                 return int(main(process, args))
-            parsed = parse(options, rewrite(args) if rewrite else args, order, digits=digits)
-            if parsed.asked == "help":
-                process.stdout.write(program.help().encode())
+            parsed = lines.read(rewrite(args) if rewrite else args)
+            if isinstance(parsed, Parsed):
+                if parsed.asked == "help":
+                    process.stdout.write(program.help().encode())
+                else:
+                    process.print(version(name))
                 return 0
-            if parsed.asked == "version":
-                process.print(version(name))
-                return 0
-            return int(main(process, options(**parsed.values), parsed.operands))
+            given, operands = parsed
+            return int(main(process, given, list(operands)))
 
         program = Program(name, text, options, run, usage_status, named_hint)
         return program
 
     return wrap
+
+
+class _CommandLines:
+    """Reads a utility's command lines, and remembers the last ones: in a loop most are the same."""
+
+    __slots__ = ("_digits", "_options", "_order", "_plain", "_read", "_shared")
+
+    def __init__(self, options: type, order: Order, digits: str | None) -> None:
+        self._options = options
+        self._order = order
+        self._digits = digits
+        self._shared: bool = options.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        self._plain: object = None
+        self._read: dict[tuple[str, ...], tuple[object, list[str]]] = {}
+
+    def read(self, args: list[str]) -> tuple[object, list[str]] | Parsed:
+        """The options given and the operands, or the request for help or version. Raises UsageError."""
+        if not self._shared:
+            return self._parse(args)
+        for arg in args:
+            if arg[:1] == "-":
+                break
+        else:
+            if self._plain is None:
+                self._plain = self._options()
+            return self._plain, args
+        key = tuple(args)
+        found = self._read.get(key)
+        if found is not None:
+            return found
+        parsed = self._parse(args)
+        if isinstance(parsed, tuple) and sum(map(len, args)) <= _REMEMBERED_SIZE:
+            if len(self._read) >= _REMEMBERED:
+                self._read.clear()
+            self._read[key] = parsed
+        return parsed
+
+    def _parse(self, args: list[str]) -> tuple[object, list[str]] | Parsed:
+        parsed = parse(self._options, args, self._order, digits=self._digits)
+        return parsed if parsed.asked else (self._options(**parsed.values), parsed.operands)
 
 
 def _localised(message: str, process: Process) -> str:

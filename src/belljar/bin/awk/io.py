@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from belljar.abi.errors import SysError
@@ -31,7 +31,7 @@ class Child(Protocol):
 class World(Protocol):
     """What an awk program reaches of the machine it runs on. Opening and starting raise SysError."""
 
-    environment: dict[str, str]
+    environment: Mapping[str, str]
     pid: int
     ppid: int
 

@@ -5,7 +5,7 @@ Usage: bc [-hlqswv] [FILE]...
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from belljar.abi.errors import SysError
@@ -91,7 +91,7 @@ def run(parser: Parser) -> None:
             machine.calls.clear()
 
 
-def line_length(env: dict[str, str]) -> int:
+def line_length(env: Mapping[str, str]) -> int:
     """Where long numbers are broken; 0 means nowhere."""
     text = env.get("BC_LINE_LENGTH", "")
     if not text.isdecimal():

@@ -49,7 +49,7 @@ class Session:
         raise StopIteration
 
     def environment(self) -> dict[str, str]:
-        return self.process.env
+        return dict(self.process.env)
 
     def now(self) -> float:
         return self.process.kernel.hub.clock.time_ns() / 1e9

@@ -30,6 +30,7 @@ class NullHandle(Handle):
     """Takes everything, gives nothing."""
 
     __slots__ = ()
+    may_be_terminal = False
 
     def read(self, offset: int, size: int) -> bytes:
         return b""
@@ -98,6 +99,9 @@ class DevServer(SyntheticServer):
         self._held = [self.walk(self.root, name) for name in self._static]
         self._pts = self.walk(self.root, "pts")
 
+    def watch(self, node: Node) -> bool:
+        return node is self.root or node in self._held[: len(self._static)]
+
     # Terminals.
 
     def _open_tty(self, flags: int) -> Handle:
@@ -150,3 +154,4 @@ class DevServer(SyntheticServer):
         node.atime = change.atime if change.atime is not None else node.atime
         node.mtime = change.mtime if change.mtime is not None else node.mtime
         node.ctime = self._now()
+        self.changed()

@@ -31,12 +31,13 @@ BLOCK: Final = 4096
 class MemoryNode(Node):
     """What files, directories and symlinks in memory have in common."""
 
-    __slots__ = ("atime", "ctime", "ino", "mtime", "nlink")
+    __slots__ = ("atime", "ctime", "ino", "mtime", "nlink", "watched")
 
     def __init__(self, mode: int, owner: Owner, ino: int, now: int) -> None:
         super().__init__(mode, owner.uid, owner.gid)
         self.ino = ino
         self.nlink = 1
+        self.watched = False
         self.atime = self.mtime = self.ctime = now
 
 
@@ -94,6 +95,11 @@ class MemoryServer(FileServer):
         number = self._next_ino
         self._next_ino = number + 1
         return number
+
+    def watch(self, node: Node) -> bool:
+        assert isinstance(node, MemoryNode)
+        node.watched = True
+        return True
 
     # Looking.
 
@@ -194,6 +200,8 @@ class MemoryServer(FileServer):
     def _insert(self, parent: Directory, name: str, node: MemoryNode) -> MemoryNode:
         parent.entries[name] = node
         parent.mtime = parent.ctime = self._now()
+        if parent.watched:
+            self.changed()
         if isinstance(node, Directory):
             node.parent, node.name = parent, name
             parent.nlink += 1
@@ -222,6 +230,8 @@ class MemoryServer(FileServer):
         node = parent.entries.pop(name)
         self.quota.give_file()
         parent.mtime = parent.ctime = node.ctime = self._now()
+        if parent.watched:
+            self.changed()
         if isinstance(node, Directory):
             node.name = ""
             node.nlink = 0
@@ -278,6 +288,8 @@ class MemoryServer(FileServer):
         if old is not None and source.entries.get(old) is node:
             del source.entries[old]
         target.entries[new] = node
+        if source.watched or target.watched:
+            self.changed()
         node.ctime = source.mtime = source.ctime = target.mtime = target.ctime = now
         if isinstance(node, Directory):
             source.nlink -= 1
@@ -299,6 +311,8 @@ class MemoryServer(FileServer):
         if change.gid is not None:
             node.gid = change.gid
         node.ctime = self._now()
+        if node.watched:
+            self.changed()
         if change.atime is not None:
             node.atime = change.atime
         if change.mtime is not None:
@@ -369,6 +383,8 @@ class MemoryServer(FileServer):
 
     def _touch(self, file: File) -> None:
         file.mtime = file.ctime = self._now()
+        if file.watched:
+            self.changed()
 
     def forget(self, file: File) -> None:
         """Nobody can reach the file any more: give its room back."""
@@ -391,6 +407,7 @@ class MemoryHandle(Handle):
     """An open file in memory."""
 
     __slots__ = ("_file", "_server")
+    may_be_terminal = False
 
     def __init__(self, server: MemoryServer, file: File) -> None:
         self.nonblocking = False

@@ -1,7 +1,7 @@
 """The mount table of a process: which servers appear where, and how a directory becomes a union of several.
 
-A table maps a place (a node as reached through a mount) to what covers it. Forked processes share a table until
-one of them changes it, so a child's binds are invisible to its parent.
+A table maps a place (a node as reached through a mount) to what covers it. It is replaced, never changed in place:
+forked processes share it until one of them mounts something, so a child's binds are invisible to its parent.
 """
 
 from __future__ import annotations
@@ -56,22 +56,23 @@ class Mount:
 
 
 class Namespace:
-    """A mount table, copied when first changed after a fork."""
+    """A mount table."""
 
-    __slots__ = ("_shared", "root", "tops")
+    __slots__ = ("root", "tops")
 
     def __init__(self, root: Mount) -> None:
         self.root = Place(root, root.root)
         self.tops: dict[Node, dict[Mount, Mount]] = {}
-        """Each covered node with its uppermost cover, by the mount it is reached through. Resolution looks in here."""
-        self._shared = False
+        """Each covered node with its uppermost cover, by the mount it is reached through. Resolution looks in here.
+
+        Another dict after every change: the same one means that nothing was mounted meanwhile.
+        """
 
     def fork(self) -> Namespace:
-        """The same view for a child; whichever of the two changes it first gets a copy of its own."""
+        """The same view for a child, until one of the two changes its own."""
         child = Namespace.__new__(Namespace)
         child.root = self.root
         child.tops = self.tops
-        child._shared = self._shared = True
         return child
 
     def enter(self, place: Place) -> Place:
@@ -137,7 +138,7 @@ class Namespace:
             if (rest[0].mount, rest[0].node) != mount.point:
                 self._cover(mount.point, rest[0].mount)  # what was covered first is out; the other one stays
                 return
-        self._own()
+        self.tops = self._copy()
         covers = self.tops[mount.point.node]
         del covers[mount.point.mount]
         if not covers:
@@ -176,10 +177,8 @@ class Namespace:
         )
 
     def _cover(self, base: Place, top: Mount) -> None:
-        self._own()
+        self.tops = self._copy()
         self.tops.setdefault(base.node, {})[base.mount] = top
 
-    def _own(self) -> None:
-        if self._shared:
-            self.tops = {node: dict(covers) for node, covers in self.tops.items()}
-            self._shared = False
+    def _copy(self) -> dict[Node, dict[Mount, Mount]]:
+        return {node: dict(covers) for node, covers in self.tops.items()}

@@ -66,12 +66,20 @@ def parent(viewer: Viewer, place: Place) -> Place:
     return viewer.namespace.enter(up)
 
 
-def resolve(viewer: Viewer, path: str, *, follow: bool = True, start: Place | None = None) -> Place:
+def resolve(
+    viewer: Viewer,
+    path: str,
+    *,
+    follow: bool = True,
+    start: Place | None = None,
+    visited: list[Place] | None = None,
+) -> Place:
     """The place a path names. `follow` says what a symlink as last component means.
 
+    `visited` collects the directories that were looked into, also when nothing is found.
     ENOENT, ENOTDIR, EACCES, ELOOP, ENAMETOOLONG.
     """
-    place, _ = _walk(viewer, path, start, follow=follow, stop_before_last=False)
+    place, _ = _walk(viewer, path, start, follow=follow, stop_before_last=False, visited=visited)
     return place
 
 
@@ -82,7 +90,13 @@ def resolve_slot(viewer: Viewer, path: str, *, start: Place | None = None) -> Sl
 
 
 def _walk(
-    viewer: Viewer, path: str, start: Place | None, *, follow: bool, stop_before_last: bool
+    viewer: Viewer,
+    path: str,
+    start: Place | None,
+    *,
+    follow: bool,
+    stop_before_last: bool,
+    visited: list[Place] | None = None,
 ) -> tuple[Place, Slot | None]:
     check_path(path)
     namespace = viewer.namespace
@@ -101,6 +115,8 @@ def _walk(
         mode = node.mode
         if mode & S_IFMT != S_IFDIR:
             raise SysError(ENOTDIR, path)
+        if visited is not None:
+            visited.append(place)
         if uid != 0 and not viewer.credentials.may(node, 1):
             raise SysError(EACCES, path)
         last = not todo

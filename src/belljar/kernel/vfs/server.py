@@ -53,6 +53,8 @@ class Handle:
 
     __slots__ = ("nonblocking",)
     seekable = True
+    may_be_terminal = True
+    """False where `isatty` needs no asking."""
 
     def __init__(self) -> None:
         self.nonblocking = False
@@ -101,6 +103,15 @@ class Handle:
         """The last descriptor is gone. Called once; must not raise or block."""
 
 
+class Changes:
+    """How often anything that is watched has changed: the same number means that all of it is as it was."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
 class FileServer(ABC):
     """A tree of nodes. The defaults make a read-only server: EROFS for every change."""
 
@@ -108,6 +119,17 @@ class FileServer(ABC):
     """The type that /proc/mounts and df show."""
     dev: int = 0
     """Told apart from every other mounted server by this; the kernel sets it at mount time."""
+    changes: Changes | None = None
+    """Where changes of watched nodes are counted; the kernel sets it at mount time."""
+
+    def watch(self, node: Node) -> bool:
+        """Count changes of this node (entries, contents, attributes) from now on; False if this server can't."""
+        return False
+
+    def changed(self) -> None:
+        """A watched node changed."""
+        if self.changes is not None:
+            self.changes.count += 1
 
     @property
     @abstractmethod

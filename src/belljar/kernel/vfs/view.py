@@ -56,6 +56,7 @@ from belljar.abi.flags import (
 )
 from belljar.abi.paths import check_path
 from belljar.abi.records import Dirent, Owner, SetAttr, Stat, StatFs
+from belljar.kernel.known import Known
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace, Order, Place
 from belljar.kernel.vfs.openfile import DirectoryHandle, OpenFile
@@ -70,7 +71,7 @@ FifoOpener = Callable[[Node, int], Handle]
 class View:
     """One process's eyes on the files. Forked with it; `chdir`, `umask` and mounts change only the own copy."""
 
-    __slots__ = ("credentials", "cwd", "namespace", "now", "open_fifo", "root", "umask")
+    __slots__ = ("credentials", "cwd", "known", "namespace", "now", "open_fifo", "root", "umask")
 
     def __init__(
         self,
@@ -79,6 +80,7 @@ class View:
         *,
         open_fifo: FifoOpener,
         now: Callable[[], int],
+        known: Known,
     ) -> None:
         self.namespace = namespace
         self.root = namespace.root
@@ -87,6 +89,7 @@ class View:
         self.umask = 0o022
         self.open_fifo = open_fifo
         self.now = now
+        self.known = known
 
     def fork(self) -> View:
         child = self.at(self.cwd)
@@ -103,6 +106,7 @@ class View:
         child.umask = self.umask
         child.open_fifo = self.open_fifo
         child.now = self.now
+        child.known = self.known
         return child
 
     # Looking.
@@ -183,6 +187,11 @@ class View:
             if flags & O_DIRECTORY and not place.node.is_dir:
                 raise SysError(ENOTDIR, path)
             return OpenFile(place.mount.server.hold(place.node), flags, place, path)
+        if path.startswith("/dev/") and not flags & (O_EXCL | O_NOFOLLOW | O_DIRECTORY):
+            device: Place | None = self.known.get(self, ("open", path))
+            if device is not None:
+                return self.open_place(device, flags, path)
+            self._remember_device(path)
         if flags & O_CREAT:
             if flags & O_DIRECTORY:
                 raise SysError(EINVAL, path)
@@ -190,6 +199,18 @@ class View:
         else:
             place, created = resolve(self, path, follow=not flags & O_NOFOLLOW, start=start), False
         return self.open_place(place, flags, path, created=created)
+
+    def _remember_device(self, path: str) -> None:
+        """/dev/null and its like are opened all the time."""
+        if not self.root.mount.server.watch(self.root.node):
+            return
+        visited: list[Place] = []
+        try:
+            place = resolve(self, path, visited=visited)
+        except SysError:
+            return
+        if place.node.mode & S_IFMT == S_IFCHR:
+            self.known.put(self, ("open", path), place, [*visited, place])
 
     def _open_slot(self, path: str, flags: int, mode: int, start: Place | None) -> tuple[Place, bool]:
         """Find or create the last component, following symlinks to what they name, existing or not."""

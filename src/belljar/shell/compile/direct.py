@@ -6,8 +6,8 @@ error in an expansion) is left to a real subshell.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct
 
@@ -17,8 +17,8 @@ from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell import terminal
 from belljar.shell.compile.arith import _has_effects
-from belljar.shell.compile.redirects import Apply, compile_redirects
-from belljar.shell.compile.words import FieldList, compile_words, constant
+from belljar.shell.compile.redirects import compile_target, place
+from belljar.shell.compile.words import FieldList, Text, compile_words, constant
 from belljar.shell.control import ShellError
 from belljar.shell.nodes import (
     ArithSub,
@@ -31,15 +31,17 @@ from belljar.shell.nodes import (
     LocaleQuoted,
     Param,
     ProcSub,
+    Redirect,
     SimpleCommand,
     Word,
     WordPart,
 )
-from belljar.shell.redirections import Saved
+from belljar.shell.redirections import FLAGS, bad_descriptor, open_target
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
+Run: TypeAlias = "Callable[[Shell], int]"
 PURE_BUILTINS = frozenset({"echo", "printf", "pwd", "true", "false", ":", "type"})
 """Builtins that change nothing in the shell."""
 OF_PROCESS = frozenset({"BASHPID", "BASH_SUBSHELL", "RANDOM", "SRANDOM", "_"})
@@ -89,16 +91,37 @@ def pure_builtin(command: Command) -> str | None:
     return name
 
 
-class DirectProgram(Struct):
-    """A simple command that is likely to be a program."""
+class _Redirection(Struct, frozen=True):
+    """One redirection of a plain kind: a file by name (`&>` sets both outputs), or `n>&m`."""
+
+    fds: tuple[int, ...]
+    op: str
+    target: Text
+
+    def apply(self, child: Process, target: str, *, noclobber: bool) -> None:
+        """Done by the child, to which /dev/stdin means its own and which alone waits for a FIFO's other end."""
+        if self.op in ("<&", ">&"):
+            file = child.fds.get(int(target))
+            if file is None:
+                raise bad_descriptor(target)
+        else:
+            file = open_target(child, target, self.op, noclobber=noclobber)
+        for fd in self.fds:
+            place(child, fd, file)
+
+
+class DirectProgram(Struct, frozen=True):
+    """A simple command that is likely to be a program. `run` is the same command for a subshell."""
 
     arguments: FieldList
-    apply: Apply | None
+    redirections: tuple[_Redirection, ...]
+    run: Run
 
     def start(self, shell: Shell, files: Mapping[int, OpenFile], pgid: int | None = None) -> Process | None:
         """Start it with these descriptors; None if a subshell must see to it."""
         if shell.attention:
             return None
+        process = shell.process
         try:
             argv = self.arguments(shell)
             if not argv or argv[0] in shell.functions or shell.find_builtin(argv[0]) is not None:
@@ -106,36 +129,32 @@ class DirectProgram(Struct):
             path = shell.find_command(argv[0])
             if path is None:
                 return None
-            program, full = load(shell.process, path, argv)
+            program, full = load(process, path, argv)
+            targets = [redirection.target(shell) for redirection in self.redirections]
         except ShellError:
             return None
         except SysError:
             shell.located.clear()
             return None
-        process = shell.process
         environment = {**shell.environment(), "_": path}
-        if self.apply is None:
-            child = process.kernel.fork(process, argv)
-            for fd, file in files.items():
-                child.fds.put(fd, file)
-        else:
-            saved = Saved(shell)
-            try:
-                for fd, file in files.items():
-                    saved.save(fd)
-                    process.fds.put(fd, file)
-                self.apply(shell, saved)
-                child = process.kernel.fork(process, argv)
-            except ShellError:
-                return None
-            finally:
-                saved.restore()
-        child.handlers = {n: h for n, h in child.handlers.items() if h is IGNORE}
-        terminal.release(shell, child)
+        child = process.kernel.fork(process, argv)
+        fds = child.fds
+        for fd, file in files.items():
+            fds.put(fd, file)
+        if child.handlers:
+            child.handlers = {n: h for n, h in child.handlers.items() if h is IGNORE}
+            terminal.release(shell, child)
         if pgid is not None:
             child.pgid = pgid or child.pid
+        noclobber = shell.noclobber
 
         def body(child: Process) -> int:
+            try:
+                for redirection, target in zip(self.redirections, targets, strict=True):
+                    redirection.apply(child, target, noclobber=noclobber)
+            except ShellError:
+                # The shell waits for us, as it was: a subshell of it says what is wrong.
+                return shell.fork(child).run_as_process(self.run)
             child.prepare_exec(path, full, environment)
             return program(child)
 
@@ -143,16 +162,31 @@ class DirectProgram(Struct):
         return child
 
 
-def direct_program(command: Command) -> DirectProgram | None:
-    """The short cut for a simple command, if it may have one."""
+def direct_program(command: Command, run: Run) -> DirectProgram | None:
+    """The short cut for a simple command, if it may have one; `run` is the command for a subshell."""
     if not isinstance(command, SimpleCommand) or command.assignments:
         return None
     words = _pure_words(command, runs=False)
     if words is None:
         return None
+    redirections: list[_Redirection] = []
     for redirect in command.redirects:
-        if not isinstance(redirect, FileRedirect) or not isinstance(redirect.fd, int):
+        plain = _plain_redirection(redirect)
+        if plain is None:
             return None
-        if not all(is_pure(part, runs=False) for part in redirect.target.parts):
+        redirections.append(plain)
+    return DirectProgram(compile_words(words), tuple(redirections), run)
+
+
+def _plain_redirection(redirect: Redirect) -> _Redirection | None:
+    if not isinstance(redirect, FileRedirect) or not isinstance(redirect.fd, int):
+        return None
+    word, op = redirect.target, redirect.op
+    if op in ("<&", ">&"):
+        number = constant(word)
+        if number is None or not (number.isascii() and number.isdecimal() and len(number) < 10):
             return None
-    return DirectProgram(compile_words(words), compile_redirects(command.redirects) if command.redirects else None)
+        return _Redirection((redirect.fd,), op, lambda _shell: number)
+    if op not in FLAGS or not all(is_pure(part, runs=False) for part in word.parts):
+        return None
+    return _Redirection((1, 2) if op in ("&>", "&>>") else (redirect.fd,), op, compile_target(word))

@@ -56,7 +56,8 @@ def _checked(run: Run, node: Pipeline) -> Run:
 
 
 def _compile_stages(node: Pipeline) -> Run:
-    stages = [Stage(compile_subshell_body(_stage_body(command)), direct_program(command)) for command in node.commands]
+    runs = [compile_subshell_body(_stage_body(command)) for command in node.commands]
+    stages = [Stage(run, direct_program(command, run)) for run, command in zip(runs, node.commands, strict=True)]
     first = node.commands[0]
     name = pure_builtin(first)
     quick = None

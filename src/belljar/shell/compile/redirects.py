@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
+from belljar.kernel.process import Process
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell.compile.words import Text, compile_quoted, compile_scalar, compile_words, constant
 from belljar.shell.control import ShellError
@@ -49,7 +50,11 @@ def _compile_one(redirect: Redirect) -> Apply:
             return _compile_both(redirect.op, compile_target(redirect.target))
         case op:
             target = compile_target(redirect.target)
-            return _put(redirect.fd, lambda shell: open_target(shell, target(shell), op))
+            return _put(redirect.fd, lambda shell: _open(shell, target(shell), op))
+
+
+def _open(shell: Shell, name: str, op: str) -> OpenFile:
+    return open_target(shell.process, name, op, noclobber=shell.noclobber)
 
 
 def _fixed(text: str) -> Text:
@@ -84,15 +89,16 @@ def _put(fd: int | FdVariable, opener: Opener) -> Apply:
     def put(shell: Shell, saved: Saved) -> None:
         file = opener(shell)
         saved.save(fd)
-        place(shell, fd, file)
+        place(shell.process, fd, file)
 
     return put
 
 
-def place(shell: Shell, fd: int, file: OpenFile) -> None:
+def place(process: Process, fd: int, file: OpenFile) -> None:
+    """Make a descriptor mean a file, which is closed if that can't be. RedirectError."""
     file.retain()
     try:
-        shell.process.fds.put(fd, file)
+        process.fds.put(fd, file)
     except SysError as error:
         raise RedirectError(f"{fd}: {error.reason}") from None
     finally:
@@ -135,7 +141,7 @@ def _variable_reader(variable: FdVariable) -> Callable[[Shell], str | None]:
 
 def _compile_both(op: str, target: Text) -> Apply:
     def put(shell: Shell, saved: Saved) -> None:
-        file = open_target(shell, target(shell), op).retain()
+        file = _open(shell, target(shell), op).retain()
         saved.save(1)
         saved.save(2)
         shell.process.fds.put(1, file)
@@ -178,7 +184,7 @@ def _compile_duplicate(redirect: FileRedirect) -> Apply:
             _put_named(fd, lambda _shell: file)(shell, saved)
         else:
             saved.save(fd)
-            place(shell, fd, file)
+            place(shell.process, fd, file)
         if text.endswith("-") and source != fd:
             saved.save(source)
             shell.process.fds.close(source)

@@ -51,7 +51,7 @@ def compile_command_sub(body: Command | None) -> Text:
             return capture_here(shell, quick)
 
         return here
-    direct = direct_program(body)
+    direct = direct_program(body, run)
     return lambda shell: capture_output(shell, run, direct)
 
 
