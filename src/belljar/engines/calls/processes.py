@@ -72,7 +72,7 @@ def spawn(
     # A relative name is looked up from the directory that the child starts in.
     previous, process.fs = process.fs, starter
     try:
-        name = search_path(starter, fsdecode(path), environment.get("PATH"))
+        name = search_path(process, fsdecode(path), environment.get("PATH"))
         program, arguments = load(process, name, [fsdecode(word) for word in argv])
     finally:
         process.fs = previous
