@@ -43,6 +43,7 @@ clean:
 # An existing .venv is taken over as it is; it is brought up to date whenever pyproject.toml changes.
 $(INSTALLED): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m belljar.engines.js.build_host
 	@touch $@
 
 $(BIN)/python:

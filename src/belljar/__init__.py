@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         Mount,
         Network,
         NetworkLimits,
+        PrefixError,
         RunError,
         RunLimits,
         RunResult,
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
         SandboxClosed,
         SandboxCreationError,
         SandboxError,
+        async_js,
+        js,
         safe_fetch,
     )
 
@@ -50,6 +53,7 @@ __all__ = [
     "Mount",
     "Network",
     "NetworkLimits",
+    "PrefixError",
     "RunError",
     "RunLimits",
     "RunResult",
@@ -58,6 +62,8 @@ __all__ = [
     "SandboxCreationError",
     "SandboxError",
     "__version__",
+    "async_js",
+    "js",
     "safe_fetch",
 ]
 

@@ -108,3 +108,32 @@ def test_no_instruction_is_dead(machine: Machine) -> None:
     if machine.foreign is not None:
         verdict(program, machine.audit, machine.foreign, (), seen)
     assert seen == set(range(len(program)))
+
+
+def test_a_compiling_process_may_map_code_and_lower_its_own_limits_only(machine: Machine) -> None:
+    program = decode(worker_filter(machine, compiles=True))
+
+    def ask(call: str, *arguments: int) -> int:
+        return verdict(program, machine.audit, machine.numbers[call], arguments)
+
+    assert ask("mprotect", 0, 0, bpf.PROT_EXEC) == ALLOW
+    assert ask("mmap", 0, 0, bpf.PROT_EXEC, 2) == ALLOW
+    assert ask("mmap", 0, 0, bpf.PROT_EXEC, bpf.MAP_SHARED) == ERRNO | EPERM
+    assert ask("prlimit64", 0) == ALLOW
+    assert ask("prlimit64", 1) == ERRNO | EPERM
+    assert ask("clone", 17) == ERRNO | EPERM
+    assert ask("openat") == ask("socket") == ask("kill") == ERRNO | EPERM
+    assert ask("seccomp") == ask("socketpair") == KILL_PROCESS
+
+
+def test_a_template_may_fork_but_make_no_namespace(machine: Machine) -> None:
+    program = decode(worker_filter(machine, compiles=True, forks=True))
+
+    def ask(call: str, *arguments: int) -> int:
+        return verdict(program, machine.audit, machine.numbers[call], arguments)
+
+    assert all(ask(call) == ALLOW for call in bpf.FORKING)
+    assert ask("clone", 17) == ALLOW
+    for flag in (0x10000000, 0x00020000, 0x40000000, 0x20000000):
+        assert ask("clone", 17 | flag) == ERRNO | EPERM
+    assert ask("openat") == ask("socket") == ask("kill") == ERRNO | EPERM

@@ -9,11 +9,12 @@ from typing import Any, Self, Unpack
 from belljar.abi.limits import Limits
 from belljar.api import operations
 from belljar.api.async_interpreter import AsyncInterpreter
+from belljar.api.async_js import AsyncJsInterpreter
 from belljar.api.async_link_host import AsyncLink, take_worker
 from belljar.api.clock_host import monotonic
 from belljar.api.command import Command, request_exec
 from belljar.api.core import Conversation, OnChunk
-from belljar.api.dialogue import JS, PYTHON
+from belljar.api.dialogue import PYTHON
 from belljar.api.errors import FileError, SandboxClosed, SandboxCreationError, SandboxError
 from belljar.api.events import Events
 from belljar.api.files import AsyncFiles
@@ -39,7 +40,7 @@ class AsyncSandbox:
         self._started: AsyncLink | None = None
         limits, functions = self._settings.limits, self._settings.functions()
         self.python = AsyncInterpreter(lambda: self._link, PYTHON, limits, tools=functions)
-        self.js = AsyncInterpreter(lambda: self._link, JS, limits, tools=functions)
+        self.js = AsyncJsInterpreter(tools=functions, output_bytes=limits.output_bytes)
         self.files = AsyncFiles(self._run, lambda: self._link)
 
     async def start(self) -> Self:
@@ -184,6 +185,7 @@ class AsyncSandbox:
 
     async def close(self) -> None:
         """End every process and release everything. Idempotent."""
+        await self.js.close()
         if self._started is not None:
             self._started.close()
 

@@ -100,7 +100,7 @@ def check_globals(given: Mapping[str, Any] | None) -> tuple[dict[str, HostFuncti
     return functions, values
 
 
-def read_message(line: bytes) -> dict[str, Any]:
+def read_message(line: str | bytes) -> dict[str, Any]:
     """A guest's line as a message. ValueError if it is none."""
     message = loads(line)
     if not isinstance(message, dict) or not isinstance(message.get("op"), str):

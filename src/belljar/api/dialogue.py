@@ -55,7 +55,6 @@ class Engine:
 
 
 PYTHON: Final = Engine("python", ("python3", "--belljar-session"), "<run {}>")
-JS: Final = Engine("js", ("node", "--belljar-session"), "run{}.mjs")
 
 
 class Run:
@@ -86,7 +85,7 @@ class Run:
     def _charge(self, size: int) -> None:
         self._room -= size
         if self._room < 0:
-            raise _Spent(RunError("OUTPUT_LIMIT", "output_bytes", "the run said more than its sandbox may"))
+            raise Spent(RunError("OUTPUT_LIMIT", "output_bytes", "the run said more than its sandbox may"))
 
     def finish(self, message: Mapping[str, Any]) -> None:
         """The interpreter says the run is over. ValueError if it does not say how."""
@@ -122,7 +121,9 @@ class Run:
         )
 
 
-class _Spent(Exception):
+class Spent(Exception):
+    """A limit of the run that the owner keeps was reached."""
+
     def __init__(self, error: RunError) -> None:
         self.error = error
 
@@ -246,7 +247,7 @@ class Dialogue:
             return
         try:
             self.run.say(stream, data)
-        except _Spent as spent:
+        except Spent as spent:
             self._stop(self.run, spent.error)
 
     def _hear(self, data: bytes) -> None:
@@ -277,7 +278,7 @@ class Dialogue:
                     raise ValueError(f"no such op: {op[:40]!r}")
         except BridgeLimit as error:
             self._stop(run, RunError("BRIDGE_LIMIT", "BridgeLimit", str(error)))
-        except _Spent as spent:
+        except Spent as spent:
             self._stop(run, spent.error)
         except ValueError as error:
             said = printable(str(error))

@@ -1,6 +1,7 @@
 """Every public name in one place, for the package's door."""
 
 from belljar.abi.limits import Limits, RunLimits
+from belljar.api.async_js import async_js
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.changes import Change
 from belljar.api.errors import (
@@ -15,6 +16,8 @@ from belljar.api.errors import (
     SnapshotError,
 )
 from belljar.api.events import Event
+from belljar.api.interpreter import PrefixError
+from belljar.api.js import js
 from belljar.api.mounts import Mount
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.runs import Output, RunError, RunResult
@@ -41,6 +44,7 @@ __all__ = [
     "NetworkLimits",
     "Output",
     "PolicyError",
+    "PrefixError",
     "RunError",
     "RunLimits",
     "RunResult",
@@ -49,5 +53,7 @@ __all__ = [
     "SandboxCreationError",
     "SandboxError",
     "SnapshotError",
+    "async_js",
+    "js",
     "safe_fetch",
 ]

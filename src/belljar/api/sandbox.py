@@ -10,11 +10,12 @@ from belljar.api import operations
 from belljar.api.clock_host import monotonic
 from belljar.api.command import request_exec
 from belljar.api.core import Conversation
-from belljar.api.dialogue import JS, PYTHON
+from belljar.api.dialogue import PYTHON
 from belljar.api.errors import FileError, SandboxCreationError, SandboxError
 from belljar.api.events import Events
 from belljar.api.files import Files
 from belljar.api.interpreter import Interpreter
+from belljar.api.js import JsInterpreter
 from belljar.api.link_host import Link
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
@@ -45,7 +46,7 @@ class Sandbox:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
         self._link = Link(worker, Conversation(), settings.limits)
         self.python = Interpreter(lambda: self._link, PYTHON, settings.limits, tools=settings.functions())
-        self.js = Interpreter(lambda: self._link, JS, settings.limits, tools=settings.functions())
+        self.js = JsInterpreter(tools=settings.functions(), output_bytes=settings.limits.output_bytes)
         self.files = Files(self._run, lambda: self._link)
         if settings.network is not None:
             self._link.offers.network = NetworkDoor(settings.network, settings.name)
@@ -195,6 +196,7 @@ class Sandbox:
 
     def close(self) -> None:
         """End every process and release everything. Idempotent."""
+        self.js.close()
         self._link.close()
 
     def __enter__(self) -> Self:

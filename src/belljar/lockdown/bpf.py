@@ -26,6 +26,8 @@ ARCHITECTURE: Final = 4
 ARGUMENTS: Final = 16
 
 CLONE_THREAD: Final = 0x00010000
+CLONE_NAMESPACES: Final = 0x7E020080
+"""Every flag that makes a namespace."""
 MAP_SHARED: Final = 1
 PROT_EXEC: Final = 4
 
@@ -45,6 +47,12 @@ REFUSED: Final = (
     "dup", "pipe2",
 )  # fmt: skip
 """What library code may try in passing: EPERM, which Python turns into an exception."""
+
+FORKING: Final = (
+    "socketpair", "sendmsg", "pidfd_open", "seccomp", "prctl", "landlock_create_ruleset", "landlock_restrict_self",
+    "setsid", "close_range", "getppid",
+)  # fmt: skip
+"""What a template calls on top, to make a process and to seal it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,8 @@ X86_64: Final = Machine(
         "openat": 257, "newfstatat": 262, "unlinkat": 263, "readlinkat": 267, "faccessat": 269, "ppoll": 271,
         "set_robust_list": 273, "epoll_pwait": 281, "epoll_create1": 291, "pipe2": 293, "prlimit64": 302,
         "getrandom": 318, "statx": 332, "rseq": 334, "clone3": 435, "faccessat2": 439,
+        "socketpair": 53, "setsid": 112, "seccomp": 317, "pidfd_open": 434, "close_range": 436,
+        "landlock_create_ruleset": 444, "landlock_restrict_self": 446,
     },
     foreign=0x40000000,
 )  # fmt: skip
@@ -90,27 +100,42 @@ AARCH64: Final = Machine(
         "getsockname": 204, "sendto": 206, "recvfrom": 207, "sendmsg": 211, "recvmsg": 212, "brk": 214,
         "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222, "mprotect": 226, "madvise": 233, "prlimit64": 261,
         "getrandom": 278, "statx": 291, "rseq": 293, "clone3": 435, "faccessat2": 439,
+        "setsid": 157, "socketpair": 199, "seccomp": 277, "pidfd_open": 434, "close_range": 436,
+        "landlock_create_ruleset": 444, "landlock_restrict_self": 446,
     },
 )  # fmt: skip
 
 MACHINES: Final = {"x86_64": X86_64, "aarch64": AARCH64}
 
 
-def worker_filter(machine: Machine) -> bytes:
-    """The whole filter: check the architecture, allow what is needed, refuse politely, kill for anything else."""
+def worker_filter(machine: Machine, *, compiles: bool = False, forks: bool = False) -> bytes:
+    """The whole filter: check the architecture, allow what is needed, refuse politely, kill for anything else.
+
+    `compiles`: for a process whose engine makes machine code; it may also lower its own limits. `forks`: for a
+    template of such processes, which makes copies of itself that seal themselves further.
+    """
     numbers = machine.numbers
     program = [_load(ARCHITECTURE), _jump(JUMP_EQUAL, machine.audit, 1, 0), _return(KILL_PROCESS), _load(NUMBER)]
     if machine.foreign is not None:
         program += [_jump(JUMP_GREATER_EQUAL, machine.foreign, 0, 1), _return(KILL_PROCESS)]
-    for name in ALLOWED:
+    for name in ALLOWED + (FORKING if forks else ()):
         if name in numbers:
             program += [_jump(JUMP_EQUAL, numbers[name], 0, 1), _return(ALLOW)]
+    if compiles:
+        # Of any other process than itself: refused. Nobody may raise a hard limit.
+        program += [
+            _jump(JUMP_EQUAL, numbers["prlimit64"], 0, 4),
+            _load(ARGUMENTS),
+            _jump(JUMP_EQUAL, 0, 0, 1),
+            _return(ALLOW),
+            _return(ERRNO | EPERM),
+        ]
     # clone3 keeps its flags in memory, where a filter can't look: without it the C library falls back to clone.
     program += [_jump(JUMP_EQUAL, numbers["clone3"], 0, 1), _return(ERRNO | ENOSYS)]
     program += [
         _jump(JUMP_EQUAL, numbers["clone"], 0, 4),
         _load(ARGUMENTS),
-        _jump(JUMP_SET, CLONE_THREAD, 0, 1),
+        _jump(JUMP_SET, CLONE_NAMESPACES, 1, 0) if forks else _jump(JUMP_SET, CLONE_THREAD, 0, 1),
         _return(ALLOW),
         _return(ERRNO | EPERM),
     ]
@@ -123,6 +148,9 @@ def worker_filter(machine: Machine) -> bytes:
         _load(NUMBER),
     ]
     for name in ("mmap", "mprotect"):
+        if compiles:
+            program += [_jump(JUMP_EQUAL, numbers[name], 0, 1), _return(ALLOW)]
+            continue
         program += [
             _jump(JUMP_EQUAL, numbers[name], 0, 4),
             _load(ARGUMENTS + 8 * 2),

@@ -1,0 +1,136 @@
+"""`AsyncSandbox.js` and `belljar.async_js()`: the interpreters of `js.py`, awaited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Self
+from weakref import WeakSet
+
+from belljar.abi.limits import RunLimits
+from belljar.api.bridge import HostFunction, check_globals
+from belljar.api.clock_host import monotonic
+from belljar.api.errors import EngineUnavailable, SandboxClosed
+from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code
+from belljar.api.js import OUTPUT_BYTES, JsPrefix, keeps_state
+from belljar.api.js_link_host import JsLink
+from belljar.api.runs import RunResult
+from belljar.engines.js.prefix_host import PrefixProcess
+from belljar.engines.template_host import EngineUnavailable as NoEngine
+
+
+def async_js() -> AsyncJsInterpreter:
+    """A JavaScript interpreter without a sandbox around it, for asyncio programs."""
+    return AsyncJsInterpreter()
+
+
+class AsyncJsPrefix:
+    """A state to start runs from. See `JsPrefix`. Cancelling a run ends it."""
+
+    def __init__(self, prefix: JsPrefix) -> None:
+        self._prefix = prefix
+
+    async def run(self, code: str, *, limits: RunLimits | None = None, globals: Globals | None = None) -> RunResult:
+        """Run a module from the prefix's exact state; `globals` gives existing names another value for this run."""
+        limits = limits or DEFAULT
+        bound = self._prefix._check(code, globals)
+        began = monotonic()
+        link = await asyncio.to_thread(self._prefix._open)
+        try:
+            run, frame = link.dialogue.begin(code, "module", "run.mjs", *bound, limits, bound=self._prefix._functions)
+            await link.drive_async(run, frame, limits.wall_ms / 1e3)
+            return run.result(monotonic() - began)
+        finally:
+            link.kill()
+
+    async def close(self) -> None:
+        """Let the prefix go, and with it every run that is under way. Idempotent."""
+        self._prefix.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+class AsyncJsInterpreter:
+    """One persistent interpreter. See `JsInterpreter`. Cancelling a run ends it; the next finds a new one."""
+
+    def __init__(self, *, tools: Globals = MappingProxyType({}), output_bytes: int = OUTPUT_BYTES) -> None:
+        self._tools: dict[str, HostFunction] = dict(tools)
+        self._output_bytes = output_bytes
+        self._lock = asyncio.Lock()
+        self._base: AsyncJsPrefix | None = None
+        self._session: JsLink | None = None
+        self._prefixes: WeakSet[JsPrefix] = WeakSet()
+        self._closed = False
+
+    async def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
+        """Run code in the interpreter; its value is that of the last expression. Never raises for what the code did."""
+        check_code(code)
+        limits = limits or DEFAULT
+        functions, values = check_globals(globals)
+        async with self._lock:
+            began = monotonic()
+            link = self._session
+            if link is None:
+                if self._base is None:
+                    self._base = await self.precompile()
+                self._session = link = await asyncio.to_thread(self._base._prefix._open)
+            run, frame = link.dialogue.begin(code, "repl", "run.js", functions, values, limits, bound=self._tools)
+            try:
+                await link.drive_async(run, frame, limits.wall_ms / 1e3)
+            except BaseException:
+                await self.reset()
+                raise
+            if not keeps_state(run):
+                await self.reset()
+            return run.result(monotonic() - began)
+
+    async def precompile(self, code: str = "", globals: Globals | None = None) -> AsyncJsPrefix:
+        """Evaluate `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
+        check_code(code)
+        functions, values = check_globals(globals)
+        bound: Mapping[str, HostFunction] = {**self._tools, **functions}
+        if self._closed:
+            raise SandboxClosed("the interpreter is closed, with its sandbox")
+        try:
+            process = await asyncio.to_thread(PrefixProcess)
+        except NoEngine as error:
+            raise EngineUnavailable(str(error)) from error
+        began = monotonic()
+        link = JsLink(None, process.connection, self._output_bytes)
+        try:
+            run, frame = link.dialogue.begin(code, "prefix", "prefix.js", bound, values, DEFAULT)
+            await link.drive_async(run, frame, DEFAULT.wall_ms / 1e3)
+            result = run.result(monotonic() - began)
+            if result.error is not None:
+                raise PrefixError(result)
+            process.expect_runs()
+        except BaseException:
+            process.close()
+            raise
+        prefix = JsPrefix(process, bound, frozenset(values), self._output_bytes)
+        self._prefixes.add(prefix)
+        return AsyncJsPrefix(prefix)
+
+    async def reset(self) -> None:
+        """Forget everything: the next run finds a new interpreter."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.kill()
+
+    async def close(self) -> None:
+        """End the interpreter and all its prefixes. Idempotent."""
+        self._closed = True
+        await self.reset()
+        for prefix in list(self._prefixes):
+            prefix.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()

@@ -1,0 +1,188 @@
+"""`sandbox.js` and `belljar.js()`: a persistent JavaScript interpreter, and prefixes that many runs start from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Self
+from weakref import WeakSet
+
+from belljar.abi.limits import Limits, RunLimits
+from belljar.api.await_host import exclusive
+from belljar.api.bridge import HostFunction, check_globals
+from belljar.api.clock_host import monotonic
+from belljar.api.dialogue import Run
+from belljar.api.errors import EngineUnavailable, SandboxClosed, SandboxError
+from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_rebinding
+from belljar.api.js_link_host import JsLink
+from belljar.api.runs import RunResult
+from belljar.engines.js.prefix_host import PrefixProcess
+from belljar.engines.template_host import EngineUnavailable as NoEngine
+
+OUTPUT_BYTES: Final = Limits().output_bytes
+_SURVIVED: Final = ("cpu_ms", "unsettled")
+Bound = tuple[Mapping[str, HostFunction], Mapping[str, Any]]
+
+
+def keeps_state(run: Run) -> bool:
+    """Whether a session is as its run left it: it is not if the process was ended, or is out of memory."""
+    return run.error is None or run.error.name in _SURVIVED or run.error.code in ("SYNTAX_ERROR", "RUNTIME_ERROR")
+
+
+def js() -> JsInterpreter:
+    """A JavaScript interpreter without a sandbox around it: as sealed, with no files, commands or network."""
+    return JsInterpreter()
+
+
+class JsPrefix:
+    """A state to start runs from. They are independent of each other, and may be parallel (from several threads)."""
+
+    def __init__(
+        self,
+        process: PrefixProcess,
+        functions: Mapping[str, HostFunction],
+        values: frozenset[str],
+        output_bytes: int,
+    ) -> None:
+        self._process = process
+        self._functions = functions
+        self._values = values
+        self._output_bytes = output_bytes
+
+    def run(self, code: str, *, limits: RunLimits | None = None, globals: Globals | None = None) -> RunResult:
+        """Run a module from the prefix's exact state. `globals` gives existing names another value for this run.
+
+        Never raises for what the code did: see `ok` and `error`.
+        """
+        limits = limits or DEFAULT
+        bound = self._check(code, globals)
+        began = monotonic()
+        link = self._open()
+        try:
+            run, frame = link.dialogue.begin(code, "module", "run.mjs", *bound, limits, bound=self._functions)
+            link.drive(run, frame, limits.wall_ms / 1e3)
+            return run.result(monotonic() - began)
+        finally:
+            link.kill()
+
+    def _check(self, code: str, globals: Globals | None) -> Bound:
+        check_code(code)
+        bound = check_globals(globals)
+        check_rebinding(globals, self._values.union(self._functions))
+        return bound
+
+    def _open(self) -> JsLink:
+        if not self._process.alive:
+            raise SandboxError("the prefix is closed: precompile it again")
+        try:
+            process = self._process.take()
+        except NoEngine as error:
+            raise EngineUnavailable(str(error)) from error
+        return JsLink(process, process.connection, self._output_bytes)
+
+    def close(self) -> None:
+        """Let the prefix go, and with it every run that is under way. Idempotent."""
+        self._process.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        process = getattr(self, "_process", None)
+        if process is not None:
+            process.close()
+
+
+class JsInterpreter:
+    """One persistent interpreter. It starts with its first run and keeps its variables until `reset`.
+
+    >>> sandbox.js.run("let x = 41")
+    >>> sandbox.js.run("x + 1").value
+    42
+    """
+
+    def __init__(self, *, tools: Globals = MappingProxyType({}), output_bytes: int = OUTPUT_BYTES) -> None:
+        self._tools = dict(tools)
+        self._output_bytes = output_bytes
+        self._lock = exclusive()
+        self._base: JsPrefix | None = None
+        self._session: JsLink | None = None
+        self._prefixes: WeakSet[JsPrefix] = WeakSet()
+        self._closed = False
+
+    def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
+        """Run code in the interpreter; its value is that of the last expression. Never raises for what the code did.
+
+        `globals` binds names before it runs: host functions, and plain data. They stay bound.
+        """
+        check_code(code)
+        limits = limits or DEFAULT
+        functions, values = check_globals(globals)
+        with self._lock:
+            began = monotonic()
+            link = self._session
+            if link is None:
+                if self._base is None:
+                    self._base = self.precompile()
+                self._session = link = self._base._open()
+            run, frame = link.dialogue.begin(code, "repl", "run.js", functions, values, limits, bound=self._tools)
+            try:
+                link.drive(run, frame, limits.wall_ms / 1e3)
+            except BaseException:
+                self.reset()
+                raise
+            if not keeps_state(run):
+                self.reset()
+            return run.result(monotonic() - began)
+
+    def precompile(self, code: str = "", globals: Globals | None = None) -> JsPrefix:
+        """Evaluate `code` once, in a process of its own; each `prefix.run` then starts from exactly there.
+
+        Raises `PrefixError` if it fails.
+        """
+        check_code(code)
+        functions, values = check_globals(globals)
+        functions = {**self._tools, **functions}
+        if self._closed:
+            raise SandboxClosed("the interpreter is closed, with its sandbox")
+        try:
+            process = PrefixProcess()
+        except NoEngine as error:
+            raise EngineUnavailable(str(error)) from error
+        began = monotonic()
+        link = JsLink(None, process.connection, self._output_bytes)
+        try:
+            run, frame = link.dialogue.begin(code, "prefix", "prefix.js", functions, values, DEFAULT)
+            link.drive(run, frame, DEFAULT.wall_ms / 1e3)
+            result = run.result(monotonic() - began)
+            if result.error is not None:
+                raise PrefixError(result)
+            process.expect_runs()
+        except BaseException:
+            process.close()
+            raise
+        prefix = JsPrefix(process, functions, frozenset(values), self._output_bytes)
+        self._prefixes.add(prefix)
+        return prefix
+
+    def reset(self) -> None:
+        """Forget everything: the next run finds a new interpreter."""
+        session, self._session = self._session, None
+        if session is not None:
+            session.kill()
+
+    def close(self) -> None:
+        """End the interpreter and all its prefixes. Idempotent."""
+        self._closed = True
+        self.reset()
+        for prefix in list(self._prefixes):
+            prefix.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

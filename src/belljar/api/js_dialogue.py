@@ -1,0 +1,127 @@
+"""The owner's side of the conversation with one JavaScript process: code out, host calls and results in. No I/O.
+
+The messages are those of `dialogue.py`; the process also reports by itself that a limit was reached. Everything that
+comes from it is hostile until checked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, Final
+
+from belljar.abi.limits import RunLimits
+from belljar.abi.values import dumps
+from belljar.api.bridge import BridgeLimit, HostCall, HostFunction, read_message
+from belljar.api.dialogue import Mode, Run, Spent
+from belljar.api.errors import printable
+from belljar.api.runs import ErrorCode, RunError
+from belljar.engines.js.frames import MESSAGE, OUTPUT, BadFrame, Frames, frame
+
+_LIMITS: Final[dict[str, tuple[ErrorCode, str]]] = {
+    "cpu_ms": ("CPU_LIMIT", "the run used more than {cpu_ms} ms of processor time"),
+    "wall_ms": ("WALL_LIMIT", "the run took longer than {wall_ms} ms"),
+    "unsettled": ("WALL_LIMIT", "the run waits for a promise that nothing is left to settle"),
+    "memory_mb": ("MEMORY_LIMIT", "the run needed more than {memory_mb} MB"),
+    "max_bridge_bytes": ("BRIDGE_LIMIT", "more than max_bridge_bytes={max_bridge_bytes} to and from host functions"),
+    "output_bytes": ("OUTPUT_LIMIT", "the run said more than its sandbox may"),
+    "engine": ("CRASHED", "the engine gave up"),
+}
+
+
+class JsDialogue:
+    """What is said on one connection. A run is under way from `begin` until its `done`."""
+
+    def __init__(self, output_bytes: int) -> None:
+        self._output_bytes = output_bytes
+        self._functions: dict[str, HostFunction] = {}
+        self._frames = Frames()
+        self.run: Run | None = None
+        self.layers: tuple[str, ...] = ()
+        """The layers that hold around the process."""
+
+    def begin(
+        self,
+        code: str,
+        mode: Mode,
+        file: str,
+        functions: Mapping[str, HostFunction],
+        values: Mapping[str, Any],
+        limits: RunLimits,
+        *,
+        bound: Mapping[str, HostFunction] | None = None,
+    ) -> tuple[Run, bytes]:
+        """A run, and what to send. `bound` are functions whose names the process knows already."""
+        self._functions.update(functions)
+        self.run = run = Run({**(bound or {}), **self._functions}, limits, self._output_bytes)
+        known = bound or {}
+        message = {
+            "op": "run",
+            "code": code,
+            "mode": mode,
+            "file": file,
+            "globals": [name for name in functions if name not in known],
+            "limits": {**asdict(limits), "output_bytes": self._output_bytes},
+        }
+        text = json.dumps(message)[:-1] + ',"values":' + dumps(dict(values), "globals") + "}"
+        return run, frame(MESSAGE, text.encode())
+
+    def feed(self, data: bytes) -> Iterator[HostCall]:
+        """What the process sent; gives the host calls it asks for. b"" is the end of it."""
+        run = self.run
+        if not data:
+            if run is not None:
+                run.fail(RunError("CRASHED", "Crashed", "the engine's process ended"))
+            return
+        try:
+            for kind, body in self._frames.feed(data):
+                if run is None or run.done:
+                    continue
+                if kind == OUTPUT and body[:1] in (b"\1", b"\2"):
+                    run.say(body[0], body[1:])
+                elif kind == MESSAGE:
+                    yield from self._take(run, body)
+                else:
+                    raise BadFrame(f"a frame of kind {kind}")
+        except BridgeLimit as error:
+            assert run is not None
+            run.fail(RunError("BRIDGE_LIMIT", "BridgeLimit", str(error)))
+        except Spent as spent:
+            assert run is not None
+            run.fail(spent.error)
+        except ValueError as error:
+            if run is not None:
+                said = printable(str(error))
+                run.fail(RunError("CRASHED", "ProtocolError", f"the engine said what makes no sense: {said}"))
+
+    def _take(self, run: Run, body: bytes) -> Iterator[HostCall]:
+        # Text that is no UTF-8 or holds half a surrogate pair is replaced, never trusted to be sendable again.
+        text = body.decode("utf-8", "replace").encode("utf-8", "replace").decode()
+        message = read_message(text)
+        match message:
+            case {"op": "call"}:
+                yield run.bridge.take(message, len(body))
+            case {"op": "done"}:
+                run.finish(message)
+            case {"op": "limit", "limit": str(limit)} if limit in _LIMITS:
+                code, words = _LIMITS[limit]
+                run.fail(RunError(code, limit, words.format(**asdict(run.limits))))
+            case {"op": "ready", "layers": str(layers)}:
+                self.layers = tuple(layers[:400].split())
+            case _:
+                raise ValueError(f"no such op: {str(message.get('op'))[:40]!r}")
+
+    def answer(self, run: Run, line: str) -> bytes | None:
+        """What to send for a host call that was done; None if nobody waits for it any more."""
+        if run is not self.run or run.done:
+            return None
+        try:
+            run.bridge.charge(len(line))
+            return frame(MESSAGE, line.encode())
+        except (BridgeLimit, BadFrame) as error:
+            run.fail(RunError("BRIDGE_LIMIT", "BridgeLimit", str(error)))
+            return None
+
+    def over_time(self, run: Run) -> None:
+        run.fail(RunError("WALL_LIMIT", "wall_ms", f"the run took longer than {run.limits.wall_ms} ms"))

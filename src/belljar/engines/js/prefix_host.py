@@ -1,0 +1,94 @@
+"""V8's template and the processes made from it: a prefix is a fork of the template, a run is a fork of a prefix."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import threading
+from contextlib import suppress
+from typing import Final
+
+from belljar.engines.js.frames import FORK, frame
+from belljar.engines.template_host import KINDS, EngineLimits, EngineProcess, EngineUnavailable, template
+from belljar.lockdown.bpf import MACHINES, worker_filter
+
+NODE_FLAGS: Final = (
+    "--single-threaded",  # a fork has one thread: whatever V8 left to others would never be done
+    "--v8-pool-size=0",
+    "--no-deprecation",
+    "--no-warnings",
+    "--disable-sigusr1",
+    "--no-experimental-global-navigator",
+)
+_ANSWER_SECONDS: Final = 30.0
+_SOCKET_BUFFER: Final = 1 << 20
+
+
+def command() -> list[str]:
+    """What starts the template. Raises EngineUnavailable."""
+    from belljar.engines.js.build_host import HERE, addon, node  # only those who run JavaScript pay for what it needs
+
+    machine = MACHINES.get(platform.machine())
+    if machine is None:
+        raise EngineUnavailable(f"JavaScript does not run on {platform.machine()}; it does on {', '.join(MACHINES)}")
+    filters = [worker_filter(machine, compiles=True, forks=True), worker_filter(machine, compiles=True)]
+    script = str(HERE / "runtime" / "template.cjs")
+    return [str(node()), *NODE_FLAGS, script, str(addon()), *(program.hex() for program in filters)]
+
+
+class PrefixProcess:
+    """A process that has evaluated a prefix, and forks itself for each run. One run is kept ready."""
+
+    def __init__(self) -> None:
+        self._process = template("node").fork(EngineLimits(0, 0.0), {"role": "prefix"})
+        self._lock = threading.Lock()
+        self._asked = 0
+        self.connection.setblocking(True)
+
+    @property
+    def connection(self) -> socket.socket:
+        return self._process.connection
+
+    @property
+    def alive(self) -> bool:
+        return self._process.pidfd >= 0 and self._process.alive
+
+    def expect_runs(self) -> None:
+        """Once its code is evaluated: from now on the connection is only for asking for runs."""
+        self.connection.settimeout(_ANSWER_SECONDS)
+        with self._lock:
+            self._ask()
+
+    def take(self) -> EngineProcess:
+        """A sealed process in the prefix's exact state. Raises EngineUnavailable if the prefix is gone."""
+        with self._lock:
+            try:
+                if self._asked == 0:
+                    self._ask()
+                answer, fds, _flags, _address = socket.recv_fds(self.connection, 4096, 2)
+                self._asked -= 1
+                if answer.startswith(b"+"):
+                    self._ask()
+            except OSError as error:
+                raise EngineUnavailable(f"the prefix gives no run: {error}; precompile it again") from error
+        if not answer.startswith(b"+") or len(fds) != 2:
+            for fd in fds:
+                os.close(fd)
+            said = answer[1:].decode("utf-8", "replace") or "its process ended"
+            raise EngineUnavailable(f"the prefix gives no run: {said}; precompile it again")
+        connection = socket.socket(fileno=fds[0])
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
+        return EngineProcess(int(answer[1:]), fds[1], connection)
+
+    def _ask(self) -> None:
+        self.connection.sendall(frame(FORK, b""))
+        self._asked += 1
+
+    def close(self) -> None:
+        """End it, and with it every run. Idempotent."""
+        with suppress(OSError):
+            self._process.kill()
+
+
+KINDS["node"] = command

@@ -1,0 +1,196 @@
+// One run after another: code in, host calls and a result out. The messages are those of belljar/api/dialogue.py.
+'use strict';
+
+const {
+  ArrayPrototypeFilter, ArrayPrototypeJoin, Error, ErrorPrototype, JSONParse, JSONStringify, ObjectDefineProperty,
+  ObjectKeys, ObjectPrototypeHasOwnProperty, Promise, PromisePrototypeThen, SafeMap, SafeSet, String,
+  StringPrototypeIncludes, StringPrototypeSlice, StringPrototypeSplit, SyntaxError, globalThis,
+} = primordials;
+const { NotPlain, dumps, untagged } = require('belljar/values');
+const timers = require('belljar/timers');
+const random = require('belljar/random');
+const repl = require('belljar/repl');
+const clock = require('belljar/clock');
+const { setTransport } = require('belljar/fetch');
+
+const BRIDGE = 4, UNSETTLED = 6; // as guest.h numbers them
+const TEXT_MAX = 64 << 10;
+const errors = { __proto__: null };
+for (const name of ['TypeError', 'RangeError', 'SyntaxError', 'ReferenceError', 'URIError']) errors[name] = primordials[name];
+
+const pending = new SafeMap(); // host calls
+const unhandled = new SafeMap(); // rejected promises
+let calls = 0;
+let run; // { code, mode, file, settled, failed, value, exports }
+
+function hostFunction(name) {
+  const { [name]: stub } = { [name](...values) { return callHost(name, values); } };
+  return stub;
+}
+
+function callHost(name, values) {
+  return new Promise((resolve, reject) => {
+    let args = '';
+    for (let i = 0; i < values.length; i++) args += (i > 0 ? ',' : '') + dumps(values[i], `${name}() argument ${i + 1}`);
+    const id = ++calls;
+    const text = `{"op":"call","id":${id},"name":${JSONStringify(name)},"args":[${args}],"kwargs":{}}`;
+    if (run !== undefined && text.length > run.bridgeBytes) native.stop(BRIDGE);
+    pending.set(id, { resolve, reject });
+    native.send(text);
+  });
+}
+
+function answer({ id, value, error }) {
+  const call = pending.get(id);
+  if (call === undefined) return;
+  pending.delete(id);
+  if (error === undefined) return call.resolve(untagged(value));
+  const made = new (errors[error.name] ?? Error)(error.message);
+  if (made.name !== error.name) {
+    ObjectDefineProperty(made, 'name', { __proto__: null, value: error.name, writable: true, configurable: true });
+  }
+  call.reject(made);
+}
+
+function define(name, value) {
+  ObjectDefineProperty(globalThis, name, { __proto__: null, value, writable: true, enumerable: true, configurable: true });
+}
+
+// Compiles and starts some code; what it gives is the promise of its value. Code that is no JavaScript may be
+// TypeScript: only then is it stripped.
+function start(code, compiled) {
+  switch (run.mode) {
+    case 'repl': return repl.start(code, run.file, compiled);
+    case 'prefix':
+      try {
+        return native.script(code, run.file, compiled);
+      } catch (error) {
+        if (run.compiled || !(error instanceof SyntaxError)) throw error;
+      } // an `await`, `import` or `export`: a module
+  }
+  const [namespace, promise] = native.module(code, run.file, compiled);
+  run.namespace = namespace;
+  return promise;
+}
+
+function begin(message) {
+  const { code, mode, file, limits } = message;
+  run = { mode, file, compiled: false, settled: false, failed: undefined, bridgeBytes: limits.max_bridge_bytes };
+  for (const name of message.globals) {
+    if (name === 'fetch') setTransport(hostFunction(name));
+    else define(name, hostFunction(name));
+  }
+  for (const name of ObjectKeys(message.values)) define(name, untagged(message.values[name]));
+  native.limits(limits.cpu_ms, limits.wall_ms, limits.memory_mb, limits.output_bytes);
+  const mine = run;
+  const compiled = () => { mine.compiled = true; };
+  let started;
+  try {
+    try {
+      started = start(code, compiled);
+    } catch (error) {
+      const stripped = run.compiled || !(error instanceof SyntaxError) ? undefined : native.strip(code);
+      if (stripped === undefined || stripped === code) throw error;
+      started = start(stripped, compiled);
+    }
+  } catch (error) {
+    return fail(error, run.compiled ? 'RUNTIME_ERROR' : 'SYNTAX_ERROR');
+  }
+  PromisePrototypeThen(Promise.resolve(started), (value) => { mine.settled = true; mine.value = value; }, fail);
+}
+
+function fail(error, code = 'RUNTIME_ERROR') {
+  run.failed ??= { code, error };
+}
+
+// What an exception says of itself. Reading it may run the guest's own code, which may throw again.
+function describe({ code, error }) {
+  const told = { code, name: 'Error', message: '', stack: '' };
+  try {
+    if (error instanceof Error || typeof error === 'object' && error !== null && 'message' in error) {
+      told.name = cut(error.name);
+      told.message = cut(error.message);
+      const lines = StringPrototypeSplit(cut(error.stack ?? ''), '\n');
+      told.stack = ArrayPrototypeJoin(ArrayPrototypeFilter(lines, (line) => !StringPrototypeIncludes(line, 'node:belljar/')), '\n');
+    } else {
+      told.name = typeof error;
+      told.message = cut(require('internal/util/inspect').inspect(error));
+    }
+  } catch {
+    told.message ||= 'an exception that can not be described';
+  }
+  return told;
+}
+
+function cut(text) {
+  return StringPrototypeSlice(String(text), 0, TEXT_MAX);
+}
+
+function finish() {
+  const { failed, namespace, mode, value } = run;
+  let text;
+  if (failed !== undefined) {
+    text = `{"op":"done","ok":false,"error":${JSONStringify(describe(failed))}}`;
+  } else {
+    const exports = [], unsent = { __proto__: null };
+    const given = namespace ?? (mode === 'repl' && value !== undefined ? { __proto__: null, default: value } : {});
+    for (const name of mode === 'prefix' ? [] : ObjectKeys(given)) {
+      try {
+        exports.push(`${JSONStringify(name)}:${dumps(given[name], name)}`);
+      } catch (error) {
+        if (!(error instanceof NotPlain)) {
+          run.failed = { code: 'RUNTIME_ERROR', error };
+          return finish();
+        }
+        unsent[name] = error.message;
+      }
+    }
+    text = `{"op":"done","ok":true,"exports":{${ArrayPrototypeJoin(exports, ',')}},"unsent":${JSONStringify(unsent)}}`;
+  }
+  run = undefined;
+  pending.clear();
+  unhandled.clear();
+  timers.reset();
+  native.send(text);
+}
+
+module.exports = {
+  __proto__: null,
+  message(text) {
+    const message = JSONParse(text);
+    if (message.op === 'run') begin(message);
+    else if (message.op === 'answer') answer(message);
+  },
+  // After every macrotask and the microtasks that follow it.
+  turn() {
+    if (run === undefined) return -1;
+    for (const { 1: reason } of unhandled) {
+      fail(reason);
+      break;
+    }
+    if (run.failed !== undefined || (run.settled && run.mode === 'prefix')) return finish(), -1;
+    const wait = timers.next();
+    if (wait <= 0) {
+      try {
+        timers.fire();
+      } catch (error) {
+        fail(error);
+      }
+      return 0;
+    }
+    if (wait === Infinity && pending.size === 0) {
+      if (run.settled) return finish(), -1;
+      native.stop(UNSETTLED); // it would only wait for its deadline
+    }
+    return wait;
+  },
+  rejection(promise, reason, fresh) {
+    if (fresh) unhandled.set(promise, reason);
+    else unhandled.delete(promise);
+  },
+  // In a new process.
+  reseed() {
+    random.reseed();
+    clock.restart();
+  },
+};
