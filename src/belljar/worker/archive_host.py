@@ -23,7 +23,7 @@ from belljar.abi.cache_host import PACKAGE
 from belljar.abi.version import __version__
 
 _MAGIC: Final = f"belljar modules 1 {__version__} {sys.version!r} {PACKAGE}".replace("\n", " ")
-MODULE, PACKAGE, EXTENSION = "module", "package", "extension"
+_MODULE, _PACKAGE, _EXTENSION = "module", "package", "extension"
 
 
 class _Entry:
@@ -99,16 +99,16 @@ class Archive:
         entry = self._entries.get(name)
         if entry is None:
             return None
-        if entry.kind == EXTENSION:
+        if entry.kind == _EXTENSION:
             return spec_from_file_location(name, entry.origin, loader=ExtensionFileLoader(name, entry.origin))
         loader = _Loader(entry, self._code[entry.offset : entry.offset + entry.length])
-        places = [os.path.dirname(entry.origin)] if entry.kind == PACKAGE else None
+        places = [os.path.dirname(entry.origin)] if entry.kind == _PACKAGE else None
         return spec_from_file_location(name, entry.origin, loader=loader, submodule_search_locations=places)
 
     def load_extensions(self) -> None:
         """Load all machine code there is: a sealed worker can map no more of it."""
         for entry in self._entries.values():
-            if entry.kind == EXTENSION:
+            if entry.kind == _EXTENSION:
                 import_module(entry.name)
 
 
@@ -121,9 +121,9 @@ def write_archive(path: str, modules: Iterable[ModuleType]) -> None:
     specs = (getattr(module, "__spec__", None) for module in modules)
     for spec in {spec.name: spec for spec in specs if spec is not None}.values():
         if isinstance(spec.loader, ExtensionFileLoader):
-            kind, code = EXTENSION, b""
+            kind, code = _EXTENSION, b""
         elif isinstance(spec.loader, SourceFileLoader):
-            kind = PACKAGE if spec.submodule_search_locations is not None else MODULE
+            kind = _PACKAGE if spec.submodule_search_locations is not None else _MODULE
             code = _compiled(spec.loader.path, f"{draft}.pyc")
         else:
             continue
