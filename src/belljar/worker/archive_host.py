@@ -106,7 +106,8 @@ class Archive:
         return spec_from_file_location(name, entry.origin, loader=loader, submodule_search_locations=places)
 
     def load_extensions(self) -> None:
-        """Load all machine code there is: a sealed worker can map no more of it."""
+        """Load all machine code there is, and what asks the kernel while it loads: a sealed worker can do neither."""
+        import_module("threading")  # wants to know the number of its thread
         for entry in self._entries.values():
             if entry.kind == _EXTENSION:
                 import_module(entry.name)
