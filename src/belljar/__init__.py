@@ -12,6 +12,7 @@ from belljar.abi.version import __version__
 if TYPE_CHECKING:
     from belljar.api.names import (
         AsyncSandbox,
+        AuditLog,
         Change,
         EngineUnavailable,
         Entry,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AsyncSandbox",
+    "AuditLog",
     "Change",
     "EngineUnavailable",
     "Entry",

@@ -181,7 +181,7 @@ class AsyncSandbox:
         await self._run(operations.unmount(path))
 
     async def stats(self) -> dict[str, float]:
-        return dict(await self._run(operations.stats()))
+        return {**await self._run(operations.stats()), **self._link.offers.network_stats()}
 
     async def close(self) -> None:
         """End every process and release everything. Idempotent."""

@@ -22,11 +22,13 @@ from belljar.api.mounts import Mount
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.runs import Output, RunError, RunResult
 from belljar.api.sandbox import Sandbox
+from belljar.net.audit_host import AuditLog
 from belljar.net.fetch_host import safe_fetch
 from belljar.net.network import Network, NetworkLimits
 
 __all__ = [
     "AsyncSandbox",
+    "AuditLog",
     "Change",
     "EngineUnavailable",
     "Entry",

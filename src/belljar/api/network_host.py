@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import asyncio
 
+    from belljar.net.gate_host import Traffic
     from belljar.net.network import Network
 
 Observe = Callable[[str, dict[str, Any]], None]
@@ -21,12 +22,22 @@ class NetworkDoor:
         self._network = network
         self._name = name
         self._owner = owner
+        self._traffic: list[Traffic] = []
 
     def open(self, observe: Observe | None) -> int:
         """The descriptor to hand to the worker."""
         from belljar.net.broker_host import shared  # a sandbox without network need not wait for it
 
-        return shared.attach(self._network, sandbox=self._name, emit=self._emit(observe), owner=self._owner).detach()
+        theirs, traffic = shared.attach(self._network, sandbox=self._name, emit=self._emit(observe), owner=self._owner)
+        self._traffic.append(traffic)
+        return theirs.detach()
+
+    def stats(self) -> dict[str, float]:
+        """What passed so far."""
+        return {
+            f"network_{name}": sum(getattr(traffic, name) for traffic in self._traffic)
+            for name in ("bytes_in", "bytes_out", "requests", "connections", "questions", "denied")
+        }
 
     def _emit(self, observe: Observe | None) -> Callable[[dict[str, Any]], None] | None:
         if observe is None:

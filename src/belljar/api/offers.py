@@ -44,6 +44,10 @@ class Offers:
     def __bool__(self) -> bool:
         return bool(self._exports or self._tools)
 
+    def network_stats(self) -> dict[str, float]:
+        """What passed through the network so far; nothing where there is none."""
+        return {} if self.network is None else self.network.stats()
+
     def network_answer(self, ask: Ask, observe: Observe | None) -> tuple[bytes, list[int]]:
         """The frame that answers a question for the network, and the descriptor that goes with it."""
         if ask.operation != "open":

@@ -191,8 +191,8 @@ class Sandbox:
         self._run(operations.unmount(path))
 
     def stats(self) -> dict[str, float]:
-        """Processes, files, bytes and uptime now."""
-        return dict(self._run(operations.stats()))
+        """Processes, files, bytes and uptime now, and what passed through the network so far."""
+        return {**self._run(operations.stats()), **self._link.offers.network_stats()}
 
     def close(self) -> None:
         """End every process and release everything. Idempotent."""

@@ -17,7 +17,7 @@ from typing import Final, Protocol, cast
 from belljar.abi.wire import WireError
 from belljar.net.audit import Emit
 from belljar.net.errors import NetError
-from belljar.net.gate_host import Gate
+from belljar.net.gate_host import Gate, Traffic
 from belljar.net.network import Network
 from belljar.net.stream_host import Datagrams, Stream
 from belljar.net.wire import (
@@ -381,21 +381,24 @@ class Broker:
         sandbox: str,
         emit: Emit | None = None,
         owner: asyncio.AbstractEventLoop | None = None,
-    ) -> socket.socket:
-        """A new sandbox: the socket to hand to its worker. Everything ends when the worker's end is closed."""
+    ) -> tuple[socket.socket, Traffic]:
+        """A new sandbox: the socket to hand to its worker, and what will have passed through it.
+
+        Everything ends when the worker's end is closed.
+        """
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
             end.setblocking(False)  # the worker can't do that to its own
         loop = self.loop
+        gate = Gate(network, sandbox=sandbox, emit=emit, owner=owner)
 
         async def serve() -> None:
-            gate = Gate(network, sandbox=sandbox, emit=emit, owner=owner)
             transport, _ = await loop.create_connection(lambda: Line(gate), sock=ours)
             transport.set_write_buffer_limits(high=1 << 20)
 
         asyncio.run_coroutine_threadsafe(serve(), loop)
-        return theirs
+        return theirs, gate.traffic
 
 
 shared: Final = Broker()

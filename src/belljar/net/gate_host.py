@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from belljar.net.stream_host import Datagrams, Stream, dial, dial_udp
 GUEST: Final = IPv4Address("10.0.2.15")
 RESOLVER: Final = Endpoint(IPv4Address("10.0.2.3"), 53)
 """Where the guest's questions go, as far as it knows."""
+_log: Final = logging.getLogger("belljar")
 _TRIES: Final = 3
 """Addresses of one name that are tried."""
 
@@ -81,9 +83,13 @@ class Gate:
 
     def tell(self, event: dict[str, Any]) -> None:
         """Add to the record."""
-        for listener in (self._emit, self.network.audit):
-            if listener is not None:
-                listener({"sandbox": self.sandbox, **event} if listener is self.network.audit else event)
+        if self._emit is not None:
+            self._emit(event)
+        if self.network.audit is not None:
+            try:
+                self.network.audit({"time": time.time(), "sandbox": self.sandbox, "kind": "network", **event})
+            except Exception:  # noqa: BLE001 - the owner's code: its bug must not become the sandbox's
+                _log.exception("the network audit of sandbox %s raised", self.sandbox)
 
     def count_in(self, size: int) -> None:
         """Charge received bytes. NetError when the sandbox has had its share."""
