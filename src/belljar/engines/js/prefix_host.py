@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import socket
@@ -9,6 +10,7 @@ import threading
 from contextlib import suppress
 from typing import Final
 
+from belljar.engines.calls.protocol import CALLS
 from belljar.engines.js.frames import FORK, frame
 from belljar.engines.template_host import KINDS, EngineLimits, EngineProcess, EngineUnavailable, template
 from belljar.lockdown.bpf import MACHINES, worker_filter
@@ -34,7 +36,8 @@ def command() -> list[str]:
         raise EngineUnavailable(f"JavaScript does not run on {platform.machine()}; it does on {', '.join(MACHINES)}")
     filters = [worker_filter(machine, compiles=True, forks=True), worker_filter(machine, compiles=True)]
     script = str(HERE / "runtime" / "template.cjs")
-    return [str(node()), *NODE_FLAGS, script, str(addon()), *(program.hex() for program in filters)]
+    calls = json.dumps({name: list(call) for name, call in CALLS.items()})
+    return [str(node()), *NODE_FLAGS, script, str(addon()), *(program.hex() for program in filters), calls]
 
 
 class PrefixProcess:

@@ -2,11 +2,13 @@
 
 #include <signal.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "seal.h"
@@ -28,17 +30,7 @@ constexpr int kTickMs = 100;
 // How many ticks after a limit a run that does not come back to the engine is ended from the signal handler.
 constexpr int kPatience = 3;
 
-std::string_view LastMessage(int why) {
-  switch (why) {
-    case kCpu: return R"({"op":"limit","limit":"cpu_ms"})";
-    case kWall: return R"({"op":"limit","limit":"wall_ms"})";
-    case kBridge: return R"({"op":"limit","limit":"max_bridge_bytes"})";
-    case kOutput: return R"({"op":"limit","limit":"output_bytes"})";
-    case kUnsettled: return R"({"op":"limit","limit":"unsettled"})";
-    case kMemory: return R"({"op":"limit","limit":"memory_mb"})";
-    default: return R"({"op":"limit","limit":"engine"})";
-  }
-}
+constexpr std::string_view kLimits[] = {"engine", "cpu_ms", "wall_ms", "memory_mb", "max_bridge_bytes", "output_bytes", "unsettled"};
 
 class Allocator : public ArrayBuffer::Allocator {
  public:
@@ -114,6 +106,30 @@ void Guest::Make(Isolate* node, Local<Object> options) {
   isolate_->PerformMicrotaskCheckpoint();
 }
 
+// What the other side is told of a limit. From signal handlers too: no allocation.
+std::string_view Guest::LastMessage() {
+  static char text[128];
+  if (!program_) {
+    return {text, static_cast<size_t>(snprintf(text, sizeof text, R"({"op":"limit","limit":"%s"})", kLimits[why_].data()))};
+  }
+  // The call `exceeded`: u32 length, u32 id, u16 number, u16 flags; the limit's name, and the processor time.
+  std::string_view name = why_ == kCpu ? "cpu_seconds" : "memory_bytes";
+  timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  uint32_t head[] = {static_cast<uint32_t>(8 + 4 + name.size() + 8), 1, 52, static_cast<uint32_t>(name.size())};
+  int64_t nanoseconds = used.tv_sec * 1000000000ll + used.tv_nsec;
+  memcpy(text, head, 16);
+  memcpy(text + 16, name.data(), name.size());
+  memcpy(text + 16 + name.size(), &nanoseconds, 8);
+  return {text, 24 + name.size()};
+}
+
+// Never returns unless a frame is half sent, which nothing may follow.
+void Guest::LastWords() {
+  if (program_) wire.SendBytes(LastMessage()), _exit(0);
+  wire.LastWords(LastMessage());
+}
+
 const std::string* Guest::Source(const std::string& id) const {
   auto found = sources_.find(id);
   return found == sources_.end() ? nullptr : &found->second;
@@ -150,17 +166,17 @@ bool Guest::Handle(std::string_view message) {
   TryCatch failed(isolate_);
   why_ = kNone;
   CallHook("message", Text(isolate_, message));
-  Loop();
+  Loop(true);
   Disarm();
   if (why_ == kNone) return true;
   isolate_->CancelTerminateExecution();
-  wire.Send(Kind::kMessage, LastMessage(why_));
+  wire.Send(Kind::kMessage, LastMessage());
   return false;
 }
 
 // Until our JavaScript says that nothing is left to do. `turn` runs what is due and gives the milliseconds until
 // something else is: none at all (negative) when the run is over, infinity when only the host can go on.
-void Guest::Loop() {
+void Guest::Loop(bool waits) {
   while (why_ == kNone) {
     HandleScope scope(isolate_);
     TryCatch failed(isolate_);
@@ -169,11 +185,22 @@ void Guest::Loop() {
     if (why_ != kNone) return;
     double wait = CallHook("turn", Undefined(isolate_));
     if (why_ != kNone || wait < 0) return;
-    if (wait == 0) continue;
+    if (wait == 0 || !waits) continue;
     if (!wire.Readable(std::isinf(wait) ? -1 : static_cast<int>(std::ceil(std::min(wait, 1e9))))) continue;
     Frame frame = wire.Receive();
     if (frame.kind == Kind::kMessage) CallHook("message", Text(isolate_, frame.body));
   }
+}
+
+void Guest::RunProgram() {
+  program_ = true;
+  Isolate::Scope isolate_scope(isolate_);
+  HandleScope scope(isolate_);
+  Context::Scope context_scope(context());
+  TryCatch failed(isolate_);
+  CallHook("program", Undefined(isolate_));
+  Loop(false);
+  if (why_ != kNone) LastWords();
 }
 
 void Guest::Reseed() {
@@ -222,22 +249,24 @@ bool Guest::Charge(size_t bytes) {
 void Guest::OnTimer(int signal) {
   if (guest.why_ == kNone) return guest.Stop(signal == SIGPROF ? kCpu : kWall);
   guest.ticks_ = guest.ticks_ + 1;
-  if (guest.ticks_ >= kPatience) wire.LastWords(LastMessage(guest.why_));
+  if (guest.ticks_ >= kPatience) guest.LastWords();
 }
 
 size_t Guest::OnNearHeapLimit(void*, size_t now, size_t) {
-  if (guest.why_ == kMemory) wire.LastWords(LastMessage(kMemory));
+  if (guest.why_ == kMemory) guest.LastWords();
   guest.Stop(kMemory);
   return now + 32 * kMiB;  // room to unwind in
 }
 
 void Guest::OnOutOfMemory(const char*, const OOMDetails&) {
-  wire.LastWords(LastMessage(kMemory));
+  guest.why_ = kMemory;
+  guest.LastWords();
   _exit(4);
 }
 
 void Guest::OnFatal(const char*, const char*) {
-  wire.LastWords(LastMessage(kNone));
+  guest.why_ = kNone;
+  guest.LastWords();
   _exit(4);
 }
 

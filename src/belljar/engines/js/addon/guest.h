@@ -21,6 +21,9 @@ class Guest {
   // Hands a message to our JavaScript and runs whatever it starts to its end. False: a limit ended it.
   bool Handle(std::string_view message);
 
+  // Runs an engine program, which does all its waiting by itself, to its end.
+  void RunProgram();
+
   // In a new process: nothing random is shared with its siblings.
   void Reseed();
   // What later limits count from.
@@ -38,7 +41,9 @@ class Guest {
   void SetHooks(v8::Local<v8::Object> hooks) { hooks_.Reset(isolate_, hooks); }
 
  private:
-  void Loop();
+  void Loop(bool waits);
+  std::string_view LastMessage();
+  void LastWords();
   double CallHook(const char* name, v8::Local<v8::Value> argument);
   void Disarm();
   static void OnTimer(int signal);
@@ -57,6 +62,7 @@ class Guest {
   size_t buffers_ = 0, buffers_max_ = SIZE_MAX, data_bytes_ = 0;
   volatile int why_ = kNone;
   volatile int ticks_ = 0;
+  bool program_ = false;
 };
 
 extern Guest guest;

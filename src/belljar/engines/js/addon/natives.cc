@@ -54,17 +54,18 @@ void Send(Info info) { wire.Send(Kind::kMessage, Utf8(I(), info[0])); }
 
 void Print(Info info) { wire.Print(static_cast<uint8_t>(Number(info, 0)), Utf8(I(), info[1])); }
 
-// A kernel call: bytes out, bytes in. Whatever else arrives meanwhile is not for a program that is waiting.
-void Call(Info info) {
-  Bytes request(info[0]);
-  wire.Send(Kind::kCall, {reinterpret_cast<char*>(request.data), request.size});
-  Frame answer;
-  do {
-    answer = wire.Receive();
-  } while (answer.kind != Kind::kCall);
-  Local<Uint8Array> bytes;
-  if (NewBytes(answer.body).ToLocal(&bytes)) info.GetReturnValue().Set(bytes);
+// An engine program's connection: bytes out, one frame in, whether one is there within so many milliseconds.
+void SendBytes(Info info) {
+  Bytes bytes(info[0]);
+  wire.SendBytes({reinterpret_cast<char*>(bytes.data), bytes.size});
 }
+
+void ReceiveBody(Info info) {
+  Local<Uint8Array> bytes;
+  if (NewBytes(wire.ReceiveBody()).ToLocal(&bytes)) info.GetReturnValue().Set(bytes);
+}
+
+void Readable(Info info) { info.GetReturnValue().Set(wire.Readable(static_cast<int>(Number(info, 0)))); }
 
 void SetLimits(Info info) { guest.SetLimits(Number(info, 0), Number(info, 1), Number(info, 2)); }
 
@@ -79,6 +80,12 @@ void Now(Info info) {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   info.GetReturnValue().Set(static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6);
+}
+
+void CpuTime(Info info) {  // nanoseconds
+  timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  info.GetReturnValue().Set(static_cast<double>(used.tv_sec) * 1e9 + static_cast<double>(used.tv_nsec));
 }
 
 void Random(Info info) {
@@ -402,8 +409,9 @@ Local<Object> MakeNatives(Local<Context> context) {
     const char* name;
     FunctionCallback function;
   } all[] = {
-      {"send", Send}, {"print", Print}, {"call", Call}, {"limits", SetLimits}, {"stop", Stop}, {"exit", Exit},
-      {"now", Now}, {"random", Random}, {"digest", Digest}, {"compile", Compile}, {"module", RunModule},
+      {"send", Send}, {"print", Print}, {"sendBytes", SendBytes},
+      {"receiveBody", ReceiveBody}, {"readable", Readable}, {"limits", SetLimits}, {"stop", Stop}, {"exit", Exit},
+      {"now", Now}, {"cpuTime", CpuTime}, {"random", Random}, {"digest", Digest}, {"compile", Compile}, {"module", RunModule},
       {"script", RunScript}, {"strip", Strip}, {"encode", Encode}, {"decode", Decode}, {"byteLength", ByteLength},
       {"write", Write}, {"compare", Compare}, {"indexOf", IndexOf}, {"validity", Validity},
       {"copy", Copy}, {"parseUrl", ParseUrl}, {"updateUrl", UpdateUrl}, {"typeOf", TypeOf},

@@ -126,6 +126,17 @@ void Answer(int control, bool made, const Child& child) {
   }
 }
 
+// An engine program: its connection is to the sandbox's kernel, and nothing else is.
+[[noreturn]] void BeProgram() {
+  OpenProc();
+  guest.MarkMemory(DataBytes());
+  Seal({wire.fd()}, run_filter);
+  Prove();
+  guest.Reseed();
+  guest.RunProgram();
+  _exit(0);
+}
+
 // The template itself: a request (which only its child reads) in; "+pid" and two descriptors out.
 [[noreturn]] void ServeForks(int control) {
   signal(SIGCHLD, SIG_IGN);
@@ -139,7 +150,9 @@ void Answer(int control, bool made, const Child& child) {
     if (made && child.pid == 0) {
       close(control);
       wire.Open(child.connection);
-      BePrefix();
+      // The host's own MessagePack: only the role in its options matters here.
+      if (std::string_view(request.data(), static_cast<size_t>(count)).find("prefix") != std::string_view::npos) BePrefix();
+      BeProgram();
     }
     Answer(control, made, child);
   }

@@ -58,6 +58,15 @@ Frame Wire::Receive() {
   return frame;
 }
 
+std::string Wire::ReceiveBody() {
+  uint32_t length;
+  std::string body;
+  if (!ReadAll(fd_, &length, 4) || length > kFrameMax) _exit(0);
+  body.resize(length);
+  if (!ReadAll(fd_, body.data(), length)) _exit(0);
+  return body;
+}
+
 void Wire::Send(Kind kind, std::string_view body) {
   Flush();
   std::string frame(5, '\0');

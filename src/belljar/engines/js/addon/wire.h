@@ -13,7 +13,6 @@ enum class Kind : uint8_t {
   kMessage = 'M',  // JSON, both ways
   kOutput = 'O',   // u8 stream, bytes
   kFork = 'F',     // to a prefix: make a run; it answers as a template does
-  kCall = 'K',     // a kernel call or its answer
 };
 
 constexpr size_t kFrameMax = 64u << 20;
@@ -33,6 +32,10 @@ class Wire {
   void Send(Kind kind, std::string_view body);
 
   bool Readable(int timeout_ms);
+
+  // As an engine program (belljar/engines/calls/protocol.py): bytes as they are, and frames of u32 length and body.
+  void SendBytes(std::string_view bytes) { SendAll(bytes.data(), bytes.size()); }
+  std::string ReceiveBody();
 
   // Kept here until there is much of it, something else is sent, or the process waits.
   void Print(uint8_t stream, std::string_view text);

@@ -24,7 +24,7 @@ const { FormData, Headers, Request, Response } = undici.exports;
 
 let transport; // the host's function, where it has one
 
-// The host's function gets (url, {method, headers, body, redirect}) and gives {status, statusText, headers, body, url}.
+// The host's function gets (url, {method, headers, body}) and gives {status, statusText, headers, body, url}.
 async function fetch(input, init) {
   const request = new Request(input, init);
   if (transport === undefined) {
@@ -37,7 +37,7 @@ async function fetch(input, init) {
   });
   const given = await Promise.race([
     aborted,
-    transport(request.url, { method: request.method, headers: [...request.headers], body, redirect: request.redirect }),
+    transport(request.url, { method: request.method, headers: [...request.headers], ...(body && { body }) }),
   ]);
   if (typeof given?.status !== 'number') return given; // not a response: a function of the host's own kind
   const { status, statusText = '', headers = {}, body: content = null, url = request.url } = given;

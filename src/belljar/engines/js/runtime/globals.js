@@ -3,13 +3,14 @@
 
 const { ObjectDefineProperty, ObjectKeys, globalThis } = primordials;
 const { Console } = require('internal/console/constructor');
+const { print } = require('belljar/output');
 
 function define(name, value, enumerable = false) {
   ObjectDefineProperty(globalThis, name, { __proto__: null, value, writable: true, enumerable, configurable: true });
 }
 
 function stream(number) {
-  return { write(text) { native.print(number, text); return true; }, on() {}, once() {}, removeListener() {}, listenerCount: () => 0 };
+  return { write(text) { print(number, text); return true; }, on() {}, once() {}, removeListener() {}, listenerCount: () => 0 };
 }
 
 define('console', new Console({ stdout: stream(1), stderr: stream(2), ignoreErrors: true, colorMode: false }));

@@ -156,6 +156,7 @@ function finish() {
 
 module.exports = {
   __proto__: null,
+  program: () => require('belljar/program').main(),
   message(text) {
     const message = JSONParse(text);
     if (message.op === 'run') begin(message);

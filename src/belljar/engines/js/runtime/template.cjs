@@ -1,17 +1,20 @@
 // Runs in Node itself, once: hands Node's library sources, ours, and the TypeScript stripper to the addon, which then
-// serves forks of this process. Arguments: addon, template filter (hex), run filter (hex), control descriptor.
+// serves forks of this process. Arguments: addon, template filter (hex), run filter (hex), the
+// table of kernel calls (JSON), control descriptor.
 'use strict';
 
 const fs = require('node:fs');
 const path = require('node:path');
 const { stripTypeScriptTypes } = require('node:module');
 
-const [addon, templateFilter, runFilter, control] = process.argv.slice(2);
+const [addon, templateFilter, runFilter, calls, control] = process.argv.slice(2);
 
 const sources = { ...process.binding('natives') };
 for (const name of fs.readdirSync(__dirname)) {
   if (name.endsWith('.js')) sources[`belljar/${name.slice(0, -3)}`] = fs.readFileSync(path.join(__dirname, name), 'utf8');
 }
+
+sources['belljar/call_table'] = `module.exports = ${calls}`;
 
 // Erasing keeps every position; only syntax that has to be rewritten (enums, namespaces) is.
 function strip(code) {
