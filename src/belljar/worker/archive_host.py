@@ -23,6 +23,8 @@ from belljar.abi.cache_host import PACKAGE
 from belljar.abi.version import __version__
 
 _MAGIC: Final = f"belljar modules 1 {__version__} {sys.version!r} {PACKAGE}".replace("\n", " ")
+_CURIOUS: Final = frozenset({"threading", "sysconfig"})
+"""Modules that ask the kernel something while they load: the number of the thread, where links lead."""
 _MODULE, _PACKAGE, _EXTENSION = "module", "package", "extension"
 
 
@@ -107,9 +109,8 @@ class Archive:
 
     def load_extensions(self) -> None:
         """Load all machine code there is, and what asks the kernel while it loads: a sealed worker can do neither."""
-        import_module("threading")  # wants to know the number of its thread
         for entry in self._entries.values():
-            if entry.kind == _EXTENSION:
+            if entry.kind == _EXTENSION or entry.name in _CURIOUS:
                 import_module(entry.name)
 
 
