@@ -37,7 +37,7 @@ class SharedZygoteServer:
         self._supervisor = supervisor
         self._who = who
         self._sources = source_stamps()
-        self._outdated = False
+        self.ended = False
         self._clients: dict[int, tuple[socket.socket, float]] = {}
         self._poll = select.poll()
         self._poll.register(listener, select.POLLIN)
@@ -45,7 +45,7 @@ class SharedZygoteServer:
     def run(self, idle_seconds: float = IDLE_SECONDS) -> None:
         """Serve until nobody has come for so long, or there is a reason to go."""
         idle_since = time.monotonic()
-        while (now := time.monotonic()) - idle_since < idle_seconds and not self._outdated:
+        while (now := time.monotonic()) - idle_since < idle_seconds and not self.ended:
             for fd, _event in self._poll.poll(1000.0):
                 if fd == self._listener.fileno():
                     self._accept(now)
@@ -56,6 +56,10 @@ class SharedZygoteServer:
                 if now - since > CLIENT_SECONDS:
                     self._drop(fd)
                     client.close()
+
+    def stop(self) -> None:
+        """End within a second."""
+        self.ended = True
 
     def _accept(self, now: float) -> None:
         client, _address = self._listener.accept()
@@ -76,8 +80,9 @@ class SharedZygoteServer:
             try:
                 request = client.recv(REQUEST_MAX)
                 memory = int.from_bytes(request[:8], "little")
-                self._outdated = not all(unchanged(path, stamp) for path, stamp in self._sources)
-                if request[8:] != self._who or memory not in MEMORY or self._outdated:
+                if not all(unchanged(path, stamp) for path, stamp in self._sources):
+                    self.ended = True
+                if request[8:] != self._who or memory not in MEMORY or self.ended:
                     return
                 worker = self._supervisor.take(memory)
             except (OSError, WorkerUnavailable):
