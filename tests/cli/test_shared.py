@@ -47,7 +47,7 @@ class Sleepers(Supervisor):
 
     def take(self, memory_bytes: int) -> WorkerHandle:
         ours, theirs = socket.socketpair()
-        process = subprocess.Popen(["cat"], stdin=theirs, stdout=theirs)
+        process = subprocess.Popen(["cat"], stdin=theirs.fileno(), stdout=theirs.fileno())
         theirs.close()
         self.given.append(process)
         return WorkerHandle(process.pid, os.pidfd_open(process.pid), ours)
