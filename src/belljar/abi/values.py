@@ -1,7 +1,7 @@
 """Plain data between an owner and its guests' interpreters: what may cross, and how it is written down.
 
-None, bool, int, float, str, bytes, list (and tuple, which arrives as a list), dict and datetime cross; anything else is
-an error that names where it is. The form is JSON, because every interpreter reads and writes it at native speed, with
+None, bool, int, float, str, bytes, list (and tuple, which arrives as a list), dict and datetime cross, and numpy's
+scalars as the plain ones they stand for; anything else is an error that names where it is. The form is JSON, because every interpreter reads and writes it at native speed, with
 an object of one `$` key for what JSON has no word for:
 
     {"$int": "-0xff"}  an integer beyond 2**53        {"$bytes": "aGk="}  bytes
@@ -63,13 +63,27 @@ def _tagged(value: Value, path: str, depth: int) -> Any:
         case list() | tuple() | dict() if depth >= DEPTH_MAX:
             raise NotPlain(f"{_cut(path)} is nested deeper than {DEPTH_MAX}, or contains itself")
         case list() | tuple():
+            if _is_simple(value):
+                return value
             return [_tagged(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
         case dict():
             return _tagged_dict(value, path, depth)
+    if type(value).__module__ == "numpy" and getattr(value, "shape", None) == ():
+        return _tagged(value.item(), path, depth)
     raise NotPlain(
         f"{_cut(path)} is {_kind(value)}, which can't cross: only None, bool, int, float, str, bytes, list, dict and "
         "datetime do"
     )
+
+
+def _is_simple(items: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether a list can be written as it is: found out at native speed, which matters for long ones in a guest."""
+    kinds = set(map(type, items))
+    if kinds == {int}:
+        return bool(min(items) >= -_EXACT and max(items) <= _EXACT)
+    if kinds == {float}:
+        return all(map(math.isfinite, items))
+    return kinds <= {str, bool, type(None)}
 
 
 def _tagged_dict(value: dict[Any, Any], path: str, depth: int) -> Any:
