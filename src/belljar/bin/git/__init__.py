@@ -3,10 +3,11 @@
 Usage: git [-C PATH] [-c NAME=VALUE] [--git-dir=PATH] [--no-pager] COMMAND [ARG]...
 
 Commands: init clone add rm mv status diff log show commit branch checkout switch restore merge rebase reset tag stash
-blame grep rev-parse ls-files remote fetch pull push config apply cherry-pick revert clean reflog describe shortlog
-rev-list merge-base cat-file ls-tree hash-object symbolic-ref show-ref version help.
+blame grep rev-parse ls-files ls-remote remote fetch pull push config apply cherry-pick revert clean reflog describe
+shortlog rev-list merge-base cat-file ls-tree hash-object symbolic-ref show-ref version help.
 
-Repositories are in the sandbox's files, in git's own format; remotes are paths there, too.
+Repositories are in the sandbox's files, in git's own format; remotes are paths there, or http(s) URLs that its network
+policy allows.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""git's commands on other repositories, all in the sandbox's files: clone, remote, fetch, pull, push; config."""
+"""git on other repositories, in the sandbox's files or on the web: clone, remote, fetch, pull, push; configuration."""
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from dataclasses import dataclass
 
 from dulwich.config import ConfigFile
-from dulwich.objects import Commit, Tag, Tree
 
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, value
@@ -14,52 +14,31 @@ from belljar.bin._kit.options import parse
 from belljar.bin.git.branch_commands import MergeOptions, configure_upstream, merge_commit, rebase
 from belljar.bin.git.errors import GitError
 from belljar.bin.git.merging import ancestors
-from belljar.bin.git.repo import Repository, config_values, find_repository, read_config, split_key, write_config
+from belljar.bin.git.remote import LocalRemote, Remote, Update, open_local
+from belljar.bin.git.repo import Repository, config_values, read_config, split_key, write_config
+from belljar.bin.git.web_remote import Settings, WebRemote, without_secrets
 from belljar.bin.git.work import check_out
 from belljar.bin.git.work_commands import make_repository
 from belljar.kernel.process import Process
+from belljar.shell.pattern import compile_pattern
 
 _FETCH = "+refs/heads/*:refs/remotes/{name}/*"
 
 
-def open_remote(process: Process, url: str) -> Repository:
-    """The repository at a path."""
+def is_web(url: str) -> bool:
+    return re.match(r"https?://", url, re.I) is not None
+
+
+def open_remote(process: Process, url: str, settings: Settings) -> Remote:
+    """What a URL or path leads to."""
+    if is_web(url):
+        return WebRemote(process, url, settings)
     path = url.removeprefix("file://")
     if "://" in path or (":" in path and "/" not in path.partition(":")[0]):
-        raise GitError(f"unable to access '{url}': git in this sandbox only reaches repositories in its own files")
-    full = process.absolute(path)
-    for candidate in (full, full + ".git"):
-        try:
-            process.fs.stat(candidate)
-        except SysError:
-            continue
-        found = find_repository(process, candidate)
-        if found is not None and found[1] in (candidate, f"{candidate}/.git"):
-            return Repository(process, *found)
-    raise GitError(
-        f"'{url}' does not appear to be a git repository\nfatal: Could not read from remote repository.\n\n"
-        "Please make sure you have the correct access rights\nand the repository exists."
-    )
-
-
-def copy_objects(source: Repository, target: Repository, tips: list[bytes]) -> None:
-    """Everything that tips reach and the target does not have."""
-    stack = list(tips)
-    seen: set[bytes] = set()
-    while stack:
-        sha = stack.pop()
-        if sha in seen or sha in target.store:
-            continue
-        seen.add(sha)
-        source.process.budget.charge(4)
-        item = source.store.get(sha)
-        if isinstance(item, Commit):
-            stack += [bytes(item.tree), *[bytes(parent) for parent in item.parents]]
-        elif isinstance(item, Tag):
-            stack.append(bytes(item.object[1]))
-        elif isinstance(item, Tree):
-            stack += [bytes(e.sha) for e in item.iteritems() if e.mode != 0o160000]
-        target.store.add(item)
+        raise GitError(
+            f"unable to access '{url}': git in this sandbox reaches repositories in its own files, and over https"
+        )
+    return open_local(process, url)
 
 
 def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) -> int:
@@ -69,8 +48,12 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
         bare: bool = flag("--bare", "create a bare repository")
         branch: str | None = value("-b", "--branch", "checkout a branch", metavar="BRANCH")
         origin: str = value("-o", "--origin", "name of the remote", metavar="NAME", default="origin")
-        depth: str | None = value("--depth", "(all history is copied)", metavar="N")
-        single: bool = flag("--single-branch", "(accepted)")
+        depth: str | None = value("--depth", "create a shallow clone of that depth (over https)", metavar="N")
+        single: bool = flag("--single-branch", "clone only one branch, HEAD or --branch")
+        no_single: bool = flag("--no-single-branch", "clone all branches, with --depth too")
+        no_tags: bool = flag("--no-tags", "don't clone any tags")
+        recurse: bool = flag("--recurse-submodules", "--recursive", "(submodules are left alone)")
+        filter: str | None = value("--filter", "(everything is copied)", metavar="ARGS")
         no_checkout: bool = flag("-n", "--no-checkout", "don't create a checkout")
         local: bool = flag("-l", "--local", "(always)")
         no_hardlinks: bool = flag("--no-hardlinks", "(always)")
@@ -80,8 +63,9 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
     if not parsed.operands:
         raise GitError("You must specify a repository to clone.")
     url = parsed.operands[0]
+    depth = _depth(options.depth)
     try:
-        source = open_remote(process, url)
+        source = open_remote(process, url, lambda key: _user_config(process, settings, key))
     except GitError as error:
         if "://" in url or "does not appear" not in error.message:
             raise
@@ -94,19 +78,27 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
             raise GitError(f"destination path '{name}' already exists and is not an empty directory.")
     if not options.quiet:
         process.error(f"Cloning into {'bare repository ' if options.bare else ''}'{name}'...\n")
-    branch = source.refs.branch()
+    branch = source.branch()
     wanted = options.branch or (branch or "refs/heads/master").removeprefix("refs/heads/")
+    heads, tags = source.under("refs/heads/"), {} if options.no_tags else source.under("refs/tags/")
+    if options.branch and f"refs/heads/{wanted}" not in heads and f"refs/tags/{wanted}" not in tags:
+        raise GitError(f"Remote branch {wanted} not found in upstream {options.origin}")
+    if options.single or (depth is not None and not options.no_single):
+        heads = {ref: sha for ref, sha in heads.items() if ref == f"refs/heads/{wanted}"}
+        tags = {ref: sha for ref, sha in tags.items() if ref == f"refs/tags/{wanted}"}
     make_repository(process, path, settings, bare=options.bare, branch=wanted, quiet=True)
     folder = path if options.bare else f"{path}/.git"
     repo = Repository(process, "" if options.bare else path, folder, settings)
-    heads, tags = source.refs.under("refs/heads/"), source.refs.under("refs/tags/")
     try:
-        copy_objects(source, repo, [*heads.values(), *tags.values()])
+        source.bring(repo, [*heads.values(), *tags.values()], depth)
+    except GitError:
+        process.run(["rm", "-rf", "--", path])  # a half-made clone is of no use
+        raise
     finally:
         source.close()
     config = read_config(process, f"{folder}/config")
     section = (b"remote", options.origin.encode())
-    absolute = url if "://" in url else source.work or source.git
+    absolute = url if "://" in url else source.where
     config.set(section, b"url", absolute.encode())
     if not options.bare:
         config.set(section, b"fetch", _FETCH.format(name=options.origin).encode())
@@ -126,17 +118,68 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
         short = (branch or "").removeprefix("refs/heads/")
         repo.refs.write(f"refs/remotes/{options.origin}/HEAD", f"ref: refs/remotes/{options.origin}/{short}")
     tip = heads.get(f"refs/heads/{wanted}")
-    if tip is None:
-        if options.branch:
-            raise GitError(f"Remote branch {wanted} not found in upstream {options.origin}")
+    if tip is None and f"refs/tags/{wanted}" in tags:
+        tip = bytes(repo.store.commit(tags[f"refs/tags/{wanted}"]).id)
+        repo.refs.write("HEAD", tip.decode())
+    elif tip is None:
         return 0
-    repo.refs.set("HEAD", tip, f"clone: from {absolute}", repo.signature())
-    configure_upstream(repo, wanted, options.origin, wanted)
+    else:
+        repo.refs.set("HEAD", tip, f"clone: from {absolute}", repo.signature())
+        configure_upstream(repo, wanted, options.origin, wanted)
     if not options.no_checkout:
         check_out(repo, {}, repo.tree_of(tip))
-    if not options.quiet:
+    if not options.quiet and isinstance(source, LocalRemote):
         process.error("done.\n")
     return 0
+
+
+def _depth(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not re.fullmatch(r"[1-9]\d{0,8}", text):
+        raise GitError(f"depth {text} is not a positive number")
+    return int(text)
+
+
+def _user_config(process: Process, settings: list[tuple[str, str]], key: str) -> list[str]:
+    """What is configured outside any repository."""
+    home = process.env.get("HOME", "/")
+    found: list[str] = []
+    for path in ("/etc/gitconfig", f"{home}/.config/git/config", f"{home}/.gitconfig"):
+        found += config_values(read_config(process, path), key)
+    return found + [text for name, text in settings if name.lower() == key.lower()]
+
+
+def ls_remote(process: Process, repo: Repository | None, args: list[str], settings: list[tuple[str, str]]) -> int:
+    """What another repository has: `git ls-remote [--heads] [--tags] [URL [PATTERN...]]`."""
+    words = [arg for arg in args if not arg.startswith("-")]
+    known = remotes(repo) if repo is not None else {}
+    name = words[0] if words else "origin"
+    if not words and name not in known:
+        raise GitError("No remote configured to list refs from.")
+    url = known.get(name, name)
+    source = open_remote(process, url, repo.config_all if repo else lambda key: _user_config(process, settings, key))
+    try:
+        found = source.all_refs() if isinstance(source, WebRemote) else source.refs()
+        branch = source.branch()
+    finally:
+        source.close()
+    head = found.get("HEAD") or found.get(branch or "")
+    listed = ({"HEAD": head} if head else {}) | {ref: sha for ref, sha in sorted(found.items()) if ref != "HEAD"}
+    heads, tags = "--heads" in args or "-h" in args or "--branches" in args, "--tags" in args or "-t" in args
+    matched = False
+    for ref, sha in listed.items():
+        if (heads or tags) and not (
+            (heads and ref.startswith("refs/heads/")) or (tags and ref.startswith("refs/tags/"))
+        ):
+            continue
+        if words[1:] and not any(compile_pattern(f"*/{pattern}").matches(f"/{ref}") for pattern in words[1:]):
+            continue
+        if "--symref" in args and ref == "HEAD" and branch:
+            process.print(f"ref: {branch}\tHEAD")
+        process.print(f"{sha.decode()}\t{ref}")
+        matched = True
+    return 2 if "--exit-code" in args and not matched else 0
 
 
 def remotes(repo: Repository) -> dict[str, str]:
@@ -209,31 +252,53 @@ def remote(repo: Repository, args: list[str]) -> int:
 
 
 def fetch(repo: Repository, args: list[str]) -> int:
+    depth, args = _take_depth(args)
     words = [arg for arg in args if not arg.startswith("-")]
     known = remotes(repo)
+    quiet = "-q" in args or "--quiet" in args
     if "--all" in args:
         for name in known:
-            fetch_from(repo, name, [], prune="--prune" in args or "-p" in args)
+            fetch_from(repo, name, [], prune="--prune" in args or "-p" in args, depth=depth, quiet=quiet)
         return 0
     current = (repo.refs.branch() or "").removeprefix("refs/heads/")
     name = words[0] if words else repo.config(f"branch.{current}.remote") or "origin"
     if name not in known and not words:
         return 0
-    fetch_from(repo, name, words[1:], prune="--prune" in args or "-p" in args)
+    fetch_from(repo, name, words[1:], prune="--prune" in args or "-p" in args, depth=depth, quiet=quiet)
     return 0
 
 
-def fetch_from(repo: Repository, name: str, branches: list[str], *, prune: bool = False) -> list[bytes]:
-    """Bring remote-tracking branches up to date and say what changed; the tips that were fetched."""
+def _take_depth(args: list[str]) -> tuple[int | None, list[str]]:
+    """`--depth N`, `--depth=N` and `--unshallow`, and the arguments without them."""
+    depth: int | None = None
+    rest: list[str] = []
+    following = iter(args)
+    for arg in following:
+        if arg == "--depth":
+            depth = _depth(next(following, ""))
+        elif arg.startswith("--depth="):
+            depth = _depth(arg[8:])
+        elif arg == "--unshallow":
+            depth = 0x7FFFFFFF  # git's own number for all of it
+        else:
+            rest.append(arg)
+    return depth, rest
+
+
+def fetch_from(
+    repo: Repository, name: str, branches: list[str], *, prune: bool = False, depth: int | None = None,
+    quiet: bool = False,
+) -> dict[str, bytes]:  # fmt: skip
+    """Bring remote-tracking branches up to date and say what changed; the branches of the other side."""
     url = remotes(repo).get(name, name)
-    source = open_remote(repo.process, url)
+    source = open_remote(repo.process, url, repo.config_all)
     repo.others.append(source)
-    heads, tags = source.refs.under("refs/heads/"), source.refs.under("refs/tags/")
+    heads, tags = source.under("refs/heads/"), source.under("refs/tags/")
     chosen = {ref: sha for ref, sha in heads.items() if not branches or ref.removeprefix("refs/heads/") in branches}
     for wanted in branches:
         if f"refs/heads/{wanted}" not in heads and f"refs/tags/{wanted}" not in tags:
             raise GitError(f"couldn't find remote ref {wanted}")
-    copy_objects(source, repo, [*chosen.values(), *tags.values()])
+    source.bring(repo, [*chosen.values(), *([] if branches else tags.values())], depth)
     rows: list[tuple[str, str, str, str]] = []
     is_remote = name in remotes(repo)
     tracked = f"refs/remotes/{name}/"
@@ -258,7 +323,7 @@ def fetch_from(repo: Repository, name: str, branches: list[str], *, prune: bool 
             rows.append(("+", f"{old[:7].decode()}...{sha[:7].decode()}", short, f"{name}/{short}  (forced update)"))
         repo.refs.set(local, sha, f"fetch {name}: storing head", repo.signature())
     for ref, sha in tags.items():
-        if repo.refs.get(ref) is None:
+        if repo.refs.get(ref) is None and sha in repo.store:
             short = ref.removeprefix("refs/tags/")
             repo.refs.write(ref, sha.decode())
             rows.append(("*", "[new tag]", short, short))
@@ -273,14 +338,14 @@ def fetch_from(repo: Repository, name: str, branches: list[str], *, prune: bool 
     for ref, sha in chosen.items():
         short = ref.removeprefix("refs/heads/")
         merging = "" if short == (branches[0] if branches else current) else "not-for-merge"
-        text += f"{sha.decode()}\t{merging}\tbranch '{short}' of {url}\n"
+        text += f"{sha.decode()}\t{merging}\tbranch '{short}' of {without_secrets(url)}\n"
     repo.process.write_file(f"{repo.git}/FETCH_HEAD", text.encode())
-    if rows:
+    if rows and not quiet:
         width = max(10, *(len(row[2]) for row in rows))
-        repo.process.error(f"From {url}\n")
+        repo.process.error(f"From {without_secrets(url).removesuffix('.git') if is_web(url) else url}\n")
         for mark, what, short, local in rows:
             repo.process.error(f" {mark} {what:<17} {short:<{width}} -> {local}\n")
-    return list(chosen.values())
+    return heads
 
 
 def pull(repo: Repository, args: list[str]) -> int:
@@ -301,11 +366,10 @@ def pull(repo: Repository, args: list[str]) -> int:
             "",
         )
     wanted = words[1] if len(words) > 1 else (merge_ref or "").removeprefix("refs/heads/")
-    fetch_from(repo, name, [wanted] if len(words) > 1 else [])
+    quiet = "-q" in flags or "--quiet" in flags
+    heads = fetch_from(repo, name, [wanted] if len(words) > 1 else [], quiet=quiet)
     url = remotes(repo).get(name, name)
-    source = open_remote(repo.process, url)
-    repo.others.append(source)
-    tip = source.refs.get(f"refs/heads/{wanted}")
+    tip = heads.get(f"refs/heads/{wanted}")
     if tip is None:
         raise GitError(f"couldn't find remote ref {wanted}")
     rebasing = "--rebase" in flags or "-r" in flags or repo.config_bool("pull.rebase")
@@ -377,7 +441,7 @@ def push(repo: Repository, args: list[str]) -> int:
             "upstream, see 'push.autoSetupRemote' in 'git help config'.\n"
         )
     url = known.get(name, name)
-    target = open_remote(repo.process, url)
+    target = open_remote(repo.process, url, repo.config_all)
     repo.others.append(target)
     specs = words[1:] or ([] if options.all or options.tags else [current])
     wanted: list[tuple[str, str, bool]] = []
@@ -394,22 +458,31 @@ def push(repo: Repository, args: list[str]) -> int:
         wanted += [(r, r, options.force) for r in repo.refs.under("refs/tags/")]
     rows: list[str] = []
     failed = False
-    for source_name, target_name, force in wanted:
-        row, good = _push_one(repo, target, name if name in known else "", source_name, target_name, force)
+    tracked = name if name in known else ""
+    planned = [_plan(repo, target, url, *item) for item in wanted]
+    updates = [plan.update for plan in planned if plan.update is not None]
+    refused = target.send(repo, updates) if updates and not options.dry_run else {}
+    for plan, (source_name, target_name, _) in zip(planned, wanted, strict=True):
+        row = plan.row
+        if plan.update is not None and plan.update.ref in refused:
+            row = f" ! [remote rejected] {plan.shown} ({refused[plan.update.ref]})\n"
+        good = not row.startswith(" !")
         failed = failed or not good
         rows += [row] if row else []
+        if good and plan.update is not None and tracked and not options.dry_run:
+            _track(repo, tracked, plan.update)
         if good and options.upstream and source_name:
             configure_upstream(repo, source_name, name, target_name)
     if not rows:
         repo.process.error("Everything up-to-date\n")
     elif not options.quiet or failed:
-        repo.process.error(f"To {url}\n" + "".join(rows))
+        repo.process.error(f"To {without_secrets(url)}\n" + "".join(rows))
     if options.upstream and not failed and not options.quiet:
         for source_name, target_name, _ in wanted:
             repo.process.print(f"branch '{source_name}' set up to track '{name}/{target_name}'.")
     if failed:
         repo.process.error(
-            f"error: failed to push some refs to '{url}'\n"
+            f"error: failed to push some refs to '{without_secrets(url)}'\n"
             "hint: Updates were rejected because the tip of your current branch is behind\n"
             "hint: its remote counterpart. Integrate the remote changes (e.g.\n"
             "hint: 'git pull ...') before pushing again.\n"
@@ -419,54 +492,63 @@ def push(repo: Repository, args: list[str]) -> int:
     return 0
 
 
-def _push_one(
-    repo: Repository, target: Repository, name: str, source_name: str, target_name: str, force: bool
-) -> tuple[str, bool]:
-    """One ref to the other side; the line to show, and whether it went."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a push will do to one ref, and the line that says so."""
+
+    row: str
+    shown: str = ""
+    update: Update | None = None
+
+
+def _plan(repo: Repository, target: Remote, url: str, source_name: str, target_name: str, force: bool) -> _Plan:
+    said = source_name
     if source_name == "HEAD":
         source_name = (repo.refs.branch() or "").removeprefix("refs/heads/")
         target_name = source_name if target_name == "HEAD" else target_name
     tag = repo.refs.get(f"refs/tags/{source_name}") is not None and repo.refs.get(f"refs/heads/{source_name}") is None
     ref = target_name if target_name.startswith("refs/") else f"refs/{'tags' if tag else 'heads'}/{target_name}"
     short = ref.removeprefix("refs/heads/").removeprefix("refs/tags/")
-    shown = source_name.removeprefix("refs/tags/").removeprefix("refs/heads/")
-    old = target.refs.get(ref)
-    tracked = f"refs/remotes/{name}/{short}"
+    shown = f"{said.removeprefix('refs/tags/').removeprefix('refs/heads/')} -> {short}"
+    old = target.refs().get(ref)
     if not source_name:
         if old is None:
             raise GitError(f"unable to delete '{short}': remote ref does not exist", 1, "error: ")
-        target.refs.delete(ref)
-        repo.refs.delete(tracked)
-        return f" - [deleted]         {short}\n", True
+        return _Plan(f" - [deleted]         {short}\n", short, Update(ref, old, None))
     try:
         sha = repo.resolve(source_name)
     except KeyError:
+        where = url if "://" in url else target.where
         raise GitError(
-            f"error: src refspec {source_name} does not match any\n"
-            f"error: failed to push some refs to '{target.work or target.git}'",
-            1,
-            "",
+            f"error: src refspec {source_name} does not match any\nerror: failed to push some refs to '{where}'", 1, ""
         ) from None
     if old == sha:
-        return "", True
-    if target.work and target.refs.branch() == ref and old is not None:
-        text = f" ! [remote rejected] {shown} -> {short} (branch is currently checked out)\n"
-        return text, False
-    copied = old is None or old in repo.store
-    forward = old is None or (copied and not tag and old in ancestors(repo, bytes(repo.store.commit(sha).id)))
+        return _Plan("")
+    update = Update(ref, old, sha)
+    if reason := target.refusal(update):
+        return _Plan(f" ! [remote rejected] {shown} ({reason})\n")
+    have = old is None or old in repo.store
+    forward = old is None or (have and not tag and old in ancestors(repo, bytes(repo.store.commit(sha).id)))
     if not forward and not force:
-        reason = "non-fast-forward" if copied else "fetch first"
-        return f" ! [rejected]        {shown} -> {short} ({reason})\n", False
-    copy_objects(repo, target, [sha])
-    target.refs.write(ref, sha.decode())
-    if name and not tag:
-        repo.refs.set(tracked, sha, "update by push", repo.signature())
+        return _Plan(f" ! [rejected]        {shown} ({'non-fast-forward' if have else 'fetch first'})\n")
     if old is None:
         kind = "[new tag]" if ref.startswith("refs/tags/") else "[new branch]"
-        return f" * {kind:<17} {shown} -> {short}\n", True
+        return _Plan(f" * {kind:<17} {shown}\n", shown, update)
+    between = f"{old[:7].decode()}..{sha[:7].decode()}"
     if forward:
-        return f"   {old[:7].decode()}..{sha[:7].decode()}  {shown} -> {short}\n", True
-    return f" + {old[:7].decode()}...{sha[:7].decode()} {shown} -> {short} (forced update)\n", True
+        return _Plan(f"   {between}  {shown}\n", shown, update)
+    return _Plan(f" + {between.replace('..', '...')} {shown} (forced update)\n", shown, update)
+
+
+def _track(repo: Repository, name: str, update: Update) -> None:
+    """Our picture of the other side's branch follows what was pushed."""
+    if not update.ref.startswith("refs/heads/"):
+        return
+    tracked = f"refs/remotes/{name}/{update.ref.removeprefix('refs/heads/')}"
+    if update.new is None:
+        repo.refs.delete(tracked)
+    else:
+        repo.refs.set(tracked, update.new, "update by push", repo.signature())
 
 
 # config

@@ -6,6 +6,7 @@ import re
 from email.utils import mktime_tz, parsedate_tz
 from hashlib import sha1
 from io import BytesIO
+from typing import Protocol
 
 from dulwich.config import ConfigFile
 from dulwich.index import ConflictedIndexEntry, IndexEntry, read_index_dict_with_version, write_index_dict
@@ -70,6 +71,12 @@ def _is_bare(process: Process, path: str) -> bool:
     return True
 
 
+class Closing(Protocol):
+    """Something to be closed."""
+
+    def close(self) -> None: ...
+
+
 class Repository:
     def __init__(self, process: Process, work: str, git: str, settings: list[tuple[str, str]] | None = None) -> None:
         self.process = process
@@ -79,7 +86,7 @@ class Repository:
         self.refs = Refs(process, git)
         self.settings = settings or []
         self._index: Index | None = None
-        self.others: list[Repository] = []
+        self.others: list[Closing] = []
         """Remotes that were opened for it; closed with it."""
 
     def close(self) -> None:
@@ -110,7 +117,15 @@ class Repository:
     # Who and when.
 
     def identity(self, kind: str) -> bytes:
-        """`Name <email>` for AUTHOR or COMMITTER."""
+        """`Name <email>` for AUTHOR or COMMITTER; or git's complaint that nobody said who that is."""
+        name, email = self._names(kind)
+        if not email or not name:
+            self.process.error(_WHO.format(kind=kind.capitalize()))
+            missing = "unable to auto-detect email address" if not email else "empty ident name not allowed"
+            raise GitError(missing)
+        return f"{_clean(name)} <{_clean(email)}>".encode("utf-8", "surrogateescape")
+
+    def _names(self, kind: str) -> tuple[str | None, str | None]:
         env = self.process.env
         name = env.get(f"GIT_{kind}_NAME") or self.config(f"{kind.lower()}.name") or self.config("user.name")
         email = (
@@ -119,11 +134,7 @@ class Repository:
             or self.config("user.email")
             or env.get("EMAIL")
         )
-        if not email or not name:
-            self.process.error(_WHO.format(kind=kind.capitalize()))
-            missing = "unable to auto-detect email address" if not email else "empty ident name not allowed"
-            raise GitError(missing)
-        return f"{_clean(name)} <{_clean(email)}>".encode("utf-8", "surrogateescape")
+        return name, email
 
     def now(self, kind: str) -> tuple[int, int]:
         """Seconds and the zone's offset."""
@@ -160,10 +171,8 @@ class Repository:
         seconds, offset = self.now("COMMITTER")
         sign = "-" if offset < 0 else "+"
         zone = f"{sign}{abs(offset) // 3600:02d}{abs(offset) % 3600 // 60:02d}"
-        try:
-            who = self.identity("COMMITTER")
-        except GitError:
-            who = b"unknown <unknown>"
+        name, email = self._names("COMMITTER")
+        who = f"{_clean(name or 'unknown')} <{_clean(email or 'unknown')}>".encode("utf-8", "surrogateescape")
         return who + f" {seconds} {zone}".encode()
 
     # The index.

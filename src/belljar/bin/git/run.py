@@ -195,6 +195,8 @@ def _in_repository(
 ) -> int:
     if name == "config":
         return remotes.config(process, repo, args)
+    if name == "ls-remote":
+        return remotes.ls_remote(process, repo, args, settings)
     alias = repo.config(f"alias.{name}") if repo is not None and name not in COMMANDS else None
     if alias is not None:
         if alias.startswith("!"):

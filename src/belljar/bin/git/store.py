@@ -6,8 +6,8 @@ import zlib
 from io import BytesIO
 
 from dulwich.object_format import DEFAULT_OBJECT_FORMAT
-from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tag, Tree
-from dulwich.pack import Pack, PackData, load_pack_index_file
+from dulwich.objects import Blob, Commit, ObjectID, RawObjectID, ShaFile, Tag, Tree
+from dulwich.pack import Pack, PackData, PackInflater, UnresolvedDeltas, load_pack_index_file, write_pack_index
 
 from belljar.abi.errors import SysError
 from belljar.bin.git.errors import GitError
@@ -18,9 +18,19 @@ EXECUTABLE = 0o100755
 LINK = 0o120000
 DIRECTORY = 0o040000
 SUBMODULE = 0o160000
+UNPACK_LIMIT = 100
+"""Fewer objects than this are not kept as a pack."""
 
 Flat = dict[str, tuple[int, bytes]]
 """A tree with its subtrees: path to mode and object."""
+
+
+class ShallowCommit(Commit):
+    """A commit whose parents were left behind by `clone --depth`; its name is what it was."""
+
+    __slots__ = ()
+
+    parents = property(lambda self: [])
 
 
 class Store:
@@ -31,6 +41,33 @@ class Store:
         self.directory = directory
         self._cache: dict[bytes, ShaFile] = {}
         self._packs: list[Pack] | None = None
+        self._shallow: set[bytes] | None = None
+
+    @property
+    def shallow(self) -> set[bytes]:
+        """The commits where history was cut off."""
+        if self._shallow is None:
+            try:
+                text = self._process.read_file(self._shallow_path)
+            except SysError:
+                text = b""
+            self._shallow = {line for line in text.split() if len(line) == 40}
+        return self._shallow
+
+    @property
+    def _shallow_path(self) -> str:
+        return self.directory.rpartition("/")[0] + "/shallow"
+
+    def change_shallow(self, added: set[bytes], removed: set[bytes]) -> None:
+        after = (self.shallow | added) - removed
+        if after == self.shallow:
+            return
+        self._shallow = after
+        self._cache.clear()
+        if after:
+            self._process.write_file(self._shallow_path, b"".join(sha + b"\n" for sha in sorted(after)))
+        else:
+            self._process.fs.unlink(self._shallow_path)
 
     def _path(self, sha: bytes) -> str:
         text = sha.decode("ascii")
@@ -45,6 +82,8 @@ class Store:
         found = self._loose(sha) or self._packed(sha)
         if found is None:
             raise KeyError(sha)
+        if isinstance(found, Commit) and sha in self.shallow:
+            found.__class__ = ShallowCommit
         if len(self._cache) > 4096:
             self._cache.clear()
         self._cache[sha] = found
@@ -130,6 +169,43 @@ class Store:
             self._process.write_file(path, zlib.compress(head + raw, 1), 0o444)
         self._cache[sha] = item
         return sha
+
+    def add_pack(self, data: bytes) -> None:
+        """What a server sent: a few objects become files of their own, many stay a pack, with an index beside it.
+
+        Raises what dulwich raises for a pack that is damaged.
+        """
+        pack = PackData.from_file(BytesIO(data), DEFAULT_OBJECT_FORMAT, size=len(data))
+        try:
+            pack.check()
+            entries = self._entries(pack)
+            if entries is None:
+                for item in PackInflater.for_pack_data(pack, lambda sha: self._raw(bytes(sha))):
+                    self._process.budget.charge(4)
+                    self.add(item)
+                return
+            index = BytesIO()
+            write_pack_index(index, entries, pack.get_stored_checksum(), version=2)
+            name = f"{self.directory}/pack/pack-{pack.get_stored_checksum().hex()}"
+            self._process.write_file(f"{name}.pack", data, 0o444)
+            self._process.write_file(f"{name}.idx", index.getvalue(), 0o444)
+        finally:
+            pack.close()
+        self.close()
+
+    def _entries(self, pack: PackData) -> list[tuple[RawObjectID, int, int]] | None:
+        """What goes into the index of a pack; None for one that is small, or that builds on objects outside it."""
+        if len(pack) < UNPACK_LIMIT:
+            return None
+        self._process.budget.charge(len(pack) * 4)
+        try:
+            return pack.sorted_entries()
+        except UnresolvedDeltas:
+            return None
+
+    def _raw(self, sha: bytes) -> tuple[int, list[bytes]]:
+        item = self.get(sha.hex().encode() if len(sha) == 20 else sha)
+        return item.type_num, item.as_raw_chunks()
 
     def blob(self, sha: bytes) -> bytes:
         item = self.get(sha)
