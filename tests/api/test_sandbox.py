@@ -317,3 +317,19 @@ def test_files_can_be_used_with_the_rights_of_commands(sandbox: Sandbox) -> None
     assert as_user.exists("mine/deep.txt")
     assert not as_user.exists("nothing")
     assert sandbox.exec("stat -c %U mine/deep.txt").stdout == "agent\n"
+
+
+def test_nothing_is_lost_of_a_command_that_ends_before_it_is_read(sandbox: Sandbox) -> None:
+    size = (4 << 20) + (96 << 10)  # what may be on its way, and as much again as waits in pipes
+    process = sandbox.spawn(f"head -c {size} /dev/zero; echo end >&2")
+    time.sleep(0.5)
+    assert len(process.stdout.read()) == size
+    assert process.stderr.read() == b"end\n"
+    assert process.wait() == 0
+
+
+def test_a_killed_command_that_nobody_reads_can_be_waited_for(sandbox: Sandbox) -> None:
+    process = sandbox.spawn("yes")
+    time.sleep(0.2)
+    process.kill("KILL")
+    assert process.wait(timeout=30) == 137

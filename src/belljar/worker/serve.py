@@ -57,16 +57,27 @@ _TIDY_LEAST: Final = 0.001
 class _Stream:
     """One stream of a started command: what is held back, and how much the host still lets through."""
 
-    __slots__ = ("credit", "held", "size")
+    __slots__ = ("_held", "credit", "size")
 
     def __init__(self) -> None:
-        self.held: list[bytes] = []
+        self._held: list[bytes] = []
         self.size = 0
         self.credit = WINDOW
 
-    def take(self) -> bytes:
-        data, self.held, self.size = b"".join(self.held), [], 0
+    def put(self, data: bytes) -> None:
+        self._held.append(data)
+        self.size += len(data)
+
+    def take(self, most: int) -> bytes:
+        data, self._held, self.size = b"".join(self._held), [], 0
+        if len(data) > most:
+            self.put(data[most:])
+            data = data[:most]
         return data
+
+    def rest(self, data: bytes) -> bytes:
+        """All that is held, and `data` after it."""
+        return self.take(self.size) + data if data else self.take(self.size)
 
 
 class _Job:
@@ -177,18 +188,16 @@ class Server:
     def _output(self, number: int, job: _Job, stream: int, data: bytes) -> None:
         """Runs in the collector's fiber: hold small amounts back, wait for the host's credit with large ones."""
         pipe = job.streams[stream]
-        pipe.held.append(data)
-        pipe.size += len(data)
+        pipe.put(data)
         if pipe.size < _SMALL and not job.live:
             return
-        view = memoryview(pipe.take())
-        while view:
-            while pipe.credit <= 0:
+        while pipe.size:
+            if pipe.credit <= 0:
                 job.waiters.wait()
-            piece = view[: min(CHUNK_MAX, pipe.credit)]
+                continue
+            piece = pipe.take(min(CHUNK_MAX, pipe.credit))
             pipe.credit -= len(piece)
-            self._send(Output(number, stream, bytes(piece)))
-            view = view[len(piece) :]
+            self._send(Output(number, stream, piece))
 
     def _credit(self, number: int, stream: int, count: int) -> None:
         job = self._jobs.get(number)
@@ -202,14 +211,15 @@ class Server:
         if task.limit is not None or hub.clock.monotonic() - job.began > _TIDY_SHARE * self._tidy_seconds:
             hub.call_later(0, self._tidy)
         status = task.status
+        job.waiters.wake_all()
         self._send(
             Exited(
                 number,
                 status.code,
                 status.signal,
                 task.limit,
-                job.streams[1].take(),
-                job.streams[2].take(),
+                job.streams[1].rest(task.take_rest(1)),
+                job.streams[2].rest(task.take_rest(2)),
                 task.truncated,
             )
         )

@@ -200,6 +200,13 @@ class Task:
         self.ended = True
         self._on_end(self)
 
+    def take_rest(self, stream: int) -> bytes:
+        """Once it has ended: what is still in a pipe because the owner has not read what came before."""
+        reader = self._readers.get(stream)
+        if reader is None or stream not in self._busy or not reader.handle.poll() & POLLIN:
+            return b""
+        return _read(reader)
+
 
 def _read(reader: OpenFile) -> bytes:
     """The next piece; b"" at the end, which on a terminal is the error that its last program is gone."""

@@ -1,0 +1,448 @@
+"""An MCP server whose tools are a sandbox: `belljar mcp`.
+
+A client gets a sandbox of its own with its first call. Over stdio that is the process's one client; over HTTP it is
+an MCP session. A client that keeps no session names the sandbox it made with `sandbox_create` in each call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from mcp.server.mcpserver import Context, Image, MCPServer
+from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from pydantic import BaseModel, Field
+
+from belljar.abi.version import __version__
+from belljar.api.async_sandbox import AsyncProcess, AsyncSandbox, AsyncStream
+from belljar.api.clock_host import monotonic
+from belljar.api.errors import FileError, SandboxError
+from belljar.api.runs import RunResult
+from belljar.api.settings import SandboxOptions
+
+INSTRUCTIONS: Final = (
+    "A sealed Unix sandbox: bash and the usual utilities, Python, JavaScript, files under /workspace, no network unless "
+    "granted. Nothing of the host is reachable. Files and background processes stay between calls."
+)
+READ_LINES: Final = 2000
+SEARCH_MAX: Final = 500
+HELD_MAX: Final = 1 << 20
+"""Bytes of a background process's stream that are kept for whoever asks."""
+
+SandboxId = Annotated[
+    str | None, Field(description="A sandbox made by sandbox_create or sandbox_fork; leave out for your own.")
+]
+
+
+class Background:
+    """A background process and what it said that nobody has asked for yet; past a bound it waits until someone does."""
+
+    def __init__(self, process: AsyncProcess) -> None:
+        self.process = process
+        self._held = {1: bytearray(), 2: bytearray()}
+        self._news = asyncio.Event()
+        self._room = asyncio.Event()
+        self._readers = [
+            asyncio.create_task(self._collect(self._held[1], process.stdout)),
+            asyncio.create_task(self._collect(self._held[2], process.stderr)),
+        ]
+
+    async def _collect(self, held: bytearray, stream: AsyncStream) -> None:
+        async for data in stream:
+            held += data
+            self._news.set()
+            while len(held) > HELD_MAX:
+                self._room.clear()
+                await self._room.wait()
+        self._news.set()
+
+    async def take(self, wait: float) -> tuple[bytes, bytes, int | None]:
+        """Output so far, after at most `wait` seconds for there to be some, and the exit code once all was taken."""
+        if not any(self._held.values()) and not self._ended:
+            self._news.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._news.wait(), wait)
+        stdout, stderr = (bytes(held) for held in self._held.values())
+        for held in self._held.values():
+            held.clear()
+        self._room.set()
+        return stdout, stderr, await self.process.wait() if self._ended else None
+
+    @property
+    def _ended(self) -> bool:
+        return all(reader.done() for reader in self._readers)
+
+
+@dataclass(slots=True)
+class Box:
+    """A sandbox, its background processes, and when it was last used."""
+
+    sandbox: AsyncSandbox
+    processes: dict[int, Background] = field(default_factory=dict)
+    used: float = 0.0
+
+
+class Command(BaseModel):
+    stdout: str
+    stderr: str
+    exit_code: int
+    timed_out: bool = False
+    limit: str | None = None
+    """The limit that stopped it, if one did."""
+    truncated: bool = False
+
+
+class ProcessOutput(BaseModel):
+    stdout: str
+    stderr: str
+    exit_code: int | None
+    """None while it runs."""
+
+
+class FilePage(BaseModel):
+    content: str
+    first_line: int
+    last_line: int
+    total_lines: int
+
+
+class FileEntry(BaseModel):
+    name: str
+    kind: str
+    size: int
+
+
+class Match(BaseModel):
+    path: str
+    line: int
+    text: str
+
+
+class Boxes:
+    """The sandboxes of one server: by session for those who have one, and by the name of each."""
+
+    def __init__(self, options: SandboxOptions, *, most: int, idle_seconds: float) -> None:
+        self._options = options
+        self._most = most
+        self._idle_seconds = idle_seconds
+        self._boxes: OrderedDict[str, Box] = OrderedDict()
+        self._own: dict[str, str] = {}
+        self._lock = asyncio.Lock()
+
+    async def of(self, context: Context[Any, Any], name: str | None) -> Box:
+        """The sandbox a call is for, made now if it is the caller's own and first. ToolError."""
+        async with self._lock:
+            await self._close_idle()
+            if name is None:
+                name = await self._own_name(_session(context))
+            box = self._boxes.get(name)
+            if box is None:
+                raise ToolError(f"there is no sandbox {name!r} (any more); make one with sandbox_create")
+            box.used = monotonic()
+            self._boxes.move_to_end(name)
+            return box
+
+    async def _own_name(self, session: str | None) -> str:
+        if session is None:
+            raise ToolError("this connection keeps no session: make a sandbox with sandbox_create and name it")
+        if self._own.get(session) not in self._boxes:
+            self._own[session] = await self._make()
+        return self._own[session]
+
+    async def make(self) -> str:
+        async with self._lock:
+            await self._close_idle()
+            return await self._make()
+
+    async def _make(self) -> str:
+        return self.add(await AsyncSandbox(**self._options).start())
+
+    def add(self, sandbox: AsyncSandbox) -> str:
+        if len(self._boxes) >= self._most:
+            raise ToolError(f"there are {self._most} sandboxes already; close one with sandbox_close")
+        self._boxes[sandbox.name] = Box(sandbox, used=monotonic())
+        return sandbox.name
+
+    async def _close_idle(self) -> None:
+        while self._boxes:
+            name, box = next(iter(self._boxes.items()))
+            if monotonic() - box.used < self._idle_seconds:
+                return
+            await self._close(name)
+
+    async def _close(self, name: str) -> None:
+        box = self._boxes.pop(name, None)
+        if box is not None:
+            await box.sandbox.close()
+
+    async def close(self, name: str) -> None:
+        async with self._lock:
+            await self._close(name)
+
+    async def close_all(self) -> None:
+        for name in list(self._boxes):
+            await self.close(name)
+
+
+def _session(context: Context[Any, Any]) -> str | None:
+    request = context.request_context.request
+    if request is None:
+        return "stdio"
+    session: str | None = request.headers.get("mcp-session-id")
+    return session
+
+
+def make_server(
+    options: SandboxOptions | None = None, *, most: int = 100, idle_seconds: float = 3600.0
+) -> MCPServer[None]:
+    """A server whose sandboxes are made from `options`. At most so many live; one unused for so long is closed."""
+    boxes = Boxes(options or {}, most=most, idle_seconds=idle_seconds)
+
+    @asynccontextmanager
+    async def lifespan(_: MCPServer[None]) -> AsyncIterator[None]:
+        try:
+            yield None
+        finally:
+            await boxes.close_all()
+
+    server: MCPServer[None] = MCPServer(
+        "belljar", instructions=INSTRUCTIONS, version=__version__, lifespan=lifespan, log_level="WARNING"
+    )
+    _add_commands(server, boxes)
+    _add_files(server, boxes)
+    _add_interpreters(server, boxes)
+    _add_sandboxes(server, boxes)
+    return server
+
+
+@asynccontextmanager
+async def _told() -> AsyncIterator[None]:
+    """What a sandbox refuses, the model hears."""
+    try:
+        yield
+    except (SandboxError, ValueError, UnicodeDecodeError) as error:
+        raise ToolError(str(error)) from error
+
+
+def _add_commands(server: MCPServer[None], boxes: Boxes) -> None:
+    @server.tool()
+    async def exec(
+        command: str,
+        ctx: Context,
+        cwd: str | None = None,
+        timeout: Annotated[float | None, Field(description="Seconds until it is killed.", gt=0)] = None,
+        stdin: str = "",
+        sandbox: SandboxId = None,
+    ) -> Command:
+        """Run a bash command to its end."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            result = await box.sandbox.exec(command, cwd=cwd, timeout=timeout, stdin=stdin)
+        return Command(
+            stdout=result.stdout,
+            stderr=result.stderr,
+            exit_code=result.exit_code,
+            timed_out=result.timed_out,
+            limit=result.limit,
+            truncated=result.truncated,
+        )
+
+    @server.tool()
+    async def process_start(command: str, ctx: Context, cwd: str | None = None, sandbox: SandboxId = None) -> int:
+        """Start a bash command in the background; gives its process id."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            process = await box.sandbox.spawn(command, cwd=cwd)
+        box.processes[process.pid] = Background(process)
+        return process.pid
+
+    def find(box: Box, pid: int) -> Background:
+        if pid not in box.processes:
+            raise ToolError(f"no background process {pid}; there are: {sorted(box.processes) or 'none'}")
+        return box.processes[pid]
+
+    @server.tool()
+    async def process_output(
+        pid: int,
+        ctx: Context,
+        wait: Annotated[float, Field(description="Seconds to wait for output or the end.", ge=0, le=600)] = 1.0,
+        sandbox: SandboxId = None,
+    ) -> ProcessOutput:
+        """What a background process has said since the last time, and its exit code if it has ended."""
+        box = await boxes.of(ctx, sandbox)
+        process = find(box, pid)
+        async with _told():
+            stdout, stderr, exit_code = await process.take(wait)
+        if exit_code is not None:
+            del box.processes[pid]
+        return ProcessOutput(
+            stdout=stdout.decode("utf-8", "replace"), stderr=stderr.decode("utf-8", "replace"), exit_code=exit_code
+        )
+
+    @server.tool()
+    async def process_input(pid: int, text: str, ctx: Context, end: bool = False, sandbox: SandboxId = None) -> None:
+        """Type into a background process; `end` closes its standard input."""
+        process = find(await boxes.of(ctx, sandbox), pid).process
+        async with _told():
+            if text:
+                await process.stdin.write(text)
+            if end:
+                await process.stdin.close()
+
+    @server.tool()
+    async def process_kill(pid: int, ctx: Context, signal: str = "TERM", sandbox: SandboxId = None) -> None:
+        """Send a signal to a background process."""
+        process = find(await boxes.of(ctx, sandbox), pid).process
+        async with _told():
+            await process.kill(signal)
+
+
+def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
+    @server.tool()
+    async def read_file(
+        path: str,
+        ctx: Context,
+        first_line: Annotated[int, Field(ge=1)] = 1,
+        lines: Annotated[int, Field(ge=1, le=READ_LINES)] = READ_LINES,
+        sandbox: SandboxId = None,
+    ) -> FilePage:
+        """Read a text file, or a page of it."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            data = await box.sandbox.files.as_user().read_bytes(path)
+            text = data.decode()
+        found = text.split("\n")[: -1 if text.endswith("\n") else None]
+        page = found[first_line - 1 : first_line - 1 + lines]
+        return FilePage(
+            content="\n".join(page),
+            first_line=first_line,
+            last_line=first_line - 1 + len(page),
+            total_lines=len(found),
+        )
+
+    @server.tool()
+    async def write_file(
+        path: str, content: str, ctx: Context, append: bool = False, sandbox: SandboxId = None
+    ) -> None:
+        """Create or replace a text file, or add to it; missing directories are made."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            await box.sandbox.files.as_user().write(path, content, append=append)
+
+    @server.tool()
+    async def edit_file(
+        path: str, old: str, new: str, ctx: Context, replace_all: bool = False, sandbox: SandboxId = None
+    ) -> int:
+        """Replace a string in a text file; it must occur exactly once unless `replace_all`. Gives the count."""
+        box = await boxes.of(ctx, sandbox)
+        if not old:
+            raise ToolError("`old` is empty: give the exact text to replace")
+        async with _told():
+            files = box.sandbox.files.as_user()
+            text = (await files.read_bytes(path)).decode()
+            count = text.count(old)
+            if count == 0:
+                raise ToolError(f"{path}: the text to replace does not occur")
+            if count > 1 and not replace_all:
+                raise ToolError(f"{path}: the text occurs {count} times; give more of it, or replace_all")
+            await files.write(path, text.replace(old, new))
+        return count
+
+    @server.tool()
+    async def list_directory(ctx: Context, path: str = "/workspace", sandbox: SandboxId = None) -> list[FileEntry]:
+        """The entries of a directory."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            entries = await box.sandbox.files.as_user().list(path)
+        return [FileEntry(name=entry.name, kind=entry.kind, size=entry.size) for entry in entries]
+
+    @server.tool()
+    async def find_files(pattern: str, ctx: Context, sandbox: SandboxId = None) -> list[str]:
+        """Paths that match a bash pattern, `**` included, such as /workspace/**/*.py."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            return await box.sandbox.files.glob(pattern)
+
+    @server.tool()
+    async def search_files(
+        pattern: str, ctx: Context, path: str = "/workspace", sandbox: SandboxId = None
+    ) -> list[Match]:
+        """Lines below a path that match an extended regular expression; at most 500."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            found = await box.sandbox.files.grep(pattern, path)
+        return [Match(path=match.path, line=match.line, text=match.text) for match in found[:SEARCH_MAX]]
+
+    @server.tool()
+    async def delete_file(path: str, ctx: Context, recursive: bool = False, sandbox: SandboxId = None) -> None:
+        """Delete a file, or with `recursive` a directory and all in it."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            await box.sandbox.files.as_user().remove(path, recursive=recursive)
+
+    @server.resource("sandbox:///{+path}", name="file", description="A file of your sandbox, by absolute path.")
+    async def file(path: str, ctx: Context) -> str | bytes:
+        box = await boxes.of(ctx, None)
+        try:
+            data = await box.sandbox.files.as_user().read_bytes("/" + path)
+        except FileError as error:
+            raise ResourceNotFoundError(str(error)) from error
+        try:
+            return data.decode()
+        except UnicodeDecodeError:
+            return data
+
+
+def _add_interpreters(server: MCPServer[None], boxes: Boxes) -> None:
+    def shown(result: RunResult) -> list[str | Image]:
+        parts: list[str | Image] = [text for text in (result.stdout, result.stderr) if text]
+        if result.error is not None:
+            parts.append(result.error.stack or f"{result.error.name}: {result.error.message}")
+        elif result.value is not None:
+            parts.append(repr(result.value))
+        for output in result.outputs:
+            kind, _, subtype = output.mime.partition("/")
+            if kind == "image":
+                parts.append(Image(data=output.data, format=subtype))
+            elif output.mime == "text/plain":
+                parts.append(output.text)
+        return parts or ["(no output)"]
+
+    @server.tool(structured_output=False)
+    async def python(code: str, ctx: Context, sandbox: SandboxId = None) -> list[str | Image]:
+        """Run Python in your sandbox's interpreter, which keeps its variables; shows output, value and figures."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            return shown(await box.sandbox.python.run(code))
+
+    @server.tool(structured_output=False)
+    async def javascript(code: str, ctx: Context, sandbox: SandboxId = None) -> list[str | Image]:
+        """Run JavaScript (ES modules, top-level await) in your sandbox's interpreter, which keeps its variables."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            return shown(await box.sandbox.js.run(code))
+
+
+def _add_sandboxes(server: MCPServer[None], boxes: Boxes) -> None:
+    @server.tool()
+    async def sandbox_create() -> str:
+        """Make a further sandbox; gives the name to use it by."""
+        async with _told():
+            return await boxes.make()
+
+    @server.tool()
+    async def sandbox_fork(ctx: Context, sandbox: SandboxId = None) -> str:
+        """Branch a sandbox, live: files, processes and interpreters; gives the branch's name."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            branch = await box.sandbox.fork()
+        return boxes.add(branch)
+
+    @server.tool()
+    async def sandbox_close(sandbox: str) -> None:
+        """End a sandbox and all that runs in it."""
+        await boxes.close(sandbox)
