@@ -25,8 +25,8 @@ from belljar.api.runs import RunResult
 from belljar.api.settings import SandboxOptions
 
 INSTRUCTIONS: Final = (
-    "A sealed Unix sandbox: bash and the usual utilities, Python, JavaScript, files under /workspace, no network unless "
-    "granted. Nothing of the host is reachable. Files and background processes stay between calls."
+    "A sealed Unix sandbox: bash and the usual utilities, Python, JavaScript, files under /workspace, no network "
+    "unless granted. Nothing of the host is reachable. Files and background processes stay between calls."
 )
 READ_LINES: Final = 2000
 SEARCH_MAX: Final = 500
@@ -34,7 +34,7 @@ HELD_MAX: Final = 1 << 20
 """Bytes of a background process's stream that are kept for whoever asks."""
 
 SandboxId = Annotated[
-    str | None, Field(description="A sandbox made by sandbox_create or sandbox_fork; leave out for your own.")
+    str | None, Field(description="A sandbox made by sandbox_create; leave out for your own.")
 ]
 
 
@@ -159,11 +159,14 @@ class Boxes:
             return await self._make()
 
     async def _make(self) -> str:
-        return self.add(await AsyncSandbox(**self._options).start())
+        self._check_room()
+        return self._add(await AsyncSandbox(**self._options).start())
 
-    def add(self, sandbox: AsyncSandbox) -> str:
+    def _check_room(self) -> None:
         if len(self._boxes) >= self._most:
             raise ToolError(f"there are {self._most} sandboxes already; close one with sandbox_close")
+
+    def _add(self, sandbox: AsyncSandbox) -> str:
         self._boxes[sandbox.name] = Box(sandbox, used=monotonic())
         return sandbox.name
 
@@ -433,14 +436,6 @@ def _add_sandboxes(server: MCPServer[None], boxes: Boxes) -> None:
         """Make a further sandbox; gives the name to use it by."""
         async with _told():
             return await boxes.make()
-
-    @server.tool()
-    async def sandbox_fork(ctx: Context, sandbox: SandboxId = None) -> str:
-        """Branch a sandbox, live: files, processes and interpreters; gives the branch's name."""
-        box = await boxes.of(ctx, sandbox)
-        async with _told():
-            branch = await box.sandbox.fork()
-        return boxes.add(branch)
 
     @server.tool()
     async def sandbox_close(sandbox: str) -> None:
