@@ -74,6 +74,5 @@ def read_config(path: str) -> tuple[list[str], dict[str, Any]]:
     options: list[str] = []
     for name, value in given.items():
         values = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
-        for item in values if isinstance(values, list) else [values]:
-            options.append(f"--{name}={item}")
+        options += [f"--{name}={item}" for item in (values if isinstance(values, list) else [values])]
     return options, limits

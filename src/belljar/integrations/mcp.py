@@ -33,9 +33,7 @@ SEARCH_MAX: Final = 500
 HELD_MAX: Final = 1 << 20
 """Bytes of a background process's stream that are kept for whoever asks."""
 
-SandboxId = Annotated[
-    str | None, Field(description="A sandbox made by sandbox_create; leave out for your own.")
-]
+SandboxId = Annotated[str | None, Field(description="A sandbox made by sandbox_create; leave out for your own.")]
 
 
 class Background:
