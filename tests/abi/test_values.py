@@ -139,7 +139,9 @@ def test_a_scalar_of_numpy_crosses_as_what_it_stands_for() -> None:
     assert loads(dumps([Scalar()])) == [3]
 
 
-@pytest.mark.parametrize("items", [[1, 2**60], [1.0, math.inf], [1, True, "x", None], [1, 2.5], [], ["a", None], [True]])
+@pytest.mark.parametrize(
+    "items", [[1, 2**60], [1.0, math.inf], [1, True, "x", None], [1, 2.5], [], ["a", None], [True]]
+)
 def test_lists_of_one_kind_and_of_several(items: list[Any]) -> None:
     assert loads(dumps(items)) == items
     assert [type(item) for item in loads(dumps(items))] == [type(item) for item in items]
