@@ -1,7 +1,8 @@
 """What the file calls give back: stat, directory entries, file-system figures; and what setattr takes."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from belljar.abi.flags import S_IFDIR, S_IFLNK, S_IFMT, S_IFREG
 
@@ -66,8 +67,7 @@ class StatFs(NamedTuple):
     name_max: int = 255
 
 
-@dataclass(frozen=True, slots=True)
-class SetAttr:
+class SetAttr(Struct, frozen=True):
     """The attributes to change; None leaves one as it is. `mode` is the permission bits; times are in ns."""
 
     mode: int | None = None
@@ -78,8 +78,7 @@ class SetAttr:
     mtime: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(Struct, frozen=True):
     """Whom a new file belongs to."""
 
     uid: int

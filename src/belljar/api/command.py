@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from belljar.abi.limits import Limits
 from belljar.abi.signals import parse_signal
@@ -17,8 +18,7 @@ from belljar.api.request import check_command, check_environment, limits_for_exe
 Send = Callable[[bytes], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ExecRequest:
+class ExecRequest(Struct, frozen=True):
     """An exec on its way: what to send, what comes back, and how long that may take."""
 
     number: int

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
 from errno import EAGAIN, ENOEXEC
 from typing import Any, Final
+
+from msgspec import Struct
 
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Answer, Ask, WireError, encode
@@ -15,8 +16,7 @@ ENGINES_MAX: Final = 16
 """Engine processes that one sandbox may have at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
+class Opening(Struct, frozen=True):
     """A question for an engine process, checked; `EngineBroker.open` answers it."""
 
     ask: int

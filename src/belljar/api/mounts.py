@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from belljar.abi.records import Owner
 from belljar.abi.wire import Plain
@@ -18,8 +19,7 @@ Export = Callable[[FileServer, bool], int]
 """Offers a server of this process to the sandbox; gives the number the sandbox knows it by."""
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Struct, frozen=True):
     """A tree to appear in a sandbox. Make one with the class methods; missing mount points are created.
 
     >>> Sandbox(mounts={"/data": Mount.host("./data"), "/work": Mount.overlay(Mount.host("./repo"))})

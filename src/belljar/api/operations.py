@@ -6,8 +6,9 @@ The synchronous and the asynchronous front both run these; neither has logic of 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from belljar.abi.base import WORKSPACE
 from belljar.abi.errors import SysError
@@ -25,8 +26,7 @@ PIECE: Final = 8 << 20
 _GLOB: Final = 'IFS=; printf "%s\\0" $1'
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(Struct, frozen=True):
     """A call to the worker about a path; its answer is sent back into the operation."""
 
     path: str
@@ -34,8 +34,7 @@ class Ask:
     arguments: tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(Struct, frozen=True):
     """A command to run in the sandbox; its ExecResult is sent back."""
 
     argv: list[str]

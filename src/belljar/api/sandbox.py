@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Self, Unpack
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from belljar.abi.limits import Limits
 from belljar.api import operations
 from belljar.api.clock_host import monotonic
 from belljar.api.command import request_exec
 from belljar.api.core import Conversation
-from belljar.api.dialogue import PYTHON
 from belljar.api.errors import FileError, SandboxCreationError, SandboxError
 from belljar.api.events import Events
 from belljar.api.files import Files
-from belljar.api.interpreter import Interpreter
-from belljar.api.js import JsInterpreter
 from belljar.api.link_host import Link
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
@@ -26,6 +24,10 @@ from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.worker.handle_host import WorkerUnavailable
 from belljar.worker.supervisor_host import shared
+
+if TYPE_CHECKING:
+    from belljar.api.interpreter import Interpreter
+    from belljar.api.js import JsInterpreter
 
 OnOutput = Callable[[bytes], object]
 
@@ -45,8 +47,6 @@ class Sandbox:
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
         self._link = Link(worker, Conversation(), settings.limits)
-        self.python = Interpreter(lambda: self._link, PYTHON, settings.limits, tools=settings.functions())
-        self.js = JsInterpreter(tools=settings.functions(), output_bytes=settings.limits.output_bytes)
         self.files = Files(self._run, lambda: self._link)
         if settings.network is not None:
             self._link.offers.network = NetworkDoor(settings.network, settings.name)
@@ -63,6 +63,26 @@ class Sandbox:
         except BaseException:
             self.close()
             raise
+
+    @cached_property
+    def python(self) -> Interpreter:
+        """Python in this sandbox; loaded when first used."""
+        from belljar.api.dialogue import PYTHON
+        from belljar.api.interpreter import Interpreter
+
+        settings = self._settings
+        return Interpreter(lambda: self._link, PYTHON, settings.limits, tools=settings.functions())
+
+    @cached_property
+    def js(self) -> JsInterpreter:
+        """JavaScript in this sandbox; loaded when first used."""
+        from belljar.api.js import JsInterpreter
+
+        settings = self._settings
+        js = JsInterpreter(tools=settings.functions(), output_bytes=settings.limits.output_bytes)
+        if self._link.closed:
+            js.close()
+        return js
 
     @property
     def _conversation(self) -> Conversation:
@@ -196,8 +216,9 @@ class Sandbox:
 
     def close(self) -> None:
         """End every process and release everything. Idempotent."""
-        self.js.close()
         self._link.close()
+        if "js" in self.__dict__:
+            self.js.close()
 
     def __enter__(self) -> Self:
         return self

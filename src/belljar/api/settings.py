@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, cast
+
+from msgspec import Struct
 
 from belljar.abi.base import TAKEN_NAMES, WORKSPACE
 from belljar.abi.limits import Limits
@@ -50,8 +51,7 @@ class SandboxOptions(TypedDict, total=False):
     """Told of commands, file changes, limits and network use as they happen."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     limits: Limits
     env: dict[str, str]
     cwd: str

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -39,6 +40,7 @@ class Start:
             self._spawner.begin()
 
     def take(self, memory_bytes: int) -> WorkerHandle:
+        gc.enable()
         if self._zygote is not None:
             try:
                 zygote, self._zygote = self._zygote, None
@@ -72,6 +74,7 @@ def begin(arguments: Sequence[str]) -> Start | None:
     """For a command line that will need a sandbox, start getting one; None for any other."""
     if arguments[:1] not in (["run"], ["shell"]):
         return None
+    gc.disable()  # nothing of what is loaded from here on is garbage; `Start.take` turns it on again
     off = os.environ.get("BELLJAR_NO_DAEMON", "0") not in ("", "0") or "--no-daemon" in arguments
     return Start(shared=not off)
 
