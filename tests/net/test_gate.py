@@ -325,7 +325,9 @@ def test_a_connection_by_address_has_the_names_that_led_there() -> None:
 def test_attribution_is_bounded_in_time_and_number() -> None:
     names, address = Attribution(), ip_address(PUBLIC)
     names.learn("a", "A", [address], 10, now=0)
-    assert names.fresh("a", "A", 9) == (address,)
+    fresh = names.fresh("a", "A", 9)
+    assert fresh is not None
+    assert fresh.addresses == (address,)
     assert names.fresh("a", "A", 11) is None
     assert names.names(address, 10 + GRACE - 1) == ("a",)
     assert names.names(address, 10 + GRACE + 1) == ()

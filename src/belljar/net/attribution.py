@@ -19,6 +19,8 @@ NAMES_MAX: Final = 1024
 @dataclass(frozen=True, slots=True)
 class Known:
     addresses: tuple[Address, ...]
+    records: tuple[str, ...]
+    """All that was answered, as lines."""
     fresh_until: float
     until: float
 
@@ -29,18 +31,20 @@ class Attribution:
     def __init__(self) -> None:
         self._names: OrderedDict[tuple[str, str], Known] = OrderedDict()
 
-    def learn(self, name: str, kind: str, addresses: Sequence[Address], ttl: float, now: float) -> None:
+    def learn(
+        self, name: str, kind: str, addresses: Sequence[Address], ttl: float, now: float, records: Sequence[str] = ()
+    ) -> None:
         """An accepted answer: `name` is at these addresses."""
         ttl = min(max(ttl, 0.0), KEEP_MAX)
         self._names.pop((name, kind), None)
-        self._names[name, kind] = Known(tuple(addresses), now + ttl, now + ttl + GRACE)
+        self._names[name, kind] = Known(tuple(addresses), tuple(records), now + ttl, now + ttl + GRACE)
         while len(self._names) > NAMES_MAX:
             self._names.popitem(last=False)
 
-    def fresh(self, name: str, kind: str, now: float) -> tuple[Address, ...] | None:
-        """The addresses of a name, while the answer that said so holds."""
+    def fresh(self, name: str, kind: str, now: float) -> Known | None:
+        """What is known of a name, while the answer that said so holds."""
         known = self._names.get((name, kind))
-        return known.addresses if known is not None and now < known.fresh_until else None
+        return known if known is not None and now < known.fresh_until else None
 
     def names(self, address: Address, now: float) -> tuple[str, ...]:
         """The names that led to an address, latest first."""

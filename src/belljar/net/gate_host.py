@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, ip_address
 from typing import Any, Final
 
-from belljar.net.addresses import Address, Endpoint
+from belljar.net.addresses import Address, Endpoint, canonical
 from belljar.net.attribution import Attribution
 from belljar.net.audit import Emit, decision
 from belljar.net.callbacks_host import Callbacks, TooBusy
@@ -162,8 +162,8 @@ class Gate:
             addresses = tuple(address for address in known if address.version == version)
             self.names.learn(name, kind, addresses, 0, self.clock())
             return [f"{name} 0 {kind} {address}" for address in addresses], addresses
-        if (addresses_known := self.names.fresh(name, kind, self.clock())) is not None:
-            return [f"{name} 0 {kind} {address}" for address in addresses_known], addresses_known
+        if (fresh := self.names.fresh(name, kind, self.clock())) is not None:
+            return list(fresh.records), fresh.addresses
         return await self._ask(name, kind, verdict)
 
     async def _ask(self, name: str, kind: str, verdict: AcceptDns) -> tuple[list[str], tuple[Address, ...]]:
@@ -175,9 +175,14 @@ class Gate:
         if left_out := [str(address) for address in answer.addresses if address not in permitted]:
             self.tell({"action": "dns-filtered", "name": name, "type": kind, "addresses": left_out})
             if not permitted:
-                raise NetError("denied", f"{name} leads to {left_out[0]}, which is not on the public internet")
-        self.names.learn(name, kind, permitted, answer.ttl, self.clock())
-        lines = [f"{owner} {ttl} {type} {data}" for owner, ttl, type, data in answer.records if data not in left_out]
+                # Where it leads is the owner's business: a guest must not map the network inside by names.
+                raise NetError("denied", f"{name} leads to an address that is not on the public internet")
+        lines = [
+            f"{owner} {ttl} {type} {data}"
+            for owner, ttl, type, data in answer.records
+            if type not in ("A", "AAAA") or canonical(ip_address(data)) in permitted
+        ]
+        self.names.learn(name, kind, permitted, answer.ttl, self.clock(), lines)
         return lines, permitted
 
     async def addresses(self, name: str) -> tuple[Address, ...]:
