@@ -145,3 +145,11 @@ def test_little_is_loaded() -> None:
     heavy |= {"belljar.net.policy", "belljar.kernel.process", "belljar.shell.nodes", "belljar.api.async_sandbox"}
     assert "belljar.api.sandbox" in loaded
     assert not loaded & heavy
+
+
+@pytest.mark.slow
+def test_bench(belljar: Belljar) -> None:
+    figures = json.loads(belljar("bench", "--rounds", "1", "--json").stdout)
+    assert {"name", "ours", "unit", "bash", "ratio", "target", "met"} == set(figures[0])
+    assert all(figure["ours"] > 0 for figure in figures)
+    assert [figure["name"] for figure in figures][-1] == "belljar run 'echo hi', cold"

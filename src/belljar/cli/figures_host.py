@@ -1,0 +1,175 @@
+"""Measures what a sandbox costs beside `subprocess.run(["bash", "-c", ...])`, in the same run.
+
+Each round measures ours and bash's turn by turn, so that a busy machine slows both; the lower quartile of
+the rounds counts for both: what others on the machine do falls mostly on the slower half. A ratio is ours to bash's
+time for `echo hi`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from belljar import Limits, Sandbox
+
+MB = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One line of the table. A ratio or an amount should be at most its target, a rate at least."""
+
+    name: str
+    ours: float
+    unit: str
+    bash: float | None
+    ratio: float | None
+    target: str
+    met: bool
+
+
+def seconds(act: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    act()
+    return time.perf_counter() - began
+
+
+def typical(times: Sequence[float]) -> float:
+    return sorted(times)[len(times) // 4]
+
+
+class NoBash(RuntimeError):
+    """There is no bash to compare with."""
+
+
+@cache
+def bash() -> str:
+    found = shutil.which("bash")
+    if found is None:
+        raise NoBash("bench compares with the real bash, and there is none on the PATH")
+    return found
+
+
+def run_bash(script: str, data: bytes = b"") -> None:
+    subprocess.run([bash(), "-c", script], input=data, capture_output=True, check=True)  # noqa: S603 - ours
+
+
+def bash_echo() -> None:
+    run_bash("echo hi")
+
+
+def create_echo_close() -> None:
+    with Sandbox() as sandbox:
+        assert sandbox.exec("echo hi").stdout == "hi\n"
+
+
+def against_bash(name: str, act: Callable[[], object], rounds: int, limit: float) -> Figure:
+    """Turn by turn with bash; `act` does the thing once."""
+    for _ in range(3):
+        act()
+    pairs = [(seconds(act), seconds(bash_echo)) for _ in range(rounds)]
+    ours, real = (typical(column) for column in zip(*pairs, strict=True))
+    return Figure(name, ours * 1e3, "ms", real * 1e3, ours / real, f"<= {limit}x", ours / real <= limit)
+
+
+def burst(count: int, rounds: int) -> Figure:
+    """Creating many at once, each with its first answer; per sandbox."""
+    pairs: list[tuple[float, float]] = []
+    for _ in range(rounds):
+        made: list[Sandbox] = []
+        ours = seconds(lambda made=made: made.extend(Sandbox() for _ in range(count)))  # type: ignore[misc]
+        ours += seconds(lambda made=made: [s.exec("echo hi") for s in made])  # type: ignore[misc]
+        for sandbox in made:
+            sandbox.close()
+        pairs.append((ours / count, typical([seconds(bash_echo) for _ in range(20)])))
+    ours, real = (typical(column) for column in zip(*pairs, strict=True))
+    return Figure(
+        f"burst of {count} creates, each", ours * 1e3, "ms", real * 1e3, ours / real, "<= 2x", ours / real <= 2
+    )
+
+
+def own_bytes(pid: int) -> int:
+    with open(f"/proc/{pid}/smaps_rollup") as lines:
+        private = [line for line in lines if line.startswith(("Private_Clean:", "Private_Dirty:"))]
+    return sum(int(line.split()[1]) << 10 for line in private)
+
+
+def idle_memory(count: int) -> Figure:
+    """USS of a sandbox that ran one command and waits for the next."""
+    made = [Sandbox() for _ in range(count)]
+    for sandbox in made:
+        sandbox.exec("echo hi")
+    used = statistics.median(own_bytes(sandbox._link.pid) for sandbox in made) / MB
+    for sandbox in made:
+        sandbox.close()
+    return Figure("memory per idle sandbox (USS)", used, "MB", None, None, "<= 2.5 MB", used <= 2.5)
+
+
+def file_rate(sandbox: Sandbox, rounds: int) -> Figure:
+    """1 MB written and read back; real files for comparison."""
+    data = os.urandom(MB)
+
+    def ours() -> None:
+        sandbox.files.write("f", data)
+        assert len(sandbox.files.read_bytes("f")) == MB
+
+    ours()
+    with tempfile.NamedTemporaryFile() as file:
+        script = f"cat > {file.name}; cat {file.name}"
+        pairs = [(seconds(ours), seconds(lambda: run_bash(script, data))) for _ in range(rounds)]
+    rate, real = (2 / typical(column) for column in zip(*pairs, strict=True))
+    return Figure("file write + read of 1 MB", rate, "MB/s", real, rate / real, ">= 300 MB/s", rate >= 300)
+
+
+def stream_rate(sandbox: Sandbox, rounds: int) -> Figure:
+    command = "head -c 50000000 /dev/zero"
+
+    def ours() -> None:
+        got = 0
+
+        def count(data: bytes) -> None:
+            nonlocal got
+            got += len(data)
+
+        sandbox.exec(command, on_stdout=count)
+        assert got == 50 * MB
+
+    pairs = [(seconds(ours), seconds(lambda: run_bash(command))) for _ in range(rounds)]
+    rate, real = (50 / typical(column) for column in zip(*pairs, strict=True))
+    return Figure("streaming stdout", rate, "MB/s", real, rate / real, ">= 150 MB/s", rate >= 150)
+
+
+def cold_run(rounds: int) -> Figure:
+    """`belljar run` from nothing: two interpreters started, a sandbox sealed, a command run."""
+    command = [sys.executable, "-m", "belljar.cli", "run", "--no-daemon", "echo hi"]
+
+    def ours() -> None:
+        subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=True)  # noqa: S603 - ours
+
+    ours()  # from the second time on, the archive of modules is there
+    time.sleep(2.0)
+    pairs = [(seconds(ours), seconds(bash_echo)) for _ in range(rounds)]
+    ours_ms, real_ms = (typical(column) * 1e3 for column in zip(*pairs, strict=True))
+    return Figure("belljar run 'echo hi', cold", ours_ms, "ms", real_ms, ours_ms / real_ms, "< 200 ms", ours_ms < 200)
+
+
+def measure(rounds: int) -> Iterator[Figure]:
+    """One figure after the other, as they are ready. NoBash."""
+    with Sandbox():
+        time.sleep(0.2)  # the zygote is up and has its spares
+    yield against_bash("create + echo hi + close, warm", create_echo_close, rounds, 0.7)
+    yield burst(200, max(1, rounds // 20))
+    with Sandbox(limits=Limits(output_bytes=1 << 40)) as sandbox:
+        yield against_bash("exec('echo hi') in a live sandbox", lambda: sandbox.exec("echo hi"), rounds * 2, 0.08)
+        yield idle_memory(10)
+        yield file_rate(sandbox, rounds)
+        yield stream_rate(sandbox, max(3, rounds // 10))
+    yield cold_run(max(3, rounds // 6))
