@@ -32,7 +32,7 @@ def errno_of(client: Client, name: str, *arguments: Any) -> int:
 
 
 def finish(client: Client) -> None:
-    client.tell("exit", 0, 0, 0)
+    client.post("exit", 0, 0, 0)
 
 
 def test_every_call_has_a_handler() -> None:
@@ -162,7 +162,7 @@ def test_how_it_ends() -> None:
 
     def die(c: Client) -> None:
         c.wait_for_start()
-        c.tell("exit", 0, 6, 1_000_000)
+        c.post("exit", 0, 6, 1_000_000)
 
     def kill_itself(c: Client) -> None:
         c.wait_for_start()

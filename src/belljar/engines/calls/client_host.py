@@ -11,6 +11,7 @@ from belljar.engines.calls.protocol import (
     ANSWER,
     ANSWER_MAX,
     CALLS,
+    NO_ANSWER,
     REQUEST,
     SIGNAL,
     START,
@@ -84,14 +85,14 @@ class Client:
             raise CallError(errno)
         return results
 
-    def tell(self, name: str, *arguments: Any) -> None:
-        """A call that is never answered: `exit`, `exceeded`."""
+    def post(self, name: str, *arguments: Any) -> None:
+        """A call that nobody waits for: one whose answer means nothing, or that has none (`exit`, `exceeded`)."""
         number, takes, _ = CALLS[name]
         body = encode(takes, arguments)
         try:
-            self._send(REQUEST.pack(len(body) + 8, 1, number, 0) + body)
+            self._send(REQUEST.pack(len(body) + 8, 1, number, NO_ANSWER) + body)
         except OSError:
-            return
+            raise ConnectionEnded from None
 
     def peek_signals(self) -> None:
         """Take events that have come, without waiting: only while no call is under way."""

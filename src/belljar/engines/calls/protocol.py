@@ -9,7 +9,8 @@ integers are little-endian.
     u32 length   of what follows this field; at most REQUEST_MAX
     u32 id       any number but 0; the answer has it too
     u16 call     a number of `CALLS`
-    u16 flags    BACKGROUND: answer when it is done, meanwhile take further requests; else they are done in order
+    u16 flags    BACKGROUND: answer when it is done, meanwhile take further requests; else they are done in order.
+                 NO_ANSWER: nobody waits for it, not even for an error
     ...          the arguments
 
 **Answers and events** (worker to engine)::
@@ -51,6 +52,7 @@ from typing import Any, Final, NamedTuple
 
 AT_FDCWD: Final = -100
 BACKGROUND: Final = 1
+NO_ANSWER: Final = 2
 REQUEST_MAX: Final = 8 << 20
 ANSWER_MAX: Final = 16 << 20
 DATA_MAX: Final = 1 << 20

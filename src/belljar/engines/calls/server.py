@@ -20,6 +20,7 @@ from belljar.engines.calls.protocol import (
     CALLS,
     DEFAULT,
     IGNORED,
+    NO_ANSWER,
     REPORTED,
     REQUEST,
     REQUEST_MAX,
@@ -141,7 +142,9 @@ class CallServer:
             self._background += 1
             self._process.add_fiber(lambda: self._later(id, number, body))
         else:
-            self._send(self._answer(id, number, body))
+            answer = self._answer(id, number, body)
+            if not flags & NO_ANSWER:
+                self._send(answer)
 
     def _more(self) -> None:
         data = self._link.recv(1 << 20 if self._buffer else 1 << 16)
