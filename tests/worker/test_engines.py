@@ -119,7 +119,8 @@ def test_limits_and_count() -> None:
 def test_an_engine_that_is_not_there() -> None:
     with Sandbox() as sandbox:
         result = sandbox.exec("engine nonesuch x")
-        assert (result.exit_code, result.stderr) == (126, "engine: there is no engine 'nonesuch'; there are: echo\n")
+        assert result.exit_code == 126
+        assert result.stderr.startswith("engine: there is no engine 'nonesuch'; there are: echo")
     broken = Template(lambda: [sys.executable, "-I", "-c", "raise SystemExit('no such thing here')"])
     with pytest.raises(EngineUnavailable, match="no such thing here"):
         broken.fork(EngineLimits(1 << 30, 1), {})

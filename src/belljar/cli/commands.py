@@ -14,8 +14,8 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 
 def run() -> int:
-    from belljar.bin._kit.discovery import find, names
     from belljar.cli.screen_host import say
+    from belljar.engines.programs import find, names
 
     for name in names():
         program = find(name)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from belljar.engines.template_host import REQUEST_MAX
 from belljar.lockdown.seal_host import die_with_parent
+
+QUIET: Final = 0.003
+"""Seconds without a request before a spare is made: the process just handed over needs the processor first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,48 +28,105 @@ class Request:
     options: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class _Spare:
+    """A process made before anyone asked for it."""
+
+    request: Request
+    pid: int
+    pidfd: int
+    connection: socket.socket
+
+    def close(self) -> None:
+        self.connection.close()
+        os.close(self.pidfd)
+
+
 Body = Callable[[socket.socket, Request], int]
 """Runs in the new process, with its connection; gives the exit code. It seals itself before it reads a byte."""
 
 
 def serve_forks(control: socket.socket, body: Body) -> None:
     """Until the owner goes away: a request in; a pid, a connection and a pidfd out. One thread only: this forks."""
+    child = become_child(control)
+    if child is not None:
+        status = 1
+        try:
+            status = body(*child)
+        finally:
+            os._exit(status)
+
+
+def become_child(control: socket.socket, spares: int = 0) -> tuple[socket.socket, Request] | None:
+    """As `serve_forks`, but comes back in each new process, with what it is; in the template at its end, with None.
+
+    Up to `spares` processes like the last one asked for are kept ready: they must wait for word on their connection.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGCHLD, _reap)
+    ready: list[_Spare] = []
+    last: Request | None = None
     while True:
         try:
+            if last is not None and len(ready) < spares and not _readable(control.fileno(), QUIET):
+                made = _fork(control, last, ready)
+                if not isinstance(made, _Spare):
+                    return made
+                ready.append(made)
+                continue
             data = control.recv(REQUEST_MAX)
         except OSError:
-            return
+            return None
         if not data:
-            return
+            return None
         memory_bytes, cpu_seconds, options = msgspec.msgpack.decode(data, type=tuple[int, float, dict[str, Any]])
-        try:
-            _fork(control, body, Request(memory_bytes, cpu_seconds, options))
-        except OSError as error:
-            control.send(f"-fork failed: {error}".encode())
-
-
-def _fork(control: socket.socket, body: Body, request: Request) -> None:
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        template = os.getpid()
-        pid = os.fork()
-        if pid == 0:
-            status = 1
+        last = Request(memory_bytes, cpu_seconds, options)
+        given = _take(ready, last)
+        if given is None:
             try:
-                die_with_parent(template)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                control.close()
-                ours.close()
-                status = body(theirs, request)
-            finally:
-                os._exit(status)
-        pidfd = os.pidfd_open(pid)
-        try:
-            socket.send_fds(control, [b"+%d" % pid], [ours.fileno(), pidfd])
-        finally:
-            os.close(pidfd)
+                made = _fork(control, last, ready)
+            except OSError as error:
+                control.send(f"-fork failed: {error}".encode())
+                continue
+            if not isinstance(made, _Spare):
+                return made
+            given = made
+        socket.send_fds(control, [b"+%d" % given.pid], [given.connection.fileno(), given.pidfd])
+        given.close()
+
+
+def _take(ready: list[_Spare], request: Request) -> _Spare | None:
+    """A spare that fits; those that do not are given up."""
+    while ready:
+        spare = ready.pop(0)
+        if spare.request == request and not _readable(spare.pidfd, 0):
+            return spare
+        spare.close()
+    return None
+
+
+def _fork(control: socket.socket, request: Request, others: list[_Spare]) -> _Spare | tuple[socket.socket, Request]:
+    ours, theirs = socket.socketpair()
+    for end in (ours, theirs):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    template = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        die_with_parent(template)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        control.close()
+        ours.close()
+        for other in others:
+            other.close()
+        return theirs, request
+    theirs.close()
+    return _Spare(request, pid, os.pidfd_open(pid), ours)
+
+
+def _readable(fd: int, timeout: float) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(timeout * 1e3))
 
 
 def _reap(_number: int, _frame: object) -> None:

@@ -150,6 +150,11 @@ def template(kind: str) -> Template:
     with _making:
         if kind not in _templates:
             if kind not in KINDS:
+                from belljar.engines.kinds_host import commands  # they import this module
+
+                for name, command in commands().items():
+                    KINDS.setdefault(name, command)
+            if kind not in KINDS:
                 raise EngineUnavailable(f"there is no engine {kind!r}; there are: {', '.join(sorted(KINDS)) or 'none'}")
             _templates[kind] = Template(KINDS[kind])
         return _templates[kind]

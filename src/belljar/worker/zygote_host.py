@@ -17,7 +17,8 @@ from typing import Final
 
 from belljar.abi.limits import Limits
 from belljar.abi.wire import host_frames
-from belljar.bin._kit.discovery import find, names, preload
+from belljar.bin._kit.discovery import preload
+from belljar.engines.programs import find, names
 from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.lockdown.seal_host import enter_namespaces, prepare_filter

@@ -44,13 +44,14 @@ class Program(msgspec.Struct, frozen=True):
     cwd: bytes
     options: dict[str, Any]
     numbers: Start
+    stdio: list[int]
+    """For each of the descriptors 0, 1, 2 its mode (0: closed) and its flags."""
 
 
 class Client:
     """Makes calls. `signals` collects the numbers of reported signals as they come."""
 
     def __init__(self, connection: socket.socket) -> None:
-        connection.setblocking(True)
         self._connection = connection
         self._send = connection.sendall
         self._recv = connection.recv
@@ -62,8 +63,8 @@ class Client:
         id, kind, body = self._receive()
         if id != 0 or kind != START:
             raise BadFrame("the first frame is not START")
-        argv, env, cwd, options, numbers = decode("llssQ", body)
-        return Program(argv, env, cwd, msgspec.json.decode(options), Start(*numbers))
+        argv, env, cwd, options, numbers, stdio = decode("llssQQ", body)
+        return Program(argv, env, cwd, msgspec.json.decode(options), Start(*numbers), stdio)
 
     def call(self, name: str, *arguments: Any) -> list[Any]:
         """One call by name. Raises CallError."""

@@ -102,13 +102,14 @@ class CallServer:
         except SysError:
             cwd = "/"  # it was removed
         body = encode(
-            "llssQ",
+            "llssQQ",
             [
                 [fsencode(word) for word in process.argv],
                 [fsencode(f"{name}={value}") for name, value in process.env.items()],
                 fsencode(cwd),
                 msgspec.json.encode(options),
                 numbers,
+                [number for fd in (0, 1, 2) for number in _description(process, fd)],
             ],
         )
         self._link.send(ANSWER.pack(len(body) + 8, 0, START) + body)
@@ -193,13 +194,13 @@ class CallServer:
     def _catch(self, process: Process, number: int, how: int) -> None:
         processes.check_signal(number)
         if how == REPORTED:
-            process.catch(number, self._report)
+            process.catch(number, self.report)
         elif how in (DEFAULT, IGNORED):
             process.catch(number, IGNORE if how == IGNORED else None)
         else:
             raise SysError(EINVAL)
 
-    def _report(self, number: int) -> None:
+    def report(self, number: int) -> None:
         """A caught signal: whoever delivers it must not wait, so a fiber of the process tells the engine."""
         frame = ANSWER.pack(16, 0, SIGNAL) + encode("q", [number])
 
@@ -226,3 +227,8 @@ class CallServer:
         self._process.cpu += seconds
         self._process.kernel.cpu += seconds
         self._process.budget.charge_cpu(seconds)
+
+
+def _description(process: Process, fd: int) -> tuple[int, int]:
+    file = process.fds.get(fd)
+    return (0, 0) if file is None else (file.stat().mode, file.flags)

@@ -17,9 +17,7 @@ from wasmtime import _ffi as ffi
 
 from belljar.engines.wasi.memory import Memory
 
-_CALLBACK: Final = ctypes.CFUNCTYPE(
-    ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t
-)
+_CALLBACK: Final = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 RESERVATION: Final = 1 << 32
 """Bytes of address space behind a memory: wasmtime's own default, so that a memory never moves."""
 
@@ -69,7 +67,9 @@ class Bindings:
             raise wasmtime.WasmtimeError(f"could not define {module}.{name}")
         self._kept += [callback, signature]
 
-    def define_all(self, module: str, signatures: Mapping[str, str], functions: Mapping[str, Callable[..., int]]) -> None:
+    def define_all(
+        self, module: str, signatures: Mapping[str, str], functions: Mapping[str, Callable[..., int]]
+    ) -> None:
         for name, takes in signatures.items():
             self.define(module, name, takes, "" if name == "proc_exit" else "i", functions[name])
 
@@ -123,7 +123,7 @@ WASM_STACK: Final = 4 << 20
 """Bytes of stack a guest may use: the operating system gives a process eight million."""
 
 
-def guest_memory(store: wasmtime.Store, exports: wasmtime.InstanceExports) -> Memory:
+def guest_memory(store: wasmtime.Store, exports: wasmtime._instance.InstanceExports) -> Memory:
     memory = exports["memory"]
     if not isinstance(memory, wasmtime.Memory):
         raise wasmtime.WasmtimeError("the program exports no memory")

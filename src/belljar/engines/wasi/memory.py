@@ -52,7 +52,9 @@ class Memory:
         if count > IOVECTORS_MAX:
             raise Fault
         self.check(address, 8 * count)
-        found = [(int(start), int(length)) for start, length in struct.iter_unpack("<II", self.read(address, 8 * count))]
+        found = [
+            (int(start), int(length)) for start, length in struct.iter_unpack("<II", self.read(address, 8 * count))
+        ]
         for start, length in found:
             self.check(start, length)
         return found

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
+from zlib import crc32
 
 from belljar.abi.flags import (
     O_APPEND,
@@ -95,12 +96,21 @@ class Preview1:
         self._fresh: Descriptor | None = None
         """The one descriptor whose `stat` or `end` is still true: nothing was called since."""
 
-    def adopt(self, kernel: Kernel, world: World) -> None:
-        """Go on with another kernel: in a new process, whose descriptors are not those of the one it was made in."""
+    def adopt(self, kernel: Kernel, world: World, stdio: Sequence[int] = (), terminals: int = 0) -> None:
+        """Go on with another kernel: in a new process, whose descriptors are not those of the one it was made in.
+
+        `stdio` and `terminals` say what the first three are, so that nobody need ask (see `calls.protocol`).
+        """
         self.kernel = kernel
         self.world = world
         self._fds = {fd: found for fd, found in self._fds.items() if fd >= LOCAL_FIRST}
         self._fresh = None
+        for fd in range(len(stdio) // 2):
+            mode, flags = stdio[2 * fd : 2 * fd + 2]
+            if mode:
+                kind = n.file_type(mode)
+                rights = rights_for(kind, flags, terminal=bool(terminals >> fd & 1))
+                self._fds[fd] = Descriptor(kind, rights, n.ALL_RIGHTS, wasi_flags(flags))
 
     # Calling.
 
@@ -343,13 +353,14 @@ class Preview1:
     def _write_stat(self, stat: Sequence[int], result: int) -> None:
         mode, ino, dev, nlink, _, _, size, atime, mtime, ctime, _, _ = stat
         self.memory.write(
-            result, _FILESTAT.pack(dev, ino, n.file_type(mode), nlink, max(size, 0), *map(_unsigned, (atime, mtime, ctime)))
+            result,
+            _FILESTAT.pack(dev, ino, n.file_type(mode), nlink, max(size, 0), *map(_unsigned, (atime, mtime, ctime))),
         )
 
     def _write_held(self, held: LibraryFile | list[bytes], path: bytes, result: int) -> None:
         is_directory = isinstance(held, list)
         kind, size = (n.DIRECTORY, 0) if is_directory else (n.REGULAR_FILE, held.size)  # type: ignore[union-attr]
-        ino = LOCAL_FIRST + list(self.library).index(path)
+        ino = LOCAL_FIRST + crc32(path)
         self.memory.write(result, _FILESTAT.pack(0, ino, kind, 1, size, 0, 0, 0))
 
     def fd_filestat_set_size(self, fd: int, size: int) -> int:
@@ -657,7 +668,9 @@ class Preview1:
         timeout = 0 if ready else first[0] if first is not None else -1
         (found,) = self.call("poll", fds, wanted, timeout)
         events = [
-            _EVENT.pack(userdata, 0, tag, 1 if tag == n.SUBSCRIBE_READ else 65536, n.EVENT_HANGUP if got & POLLHUP else 0)
+            _EVENT.pack(
+                userdata, 0, tag, 1 if tag == n.SUBSCRIBE_READ else 65536, n.EVENT_HANGUP if got & POLLHUP else 0
+            )
             for (_, tag, userdata), got in zip(waits, found, strict=True)
             if got
         ]

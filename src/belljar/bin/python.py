@@ -1,5 +1,0 @@
-"""python - not here yet: Python"""
-
-from belljar.bin._absent import PYTHON, absent
-
-main = absent("python", "Python", PYTHON)

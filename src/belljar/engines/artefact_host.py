@@ -1,0 +1,222 @@
+"""Native code made from WebAssembly, once per machine and user: a cache that loads nothing it did not write itself.
+
+An artefact is native code: whoever can change one runs as us. So each is authenticated with a key that only this user
+can read, and is opened once: what was checked is what is loaded. Names say everything that the code depends on. It is
+written beside its place, made durable and renamed; a lock keeps two processes from doing the same work.
+
+An interpreter takes minutes to optimise, so there are two artefacts of one program: a quick one for the first use, and
+the real one, which a process in the background makes meanwhile.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import mmap
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final, Literal
+
+Quality = Literal["quick", "optimised"]
+_MAC: Final = "sha256"
+_KEY_BYTES: Final = 32
+_COMPILER: Final = (sys.executable, "-I", "-m", "belljar.engines.compile_host")
+_ROUND: Final = 0.25
+"""Seconds between two looks at a compiler that is at work."""
+
+Progress = Callable[[str, float], None]
+"""Told, while something is compiled, what it is and the seconds so far."""
+
+
+class ArtefactError(RuntimeError):
+    """There is no artefact and none can be made; says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A program to compile: its file, the digest it must have, and its name for people."""
+
+    path: Path
+    digest: str
+    title: str
+
+
+def cache_directory() -> Path:
+    """Where artefacts are kept: BELLJAR_CACHE, else the user's cache directory."""
+    if chosen := os.environ.get("BELLJAR_CACHE"):
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "belljar"
+
+
+def _private_directory() -> Path:
+    directory = cache_directory()
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = directory.stat()
+    except OSError as error:
+        raise ArtefactError(f"{directory}: {error.strerror}; set BELLJAR_CACHE to a directory of your own") from error
+    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+        raise ArtefactError(f"{directory} can be written by others; set BELLJAR_CACHE to a directory of your own")
+    return directory
+
+
+def _key(directory: Path) -> bytes:
+    """The secret of this cache, made when first needed."""
+    path = directory / "key"
+    with suppress(FileExistsError):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(os.urandom(_KEY_BYTES))
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise ArtefactError(f"{path} can be read by others; remove {directory} and try again")
+        key = file.read(_KEY_BYTES + 1)
+    if len(key) != _KEY_BYTES:
+        raise ArtefactError(f"{path} is damaged; remove it and try again")
+    return key
+
+
+@cache
+def _machine() -> str:
+    """What of this computer the code depends on: its instruction set, as exactly as it can be told."""
+    words = [platform.machine()]
+    with suppress(OSError), open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
+        words += sorted({line.partition(":")[2].strip() for line in file if line.startswith(("flags", "Features"))})
+    return " ".join(words)
+
+
+def artefact_name(source: Source, quality: Quality) -> str:
+    """Changes with anything that the native code depends on."""
+    parts = ("4", source.digest, version("wasmtime"), _machine(), quality)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
+def find(source: Source) -> tuple[Path, Quality] | None:
+    """The best artefact there is: the file's path, to be opened by `open_checked`."""
+    directory = _private_directory()
+    qualities: tuple[Quality, Quality] = ("optimised", "quick")
+    for quality in qualities:
+        path = directory / f"{artefact_name(source, quality)}.cwasm"
+        if path.exists():
+            return path, quality
+    return None
+
+
+@contextmanager
+def open_checked(path: Path) -> Iterator[str]:
+    """A name for the artefact's contents, which are what we wrote. Raises ArtefactError, and removes it, if not."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        with suppress(ValueError), mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as contents:
+            expected = _seal(path.parent, path.stem, contents)
+            with suppress(OSError):
+                if hmac.compare_digest(expected, path.with_suffix(".mac").read_bytes()):
+                    yield f"/proc/self/fd/{descriptor}"
+                    return
+        path.unlink(missing_ok=True)
+        raise ArtefactError(f"{path} is not what was written there; it is removed, try again")
+    finally:
+        os.close(descriptor)
+
+
+def _seal(directory: Path, name: str, contents: mmap.mmap | bytes) -> bytes:
+    code = hmac.new(_key(directory), name.encode() + b"\0", _MAC)
+    code.update(contents)
+    return code.digest()
+
+
+def store(path: Path, contents: bytes) -> None:
+    """Write an artefact and its seal, durably, the seal first: a file at its place is complete."""
+    for target, data in ((path.with_suffix(".mac"), _seal(path.parent, path.stem, contents)), (path, contents)):
+        beside = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            with open(beside, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, 0o600)) as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def prepare(source: Source, quality: Quality, progress: Progress | None = None) -> Path:
+    """The artefact of that quality, made by a process of its own if it is not there: compiling starts threads."""
+    directory = _private_directory()
+    _key(directory)
+    path = directory / f"{artefact_name(source, quality)}.cwasm"
+    start = time.monotonic()
+    with open(path.with_suffix(".lock"), "w") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if progress is not None:
+                    progress(source.title, time.monotonic() - start)
+                time.sleep(_ROUND)
+        if not path.exists():
+            _compile(source, quality, path, progress)
+    return path
+
+
+def _compile(source: Source, quality: Quality, path: Path, progress: Progress | None) -> None:
+    start = time.monotonic()
+    compiler = subprocess.Popen(  # noqa: S603 - our own compiler
+        [*_COMPILER, str(source.path), source.digest, quality, str(path)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                said = compiler.communicate(timeout=_ROUND)[1]
+                break
+            if progress is not None:
+                progress(source.title, time.monotonic() - start)
+    except BaseException:
+        compiler.kill()
+        compiler.wait()
+        raise
+    if compiler.returncode or not path.exists():
+        reason = said.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"status {compiler.returncode}"]
+        raise ArtefactError(f"{source.title} could not be compiled: {reason[0]}")
+
+
+def prepare_in_background(source: Source) -> None:
+    """Start making the optimised artefact, slowly, in a process that outlives this one."""
+    subprocess.Popen(  # noqa: S603 - our own compiler
+        [*_COMPILER, str(source.path), source.digest, "background", str(_private_directory())],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def ready(source: Source, progress: Progress | None = None) -> tuple[Path, Quality]:
+    """An artefact to run now: the optimised one, or else a quick one while the other is made."""
+    path, quality = find(source) or (None, "quick")
+    if path is None:
+        path = prepare(source, "quick", progress)
+    if quality == "quick":
+        prepare_in_background(source)
+    return path, quality

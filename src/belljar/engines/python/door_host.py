@@ -1,0 +1,120 @@
+"""The host's end of the guest's door: forwards system calls, and serves the few that concern the process itself.
+
+A request is a u16 and the arguments as in `calls.protocol`; an answer an i32 (0 or Linux's errno) and the results. The
+kernel checks what is asked; here only what this process remembers of its descriptors is kept right.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, NoReturn
+
+import wasmtime
+
+from belljar.engines.calls.client_host import CallError, Client, ConnectionEnded
+from belljar.engines.calls.protocol import CALLS, decode
+from belljar.engines.wasi.kernel_host import RemoteKernel
+from belljar.engines.wasi.memory import Fault
+from belljar.engines.wasi.preview1 import Preview1, Refused
+
+PARK, EXIT = 1000, 1001
+FAULT: Final = 0xFFFFFFFE
+"""What the guest's C code takes for a broken host."""
+ENOSYS, EBADF = 38, 9
+_STATUS: Final = struct.Struct("<i")
+_FORWARDED: Final = frozenset(call.number for name, call in CALLS.items() if name not in ("exit", "exceeded"))
+_SPAWN, _DUP, _DUP2 = (CALLS[name].number for name in ("spawn", "dup", "dup2"))
+
+
+class Door:
+    """One guest's door."""
+
+    alloc: Any
+
+    def __init__(self, wasi: Preview1, store: wasmtime.Store, park: Callable[[], bytes]) -> None:
+        self._wasi = wasi
+        self._store = store
+        self._park = park
+        self._client: Client | None = None
+        self._kernel: RemoteKernel | None = None
+
+    def enter(self, client: Client, kernel: RemoteKernel) -> None:
+        """This process is a program's now."""
+        self._client = client
+        self._kernel = kernel
+
+    def call(self, address: int, length: int, out_address: int, out_length: int) -> int:
+        """host.call of the guest's `_host` module."""
+        memory = self._wasi.memory
+        try:
+            memory.check(out_address, 4)
+            memory.check(out_length, 4)
+            request = memory.read(address, length)
+        except Fault:
+            return FAULT
+        if len(request) < 2:
+            return FAULT
+        answer = self._answer(int.from_bytes(request[:2], "little"), request[2:])
+        place = self.alloc(self._store, len(answer)) & 0xFFFFFFFF
+        if not place:
+            return FAULT
+        memory.write(place, answer)
+        memory.write_u32(out_address, place)
+        memory.write_u32(out_length, len(answer))
+        return 0
+
+    def _answer(self, number: int, body: bytes) -> bytes:
+        if self._client is None:
+            return self._park() if number == PARK else _STATUS.pack(ENOSYS)
+        if number == EXIT and len(body) == 16:
+            code, signal = struct.unpack("<qq", body)
+            self._end(code, signal)
+        if number not in _FORWARDED:
+            return _STATUS.pack(ENOSYS)
+        try:
+            self._before(number, body)
+            return _STATUS.pack(0) + self._client.request(number, body)
+        except CallError as error:
+            return _STATUS.pack(error.errno)
+        except Refused:
+            return _STATUS.pack(EBADF)
+        except ConnectionEnded:
+            os._exit(0)
+        finally:
+            if self._client.signals and self._kernel is not None:
+                self._kernel.notice(self._client.signals)
+
+    def _before(self, number: int, body: bytes) -> None:
+        """What a call does to descriptors that this process keeps the place of."""
+        if number == _SPAWN:
+            for source in {0, 1, 2, *decode(CALLS["spawn"].takes, body)[5]}:
+                self._wasi.share(source)
+        elif number == _DUP:
+            self._wasi.share(decode(CALLS["dup"].takes, body)[0])
+        elif number == _DUP2:
+            source, target, _ = decode(CALLS["dup2"].takes, body)
+            self._wasi.share(source)
+            self._wasi.forget(target)
+
+    def leave(self, code: int) -> int:
+        """proc_exit."""
+        self._end(code, 0)
+
+    def trapped(self, error: Exception) -> None:
+        """The guest's code did what WebAssembly forbids: too deep a recursion, mostly."""
+        if self._client is None:
+            return
+        text = "stack overflow" if "stack" in str(error) else str(error).strip().splitlines()[-1]
+        with suppress(CallError):
+            self._client.call("write", 2, f"Fatal Python error: {text}\n".encode())
+        self._end(0, 6)
+
+    def _end(self, code: int, signal: int) -> NoReturn:
+        assert self._client is not None
+        with suppress(ConnectionEnded):
+            self._client.post("exit", code & 0xFF, signal, time.process_time_ns())
+        os._exit(0)

@@ -1,0 +1,19 @@
+"""The guest's half of the Python engine: what turns an interpreter at rest into the `python3` of a sandbox.
+
+Runs inside the guest interpreter, never in a process of ours with any right. `start` is what a template runs: it loads
+what most programs need, then waits in `park`; the process that comes back from there is a new one, with a program.
+"""
+
+
+def start(kind):
+    from _belljar import door, errors, preload
+
+    preload.load(kind)
+    errors.install()
+    from _belljar import loops, main, shims
+
+    shims.install()
+    loops.install()
+    main.prime()
+    preload.settle()
+    main.run(door.park())

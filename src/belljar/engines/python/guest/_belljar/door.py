@@ -1,0 +1,114 @@
+"""The way out: one function that takes bytes and gives bytes; its other end is the engine process around the guest."""
+
+import errno as _errno
+import os
+import struct
+
+import _host
+
+from _belljar.protocol import CALLS, decode, encode
+
+PARK, EXIT, CALIBRATE = 1000, 1001, 1002
+_NUMBER = struct.Struct("<H")
+_STATUS = struct.Struct("<i")
+
+# Linux's error numbers (which the kernel speaks) to this C library's, which Python here has in `errno`.
+LINUX = {
+    "EPERM": 1,
+    "ENOENT": 2,
+    "ESRCH": 3,
+    "EINTR": 4,
+    "EIO": 5,
+    "ENXIO": 6,
+    "E2BIG": 7,
+    "ENOEXEC": 8,
+    "EBADF": 9,
+    "ECHILD": 10,
+    "EAGAIN": 11,
+    "ENOMEM": 12,
+    "EACCES": 13,
+    "EFAULT": 14,
+    "EBUSY": 16,
+    "EEXIST": 17,
+    "EXDEV": 18,
+    "ENODEV": 19,
+    "ENOTDIR": 20,
+    "EISDIR": 21,
+    "EINVAL": 22,
+    "ENFILE": 23,
+    "EMFILE": 24,
+    "ENOTTY": 25,
+    "ETXTBSY": 26,
+    "EFBIG": 27,
+    "ENOSPC": 28,
+    "ESPIPE": 29,
+    "EROFS": 30,
+    "EMLINK": 31,
+    "EPIPE": 32,
+    "EDOM": 33,
+    "ERANGE": 34,
+    "EDEADLK": 35,
+    "ENAMETOOLONG": 36,
+    "ENOLCK": 37,
+    "ENOSYS": 38,
+    "ENOTEMPTY": 39,
+    "ELOOP": 40,
+    "EOVERFLOW": 75,
+    "EILSEQ": 84,
+    "ENOTSOCK": 88,
+    "ENOTSUP": 95,
+    "EADDRINUSE": 98,
+    "ENETUNREACH": 101,
+    "ECONNRESET": 104,
+    "ETIMEDOUT": 110,
+    "ECONNREFUSED": 111,
+    "EHOSTUNREACH": 113,
+    "ESTALE": 116,
+    "EDQUOT": 122,
+}
+FROM_LINUX = {number: getattr(_errno, name) for name, number in LINUX.items() if hasattr(_errno, name)}
+TO_LINUX = {ours: number for number, ours in FROM_LINUX.items()}
+
+
+def error(number, *names):
+    """The OSError for one of Linux's error numbers."""
+    ours = FROM_LINUX.get(number, _errno.EIO)
+    if not names:
+        return OSError(ours, os.strerror(ours))
+    if len(names) == 1:
+        return OSError(ours, os.strerror(ours), names[0])
+    return OSError(ours, os.strerror(ours), names[0], None, names[1])
+
+
+def exchange(number, body):
+    """One request; the answer's status and results."""
+    answer = _host.call(_NUMBER.pack(number) + body)
+    return _STATUS.unpack_from(answer)[0], answer[4:]
+
+
+def call(name, *arguments, names=()):
+    """A system call. Raises the OSError that fits, with the names given."""
+    number, takes, gives = CALLS[name]
+    while True:
+        status, results = exchange(number, encode(takes, arguments))
+        if status == 0:
+            return decode(gives, results)
+        if status != 4:
+            raise error(status, *names)
+        # EINTR: if there is a handler that raises, it runs when this function is entered again; else go on.
+        _checkpoint()
+
+
+def _checkpoint():
+    """Where Python looks for signals."""
+
+
+def park():
+    """Wait to become a program: gives argv, environment, directory, options and numbers."""
+    _, body = exchange(PARK, b"")
+    return decode("llssQ", body)
+
+
+def leave(code, signal=0):
+    """End this process."""
+    exchange(EXIT, struct.pack("<qq", code, signal))

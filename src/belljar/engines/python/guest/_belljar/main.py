@@ -1,0 +1,335 @@
+"""Runs a program as `python3` does: its source, its module `__main__`, its end."""
+
+import atexit
+import builtins
+import gc
+import io
+import json
+import linecache
+import os
+import posix
+import sys
+import types
+import warnings
+
+from _belljar import door, shims
+from _belljar.options import Bad, Options
+
+OWN = "/usr/local/lib/python315.zip/_belljar/"
+VERSION = "3.15"
+SIGINT = 2
+PRIMING = (
+    "print(1)",
+    "import sys, os, json\nx = json.dumps({'a': [1]})\nprint(x)",
+    "1/0",
+    "open('/no/such/file')",
+    "raise SystemExit(0)",
+)
+_template = {}
+"""What belonged to the template: modules, and the path they came by."""
+
+
+def run(program):
+    """Be the program that the kernel says we are. Does not come back."""
+    argv, environment, directory, options, numbers = program
+    status, signal = 1, 0
+    try:
+        begin(environment, directory, numbers)
+        status, signal = execute([os.fsdecode(word) for word in argv], json.loads(options))
+    except BaseException as error:  # ours: a program's own are caught below
+        sys.__excepthook__(type(error), error, error.__traceback__)
+    finally:
+        door.leave(status, signal)
+
+
+def begin(environment, directory, numbers):
+    shims.identity.update(zip(("pid", "ppid", "uid", "gid", "umask"), numbers))
+    os.environ._data.clear()
+    for entry in environment:
+        name, _, value = entry.partition(b"=")
+        os.environ._data[name] = value
+        posix.putenv(name, value)
+    if directory != b"/":
+        try:
+            posix.chdir(directory)
+        except OSError:
+            pass
+    if "random" in sys.modules:
+        sys.modules["random"].seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()
+    terminals = numbers[5]
+    for fd, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
+        if stream is not None and fd:
+            stream.reconfigure(line_buffering=fd == 2 or bool(terminals >> fd & 1))
+
+
+def execute(argv, engine):
+    """The whole of a run: the exit status, and the signal it is to look as if it died of."""
+    try:
+        options = Options(argv, os.environ)
+    except Bad as bad:
+        getattr(sys, bad.stream).write(bad.text)
+        return finish(bad.status)
+    configure(options, engine)
+    if options.values["inspect"] or (engine.get("terminal") and is_interactive(options)):
+        from _belljar import repl
+
+        return repl.interactive(options)
+    return finish(*outcome(lambda: run_main(options)))
+
+
+def is_interactive(options):
+    return options.command is None and options.module is None and options.file is None
+
+
+def configure(options, engine):
+    values = options.values
+    sys.flags = options.flags()
+    sys.argv = options.args
+    sys.orig_argv = [options.name, *options.args]
+    sys.executable = sys._base_executable = engine.get("executable", "/usr/bin/python3")
+    sys.warnoptions[:] = options.warnings
+    sys._xoptions.clear()
+    sys._xoptions.update(options.xoptions)
+    sys.dont_write_bytecode = bool(values["dont_write_bytecode"])
+    if options.warnings:
+        warnings._processoptions(options.warnings)
+    if values["optimize"]:
+        from importlib import _bootstrap_external
+
+        _bootstrap_external.SourceLoader.source_to_code.__kwdefaults__["_optimize"] = values["optimize"]
+    if options.unbuffered:
+        for name in ("stdout", "stderr"):
+            unbuffer(name)
+    sys.path[:] = search_path(options)
+
+
+def unbuffer(name):
+    """Have a stream write at once what it is given."""
+    old = getattr(sys, name)
+    encoding, errors, lines = old.encoding, old.errors, old.line_buffering
+    raw = old.detach().detach()
+    new = io.TextIOWrapper(raw, encoding, errors, line_buffering=lines, write_through=True)
+    new.mode = "w"
+    setattr(sys, name, new)
+    setattr(sys, f"__{name}__", new)
+
+
+def search_path(options):
+    values = options.values
+    found = []
+    if not values["ignore_environment"]:
+        found += [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    found += [shims._LIBRARY, f"/usr/local/lib/python{VERSION}"]
+    if values["no_site"]:
+        return found
+    environment = os.environ.get("VIRTUAL_ENV")
+    if environment and sys.executable.startswith(environment + "/"):
+        sys.prefix = sys.exec_prefix = environment
+        return [*found, f"{environment}/lib/python{VERSION}/site-packages"]
+    if not values["no_user_site"]:
+        home = os.environ.get("HOME")
+        if home:
+            found.append(f"{home}/.local/lib/python{VERSION}/site-packages")
+    found.append(f"/usr/local/lib/python{VERSION}/site-packages")
+    return found
+
+
+def fresh_main():
+    """A new `__main__`, with nothing of ours in it."""
+    module = types.ModuleType("__main__")
+    module.__dict__["__builtins__"] = builtins
+    module.__dict__["__loader__"] = sys.modules["_frozen_importlib"].BuiltinImporter
+    sys.modules["__main__"] = module
+    return module.__dict__
+
+
+def run_main(options):
+    """Run what the command line names. Raises what it raises."""
+    safe = options.values["safe_path"]
+    level = options.values["optimize"] or -1
+    if options.command is not None:
+        if not safe:
+            sys.path.insert(0, "")
+        return run_source(options.command + "\n", "<string>", level)
+    if options.module is not None:
+        return run_module(options.module, safe)
+    if options.file is not None:
+        return run_file(options, safe, level)
+    if not safe:
+        sys.path.insert(0, "")
+    return run_source(sys.stdin.buffer.read(), "<stdin>", level)
+
+
+def run_source(source, name, level, namespace=None):
+    namespace = fresh_main() if namespace is None else namespace
+    code = compile(source, name, "exec", dont_inherit=True, optimize=level)
+    if name == "<string>":
+        linecache._register_code(code, source, name)
+    exec(code, namespace)
+
+
+def run_module(name, safe):
+    import runpy
+
+    if name in ("http.server", "socketserver", "xmlrpc.server"):
+        sys.stderr.write(
+            f"{sys.executable}: {name}: a sandbox accepts no connections, so it can't be a server; "
+            "read its files through the sandbox's API instead\n"
+        )
+        raise SystemExit(1)
+    if not safe:
+        sys.path.insert(0, os.getcwd())
+    fresh_main()
+    runpy._run_module_as_main(name)
+
+
+def run_file(options, safe, level):
+    path = options.file
+    full = path if path.startswith("/") else os.path.join(os.getcwd(), path)
+    try:
+        if os.path.isdir(full) or full.endswith((".zip", ".pyz")):
+            return run_container(path)
+        with io.open_code(full) as file:
+            source = file.read()
+    except OSError as error:
+        number = door.TO_LINUX.get(error.errno, error.errno)
+        sys.stderr.write(f"{options.name}: can't open file {full!r}: [Errno {number}] {error.strerror}\n")
+        raise SystemExit(2) from None
+    if not safe:
+        sys.path.insert(0, os.path.dirname(os.path.realpath(full)))
+    namespace = fresh_main()
+    from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+
+    namespace["__file__"] = full
+    if full.endswith(".pyc"):
+        namespace["__loader__"] = loader = SourcelessFileLoader("__main__", full)
+        return exec(loader.get_code("__main__"), namespace)
+    namespace["__loader__"] = SourceFileLoader("__main__", full)
+    if options.skip_first:
+        source = b"\n" + source.partition(b"\n")[2]
+    run_source(source, full, level, namespace)
+
+
+def run_container(path):
+    import runpy
+
+    sys.path.insert(0, path)
+    fresh_main()
+    runpy._run_module_as_main("__main__", False)
+
+
+# The end.
+
+
+def outcome(body):
+    """What became of a program: its status, and the signal it died of."""
+    try:
+        body()
+    except SystemExit as end:
+        return exit_status(end), 0
+    except BaseException as error:
+        return report(error)
+    return 0, 0
+
+
+def exit_status(end):
+    if end.code is None:
+        return 0
+    if isinstance(end.code, int):
+        return end.code & 0xFF
+    sys.stdout.flush()
+    print(end.code, file=sys.stderr)
+    return 1
+
+
+def report(error):
+    """Show an exception that nobody caught, without our own frames."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN):
+        trace = trace.tb_next
+    error.__traceback__ = trace
+    sys.last_exc, sys.last_type, sys.last_value, sys.last_traceback = error, type(error), error, trace
+    flush()
+    try:
+        sys.excepthook(type(error), error, trace)
+    except SystemExit as end:
+        return exit_status(end), 0
+    except BaseException as another:
+        sys.stderr.write("Error in sys.excepthook:\n")
+        sys.__excepthook__(type(another), another, another.__traceback__)
+        sys.stderr.write("\nOriginal exception was:\n")
+        sys.__excepthook__(type(error), error, trace)
+    return (130, SIGINT) if isinstance(error, KeyboardInterrupt) else (1, 0)
+
+
+def flush():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (AttributeError, ValueError):
+            pass
+
+
+def finish(status=0, signal=0):
+    """What an interpreter does at its end: exit functions, the program's own objects, the streams."""
+    threading = sys.modules.get("threading")
+    if threading is not None:
+        try:
+            threading._shutdown()
+        except BaseException:
+            pass
+    atexit._run_exitfuncs()
+    clear_modules()
+    try:
+        flush()
+    except OSError as error:
+        if status == 0:
+            status = 120
+        number = door.TO_LINUX.get(error.errno)
+        if number != 32:
+            sys.stderr.write(f"Exception ignored while flushing sys.stdout:\n{type(error).__name__}: {error}\n")
+    return status, signal
+
+
+def clear_modules():
+    """Let go of what the program made, as far as it shows: files are flushed, finalisers run."""
+    names = _template.get("modules", frozenset())
+    for name in reversed([name for name in sys.modules if name not in names or name == "__main__"]):
+        module = sys.modules.get(name)
+        if isinstance(module, types.ModuleType):
+            clear(module.__dict__)
+    gc.collect()
+
+
+def clear(namespace):
+    """In CPython's order: private names first, then the others, `__builtins__` never."""
+    for private in (True, False):
+        for name, value in list(namespace.items()):
+            if value is None or not isinstance(name, str) or name == "__builtins__":
+                continue
+            if name.startswith("_") and not name.startswith("__") if private else True:
+                namespace[name] = None
+
+
+def prime():
+    """Do what every program does, so that what is made when first used is made for all."""
+    import site
+
+    site.setquit()
+    site.setcopyright()
+    site.sethelper()
+    sys.ps1, sys.ps2 = ">>> ", "... "
+    del sys.ps1, sys.ps2
+    shims.identity.update(pid=1, ppid=0, uid=1000, gid=1000, umask=0o022)
+    path = list(sys.path)
+    for source in PRIMING:
+        Options(["python3", "-c", source], {}).flags()
+        outcome(lambda source=source: run_source(source + "\n", "<string>", -1))
+    flush()
+    sys.path[:] = path
+    fresh_main()
+    clear(sys.modules["__main__"].__dict__)
+    _template["modules"] = frozenset(sys.modules)
+    linecache.clearcache()

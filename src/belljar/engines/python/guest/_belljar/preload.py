@@ -1,0 +1,34 @@
+"""What a template loads ahead: the modules programs import most."""
+
+import gc
+import os
+import sys
+
+COMMON = (
+    "abc argparse ast asyncio base64 bisect calendar code codeop collections collections.abc contextlib copy csv "
+    "dataclasses datetime decimal difflib enum errno fileinput fnmatch fractions functools getopt glob gzip hashlib "
+    "heapq hmac html importlib.metadata importlib.resources inspect io itertools json keyword linecache locale logging "
+    "math mimetypes numbers operator os os.path pathlib pickle platform pprint queue random re runpy secrets select "
+    "selectors shlex shutil signal site sqlite3 stat statistics string struct tarfile tempfile textwrap threading time "
+    "timeit tokenize traceback types typing unicodedata unittest urllib.parse urllib.request uuid warnings weakref "
+    "xml.etree.ElementTree zipfile zlib zoneinfo"
+)
+DATA = "numpy pandas matplotlib matplotlib.pyplot"
+MATPLOTLIB = {"MPLBACKEND": "agg", "MPLCONFIGDIR": "/tmp/matplotlib"}
+"""There is no display; and its settings are looked for once, here, where there is no home."""
+
+
+def load(kind):
+    os.environ.update(MATPLOTLIB)
+    for name in COMMON.split() + (DATA.split() if kind == "python-data" else []):
+        try:
+            __import__(name)
+        except ImportError:
+            pass
+
+
+def settle():
+    """What is there now belongs to the template: collections of programs need not look at it."""
+    sys.path_importer_cache.pop("", None)
+    gc.collect()
+    gc.freeze()

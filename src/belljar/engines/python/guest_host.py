@@ -1,0 +1,15 @@
+"""The modules that run inside the guest, as files of its library: those under `guest/`, and the calls' protocol."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_GUEST = Path(__file__).parent / "guest"
+_PROTOCOL = Path(__file__).parent.parent / "calls" / "protocol.py"
+
+
+def added_modules() -> tuple[dict[str, bytes], frozenset[str]]:
+    """What is added to the library, and which of its own files give way."""
+    added = {path.relative_to(_GUEST).as_posix(): path.read_bytes() for path in sorted(_GUEST.rglob("*.py"))}
+    added["_belljar/protocol.py"] = _PROTOCOL.read_bytes()
+    return added, frozenset(name + "c" for name in added)

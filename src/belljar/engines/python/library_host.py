@@ -1,0 +1,148 @@
+"""The interpreter's own library as its guest sees it: the package's zip with our guest modules in it, in memory.
+
+The zip is mapped, not copied: an added module needs only a new directory at the end of it. Matplotlib looks for its
+data beside its code, as files: they are unpacked when first asked for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import mmap
+import struct
+import zipfile
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+from belljar.engines.wasi.descriptors import LibraryFile
+
+ZIP: Final = b"/usr/local/lib/python315.zip"
+DATA: Final = ZIP + b"/matplotlib/mpl-data"
+_DATA_ZIP: Final = "matplotlib/mpl-data.zip"
+
+
+class Changed(RuntimeError):
+    """The library is not the one that was expected."""
+
+
+class Bytes:
+    """A file that is all in memory."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self.size = len(data)
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._data[offset : offset + size]
+
+
+class ExtendedZip:
+    """A zip's bytes with entries replaced and added: its own up to the directory, then ours, then a new directory."""
+
+    def __init__(self, original: mmap.mmap, added: Mapping[str, bytes], removed: frozenset[str]) -> None:
+        self._original = original
+        with zipfile.ZipFile(io.BytesIO(original)) as archive:
+            self._start = archive.start_dir
+            kept = [entry for entry in archive.infolist() if entry.filename not in removed]
+        tail = io.BytesIO()
+        directory = io.BytesIO()
+        for entry in kept:
+            directory.write(_record(entry, entry.header_offset))
+        for name, data in added.items():
+            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+            entry.file_size = entry.compress_size = len(data)
+            entry.CRC = zipfile.crc32(data)  # type: ignore[attr-defined]
+            directory.write(_record(entry, self._start + tail.tell()))
+            tail.write(entry.FileHeader() + data)
+        where, size, count = self._start + tail.tell(), directory.tell(), len(kept) + len(added)
+        tail.write(directory.getvalue())
+        tail.write(struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, size, where, 0))
+        self._tail = tail.getvalue()
+        self.size = self._start + len(self._tail)
+
+    def read(self, offset: int, size: int) -> bytes:
+        if offset >= self._start:
+            return self._tail[offset - self._start :][:size]
+        data = self._original[offset : min(offset + size, self._start)]
+        return data if len(data) == size else data + self._tail[: size - len(data)]
+
+
+def _record(entry: zipfile.ZipInfo, offset: int) -> bytes:
+    """An entry of a zip's central directory."""
+    year, month, day, hour, minute, second = entry.date_time
+    name = entry.filename.encode()
+    return (
+        struct.pack(
+            "<4s4B4HL2L5H2L",
+            b"PK\1\2",
+            20,
+            3,
+            20,
+            0,
+            0x800 if not entry.filename.isascii() else 0,
+            entry.compress_type,
+            hour << 11 | minute << 5 | second // 2,
+            (year - 1980) << 9 | month << 5 | day,
+            entry.CRC,
+            entry.compress_size,
+            entry.file_size,
+            len(name),
+            0,
+            0,
+            0,
+            0,
+            0o644 << 16,
+            offset,
+        )
+        + name
+    )
+
+
+class PythonLibrary(Mapping[bytes, LibraryFile | list[bytes]]):
+    """What the guest interpreter finds at its own paths (see `wasi.descriptors.Library`)."""
+
+    def __init__(self, stdlib: Path, digest: str, added: Mapping[str, bytes], removed: frozenset[str]) -> None:
+        with open(stdlib, "rb") as file:
+            self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        if hashlib.sha256(self._map).hexdigest() != digest:
+            raise Changed(f"{stdlib} is not the file that was expected (its SHA-256 differs)")
+        self._zip = ExtendedZip(self._map, added, removed)
+
+    @cached_property
+    def _data(self) -> dict[bytes, LibraryFile | list[bytes]]:
+        found: dict[bytes, LibraryFile | list[bytes]] = {DATA: []}
+        with zipfile.ZipFile(io.BytesIO(self._map)) as outer, zipfile.ZipFile(outer.open(_DATA_ZIP)) as inner:
+            for name in inner.namelist():
+                parts = name.removeprefix("mpl-data/").strip("/").encode().split(b"/")
+                directory = DATA
+                for part in parts[:-1]:
+                    self._enter(found, directory, part)
+                    directory += b"/" + part
+                    found.setdefault(directory, [])
+                if parts[-1] and not name.endswith("/"):
+                    self._enter(found, directory, parts[-1])
+                    found[directory + b"/" + parts[-1]] = Bytes(inner.read(name))
+        return found
+
+    @staticmethod
+    def _enter(found: dict[bytes, LibraryFile | list[bytes]], directory: bytes, name: bytes) -> None:
+        names = found[directory]
+        assert isinstance(names, list)
+        if name not in names:
+            names.append(name)
+
+    def __getitem__(self, path: bytes) -> LibraryFile | list[bytes]:
+        if path == ZIP:
+            return self._zip
+        if path.startswith(DATA):
+            return self._data[path]
+        raise KeyError(path)
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield ZIP
+        yield from self._data
+
+    def __len__(self) -> int:
+        return 1 + len(self._data)

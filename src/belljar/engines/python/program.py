@@ -1,0 +1,69 @@
+"""python3 - guest Python: CPython in a process of its own, whose system calls are made here, by this process"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import O_RDONLY
+from belljar.abi.signals import Signal
+from belljar.engines.calls.protocol import DATA_MAX
+from belljar.engines.calls.server import CallServer
+from belljar.kernel.engines import EngineUnavailable
+from belljar.kernel.process import Process
+
+_DATA: Final = re.compile(
+    rb"(?m)^[ \t]*(?:import|from)[ \t]+[^#\n]*?\b(?:numpy|pandas|matplotlib|scipy|sklearn|seaborn|statsmodels)\b"
+    rb"|[;:][ \t]*(?:import|from)[ \t]+[^#\n]*?\b(?:numpy|pandas|matplotlib|scipy|sklearn|seaborn|statsmodels)\b"
+)
+"""Whether a program uses the data libraries: it then begins as a copy of an interpreter that has them loaded."""
+_LOOK: Final = 64 << 10
+"""How much of a script is looked at."""
+
+
+def main(process: Process) -> int:
+    kind = "python-data" if _DATA.search(_text(process)) else "python"
+    limits = process.budget.limits
+    options = {"memory_bytes": limits.memory_bytes, "cpu_seconds": limits.cpu_seconds}
+    try:
+        link = process.kernel.engines.open(kind, options)
+    except EngineUnavailable as error:
+        process.warn(error.reason)
+        return 127
+    server = CallServer(process, link)
+    process.catch(Signal.INT, server.report)
+    process.catch(Signal.PIPE, lambda _: None)
+    server.start({"executable": process.executable})
+    server.serve()
+
+
+def _text(process: Process) -> bytes:
+    """What the program's text begins with, as far as it can be told without running anything."""
+    words = iter(process.argv[1:])
+    for word in words:
+        if word in ("-W", "-X"):
+            next(words, None)
+        elif word == "-c" or (word.startswith("-") and not word.startswith("--") and word.endswith("c")):
+            return next(words, "").encode("utf-8", "surrogateescape")
+        elif word.startswith("-"):
+            if "m" in word or word == "-":
+                return b""
+        else:
+            return _head(process, word)
+    return b""
+
+
+def _head(process: Process, path: str) -> bytes:
+    try:
+        file = process.fs.open(path, O_RDONLY).retain()
+    except SysError:
+        return b""
+    try:
+        if not file.handle.seekable or file.place.node.is_dir:
+            return b""
+        return file.pread(min(_LOOK, DATA_MAX), 0)
+    except SysError:
+        return b""
+    finally:
+        file.release()

@@ -1,0 +1,159 @@
+"""A template of guest Python: `python -I -m belljar.engines.python.template_host KIND QUALITY ARTEFACT STDLIB FD`.
+
+Loads the interpreter, lets it import what programs need, and waits, inside a host call of the guest, to be forked. Each
+child seals itself, learns what to run, and returns from that call: the guest goes on as the program.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import struct
+import sys
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import wasmtime
+
+from belljar.engines.artefact_host import open_checked
+from belljar.engines.calls.client_host import Client, ConnectionEnded
+from belljar.engines.calls.protocol import BadFrame, encode
+from belljar.engines.fork_server_host import Request, become_child
+from belljar.engines.python.door_host import Door
+from belljar.engines.python.guest_host import added_modules
+from belljar.engines.python.library_host import PythonLibrary
+from belljar.engines.python.package_host import STDLIB_SHA256
+from belljar.engines.wasi import numbers
+from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
+from belljar.engines.wasi.linker_host import Bindings, engine, guest_memory
+from belljar.engines.wasi.preview1 import Preview1, Refused, functions
+from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
+
+SPARES: Final = 2
+OVERHEAD: Final = 192 << 20
+"""What the process around the guest needs on top of the guest's memory."""
+MEMORY_MAX: Final = (1 << 32) - (1 << 16)
+
+
+class Nothing:
+    """The world of a template: streams that swallow, and no files but the library's."""
+
+    said = b""
+    """The end of what was written to standard error: why the interpreter could not be started, if it could not."""
+
+    def call(self, name: str, *arguments: Any) -> list[Any]:
+        match name:
+            case "write":
+                if arguments[0] == 2:
+                    self.said = (self.said + arguments[1])[-4000:]
+                return [len(arguments[1])]
+            case "read":
+                return [b""]
+            case "fstat" if 0 <= arguments[0] <= 2:
+                return [(0o010600, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)]
+            case "getfl":
+                return [2, 0]
+            case "isatty":
+                return [0]
+            case "stat" if arguments[1].rstrip(b"/.") in (b"", b"/tmp", b"/tmp/matplotlib"):
+                return [(0o040755, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)]
+            case "catch" | "mkdir":
+                return []
+        raise Refused(numbers.ENOENT)
+
+    def post(self, name: str, *arguments: Any) -> None:
+        return
+
+
+class Template:
+    """The interpreter of this process, from loading to the end of a program."""
+
+    def __init__(self, kind: str, quality: str, artefact: Path, stdlib: Path, control: socket.socket) -> None:
+        self._control = control
+        native = engine(optimised=quality == "optimised")
+        with open_checked(artefact) as name:
+            module = wasmtime.Module.deserialize_file(native, name)
+        self._store = wasmtime.Store(native)
+        linker = wasmtime.Linker(native)
+        self._bindings = Bindings(linker)
+        added, removed = added_modules()
+        self._nothing = Nothing()
+        self._wasi = Preview1(
+            self._nothing, HostWorld(_ended_early), PythonLibrary(stdlib, STDLIB_SHA256, added, removed)
+        )
+        self._wasi.args = [b"/usr/local/bin/python3", b"-c", f"import _belljar; _belljar.start({kind!r})".encode()]
+        self._wasi.environ = [b"TMPDIR=/tmp", b"PYTHONTZPATH="]
+        self._bindings.define_all("wasi_snapshot_preview1", numbers.SIGNATURES, functions(self._wasi))
+        self._door = Door(self._wasi, self._store, self._park)
+        self._bindings.define("host", "call", "iiii", "i", self._door.call)
+        self._exports = linker.instantiate(self._store, module).exports(self._store)
+        self._wasi.memory = guest_memory(self._store, self._exports)
+        self._door.alloc = self._exports["host_alloc"]
+
+    def run(self) -> NoReturn:
+        """Start the interpreter; what comes of it happens in the children of `_park`."""
+        try:
+            for name in ("_initialize", "run"):
+                function = self._exports[name]
+                assert isinstance(function, wasmtime.Func)
+                function(self._store)
+        except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
+            raised = self._bindings.raised
+            if raised is not None:
+                raise raised from error
+            self._door.trapped(error)
+            raise
+        said = self._nothing.said.decode("utf-8", "replace")
+        raise SystemExit(f"the guest interpreter ended before it was asked to\n{said}")
+
+    def _park(self) -> bytes:
+        """Where the template waits; returns in each child with what it is to run."""
+        prepare_filter()
+        enter_namespaces()
+        gc.collect()
+        gc.freeze()
+        child = become_child(self._control, SPARES)
+        if child is None:
+            os._exit(0)
+        return self._become(*child)
+
+    def _become(self, connection: socket.socket, request: Request) -> bytes:
+        try:
+            memory = min(request.memory_bytes, MEMORY_MAX)
+            self._store.set_limits(memory_size=memory)
+            seal({connection.fileno()}, memory + OVERHEAD, int(request.cpu_seconds) + 2)
+            prove()
+        except (LockdownFailed, OSError):
+            os._exit(1)
+        client = Client(connection)
+        try:
+            program = client.wait_for_start()
+        except (ConnectionEnded, BadFrame):
+            os._exit(0)
+        kernel = RemoteKernel(client)
+        self._door.enter(client, kernel)
+        self._wasi.adopt(kernel, HostWorld(self._door.leave), program.stdio, program.numbers.ttys)
+        options = {**program.options, "terminal": bool(program.numbers.ttys & 1)}
+        return struct.pack("<i", 0) + encode(
+            "llssQ", [program.argv, program.env, program.cwd, _json(options), program.numbers]
+        )
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    import msgspec
+
+    return msgspec.json.encode(value)
+
+
+def _ended_early(code: int) -> int:
+    raise SystemExit(f"the guest interpreter ended with status {code} before it was asked to")
+
+
+def main(arguments: list[str]) -> None:
+    kind, quality, artefact, stdlib, fd = arguments
+    Template(kind, quality, Path(artefact), Path(stdlib), socket.socket(fileno=int(fd))).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

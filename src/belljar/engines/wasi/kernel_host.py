@@ -1,0 +1,44 @@
+"""What a WASI program's process is given in place of a world: the kernel at the end of a socket, a clock, entropy."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from belljar.engines.calls.client_host import CallError, Client
+from belljar.engines.wasi.numbers import from_linux
+from belljar.engines.wasi.preview1 import Refused
+
+_CLOCKS: Final = (time.time_ns, time.monotonic_ns, time.process_time_ns, time.thread_time_ns)
+
+
+class RemoteKernel:
+    """Calls over a connection; errors as WASI's numbers. `notice` is called when signals have come."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._call = client.call
+        self.post = client.post
+        self.notice: Callable[[list[int]], None] = list.clear
+
+    def call(self, name: str, *arguments: Any) -> list[Any]:
+        try:
+            return self._call(name, *arguments)
+        except CallError as error:
+            raise Refused(from_linux(error.errno)) from None
+        finally:
+            if self._client.signals:
+                self.notice(self._client.signals)
+
+
+class HostWorld:
+    """This process's clock and entropy. `leave` ends the program."""
+
+    def __init__(self, leave: Callable[[int], int]) -> None:
+        self.exit = leave
+        self.random_bytes = os.urandom
+
+    def time_ns(self, clock: int) -> int:
+        return _CLOCKS[clock]()
