@@ -1,4 +1,4 @@
-"""A JavaScript process as a program of the sandbox: its only connection is to the kernel, by the calls of engines/calls."""
+"""A JavaScript process as a program of the sandbox: its only connection is to the kernel, by engines/calls."""
 
 from __future__ import annotations
 
