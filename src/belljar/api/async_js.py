@@ -89,7 +89,7 @@ class AsyncJsInterpreter:
                 await self.reset()
             return run.result(monotonic() - began)
 
-    async def precompile(self, code: str = "", globals: Globals | None = None) -> AsyncJsPrefix:
+    async def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> AsyncJsPrefix:
         """Evaluate `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
         check_code(code)
         functions, values = check_globals(globals)
@@ -103,7 +103,7 @@ class AsyncJsInterpreter:
         began = monotonic()
         link = JsLink(None, process.connection, self._output_bytes)
         try:
-            run, frame = link.dialogue.begin(code, "prefix", "prefix.js", bound, values, DEFAULT)
+            run, frame = link.dialogue.begin(code, "prefix", "prefix.js", bound, values, DEFAULT, wasm=wasm)
             await link.drive_async(run, frame, DEFAULT.wall_ms / 1e3)
             result = run.result(monotonic() - began)
             if result.error is not None:

@@ -138,10 +138,10 @@ class JsInterpreter:
                 self.reset()
             return run.result(monotonic() - began)
 
-    def precompile(self, code: str = "", globals: Globals | None = None) -> JsPrefix:
+    def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> JsPrefix:
         """Evaluate `code` once, in a process of its own; each `prefix.run` then starts from exactly there.
 
-        Raises `PrefixError` if it fails.
+        `wasm` gives it and its runs WebAssembly. Raises `PrefixError` if it fails.
         """
         check_code(code)
         functions, values = check_globals(globals)
@@ -155,7 +155,7 @@ class JsInterpreter:
         began = monotonic()
         link = JsLink(None, process.connection, self._output_bytes)
         try:
-            run, frame = link.dialogue.begin(code, "prefix", "prefix.js", functions, values, DEFAULT)
+            run, frame = link.dialogue.begin(code, "prefix", "prefix.js", functions, values, DEFAULT, wasm=wasm)
             link.drive(run, frame, DEFAULT.wall_ms / 1e3)
             result = run.result(monotonic() - began)
             if result.error is not None:

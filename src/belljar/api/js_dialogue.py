@@ -51,8 +51,12 @@ class JsDialogue:
         limits: RunLimits,
         *,
         bound: Mapping[str, HostFunction] | None = None,
+        wasm: bool = False,
     ) -> tuple[Run, bytes]:
-        """A run, and what to send. `bound` are functions whose names the process knows already."""
+        """A run, and what to send. `bound` are functions whose names the process knows already.
+
+        `wasm`: the prefix and its runs may use WebAssembly.
+        """
         self._functions.update(functions)
         self.run = run = Run({**(bound or {}), **self._functions}, limits, self._output_bytes)
         known = bound or {}
@@ -61,6 +65,7 @@ class JsDialogue:
             "code": code,
             "mode": mode,
             "file": file,
+            "wasm": wasm,
             "globals": [name for name in functions if name not in known],
             "limits": {**asdict(limits), "output_bytes": self._output_bytes},
         }

@@ -32,6 +32,18 @@ constexpr int kPatience = 3;
 
 constexpr std::string_view kLimits[] = {"engine", "cpu_ms", "wall_ms", "memory_mb", "max_bridge_bytes", "output_bytes", "unsettled"};
 
+template <typename Resource, typename Unit>
+class Borrowed : public Resource {
+ public:
+  explicit Borrowed(const Resource& from) : data_(from.data()), length_(from.length()) {}
+  const Unit* data() const override { return data_; }
+  size_t length() const override { return length_; }
+
+ private:
+  const Unit* data_;
+  size_t length_;
+};
+
 class Allocator : public ArrayBuffer::Allocator {
  public:
   void* Allocate(size_t size) override { return Take(size); }
@@ -65,7 +77,7 @@ void Guest::Make(Isolate* node, Local<Object> options) {
   for (uint32_t i = 0; i < names->Length(); i++) {
     Local<Value> name = names->Get(from, i).ToLocalChecked();
     Local<Value> source = natives->Get(from, name).ToLocalChecked();
-    if (source->IsString()) sources_[Utf8(node, name)] = Utf8(node, source);
+    if (source->IsString()) sources_[Utf8(node, name)].Reset(node, source.As<String>());
   }
 
   platform_ = node::GetMultiIsolatePlatform(node::GetCurrentEnvironment(from));
@@ -74,12 +86,13 @@ void Guest::Make(Isolate* node, Local<Object> options) {
   Isolate::CreateParams params;
   params.array_buffer_allocator = new Allocator();
   params.constraints.ConfigureDefaultsFromHeapSize(0, kHeapMax);
-  params.constraints.set_max_young_generation_size_in_bytes(24 * kMiB);
+  params.constraints.set_max_young_generation_size_in_bytes(48 * kMiB);
   Isolate::Initialize(isolate_, params);
   Isolate::Scope isolate_scope(isolate_);
   HandleScope scope(isolate_);
   isolate_->SetMicrotasksPolicy(MicrotasksPolicy::kExplicit);
   isolate_->SetAllowAtomicsWait(false);
+  isolate_->SetAllowWasmCodeGenerationCallback([](Local<Context>, Local<String>) { return guest.wasm_; });
   isolate_->SetPromiseRejectCallback(OnRejection);
   isolate_->SetOOMErrorHandler(OnOutOfMemory);
   isolate_->SetFatalErrorHandler(OnFatal);
@@ -94,7 +107,7 @@ void Guest::Make(Isolate* node, Local<Object> options) {
   Local<Script> script;
   ScriptOrigin origin(Text(isolate_, "belljar:boot"));
   Local<Value> arguments[] = {MakeNatives(realm)};
-  if (!Script::Compile(realm, Text(isolate_, sources_["belljar/boot"]), &origin).ToLocal(&script) ||
+  if (!Script::Compile(realm, Source("belljar/boot").ToLocalChecked(), &origin).ToLocal(&script) ||
       !script->Run(realm).ToLocal(&done) || !done->IsFunction() ||
       !done.As<Function>()->Call(realm, Undefined(isolate_), 1, arguments).ToLocal(&done)) {
     Local<Value> stack;
@@ -130,9 +143,21 @@ void Guest::LastWords() {
   wire.LastWords(LastMessage());
 }
 
-const std::string* Guest::Source(const std::string& id) const {
+// Node's library is part of its binary: both isolates' strings point into it, and forks copy none of it.
+MaybeLocal<String> Guest::Source(const std::string& id) {
   auto found = sources_.find(id);
-  return found == sources_.end() ? nullptr : &found->second;
+  if (found == sources_.end()) return {};
+  HandleScope scope(node_);
+  Local<String> text = found->second.Get(node_);
+  if (text->IsExternalOneByte()) {
+    auto* from = text->GetExternalOneByteStringResource();
+    return String::NewExternalOneByte(isolate_, new Borrowed<String::ExternalOneByteStringResource, char>(*from));
+  }
+  if (text->IsExternalTwoByte()) {
+    auto* from = text->GetExternalStringResource();
+    return String::NewExternalTwoByte(isolate_, new Borrowed<String::ExternalStringResource, uint16_t>(*from));
+  }
+  return Text(isolate_, Utf8(node_, text));
 }
 
 // TypeScript is stripped by Node's own isolate, whose compiled stripper every fork inherits.
@@ -203,6 +228,15 @@ void Guest::RunProgram() {
   if (why_ != kNone) LastWords();
 }
 
+void Guest::Rehearse() {
+  Isolate::Scope isolate_scope(isolate_);
+  HandleScope scope(isolate_);
+  Context::Scope context_scope(context());
+  TryCatch failed(isolate_);
+  CallHook("rehearse", True(isolate_));
+  Loop(false);
+}
+
 void Guest::Reseed() {
   Isolate::Scope isolate_scope(isolate_);
   HandleScope scope(isolate_);
@@ -211,6 +245,7 @@ void Guest::Reseed() {
 }
 
 void Guest::MarkMemory(size_t data_bytes) { data_bytes_ = data_bytes; }
+void Guest::Collect() { isolate_->LowMemoryNotification(); }
 
 void Guest::SetLimits(double cpu_ms, double wall_ms, double memory_mb) {
   size_t room = static_cast<size_t>(memory_mb * kMiB);

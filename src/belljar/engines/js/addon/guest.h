@@ -15,7 +15,7 @@ enum Why : int { kNone, kCpu, kWall, kMemory, kBridge, kOutput, kUnsettled };
 
 class Guest {
  public:
-  // Makes the isolate on this thread and runs our JavaScript in it (`boot`). `sources` are Node's own library files.
+  // Makes the isolate on this thread and runs our JavaScript in it.
   void Make(v8::Isolate* node, v8::Local<v8::Object> options);
 
   // Hands a message to our JavaScript and runs whatever it starts to its end. False: a limit ended it.
@@ -28,13 +28,18 @@ class Guest {
   void Reseed();
   // What later limits count from.
   void MarkMemory(size_t data_bytes);
+  // After the last of a prefix: what is left of it is in order, and forks share it.
+  void Collect();
+  // While nobody waits: the memory that any run writes to is this process's own by then.
+  void Rehearse();
 
   // What natives need.
   v8::Isolate* isolate() { return isolate_; }
   v8::Local<v8::Context> context() { return context_.Get(isolate_); }
-  const std::string* Source(const std::string& id) const;
+  v8::MaybeLocal<v8::String> Source(const std::string& id);
   v8::MaybeLocal<v8::String> Strip(v8::Local<v8::String> code);
   void SetLimits(double cpu_ms, double wall_ms, double memory_mb);
+  void AllowWasm() { wasm_ = true; }
   void Stop(Why why);
   bool Charge(size_t bytes);
   void Release(size_t bytes) { buffers_ -= bytes; }
@@ -58,11 +63,11 @@ class Guest {
   v8::Global<v8::Context> context_, node_context_;
   v8::Global<v8::Object> hooks_;
   v8::Global<v8::Function> strip_;
-  std::unordered_map<std::string, std::string> sources_;
+  std::unordered_map<std::string, v8::Global<v8::String>> sources_;  // Node's strings
   size_t buffers_ = 0, buffers_max_ = SIZE_MAX, data_bytes_ = 0;
   volatile int why_ = kNone;
   volatile int ticks_ = 0;
-  bool program_ = false;
+  bool program_ = false, wasm_ = false;
 };
 
 extern Guest guest;

@@ -69,6 +69,8 @@ void Readable(Info info) { info.GetReturnValue().Set(wire.Readable(static_cast<i
 
 void SetLimits(Info info) { guest.SetLimits(Number(info, 0), Number(info, 1), Number(info, 2)); }
 
+void AllowWasm(Info) { guest.AllowWasm(); }
+
 void Stop(Info info) { guest.Stop(static_cast<Why>(Number(info, 0))); }
 
 void Exit(Info info) {
@@ -117,15 +119,15 @@ ScriptOrigin Origin(Local<Value> name, bool module) {
 // compile(id, [parameters]) -> function: a file of Node's library.
 void Compile(Info info) {
   std::string id = Utf8(I(), info[0]);
-  const std::string* source = guest.Source(id);
-  if (source == nullptr) return;
+  Local<String> source;
+  if (!guest.Source(id).ToLocal(&source)) return;
   Local<Context> realm = guest.context();
   Local<Array> names = info[1].As<Array>();
   std::vector<Local<String>> parameters;
   for (uint32_t i = 0; i < names->Length(); i++) {
     parameters.push_back(names->Get(realm, i).ToLocalChecked().As<String>());
   }
-  ScriptCompiler::Source text(Text(I(), *source), Origin(Text(I(), "node:" + id), false));
+  ScriptCompiler::Source text(source, Origin(Text(I(), "node:" + id), false));
   Local<Function> function;
   if (ScriptCompiler::CompileFunction(realm, &text, parameters.size(), parameters.data()).ToLocal(&function)) {
     info.GetReturnValue().Set(function);
@@ -410,7 +412,7 @@ Local<Object> MakeNatives(Local<Context> context) {
     FunctionCallback function;
   } all[] = {
       {"send", Send}, {"print", Print}, {"sendBytes", SendBytes},
-      {"receiveBody", ReceiveBody}, {"readable", Readable}, {"limits", SetLimits}, {"stop", Stop}, {"exit", Exit},
+      {"receiveBody", ReceiveBody}, {"readable", Readable}, {"limits", SetLimits}, {"allowWasm", AllowWasm}, {"stop", Stop}, {"exit", Exit},
       {"now", Now}, {"cpuTime", CpuTime}, {"random", Random}, {"digest", Digest}, {"compile", Compile}, {"module", RunModule},
       {"script", RunScript}, {"strip", Strip}, {"encode", Encode}, {"decode", Decode}, {"byteLength", ByteLength},
       {"write", Write}, {"compare", Compare}, {"indexOf", IndexOf}, {"validity", Validity},

@@ -96,6 +96,7 @@ void Answer(int control, bool made, const Child& child) {
   std::string held = layers + Seal({wire.fd()}, run_filter);
   Prove();
   guest.Reseed();
+  if (!wire.Readable(0)) guest.Rehearse();
   wire.Send(Kind::kMessage, "{\"op\":\"ready\",\"layers\":\"" + held + "\"}");
   for (;;) {
     Frame frame = wire.Receive();
@@ -110,6 +111,7 @@ void Answer(int control, bool made, const Child& child) {
   guest.Reseed();
   Frame start = wire.Receive();
   if (!guest.Handle(start.body)) _exit(0);
+  guest.Collect();
   guest.MarkMemory(DataBytes());
   KeepMappings();
   signal(SIGCHLD, SIG_IGN);

@@ -81,7 +81,9 @@ function begin(message) {
     else define(name, hostFunction(name));
   }
   for (const name of ObjectKeys(message.values)) define(name, untagged(message.values[name]));
-  native.limits(limits.cpu_ms, limits.wall_ms, limits.memory_mb, limits.output_bytes);
+  if (message.wasm) native.allowWasm();
+  else if (mode === 'prefix') delete globalThis.WebAssembly;
+  if (message !== REHEARSAL) native.limits(limits.cpu_ms, limits.wall_ms, limits.memory_mb);
   const mine = run;
   const compiled = () => { mine.compiled = true; };
   let started;
@@ -126,6 +128,12 @@ function cut(text) {
   return StringPrototypeSlice(String(text), 0, TEXT_MAX);
 }
 
+// A run of nothing, which leaves nothing and says nothing.
+const REHEARSAL = {
+  op: 'run', code: 'await 0; export default { a: 1 }', mode: 'module', file: 'run.mjs', globals: [], values: {},
+  limits: { cpu_ms: 0, wall_ms: 0, memory_mb: 1, max_bridge_bytes: 1 },
+};
+
 function finish() {
   const { failed, namespace, mode, value } = run;
   let text;
@@ -147,11 +155,12 @@ function finish() {
     }
     text = `{"op":"done","ok":true,"exports":{${ArrayPrototypeJoin(exports, ',')}},"unsent":${JSONStringify(unsent)}}`;
   }
+  const { silent } = run;
   run = undefined;
   pending.clear();
   unhandled.clear();
   timers.reset();
-  native.send(text);
+  if (!silent) native.send(text);
 }
 
 module.exports = {
@@ -184,6 +193,10 @@ module.exports = {
       native.stop(UNSETTLED); // it would only wait for its deadline
     }
     return wait;
+  },
+  rehearse() {
+    begin(REHEARSAL);
+    run.silent = true;
   },
   rejection(promise, reason, fresh) {
     if (fresh) unhandled.set(promise, reason);

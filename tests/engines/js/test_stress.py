@@ -1,0 +1,74 @@
+"""Many runs, one after another and side by side, each with garbage to collect: none fails, nothing is left behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+import belljar
+from belljar import RunLimits
+from belljar.api.js import JsPrefix
+
+CODE = """
+const seed = (await lookup({n})).key;
+let kept = [];
+for (let i = 0; i < 20000; i++) {{ kept.push({{ i, text: 'k' + i }}); if (i % 5000 === 0) kept = kept.slice(-50) }}
+export default [seed, kept.length];
+"""
+LIMITS = RunLimits(cpu_ms=30_000, wall_ms=120_000)
+
+
+def children(pid: int) -> int:
+    """Processes below a process."""
+    count = 0
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            count += 1 + children(int(child))
+    return count
+
+
+def run(prefix: JsPrefix, number: int) -> bool:
+    result = prefix.run(CODE.format(n=number), limits=LIMITS, globals={"lookup": lambda key: {"key": key}})
+    assert result.ok, result.error
+    return bool(result.value[0] == number)
+
+
+def settled(measure: object, wanted: int) -> bool:
+    """Whether a count comes down to what it should be: processes take a moment to go."""
+    assert callable(measure)
+    deadline = time.monotonic() + 20
+    while measure() > wanted and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return bool(measure() <= wanted)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("count", "ways"), [(2000, 1), (500, 50)], ids=["consecutive", "parallel"])
+def test_many_runs(count: int, ways: int) -> None:
+    with belljar.js() as js, js.precompile("globalThis.base = 1", globals={"lookup": lambda key: key}) as prefix:
+        template = prefix._process._process.pid
+
+        def descriptors() -> int:
+            return len(os.listdir("/proc/self/fd"))
+
+        def memory() -> int:
+            gc.collect()
+            return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+        with ThreadPoolExecutor(ways) as pool:
+            assert all(pool.map(lambda n: run(prefix, n), range(20)))
+            gc.collect()
+            fds, processes, resident = descriptors(), children(template), memory()
+            own = int(Path(f"/proc/{template}/statm").read_text().split()[1])
+            assert all(pool.map(lambda n: run(prefix, n), range(count)))
+        assert settled(descriptors, fds + 4)
+        assert settled(lambda: children(template), processes + 1)
+        assert memory() - resident < 32 << 20
+        assert int(Path(f"/proc/{template}/statm").read_text().split()[1]) - own < 512
+        assert threading.active_count() < 20
