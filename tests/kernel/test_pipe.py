@@ -14,7 +14,7 @@ from belljar.abi.flags import (
     S_IFIFO,
     S_IFMT,
 )
-from belljar.kernel.pipe import CAPACITY
+from belljar.kernel.pipe import CAPACITY, Outlet
 from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.status import ExitStatus
 from tests.kernel.rig import errno_of, new_kernel, result
@@ -208,5 +208,50 @@ def test_a_killed_opener_leaves_no_trace_in_the_fifo() -> None:
         process.kill(child.pid, 15)
         process.wait_for(child)
         assert errno_of(process.open, "/tmp/f", O_WRONLY | O_NONBLOCK) == ENXIO
+
+    result(new_kernel(), main)
+
+
+def test_an_outlet_takes_one_write_after_the_other() -> None:
+    """Whoever writes hands on its own bytes; the next waits until that is done, or is told to come again."""
+    kernel = new_kernel()
+    taken: list[bytes] = []
+
+    def take(data: bytes) -> None:
+        kernel.hub.sleep(1)
+        taken.append(data)
+
+    def main(process: Process) -> None:
+        outlet = Outlet(kernel.hub, take)
+        fd = process.fds.add(kernel.open_outlet(process, outlet))
+        assert process.poll({fd: POLLOUT}, 0) == {fd: POLLOUT}
+        assert process.fstat(fd).mode & S_IFMT == S_IFIFO
+        children = [process.fork(lambda child, data=data: child.write(fd, data) and 0) for data in (b"a", b"bb")]  # type: ignore[misc]
+        process.sleep(0.5)
+        assert (outlet.busy, outlet.writers) == (True, 1)
+        process.fds[fd].set_flags(O_NONBLOCK)
+        assert errno_of(process.write, fd, b"c") == EAGAIN
+        process.fds[fd].set_flags(0)
+        assert process.write(fd, b"ddd") == 3
+        for child in children:
+            assert process.wait_for(child).code == 0
+        assert taken == [b"a", b"bb", b"ddd"]
+        assert (outlet.busy, outlet.writers) == (False, 1)
+        process.close(fd)
+        assert (outlet.busy, outlet.writers) == (False, 0)
+
+    result(kernel, main)
+
+
+def test_an_inlet_has_all_its_input_and_an_end() -> None:
+    def main(process: Process) -> None:
+        kernel = process.kernel
+        fd = process.fds.add(kernel.open_inlet(process, b"x" * (2 * CAPACITY)))
+        assert process.poll({fd: POLLIN}, 0) == {fd: POLLIN | POLLHUP}
+        assert len(process.read(fd, 4 * CAPACITY)) == 2 * CAPACITY
+        assert process.read(fd) == b""
+        empty = process.fds.add(kernel.open_inlet(process, b""))
+        assert process.poll({empty: POLLIN}) == {empty: POLLHUP}
+        assert process.read(empty) == b""
 
     result(new_kernel(), main)

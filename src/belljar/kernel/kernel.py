@@ -18,7 +18,7 @@ from belljar.kernel.known import Known
 from belljar.kernel.loader import Program
 from belljar.kernel.machine import Machine
 from belljar.kernel.pids import PidSpace, Session
-from belljar.kernel.pipe import PipeEnd, PipeNode, PipeServer
+from belljar.kernel.pipe import Outlet, Pipe, PipeEnd, PipeNode, PipeServer
 from belljar.kernel.process import IGNORE, Body, Process
 from belljar.kernel.status import EXITED, ExitStatus, ProcessExit, WaitResult
 from belljar.kernel.vfs.credentials import Credentials
@@ -196,8 +196,7 @@ class Kernel:
         return PidSpace(process.space)
 
     def open_pipe(self, process: Process) -> tuple[OpenFile, OpenFile]:
-        who = process.fs.credentials
-        node = self.pipes.new(who.uid, who.gid, self.now())
+        node = self._new_pipe(process)
         place = Place(self._pipe_mount, node)
         name = f"pipe:[{node.ino}]"
         return (
@@ -205,12 +204,27 @@ class Kernel:
             OpenFile(PipeEnd(node.pipe, O_WRONLY), O_WRONLY, place, name),
         )
 
-    def fill_pipe(self, writer: OpenFile, data: bytes) -> None:
-        """Put bytes into a pipe past its capacity, without waiting: for input that is all there already."""
-        assert isinstance(writer.handle, PipeEnd)
+    def open_inlet(self, process: Process, data: bytes) -> OpenFile:
+        """The read end of a pipe that holds all of its input already, however much that is."""
+        node = self._new_pipe(process)
+        reader = self._end(node, O_RDONLY)
+        # As if a writer had come and gone.
+        node.pipe.writer_opens = 1
         if data:
-            writer.handle.pipe.chunks.append(data)
-            writer.handle.pipe.used += len(data)
+            node.pipe.chunks.append(data)
+            node.pipe.used = len(data)
+        return reader
+
+    def open_outlet(self, process: Process, outlet: Outlet) -> OpenFile:
+        """Its write end."""
+        return self._end(self._new_pipe(process, outlet), O_WRONLY)
+
+    def _new_pipe(self, process: Process, pipe: Pipe | None = None) -> PipeNode:
+        who = process.fs.credentials
+        return self.pipes.new(who.uid, who.gid, self.now(), pipe)
+
+    def _end(self, node: PipeNode, access: int) -> OpenFile:
+        return OpenFile(PipeEnd(node.pipe, access), access, Place(self._pipe_mount, node), f"pipe:[{node.ino}]")
 
     # Running and ending.
 

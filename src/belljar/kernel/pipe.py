@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from errno import EAGAIN, EBADF, ENXIO, EPIPE
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -89,6 +90,34 @@ class Pipe:
         self.chunks.append(bytes(data))
         self.used += len(data)
         self.waiters.wake_all()
+        return len(data)
+
+
+class Outlet(Pipe):
+    """A pipe out of the kernel: whoever writes hands its bytes to `take` itself, which may park. Nobody need read."""
+
+    __slots__ = ("_take", "busy")
+
+    def __init__(self, hub: Hub, take: Callable[[bytes], None]) -> None:
+        super().__init__(hub)
+        self._take = take
+        self.readers = 1
+        self.busy = False
+        """Whether something that was written is not handed on yet."""
+
+    def write(self, data: bytes, *, nonblocking: bool) -> int:
+        if not data:
+            return 0
+        while self.busy:
+            if nonblocking:
+                raise SysError(EAGAIN)
+            self.waiters.wait()
+        self.busy = True
+        try:
+            self._take(bytes(data))
+        finally:
+            self.busy = False
+            self.waiters.wake_all()
         return len(data)
 
 
@@ -180,9 +209,9 @@ class PipeServer(FileServer):
     def root(self) -> Node:
         return self._root
 
-    def new(self, uid: int, gid: int, now: int) -> PipeNode:
+    def new(self, uid: int, gid: int, now: int, pipe: Pipe | None = None) -> PipeNode:
         self._next_ino += 1
-        return PipeNode(Pipe(self._hub), self._next_ino, uid, gid, now)
+        return PipeNode(pipe if pipe is not None else Pipe(self._hub), self._next_ino, uid, gid, now)
 
     def walk(self, directory: Node, name: str) -> Node:
         raise SysError(ENXIO)

@@ -112,13 +112,7 @@ def _may_run_here(shell: Shell, name: str) -> bool:
 def _collect(shell: Shell, run: Run) -> OpenFile:
     """The output of a builtin as the filled end of a pipe."""
     data = collect_here(shell, run)
-    kernel = shell.process.kernel
-    reader, writer = kernel.open_pipe(shell.process)
-    writer.retain()
-    if data:
-        kernel.fill_pipe(writer, data)
-    writer.release()
-    return reader.retain()
+    return shell.process.kernel.open_inlet(shell.process, data).retain()
 
 
 def _run_last_here(shell: Shell, run: Run, reader: OpenFile) -> int:

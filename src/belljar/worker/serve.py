@@ -12,7 +12,6 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.termios import WinSize
 from belljar.abi.wire import (
     CHUNK_MAX,
-    CONTROL_OUT,
     USER_RIGHTS,
     WINDOW,
     Answer,
@@ -75,10 +74,6 @@ class _Stream:
             data = data[:most]
         return data
 
-    def rest(self, data: bytes) -> bytes:
-        """All that is held, and `data` after it."""
-        return self.take(self.size) + data if data else self.take(self.size)
-
 
 class _Job:
     """A Start under way."""
@@ -88,9 +83,15 @@ class _Job:
     def __init__(self, session: Session, live: bool) -> None:
         self.began = session.kernel.hub.clock.monotonic()
         self.live = live
-        self.streams = {1: _Stream(), 2: _Stream(), CONTROL_OUT: _Stream()}
+        self.streams: dict[int, _Stream] = {}
+        """Those that something came out of."""
         self.waiters = WaitQueue(session.kernel.hub)
         self.task: Task | None = None
+
+    def take(self, stream: int) -> bytes:
+        """What is held back of a stream, and what a writer waits to hand on."""
+        held = self.streams.get(stream)
+        return held.take(held.size) if held is not None else b""
 
 
 class Server:
@@ -182,12 +183,13 @@ class Server:
             return
         self._jobs[number] = job
         if message.live:
-            started = Started(number, job.task.process.pid)
-            self._spawn(lambda: self._send(started))
+            self._send(Started(number, job.task.process.pid))  # at once: it may have ended when a fiber would
 
     def _output(self, number: int, job: _Job, stream: int, data: bytes) -> None:
-        """Runs in the collector's fiber: hold small amounts back, wait for the host's credit with large ones."""
-        pipe = job.streams[stream]
+        """Runs in the fiber that writes: hold small amounts back, wait for the host's credit with large ones."""
+        pipe = job.streams.get(stream)
+        if pipe is None:
+            pipe = job.streams[stream] = _Stream()
         pipe.put(data)
         if pipe.size < _SMALL and not job.live:
             return
@@ -218,8 +220,8 @@ class Server:
                 status.code,
                 status.signal,
                 task.limit,
-                job.streams[1].rest(task.take_rest(1)),
-                job.streams[2].rest(task.take_rest(2)),
+                job.take(1),
+                job.take(2),
                 task.truncated,
             )
         )

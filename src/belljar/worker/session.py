@@ -96,7 +96,7 @@ class Session:
         """Turn a session made in advance into the one that was asked for."""
         if user != AGENT_NAME:
             self._become(user)
-        self.env |= {"HOSTNAME": hostname, **env}
+        self.env = {**self.env, "HOSTNAME": hostname, **env}
         self.cwd = cwd
         self.kernel.configure(hostname, limits)
 
@@ -107,7 +107,7 @@ class Session:
             self.credentials = Credentials()
         else:
             rename_agent(self.kernel.init, user)
-        self.env |= {"HOME": home, "USER": user, "LOGNAME": user}
+        self.env = {**self.env, "HOME": home, "USER": user, "LOGNAME": user}
 
     def owner_rights(self) -> Credentials:
         """All rights, and what is made with them belongs to whom commands run as."""
@@ -139,7 +139,7 @@ class Session:
         return Task(
             self.kernel,
             ["bash", "-c", command] if isinstance(command, str) else list(command),
-            env=self.env if env is None else {**self.env, **env},
+            env={**self.env, **env} if env else self.env,
             cwd=self.cwd if cwd is None else cwd,
             credentials=self.credentials,
             limits=limits,

@@ -7,14 +7,14 @@ from errno import EIO
 from typing import Final
 
 from belljar.abi.errors import SysError
-from belljar.abi.flags import O_RDWR, POLLIN
+from belljar.abi.flags import O_RDWR
 from belljar.abi.limits import Limits
 from belljar.abi.signals import Signal
 from belljar.abi.termios import WinSize
 from belljar.abi.wire import CONTROL_IN, CONTROL_OUT
-from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import load, search_path
+from belljar.kernel.pipe import Outlet
 from belljar.kernel.process import Process
 from belljar.kernel.status import ExitStatus
 from belljar.kernel.vfs.credentials import Credentials
@@ -54,51 +54,49 @@ class Task:
         self._inputs: dict[int, OpenFile] = {}
         """Our ends of what the command reads from, by its descriptor."""
         self._master: OpenFile | None = None
+        self._collecting = False
+        self._outlets: dict[int, Outlet] = {}
+        """Where what it writes comes out, by its descriptor; a terminal has none."""
         if terminal is not None:
             files: dict[int, OpenFile] = {}
-            readers = {1: self._open_terminal(terminal, credentials)}
+            self._master = self._open_terminal(terminal, credentials)
         else:
-            files, readers = self._open_pipes(stdin, merge_stderr)
+            files = self._open_pipes(stdin, merge_stderr)
         if control:
             files[CONTROL_IN], writer = kernel.open_pipe(kernel.init)
             self._inputs[CONTROL_IN] = writer.retain()
-            reader, files[CONTROL_OUT] = kernel.open_pipe(kernel.init)
-            readers[CONTROL_OUT] = reader.retain()
-        self._readers = readers
-        self._busy: set[int] = set()
-        """The streams of which something was read that is not handed on yet."""
-        self._rest = WaitQueue(kernel.hub)
+            files[CONTROL_OUT] = self._open_outlet(CONTROL_OUT)
         master = self._master
         self.process = kernel.start(
             lambda process: _launch(process, argv, master),
             argv,
             limits=limits,
-            env=dict(env),
+            env=env,
             credentials=credentials,
             cwd=cwd,
             files=files,
             on_exit=self._exited,
         )
-        for stream, reader in list(readers.items()):
-            kernel.hub.spawn(lambda stream=stream, reader=reader: self._collect(stream, reader))  # type: ignore[misc]
+        if master is not None:
+            self._collecting = True
+            kernel.hub.spawn(lambda: self._collect(master.retain()))
 
-    def _open_pipes(self, stdin: bytes | None, merge_stderr: bool) -> tuple[dict[int, OpenFile], dict[int, OpenFile]]:
-        """The descriptors of the command, and our ends of its outputs."""
+    def _open_pipes(self, stdin: bytes | None, merge_stderr: bool) -> dict[int, OpenFile]:
+        """The descriptors of the command."""
         kernel = self._kernel
-        input_reader, writer = kernel.open_pipe(kernel.init)
-        writer.retain()
         if stdin is not None:
-            kernel.fill_pipe(writer, stdin)
-            writer.release()
+            given = kernel.open_inlet(kernel.init, stdin)
         else:
-            self._inputs[0] = writer
-        out_reader, out_writer = kernel.open_pipe(kernel.init)
-        readers = {1: out_reader.retain()}
-        files = {0: input_reader, 1: out_writer, 2: out_writer}
-        if not merge_stderr:
-            error_reader, files[2] = kernel.open_pipe(kernel.init)
-            readers[2] = error_reader.retain()
-        return files, readers
+            given, writer = kernel.open_pipe(kernel.init)
+            self._inputs[0] = writer.retain()
+        output = self._open_outlet(1)
+        return {0: given, 1: output, 2: output if merge_stderr else self._open_outlet(2)}
+
+    def _open_outlet(self, stream: int) -> OpenFile:
+        kernel = self._kernel
+        outlet = Outlet(kernel.hub, lambda data: self._hand_on(stream, data))
+        self._outlets[stream] = outlet
+        return kernel.open_outlet(kernel.init, outlet)
 
     def _open_terminal(self, size: WinSize, credentials: Credentials) -> OpenFile:
         """A terminal whose person is the sandbox's owner; the command opens its other side."""
@@ -106,9 +104,8 @@ class Task:
         master = fs.open("/dev/ptmx", O_RDWR).retain()
         master.handle.ioctl("set_winsize", size)
         fs.chown(_terminal_path(master), credentials.uid, -1)
-        self._master = master
         self._inputs[0] = master.retain()
-        return master.retain()
+        return master
 
     @property
     def status(self) -> ExitStatus:
@@ -151,61 +148,62 @@ class Task:
         """Everything the command started, at once."""
         self._kernel.kill_budget(self.process.budget)
 
-    def _collect(self, stream: int, reader: OpenFile) -> None:
-        """Hands on one stream until its last writer is gone, within the command's output budget."""
+    def _hand_on(self, stream: int, data: bytes) -> None:
+        """Pass on what was written to a stream, within the command's output budget. The fiber that writes is ours."""
+        if stream == CONTROL_OUT:
+            self._settle()
         budget = self.process.budget
-        try:
-            while data := _read(reader):
-                self._busy.add(stream)
-                if stream == CONTROL_OUT:
-                    self._settle()
-                room = budget.limits.output_bytes - budget.output
-                budget.output += len(data)
-                if len(data) > room:
-                    self.truncated = True
-                    budget.spend("output_bytes")
-                    self._kernel.kill_budget(budget)
-                    data = data[: max(room, 0)]
-                if data and not self.ended:
-                    self._on_output(stream, data)
-                self._busy.discard(stream)
-                self._rest.wake_all()
-        finally:
-            self._busy.discard(stream)
-            del self._readers[stream]
-            reader.release()
-            self._rest.wake_all()
+        room = budget.limits.output_bytes - budget.output
+        budget.output += len(data)
+        if len(data) > room:
+            self.truncated = True
+            budget.spend("output_bytes")
+            self._kernel.kill_budget(budget)
+            data = data[: max(room, 0)]
+        if data and not self.ended:
+            self._on_output(stream, data)
 
     def _settle(self) -> None:
         """Until everything that was written to the other streams is handed on."""
-        while any(
-            stream != CONTROL_OUT and (stream in self._busy or reader.handle.poll() & POLLIN)
-            for stream, reader in self._readers.items()
-        ):
-            self._rest.wait()
+        for stream, outlet in self._outlets.items():
+            while stream != CONTROL_OUT and outlet.busy:
+                outlet.waiters.wait()
+
+    def _collect(self, master: OpenFile) -> None:
+        """Hands on what a terminal shows until its last program is gone."""
+        try:
+            while data := _read(master):
+                self._hand_on(1, data)
+        finally:
+            self._collecting = False
+            master.release()
+
+    @property
+    def _is_open(self) -> bool:
+        """Whether more may come out."""
+        return self._collecting or any(outlet.writers or outlet.busy for outlet in self._outlets.values())
 
     def _exited(self, _process: Process) -> None:
-        self._kernel.hub.spawn(self._drain)
+        if self._is_open:
+            self._kernel.hub.spawn(self._drain)
+        else:
+            self._end()
 
     def _drain(self) -> None:
         """What the command left behind may still be writing (`> >(cat)`): let it come to rest, but not wait for it."""
         hub = self._kernel.hub
         until = hub.clock.monotonic() + LINGER
-        while self._readers and not hub.idle and hub.clock.monotonic() < until:
+        while self._is_open and not hub.idle and hub.clock.monotonic() < until:
             hub.pause()
+        self._end()
+
+    def _end(self) -> None:
         for stream in list(self._inputs):
             self.close_input(stream)
         if self._master is not None:
             self._master.release()
         self.ended = True
         self._on_end(self)
-
-    def take_rest(self, stream: int) -> bytes:
-        """Once it has ended: what is still in a pipe because the owner has not read what came before."""
-        reader = self._readers.get(stream)
-        if reader is None or stream not in self._busy or not reader.handle.poll() & POLLIN:
-            return b""
-        return _read(reader)
 
 
 def _read(reader: OpenFile) -> bytes:
