@@ -29,6 +29,15 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
+class Child:
+    """What a new process is given: its connection, what it is to be, and whether it is made ahead of its need."""
+
+    connection: socket.socket
+    request: Request
+    ahead: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Spare:
     """A process made before anyone asked for it."""
 
@@ -52,12 +61,12 @@ def serve_forks(control: socket.socket, body: Body) -> None:
     if child is not None:
         status = 1
         try:
-            status = body(*child)
+            status = body(child.connection, child.request)
         finally:
             os._exit(status)
 
 
-def become_child(control: socket.socket, spares: int = 0) -> tuple[socket.socket, Request] | None:
+def become_child(control: socket.socket, spares: int = 0) -> Child | None:
     """As `serve_forks`, but comes back in each new process, with what it is; in the template at its end, with None.
 
     Up to `spares` processes like the last one asked for are kept ready: they must wait for word on their connection.
@@ -69,8 +78,8 @@ def become_child(control: socket.socket, spares: int = 0) -> tuple[socket.socket
     while True:
         try:
             if last is not None and len(ready) < spares and not _readable(control.fileno(), QUIET):
-                made = _fork(control, last, ready)
-                if not isinstance(made, _Spare):
+                made = _fork(control, last, ready, ahead=True)
+                if isinstance(made, Child):
                     return made
                 ready.append(made)
                 continue
@@ -88,7 +97,7 @@ def become_child(control: socket.socket, spares: int = 0) -> tuple[socket.socket
             except OSError as error:
                 control.send(f"-fork failed: {error}".encode())
                 continue
-            if not isinstance(made, _Spare):
+            if isinstance(made, Child):
                 return made
             given = made
         socket.send_fds(control, [b"+%d" % given.pid], [given.connection.fileno(), given.pidfd])
@@ -105,7 +114,7 @@ def _take(ready: list[_Spare], request: Request) -> _Spare | None:
     return None
 
 
-def _fork(control: socket.socket, request: Request, others: list[_Spare]) -> _Spare | tuple[socket.socket, Request]:
+def _fork(control: socket.socket, request: Request, others: list[_Spare], *, ahead: bool = False) -> _Spare | Child:
     ours, theirs = socket.socketpair()
     for end in (ours, theirs):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
@@ -118,7 +127,7 @@ def _fork(control: socket.socket, request: Request, others: list[_Spare]) -> _Sp
         ours.close()
         for other in others:
             other.close()
-        return theirs, request
+        return Child(theirs, request, ahead)
     theirs.close()
     return _Spare(request, pid, os.pidfd_open(pid), ours)
 

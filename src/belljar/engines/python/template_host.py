@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import msgspec
 import wasmtime
 
 from belljar.engines.artefact_host import open_checked
@@ -30,10 +31,13 @@ from belljar.engines.wasi.linker_host import Bindings, engine, guest_memory
 from belljar.engines.wasi.preview1 import Preview1, Refused, functions
 from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
 
-SPARES: Final = 2
+SPARES: Final = 3
 OVERHEAD: Final = 192 << 20
 """What the process around the guest needs on top of the guest's memory."""
 MEMORY_MAX: Final = (1 << 32) - (1 << 16)
+
+
+REHEARSE: Final = struct.pack("<i", -1)
 
 
 class Nothing:
@@ -71,6 +75,7 @@ class Template:
 
     def __init__(self, kind: str, quality: str, artefact: Path, stdlib: Path, control: socket.socket) -> None:
         self._control = control
+        self._client: Client | None = None
         native = engine(optimised=quality == "optimised")
         with open_checked(artefact) as name:
             module = wasmtime.Module.deserialize_file(native, name)
@@ -108,7 +113,13 @@ class Template:
         raise SystemExit(f"the guest interpreter ended before it was asked to\n{said}")
 
     def _park(self) -> bytes:
-        """Where the template waits; returns in each child with what it is to run."""
+        """Where the template waits; returns in each child with what it is to run.
+
+        A child made ahead first returns with nothing, to rehearse: the memory that any program writes to is its own by
+        the time it is needed. Then it is here again, and waits.
+        """
+        if self._client is not None:
+            return self._wait(self._client)
         prepare_filter()
         enter_namespaces()
         gc.collect()
@@ -116,9 +127,10 @@ class Template:
         child = become_child(self._control, SPARES)
         if child is None:
             os._exit(0)
-        return self._become(*child)
+        self._client = self._become(child.connection, child.request)
+        return REHEARSE if child.ahead else self._wait(self._client)
 
-    def _become(self, connection: socket.socket, request: Request) -> bytes:
+    def _become(self, connection: socket.socket, request: Request) -> Client:
         try:
             memory = min(request.memory_bytes, MEMORY_MAX)
             self._store.set_limits(memory_size=memory)
@@ -126,7 +138,9 @@ class Template:
             prove()
         except (LockdownFailed, OSError):
             os._exit(1)
-        client = Client(connection)
+        return Client(connection)
+
+    def _wait(self, client: Client) -> bytes:
         try:
             program = client.wait_for_start()
         except (ConnectionEnded, BadFrame):
@@ -136,14 +150,8 @@ class Template:
         self._wasi.adopt(kernel, HostWorld(self._door.leave), program.stdio, program.numbers.ttys)
         options = {**program.options, "terminal": bool(program.numbers.ttys & 1)}
         return struct.pack("<i", 0) + encode(
-            "llssQ", [program.argv, program.env, program.cwd, _json(options), program.numbers]
+            "llssQ", [program.argv, program.env, program.cwd, msgspec.json.encode(options), program.numbers]
         )
-
-
-def _json(value: dict[str, Any]) -> bytes:
-    import msgspec
-
-    return msgspec.json.encode(value)
 
 
 def _ended_early(code: int) -> int:

@@ -16,4 +16,8 @@ def start(kind):
     loops.install()
     main.prime()
     preload.settle()
-    main.run(door.park())
+    program = door.park()
+    while program is None:
+        main.rehearse()
+        program = door.park()
+    main.run(program)

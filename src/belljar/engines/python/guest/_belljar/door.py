@@ -104,9 +104,9 @@ def _checkpoint():
 
 
 def park():
-    """Wait to become a program: gives argv, environment, directory, options and numbers."""
-    _, body = exchange(PARK, b"")
-    return decode("llssQ", body)
+    """Wait to become a program: gives argv, environment, directory, options and numbers; None: not yet, rehearse."""
+    status, body = exchange(PARK, b"")
+    return decode("llssQ", body) if status == 0 else None
 
 
 def leave(code, signal=0):

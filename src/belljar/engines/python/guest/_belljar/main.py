@@ -25,6 +25,15 @@ PRIMING = (
     "open('/no/such/file')",
     "raise SystemExit(0)",
 )
+REHEARSAL = """
+import os, sys
+print(1)
+os.path.exists("/workspace")
+try:
+    open("/no/such/file")
+except OSError:
+    x = [n for n in range(100)]
+"""
 _template = {}
 """What belonged to the template: modules, and the path they came by."""
 
@@ -311,6 +320,12 @@ def clear(namespace):
                 continue
             if name.startswith("_") and not name.startswith("__") if private else True:
                 namespace[name] = None
+
+
+def rehearse():
+    """Run a program that nobody sees."""
+    begin([b"PATH=/usr/bin", b"HOME=/", b"USER=x", b"LANG=C"], b"/", [1, 0, 0, 0, 0o022, 0])
+    execute(["python3", "-c", REHEARSAL], {"executable": "/usr/bin/python3"})
 
 
 def prime():
