@@ -25,7 +25,6 @@ _LIMITS: Final[dict[str, tuple[ErrorCode, str]]] = {
     "unsettled": ("WALL_LIMIT", "the run waits for a promise that nothing is left to settle"),
     "memory_mb": ("MEMORY_LIMIT", "the run needed more than {memory_mb} MB"),
     "max_bridge_bytes": ("BRIDGE_LIMIT", "more than max_bridge_bytes={max_bridge_bytes} to and from host functions"),
-    "output_bytes": ("OUTPUT_LIMIT", "the run said more than its sandbox may"),
     "engine": ("CRASHED", "the engine gave up"),
 }
 

@@ -10,47 +10,45 @@
 
 namespace belljar {
 
-// Why a run was ended.
-enum Why : int { kNone, kCpu, kWall, kMemory, kBridge, kOutput, kUnsettled };
+// Why a run was ended; our JavaScript has more reasons of its own.
+enum Why : int { kEngine, kCpu, kWall, kMemory, kReasons = 8 };
 
 class Guest {
  public:
   // Makes the isolate on this thread and runs our JavaScript in it.
   void Make(v8::Isolate* node, v8::Local<v8::Object> options);
 
-  // Hands a message to our JavaScript and runs whatever it starts to its end. False: a limit ended it.
-  bool Handle(std::string_view message);
-
-  // Runs an engine program, which does all its waiting by itself, to its end.
-  void RunProgram();
-
   // In a new process: nothing random is shared with its siblings.
   void Reseed();
-  // What later limits count from.
-  void MarkMemory(size_t data_bytes);
-  // After the last of a prefix: what is left of it is in order, and forks share it.
-  void Collect();
   // While nobody waits: the memory that any run writes to is this process's own by then.
   void Rehearse();
+  // Hands a message to our JavaScript and runs whatever it starts to its end. False: a limit ended it.
+  bool Handle(std::string_view message);
+  // After the last of a prefix: what is left of it is in order, and forks share it.
+  void Collect() { isolate_->LowMemoryNotification(); }
+  // Private memory of the process, which later limits count from.
+  void MarkMemory(size_t data_bytes) { data_bytes_ = data_bytes; }
+  // Runs a program of the sandbox, which does all its waiting by itself, to its end.
+  void RunProgram();
 
-  // What natives need.
+  // For natives.
   v8::Isolate* isolate() { return isolate_; }
   v8::Local<v8::Context> context() { return context_.Get(isolate_); }
   v8::MaybeLocal<v8::String> Source(const std::string& id);
   v8::MaybeLocal<v8::String> Strip(v8::Local<v8::String> code);
+  void SetHooks(v8::Local<v8::Object> hooks) { hooks_.Reset(isolate_, hooks); }
+  void SetLastWords(int why, std::string_view bytes) { last_[why % kReasons] = bytes; }
   void SetLimits(double cpu_ms, double wall_ms, double memory_mb);
   void AllowWasm() { wasm_ = true; }
-  void Stop(Why why);
+  void Stop(int why);
   bool Charge(size_t bytes);
   void Release(size_t bytes) { buffers_ -= bytes; }
-  void SetHooks(v8::Local<v8::Object> hooks) { hooks_.Reset(isolate_, hooks); }
 
  private:
+  struct Inside;
   void Loop(bool waits);
-  std::string_view LastMessage();
-  void LastWords();
   double CallHook(const char* name, v8::Local<v8::Value> argument);
-  void Disarm();
+  void LastWords();
   static void OnTimer(int signal);
   static size_t OnNearHeapLimit(void*, size_t now, size_t);
   static void OnOutOfMemory(const char*, const v8::OOMDetails&);
@@ -64,10 +62,11 @@ class Guest {
   v8::Global<v8::Object> hooks_;
   v8::Global<v8::Function> strip_;
   std::unordered_map<std::string, v8::Global<v8::String>> sources_;  // Node's strings
+  std::string last_[kReasons];
   size_t buffers_ = 0, buffers_max_ = SIZE_MAX, data_bytes_ = 0;
-  volatile int why_ = kNone;
-  volatile int ticks_ = 0;
-  bool program_ = false, wasm_ = false;
+  volatile bool stopped_ = false;
+  volatile int why_ = kEngine, ticks_ = 0;
+  bool wasm_ = false;
 };
 
 extern Guest guest;

@@ -22,72 +22,49 @@ void Throw(std::string_view message) { I()->ThrowException(Exception::TypeError(
 
 double Number(Info info, int index) { return info[index].As<v8::Number>()->Value(); }
 
+node::encoding Encoding(Info info, int index) { return static_cast<node::encoding>(static_cast<int>(Number(info, index))); }
+
+void Give(Info info, MaybeLocal<Value> made) {
+  Local<Value> value;
+  if (made.ToLocal(&value)) info.GetReturnValue().Set(value);
+}
+
+void GivePair(Info info, Local<Value> first, Local<Value> second) {
+  Local<Value> both[] = {first, second};
+  info.GetReturnValue().Set(Array::New(I(), both, 2));
+}
+
+double Clock(clockid_t which) {  // nanoseconds
+  timespec now;
+  clock_gettime(which, &now);
+  return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
+}
+
+// The bytes of an ArrayBuffer or a view of one.
 struct Bytes {
   explicit Bytes(Local<Value> value) {
     if (value->IsArrayBufferView()) {
       auto view = value.As<ArrayBufferView>();
       store = view->Buffer()->GetBackingStore();
-      data = static_cast<uint8_t*>(store->Data()) + view->ByteOffset();
+      data = static_cast<char*>(store->Data()) + view->ByteOffset();
       size = view->ByteLength();
     } else if (value->IsArrayBuffer() || value->IsSharedArrayBuffer()) {
       store = value->IsArrayBuffer() ? value.As<ArrayBuffer>()->GetBackingStore()
                                      : value.As<SharedArrayBuffer>()->GetBackingStore();
-      data = static_cast<uint8_t*>(store->Data());
+      data = static_cast<char*>(store->Data());
       size = store->ByteLength();
     }
   }
   std::shared_ptr<BackingStore> store;
-  uint8_t* data = nullptr;
+  char* data = nullptr;
   size_t size = 0;
 };
 
-MaybeLocal<Uint8Array> NewBytes(std::string_view bytes) {
+MaybeLocal<Value> NewBytes(std::string_view bytes) {
   Local<ArrayBuffer> buffer;
   if (!ArrayBuffer::MaybeNew(I(), bytes.size()).ToLocal(&buffer)) return {};
   if (!bytes.empty()) memcpy(buffer->Data(), bytes.data(), bytes.size());
   return Uint8Array::New(buffer, 0, bytes.size());
-}
-
-// The process and the host.
-
-void Send(Info info) { wire.Send(Kind::kMessage, Utf8(I(), info[0])); }
-
-void Print(Info info) { wire.Print(static_cast<uint8_t>(Number(info, 0)), Utf8(I(), info[1])); }
-
-// An engine program's connection: bytes out, one frame in, whether one is there within so many milliseconds.
-void SendBytes(Info info) {
-  Bytes bytes(info[0]);
-  wire.SendBytes({reinterpret_cast<char*>(bytes.data), bytes.size});
-}
-
-void ReceiveBody(Info info) {
-  Local<Uint8Array> bytes;
-  if (NewBytes(wire.ReceiveBody()).ToLocal(&bytes)) info.GetReturnValue().Set(bytes);
-}
-
-void Readable(Info info) { info.GetReturnValue().Set(wire.Readable(static_cast<int>(Number(info, 0)))); }
-
-void SetLimits(Info info) { guest.SetLimits(Number(info, 0), Number(info, 1), Number(info, 2)); }
-
-void AllowWasm(Info) { guest.AllowWasm(); }
-
-void Stop(Info info) { guest.Stop(static_cast<Why>(Number(info, 0))); }
-
-void Exit(Info info) {
-  wire.Flush();
-  _exit(static_cast<int>(Number(info, 0)));
-}
-
-void Now(Info info) {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  info.GetReturnValue().Set(static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6);
-}
-
-void CpuTime(Info info) {  // nanoseconds
-  timespec used;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  info.GetReturnValue().Set(static_cast<double>(used.tv_sec) * 1e9 + static_cast<double>(used.tv_nsec));
 }
 
 void Random(Info info) {
@@ -99,15 +76,13 @@ void Random(Info info) {
   }
 }
 
-void Digest(Info info) {
+void Digest(Info info) {  // (name, bytes) -> bytes, or nothing if there is no such digest
   const EVP_MD* kind = EVP_get_digestbyname(Utf8(I(), info[0]).c_str());
-  if (kind == nullptr) return;
   Bytes input(info[1]);
-  char made[EVP_MAX_MD_SIZE];
+  unsigned char made[EVP_MAX_MD_SIZE];
   unsigned size = 0;
-  if (EVP_Digest(input.data, input.size, reinterpret_cast<unsigned char*>(made), &size, kind, nullptr) != 1) return;
-  Local<Uint8Array> bytes;
-  if (NewBytes({made, size}).ToLocal(&bytes)) info.GetReturnValue().Set(bytes);
+  if (kind == nullptr || EVP_Digest(input.data, input.size, made, &size, kind, nullptr) != 1) return;
+  Give(info, NewBytes({reinterpret_cast<char*>(made), size}));
 }
 
 // Code.
@@ -116,22 +91,26 @@ ScriptOrigin Origin(Local<Value> name, bool module) {
   return ScriptOrigin(name, 0, 0, false, -1, Local<Value>(), false, false, module);
 }
 
-// compile(id, [parameters]) -> function: a file of Node's library.
-void Compile(Info info) {
+void Compile(Info info) {  // (id, [parameters]) -> function: a file of Node's library, or of ours
   std::string id = Utf8(I(), info[0]);
   Local<String> source;
   if (!guest.Source(id).ToLocal(&source)) return;
-  Local<Context> realm = guest.context();
   Local<Array> names = info[1].As<Array>();
   std::vector<Local<String>> parameters;
   for (uint32_t i = 0; i < names->Length(); i++) {
-    parameters.push_back(names->Get(realm, i).ToLocalChecked().As<String>());
+    parameters.push_back(names->Get(guest.context(), i).ToLocalChecked().As<String>());
   }
   ScriptCompiler::Source text(source, Origin(Text(I(), "node:" + id), false));
-  Local<Function> function;
-  if (ScriptCompiler::CompileFunction(realm, &text, parameters.size(), parameters.data()).ToLocal(&function)) {
-    info.GetReturnValue().Set(function);
+  Local<Function> made;
+  if (ScriptCompiler::CompileFunction(guest.context(), &text, parameters.size(), parameters.data()).ToLocal(&made)) {
+    info.GetReturnValue().Set(made);
   }
+}
+
+// Tells the caller that its code compiled: what is thrown from here on is no syntax error.
+bool Compiled(Local<Value> callback) {
+  return !callback->IsFunction() ||
+         !callback.As<Function>()->Call(guest.context(), Undefined(I()), 0, nullptr).IsEmpty();
 }
 
 MaybeLocal<Module> Resolve(Local<Context>, Local<String> name, Local<FixedArray>, Local<Module>) {
@@ -139,36 +118,20 @@ MaybeLocal<Module> Resolve(Local<Context>, Local<String> name, Local<FixedArray>
   return {};
 }
 
-// module(code, name) -> [namespace, promise]. Throws what compiling, linking and the start of its evaluation throw.
-void RunModule(Info info) {
-  Local<Context> realm = guest.context();
+void RunModule(Info info) {  // (code, name, compiled) -> [namespace, promise]
   ScriptCompiler::Source text(info[0].As<String>(), Origin(info[1], true));
   Local<Module> module;
   Local<Value> promise;
-  if (!ScriptCompiler::CompileModule(I(), &text).ToLocal(&module)) return;
-  if (info[2]->IsFunction()) {  // it compiled: what is thrown from here on is no syntax error
-    Local<Value> ignored;
-    if (!info[2].As<Function>()->Call(realm, Undefined(I()), 0, nullptr).ToLocal(&ignored)) return;
-  }
-  if (module->InstantiateModule(realm, Resolve).IsNothing() || !module->Evaluate(realm).ToLocal(&promise)) return;
-  Local<Value> both[] = {module->GetModuleNamespace(), promise};
-  info.GetReturnValue().Set(Array::New(I(), both, 2));
+  if (!ScriptCompiler::CompileModule(I(), &text).ToLocal(&module) || !Compiled(info[2])) return;
+  if (module->InstantiateModule(guest.context(), Resolve).IsNothing()) return;
+  if (module->Evaluate(guest.context()).ToLocal(&promise)) GivePair(info, module->GetModuleNamespace(), promise);
 }
 
-// script(code, name, compiled) -> its completion value.
-void RunScript(Info info) {
-  Local<Context> realm = guest.context();
+void RunScript(Info info) {  // (code, name, compiled) -> its completion value
   ScriptOrigin origin = Origin(info[1], false);
   Local<Script> script;
-  Local<Value> result;
-  if (!Script::Compile(realm, info[0].As<String>(), &origin).ToLocal(&script)) return;
-  if (info[2]->IsFunction() && !info[2].As<Function>()->Call(realm, Undefined(I()), 0, nullptr).ToLocal(&result)) return;
-  if (script->Run(realm).ToLocal(&result)) info.GetReturnValue().Set(result);
-}
-
-void Strip(Info info) {
-  Local<String> code;
-  if (guest.Strip(info[0].As<String>()).ToLocal(&code)) info.GetReturnValue().Set(code);
+  if (!Script::Compile(guest.context(), info[0].As<String>(), &origin).ToLocal(&script) || !Compiled(info[2])) return;
+  Give(info, script->Run(guest.context()));
 }
 
 // Text and bytes, by Node's own coders.
@@ -177,81 +140,48 @@ void Encode(Info info) {  // (bytes, encoding, start, end) -> text
   Bytes bytes(info[0]);
   size_t end = std::min(static_cast<size_t>(Number(info, 3)), bytes.size);
   size_t start = std::min(static_cast<size_t>(Number(info, 2)), end);
-  auto encoding = static_cast<node::encoding>(static_cast<int>(Number(info, 1)));
-  auto* data = reinterpret_cast<char*>(bytes.data) + start;
-  Local<Value> text;
-  if (node::TryEncode(I(), data, end - start, encoding).ToLocal(&text)) info.GetReturnValue().Set(text);
+  Give(info, node::TryEncode(I(), bytes.data + start, end - start, Encoding(info, 1)));
 }
 
 void Decode(Info info) {  // (text, encoding) -> bytes
-  auto encoding = static_cast<node::encoding>(static_cast<int>(Number(info, 1)));
-  ssize_t size = node::DecodeBytes(I(), info[0], encoding);
-  std::string made(std::max<ssize_t>(size, 0), '\0');
-  ssize_t count = node::DecodeWrite(I(), made.data(), made.size(), info[0], encoding);
-  Local<Uint8Array> bytes;
-  if (NewBytes({made.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))}).ToLocal(&bytes)) {
-    info.GetReturnValue().Set(bytes);
-  }
+  std::string made(std::max<ssize_t>(node::DecodeBytes(I(), info[0], Encoding(info, 1)), 0), '\0');
+  ssize_t count = node::DecodeWrite(I(), made.data(), made.size(), info[0], Encoding(info, 1));
+  Give(info, NewBytes({made.data(), static_cast<size_t>(std::max<ssize_t>(count, 0))}));
 }
 
 void Write(Info info) {  // (bytes, text, encoding, offset, length) -> how many bytes
   Bytes to(info[0]);
-  auto encoding = static_cast<node::encoding>(static_cast<int>(Number(info, 2)));
   size_t at = std::min(static_cast<size_t>(Number(info, 3)), to.size);
   size_t room = std::min(static_cast<size_t>(Number(info, 4)), to.size - at);
-  ssize_t count = node::DecodeWrite(I(), reinterpret_cast<char*>(to.data) + at, room, info[1], encoding);
+  ssize_t count = node::DecodeWrite(I(), to.data + at, room, info[1], Encoding(info, 2));
   info.GetReturnValue().Set(static_cast<double>(std::max<ssize_t>(count, 0)));
 }
 
-void Compare(Info info) {
-  Bytes a(info[0]), b(info[1]);
-  size_t both = std::min(a.size, b.size);
-  int order = both == 0 ? 0 : memcmp(a.data, b.data, both);
-  if (order == 0) order = a.size < b.size ? -1 : a.size > b.size;
-  info.GetReturnValue().Set(order < 0 ? -1 : order > 0);
-}
-
-void IndexOf(Info info) {  // (bytes, needle, offset, forward, step) -> index or -1
-  Bytes hay(info[0]), needle(info[1]);
-  ssize_t at = Number(info, 2), step = Number(info, 4), last = static_cast<ssize_t>(hay.size) - needle.size;
-  bool forward = info[3]->IsTrue();
-  for (; at >= 0 && at <= last; at += forward ? step : -step) {
-    if (forward && step == 1) {
-      auto* found = static_cast<uint8_t*>(memmem(hay.data + at, hay.size - at, needle.data, needle.size));
-      return info.GetReturnValue().Set(found == nullptr ? -1.0 : static_cast<double>(found - hay.data));
-    }
-    if (memcmp(hay.data + at, needle.data, needle.size) == 0) return info.GetReturnValue().Set(static_cast<double>(at));
-  }
-  info.GetReturnValue().Set(-1);
-}
-
-void Validity(Info info) {  // of bytes as UTF-8: 0 invalid, 1 valid, 2 ASCII
-  Bytes bytes(info[0]);
-  int kind = 2;
-  for (size_t i = 0; i < bytes.size;) {
-    uint8_t lead = bytes.data[i++];
-    if (lead < 0x80) continue;
-    kind = 1;
-    int more = lead >= 0xc2 && lead < 0xe0 ? 1 : lead >= 0xe0 && lead < 0xf0 ? 2 : lead >= 0xf0 && lead < 0xf5 ? 3 : 0;
-    if (more == 0 || i + more > bytes.size) return info.GetReturnValue().Set(0);
-    uint8_t low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80, high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
-    for (; more > 0; more--, low = 0x80, high = 0xbf) {
-      uint8_t byte = bytes.data[i++];
-      if (byte < low || byte > high) return info.GetReturnValue().Set(0);
-    }
-  }
-  info.GetReturnValue().Set(kind);
-}
-
-void ByteLength(Info info) { info.GetReturnValue().Set(static_cast<double>(info[0].As<String>()->Utf8LengthV2(I()))); }
-
-void Copy(Info info) {  // (from, to, to_start, from_start, count)
+void Copy(Info info) {  // (from, to, to_start, from_start, count) -> how many bytes
   Bytes from(info[0]), to(info[1]);
   size_t at = Number(info, 2), start = Number(info, 3), count = Number(info, 4);
   if (start > from.size || at > to.size) return;
   count = std::min({count, from.size - start, to.size - at});
   if (count > 0) memmove(to.data + at, from.data + start, count);
   info.GetReturnValue().Set(static_cast<double>(count));
+}
+
+void Compare(Info info) {
+  Bytes a(info[0]), b(info[1]);
+  int order = std::string_view(a.data, a.size).compare(std::string_view(b.data, b.size));
+  info.GetReturnValue().Set(order < 0 ? -1 : order > 0);
+}
+
+void IndexOf(Info info) {  // (bytes, needle, offset, forward, unit) -> index or -1; in steps of a unit of bytes
+  Bytes hay(info[0]), needle(info[1]);
+  std::string_view text(hay.data, hay.size), wanted(needle.data, needle.size);
+  bool forward = info[3]->IsTrue();
+  size_t at = Number(info, 2), unit = Number(info, 4), start = at % unit;
+  do {
+    at = forward ? text.find(wanted, at) : text.rfind(wanted, at);
+    if (at == std::string_view::npos || at % unit == start) break;
+  } while (forward ? ++at : at-- > 0);
+  info.GetReturnValue().Set(at == std::string_view::npos ? -1.0 : static_cast<double>(at));
 }
 
 // URLs, by the parser that Node has inside (ada; its C interface is not in Node's headers).
@@ -261,34 +191,25 @@ struct ada_string {
   const char* data;
   size_t length;
 };
-struct ada_url_components {
-  uint32_t protocol_end, username_end, host_start, host_end, port, pathname_start, search_start, hash_start;
-};
 typedef void* ada_url;
 ada_url ada_parse(const char* input, size_t length);
 ada_url ada_parse_with_base(const char* input, size_t length, const char* base, size_t base_length);
-bool ada_is_valid(ada_url url);
-void ada_free(ada_url url);
-ada_string ada_get_href(ada_url url);
-const ada_url_components* ada_get_components(ada_url url);
-uint8_t ada_get_scheme_type(ada_url url);
-bool ada_set_href(ada_url url, const char* input, size_t length);
-bool ada_set_host(ada_url url, const char* input, size_t length);
-bool ada_set_hostname(ada_url url, const char* input, size_t length);
-bool ada_set_protocol(ada_url url, const char* input, size_t length);
-bool ada_set_username(ada_url url, const char* input, size_t length);
-bool ada_set_password(ada_url url, const char* input, size_t length);
-bool ada_set_port(ada_url url, const char* input, size_t length);
-bool ada_set_pathname(ada_url url, const char* input, size_t length);
-void ada_set_search(ada_url url, const char* input, size_t length);
-void ada_set_hash(ada_url url, const char* input, size_t length);
+bool ada_is_valid(ada_url);
+void ada_free(ada_url);
+ada_string ada_get_href(ada_url);
+const uint32_t* ada_get_components(ada_url);
+uint8_t ada_get_scheme_type(ada_url);
+typedef bool Setter(ada_url, const char*, size_t);
+Setter ada_set_href, ada_set_host, ada_set_hostname, ada_set_protocol, ada_set_username, ada_set_password, ada_set_port,
+    ada_set_pathname;
+void ada_set_search(ada_url, const char*, size_t), ada_set_hash(ada_url, const char*, size_t);
 }
 
 // Fills the components (9 numbers) and gives the href; nothing for what is no URL.
-void GiveUrl(Info info, ada_url url, Local<Value> components) {
+void GiveUrl(Info info, ada_url url) {
   if (ada_is_valid(url)) {
-    Bytes out(components);
-    memcpy(out.data, ada_get_components(url), sizeof(ada_url_components));
+    Bytes out(info[0]);
+    memcpy(out.data, ada_get_components(url), 32);
     reinterpret_cast<uint32_t*>(out.data)[8] = ada_get_scheme_type(url);
     ada_string href = ada_get_href(url);
     info.GetReturnValue().Set(Text(I(), {href.data, href.length}));
@@ -297,31 +218,22 @@ void GiveUrl(Info info, ada_url url, Local<Value> components) {
 }
 
 void ParseUrl(Info info) {  // (components, input, base)
-  std::string input = Utf8(I(), info[1]);
-  if (info[2]->IsUndefined()) return GiveUrl(info, ada_parse(input.data(), input.size()), info[0]);
-  std::string base = Utf8(I(), info[2]);
-  GiveUrl(info, ada_parse_with_base(input.data(), input.size(), base.data(), base.size()), info[0]);
+  std::string input = Utf8(I(), info[1]), base = info[2]->IsUndefined() ? "" : Utf8(I(), info[2]);
+  GiveUrl(info, info[2]->IsUndefined() ? ada_parse(input.data(), input.size())
+                                       : ada_parse_with_base(input.data(), input.size(), base.data(), base.size()));
 }
 
 void UpdateUrl(Info info) {  // (components, href, action, value); the actions are numbered as Node's library does
+  constexpr Setter* kSetters[] = {ada_set_protocol, ada_set_host,     ada_set_hostname, ada_set_port,
+                                  ada_set_username, ada_set_password, ada_set_pathname};
   std::string href = Utf8(I(), info[1]), text = Utf8(I(), info[3]);
   ada_url url = ada_parse(href.data(), href.size());
-  const char* data = text.data();
-  size_t size = text.size();
-  switch (static_cast<int>(Number(info, 2))) {
-    case 0: ada_set_protocol(url, data, size); break;
-    case 1: ada_set_host(url, data, size); break;
-    case 2: ada_set_hostname(url, data, size); break;
-    case 3: ada_set_port(url, data, size); break;
-    case 4: ada_set_username(url, data, size); break;
-    case 5: ada_set_password(url, data, size); break;
-    case 6: ada_set_pathname(url, data, size); break;
-    case 7: ada_set_search(url, data, size); break;
-    case 8: ada_set_hash(url, data, size); break;
-    case 9:
-      if (!ada_set_href(url, data, size)) return ada_free(url);
-  }
-  GiveUrl(info, url, info[0]);
+  int action = static_cast<int>(Number(info, 2));
+  if (action < 7) kSetters[action](url, text.data(), text.size());
+  if (action == 7) ada_set_search(url, text.data(), text.size());
+  if (action == 8) ada_set_hash(url, text.data(), text.size());
+  if (action == 9 && !ada_set_href(url, text.data(), text.size())) return ada_free(url);
+  GiveUrl(info, url);
 }
 
 // Looking into values.
@@ -336,59 +248,42 @@ void TypeOf(Info info) {  // (value) -> the name of what it is inside, whatever 
   KIND(BooleanObject) KIND(StringObject) KIND(SymbolObject) KIND(BigIntObject) KIND(NativeError) KIND(AsyncFunction)
   KIND(GeneratorFunction) KIND(GeneratorObject) KIND(ModuleNamespaceObject) KIND(ArgumentsObject) KIND(External)
 #undef KIND
-  if (name != nullptr) info.GetReturnValue().Set(String::NewFromUtf8(I(), name, NewStringType::kInternalized).ToLocalChecked());
+  if (name != nullptr) Give(info, String::NewFromUtf8(I(), name, NewStringType::kInternalized).ToLocalChecked());
 }
 
-void PromiseDetails(Info info) {
-  Local<Promise> promise = info[0].As<Promise>();
-  Local<Value> both[] = {Integer::New(I(), promise->State()), Undefined(I())};
-  if (promise->State() != Promise::kPending) both[1] = promise->Result();
-  info.GetReturnValue().Set(Array::New(I(), both, 2));
-}
-
-void ProxyDetails(Info info) {
-  if (!info[0]->IsProxy()) return;
-  Local<Value> both[] = {info[0].As<Proxy>()->GetTarget(), info[0].As<Proxy>()->GetHandler()};
-  info.GetReturnValue().Set(Array::New(I(), both, 2));
-}
-
-void PreviewEntries(Info info) {
+void PreviewEntries(Info info) {  // (object) -> entries, or (object, true) -> [entries, whether they are pairs]
   bool pairs;
   Local<Array> entries;
   if (!info[0]->IsObject() || !info[0].As<Object>()->PreviewEntries(&pairs).ToLocal(&entries)) return;
   if (info.Length() == 1) return info.GetReturnValue().Set(entries);
-  Local<Value> both[] = {entries, Boolean::New(I(), pairs)};
-  info.GetReturnValue().Set(Array::New(I(), both, 2));
+  GivePair(info, entries, Boolean::New(I(), pairs));
 }
 
-void OwnNonIndex(Info info) {
-  Local<Array> names;
+void OwnNonIndex(Info info) {  // (object, filter) -> its own property names that are no indices
   auto filter = static_cast<PropertyFilter>(static_cast<int>(Number(info, 1)));
-  if (info[0].As<Object>()->GetPropertyNames(guest.context(), KeyCollectionMode::kOwnOnly, filter, IndexFilter::kSkipIndices)
+  Local<Array> names;
+  if (info[0].As<Object>()
+          ->GetPropertyNames(guest.context(), KeyCollectionMode::kOwnOnly, filter, IndexFilter::kSkipIndices)
           .ToLocal(&names)) {
     info.GetReturnValue().Set(names);
   }
 }
 
-void ConstructorName(Info info) { info.GetReturnValue().Set(info[0].As<Object>()->GetConstructorName()); }
-
 class CloneDelegate : public ValueSerializer::Delegate {
- public:
   void ThrowDataCloneError(Local<String> message) override { I()->ThrowException(Exception::Error(message)); }
 };
 
-void Clone(Info info) {  // (value, [array buffers to transfer])
-  Local<Context> realm = guest.context();
+void Clone(Info info) {  // (value, [array buffers to transfer]) -> a structured clone
   CloneDelegate delegate;
   ValueSerializer writer(I(), &delegate);
   Local<Array> moved = info[1].As<Array>();
   std::vector<Local<ArrayBuffer>> buffers;
   for (uint32_t i = 0; i < moved->Length(); i++) {
-    buffers.push_back(moved->Get(realm, i).ToLocalChecked().As<ArrayBuffer>());
+    buffers.push_back(moved->Get(guest.context(), i).ToLocalChecked().As<ArrayBuffer>());
     writer.TransferArrayBuffer(i, buffers.back());
   }
   writer.WriteHeader();
-  if (writer.WriteValue(realm, info[0]).IsNothing()) return;
+  if (writer.WriteValue(guest.context(), info[0]).IsNothing()) return;
   auto [data, size] = writer.Release();
   ValueDeserializer reader(I(), data, size);
   for (uint32_t i = 0; i < buffers.size(); i++) {
@@ -396,31 +291,58 @@ void Clone(Info info) {  // (value, [array buffers to transfer])
     buffers[i]->Detach(Local<Value>()).Check();
     reader.TransferArrayBuffer(i, ArrayBuffer::New(I(), store));
   }
-  Local<Value> copy;
-  if (!reader.ReadHeader(realm).IsNothing() && reader.ReadValue(realm).ToLocal(&copy)) info.GetReturnValue().Set(copy);
+  if (!reader.ReadHeader(guest.context()).IsNothing()) Give(info, reader.ReadValue(guest.context()));
   free(data);
 }
 
-void SetHooks(Info info) { guest.SetHooks(info[0].As<Object>()); }
+constexpr struct {
+  const char* name;
+  FunctionCallback function;
+} kNatives[] = {
+    // The owner of a run.
+    {"hooks", [](Info info) { guest.SetHooks(info[0].As<Object>()); }},
+    {"send", [](Info info) { wire.Send(Kind::kMessage, Utf8(I(), info[0])); }},
+    {"print", [](Info info) { wire.Print(static_cast<uint8_t>(Number(info, 0)), Utf8(I(), info[1])); }},
+    {"limits", [](Info info) { guest.SetLimits(Number(info, 0), Number(info, 1), Number(info, 2)); }},
+    {"stop", [](Info info) { guest.Stop(static_cast<int>(Number(info, 0))); }},
+    {"allowWasm", [](Info) { guest.AllowWasm(); }},
+    // (why, bytes): what is sent when that ends a run.
+    {"lastWords", [](Info info) { Bytes b(info[1]); guest.SetLastWords(static_cast<int>(Number(info, 0)), {b.data, b.size}); }},
+    // The sandbox's kernel: bytes out; one frame in; whether one is there within so many milliseconds.
+    {"sendBytes", [](Info info) { Bytes bytes(info[0]); wire.SendBytes({bytes.data, bytes.size}); }},
+    {"receiveBody", [](Info info) { Give(info, NewBytes(wire.ReceiveBody())); }},
+    {"readable", [](Info info) { info.GetReturnValue().Set(wire.Readable(static_cast<int>(Number(info, 0)))); }},
+    {"exit", [](Info info) { _exit(static_cast<int>(Number(info, 0))); }},
+    // The machine.
+    {"now", [](Info info) { info.GetReturnValue().Set(Clock(CLOCK_MONOTONIC) / 1e6); }},
+    {"cpuTime", [](Info info) { info.GetReturnValue().Set(Clock(CLOCK_PROCESS_CPUTIME_ID)); }},
+    {"random", Random}, {"digest", Digest},
+    // Code.
+    {"compile", Compile}, {"module", RunModule}, {"script", RunScript},
+    {"strip", [](Info info) { Give(info, guest.Strip(info[0].As<String>()).FromMaybe(Local<String>())); }},
+    // Bytes, text, URLs.
+    {"encode", Encode}, {"decode", Decode}, {"write", Write}, {"copy", Copy}, {"compare", Compare}, {"indexOf", IndexOf},
+    {"byteLength", [](Info info) { info.GetReturnValue().Set(static_cast<double>(info[0].As<String>()->Utf8LengthV2(I()))); }},
+    {"parseUrl", ParseUrl}, {"updateUrl", UpdateUrl},
+    // Values.
+    {"typeOf", TypeOf}, {"previewEntries", PreviewEntries}, {"ownNonIndex", OwnNonIndex}, {"clone", Clone},
+    {"constructorName", [](Info info) { info.GetReturnValue().Set(info[0].As<Object>()->GetConstructorName()); }},
+    {"promiseDetails", [](Info info) {
+       auto p = info[0].As<Promise>();
+       Local<Value> result = Undefined(I());
+       if (p->State() != Promise::kPending) result = p->Result();
+       GivePair(info, Integer::New(I(), p->State()), result);
+     }},
+    {"proxyDetails", [](Info info) {
+       if (info[0]->IsProxy()) GivePair(info, info[0].As<Proxy>()->GetTarget(), info[0].As<Proxy>()->GetHandler());
+     }},
+};
 
 }  // namespace
 
 Local<Object> MakeNatives(Local<Context> context) {
   Local<Object> natives = Object::New(I());
-  static constexpr struct {
-    const char* name;
-    FunctionCallback function;
-  } all[] = {
-      {"send", Send}, {"print", Print}, {"sendBytes", SendBytes},
-      {"receiveBody", ReceiveBody}, {"readable", Readable}, {"limits", SetLimits}, {"allowWasm", AllowWasm}, {"stop", Stop}, {"exit", Exit},
-      {"now", Now}, {"cpuTime", CpuTime}, {"random", Random}, {"digest", Digest}, {"compile", Compile}, {"module", RunModule},
-      {"script", RunScript}, {"strip", Strip}, {"encode", Encode}, {"decode", Decode}, {"byteLength", ByteLength},
-      {"write", Write}, {"compare", Compare}, {"indexOf", IndexOf}, {"validity", Validity},
-      {"copy", Copy}, {"parseUrl", ParseUrl}, {"updateUrl", UpdateUrl}, {"typeOf", TypeOf},
-      {"promiseDetails", PromiseDetails}, {"proxyDetails", ProxyDetails}, {"previewEntries", PreviewEntries},
-      {"ownNonIndex", OwnNonIndex}, {"constructorName", ConstructorName}, {"clone", Clone}, {"hooks", SetHooks},
-  };
-  for (const auto& native : all) {
+  for (const auto& native : kNatives) {
     Local<Function> function = Function::New(context, native.function, {}, 0, ConstructorBehavior::kThrow).ToLocalChecked();
     natives->Set(context, Text(I(), native.name), function).Check();
   }

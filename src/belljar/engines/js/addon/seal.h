@@ -1,26 +1,133 @@
 // Shuts a process in, as `belljar.lockdown` does for workers; the filters themselves are made there and passed in.
 #pragma once
 
-#include <cstddef>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
 #include <set>
 #include <string>
 #include <string_view>
 
 namespace belljar {
 
+constexpr int kNobody = 65534;
+constexpr int kLandlockCreate = 444, kLandlockRestrict = 446;
+
+[[noreturn]] inline void Fail(const char* what) {
+  fprintf(stderr, "the process could not be sealed: %s: %s\n", what, strerror(errno));
+  _exit(9);
+}
+
+inline bool WriteFile(const char* path, const std::string& text) {
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return false;
+  bool done = write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  close(fd);
+  return done;
+}
+
+inline bool EmptyRoot() {
+  constexpr unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+  return unshare(CLONE_NEWNS) == 0 && mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         mount("tmpfs", "/proc", "tmpfs", flags, "size=4k,mode=0555") == 0 && chdir("/proc") == 0 &&
+         syscall(SYS_pivot_root, ".", ".") == 0 && umount2(".", MNT_DETACH) == 0 && chdir("/") == 0 &&
+         mount(nullptr, "/", nullptr, flags | MS_RDONLY | MS_REMOUNT, nullptr) == 0;
+}
+
+// Every right the kernel knows is handled and none is allowed.
+inline bool Landlock() {
+  long version = syscall(kLandlockCreate, nullptr, 0, 1);
+  if (version < 1) return false;
+  int rights = version == 1 ? 13 : version == 2 ? 14 : version <= 4 ? 15 : 16;
+  uint64_t fields[3] = {(1ull << rights) - 1, version >= 4 ? 3u : 0u, version >= 6 ? 3u : 0u};
+  long fd = syscall(kLandlockCreate, fields, version < 4 ? 8 : version < 6 ? 16 : 24, 0);
+  if (fd < 0) return false;
+  bool held = syscall(kLandlockRestrict, fd, 0) == 0;
+  close(static_cast<int>(fd));
+  return held;
+}
+
+inline void Limit(__rlimit_resource what, rlim_t amount) {
+  rlimit now;
+  getrlimit(what, &now);
+  rlim_t limit = std::min(amount, now.rlim_max);
+  rlimit wanted{limit, limit};
+  if (setrlimit(what, &wanted) != 0) Fail("setrlimit");
+}
+
 // For the template, once, when all files are read: an empty room for all its children. Gives the layers that hold.
-std::string EnterNamespaces();
+inline std::string EnterNamespaces() {
+  if (geteuid() == 0) {
+    // Root inside a user namespace would still be the host's root to the kernel's other checks: give it up first.
+    if (setgroups(0, nullptr) != 0 || setresgid(kNobody, kNobody, kNobody) != 0 ||
+        setresuid(kNobody, kNobody, kNobody) != 0) {
+      Fail("giving up root");
+    }
+  }
+  std::string uid = std::to_string(geteuid()), gid = std::to_string(getegid()), nobody = std::to_string(kNobody);
+  // A process that changed its ids is not dumpable, and then may not write its own uid_map.
+  prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+  if (unshare(CLONE_NEWUSER) != 0 || !WriteFile("/proc/self/setgroups", "deny") ||
+      !WriteFile("/proc/self/uid_map", nobody + " " + uid + " 1") ||
+      !WriteFile("/proc/self/gid_map", nobody + " " + gid + " 1")) {
+    return "";
+  }
+  std::string held = "user ";
+  if (unshare(CLONE_NEWNET) == 0) held += "network ";
+  if (unshare(CLONE_NEWIPC) == 0) held += "ipc ";
+  unshare(CLONE_NEWUTS);
+  if (EmptyRoot()) held += "mount ";
+  return held;
+}
 
 // For a forked process, before anything of a guest: no descriptors but `keep`, limits, Landlock, the filter. Ends the
 // process if a layer that must hold does not. Gives the layers that hold.
-std::string Seal(std::set<int> keep, std::string_view filter);
+inline std::string Seal(std::set<int> keep, std::string_view filter) {
+  setsid();
+  signal(SIGPIPE, SIG_IGN);
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) signal(number, SIG_DFL);
+  unsigned low = 0;
+  for (int fd : keep) {
+    if (static_cast<unsigned>(fd) > low) syscall(SYS_close_range, low, fd - 1, 0);
+    low = fd + 1;
+  }
+  syscall(SYS_close_range, low, ~0u, 0);
+  Limit(RLIMIT_CORE, 0);
+  Limit(RLIMIT_FSIZE, 0);
+  Limit(RLIMIT_NOFILE, 32);
+  Limit(RLIMIT_MEMLOCK, 0);
+  if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) Fail("prctl");
+  std::string held = "rlimits no_new_privs ";
+  if (Landlock()) held += "landlock ";
+  sock_fprog program{static_cast<unsigned short>(filter.size() / sizeof(sock_filter)),
+                     reinterpret_cast<sock_filter*>(const_cast<char*>(filter.data()))};
+  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0) Fail("seccomp");
+  return held + "seccomp";
+}
 
 // fork(2) without the C library's handlers: libuv's would close descriptors that by now may be ours.
-int PlainFork();
+inline int PlainFork() { return static_cast<int>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)); }
 
 // Tries what must not work, and ends the process if it does.
-void Prove();
-
-void LimitMemory(size_t bytes);
+inline void Prove() {
+  bool holds = open("/", O_RDONLY) < 0 && socket(AF_INET, SOCK_STREAM, 0) < 0 && kill(1, 0) < 0;
+  if (!holds) _exit(9);
+  if (PlainFork() >= 0) _exit(9);
+}
 
 }  // namespace belljar

@@ -21,6 +21,8 @@ namespace belljar {
 
 using namespace v8;
 
+Wire wire;
+
 namespace {
 
 std::string layers, template_filter, run_filter;
@@ -86,9 +88,19 @@ bool Fork(Child* made) {
 // "+pid" with the child's connection and pidfd, or "-reason".
 void Answer(int control, bool made, const Child& child) {
   std::string text = made ? "+" + std::to_string(child.pid) : std::string("-fork failed: ") + strerror(errno);
-  bool sent = made ? SendDescriptors(control, text, child.connection, child.pidfd)
-                   : send(control, text.data(), text.size(), MSG_NOSIGNAL) > 0;
-  if (!sent) _exit(0);
+  alignas(cmsghdr) char rights[CMSG_SPACE(2 * sizeof(int))] = {};
+  iovec part{text.data(), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (made) {
+    int fds[2] = {child.connection, child.pidfd};
+    *reinterpret_cast<cmsghdr*>(rights) = {CMSG_LEN(sizeof fds), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(reinterpret_cast<cmsghdr*>(rights)), fds, sizeof fds);
+    message.msg_control = rights;
+    message.msg_controllen = sizeof rights;
+  }
+  if (sendmsg(control, &message, MSG_NOSIGNAL) < 0) _exit(0);
   if (made) close(child.connection), close(child.pidfd);
 }
 
@@ -152,9 +164,8 @@ void Answer(int control, bool made, const Child& child) {
     if (made && child.pid == 0) {
       close(control);
       wire.Open(child.connection);
-      // The host's own MessagePack: only the role in its options matters here.
-      if (std::string_view(request.data(), static_cast<size_t>(count)).find("prefix") != std::string_view::npos) BePrefix();
-      BeProgram();
+      // [memory, ...] as MessagePack, of which the first says it all: a program has some, a prefix asks for none.
+      request[1] == 0 ? BePrefix() : BeProgram();
     }
     Answer(control, made, child);
   }

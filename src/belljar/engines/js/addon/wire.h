@@ -1,8 +1,13 @@
 // The one socket of a process: frames in and out, and what a guest printed until it is sent.
 #pragma once
 
-#include <cstddef>
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
@@ -22,41 +27,111 @@ struct Frame {
   std::string body;
 };
 
+// Whatever fails here ends the process: the other side is gone, and nobody is left to tell.
 class Wire {
  public:
   void Open(int fd) { fd_ = fd; }
   int fd() const { return fd_; }
 
-  // These end the process when the other side is gone: nobody is left to tell.
-  Frame Receive();
-  void Send(Kind kind, std::string_view body);
+  bool Readable(int timeout_ms) {
+    Flush();
+    pollfd wanted{fd_, POLLIN, 0};
+    return poll(&wanted, 1, timeout_ms) > 0;
+  }
 
-  bool Readable(int timeout_ms);
+  Frame Receive() {
+    Flush();
+    char head[5];
+    Take(head, 5);
+    return {static_cast<Kind>(head[4]), Body(head)};
+  }
 
-  // As an engine program (belljar/engines/calls/protocol.py): bytes as they are, and frames of u32 length and body.
-  void SendBytes(std::string_view bytes) { SendAll(bytes.data(), bytes.size()); }
-  std::string ReceiveBody();
+  void Send(Kind kind, std::string_view body) {
+    Flush();
+    std::string frame(5, '\0');
+    Head(frame.data(), kind, body.size());
+    SendBytes(frame += body);
+  }
+
+  // As a program of the sandbox (belljar/engines/calls/protocol.py): frames of a u32 length and a body.
+  std::string ReceiveBody() {
+    char head[4];
+    Take(head, 4);
+    return Body(head);
+  }
+
+  void SendBytes(std::string_view bytes) {
+    sending_ = true;
+    while (!bytes.empty()) {
+      ssize_t count = send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) _exit(0);
+      bytes.remove_prefix(count);
+    }
+    sending_ = false;
+  }
 
   // Kept here until there is much of it, something else is sent, or the process waits.
-  void Print(uint8_t stream, std::string_view text);
-  void Flush();
+  void Print(uint8_t stream, std::string_view text) {
+    if (stream != text_[5]) Flush();
+    text_[5] = static_cast<char>(stream);
+    while (!text.empty()) {
+      size_t count = std::min(text.size(), sizeof text_ - 6 - printed_);
+      memcpy(text_ + 6 + printed_, text.data(), count);
+      printed_ = printed_ + count;
+      text.remove_prefix(count);
+      if (printed_ == sizeof text_ - 6) Flush();
+    }
+  }
 
-  // One last message, from a signal handler or when memory is gone: no allocation. Returns only if a frame is half
-  // sent, which no other may follow.
-  void LastWords(std::string_view message);
+  void Flush() {
+    if (printed_ == 0) return;
+    Head(text_, Kind::kOutput, printed_ + 1);
+    SendBytes({text_, 6 + printed_});
+    printed_ = 0;
+  }
+
+  // Frames ready to send, from a signal handler or when memory is gone: no allocation. Returns only if another frame is
+  // half sent, which nothing may follow.
+  void LastWords(std::string_view bytes) {
+    if (sending_) return;
+    Flush();
+    SendBytes(bytes);
+    _exit(0);
+  }
 
  private:
-  void SendAll(const void* data, size_t size);
+  static void Head(char* head, Kind kind, size_t size) {
+    uint32_t length = static_cast<uint32_t>(size);
+    memcpy(head, &length, 4);
+    head[4] = static_cast<char>(kind);
+  }
+
+  void Take(char* to, size_t size) {
+    while (size > 0) {
+      ssize_t count = read(fd_, to, size);
+      if (count < 0 && errno == EINTR) continue;
+      if (count <= 0) _exit(0);
+      to += count;
+      size -= count;
+    }
+  }
+
+  std::string Body(const char* head) {
+    uint32_t length;
+    memcpy(&length, head, 4);
+    if (length > kFrameMax) _exit(0);
+    std::string body(length, '\0');
+    Take(body.data(), length);
+    return body;
+  }
+
   int fd_ = -1;
   volatile bool sending_ = false;
   volatile size_t printed_ = 0;
-  uint8_t stream_ = 1;
-  char text_[32 << 10];
+  char text_[32 << 10] = {};  // a frame: its head, the stream, the text
 };
 
 extern Wire wire;
-
-// Raw bytes with two descriptors.
-bool SendDescriptors(int fd, std::string_view data, int first, int second);
 
 }  // namespace belljar

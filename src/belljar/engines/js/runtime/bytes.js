@@ -34,6 +34,9 @@ function indexOf(bytes, needle, offset, encoding, forward) {
   return offset < 0 ? -1 : native.indexOf(bytes, needle, offset, forward, encoding === UCS2 ? 2 : 1);
 }
 
+// What is no UTF-8 reads as replacement characters, which are other bytes.
+const isUtf8 = (value) => native.compare(native.decode(encode(value, UTF8, 0, END), UTF8), value) === 0;
+
 function swap(size) {
   return (bytes) => {
     for (let at = 0; at + size <= bytes.length; at += size) {
@@ -68,8 +71,8 @@ const buffer = {
     if (filling.length === 0) return -1;
     for (let at = start; at < end; at += filling.length) copy(filling, bytes, at, 0, MathMin(filling.length, end - at));
   },
-  isAscii: (value) => native.validity(value) === 2,
-  isUtf8: (value) => native.validity(value) >= 1,
+  isAscii: (value) => isUtf8(value) && encode(value, UTF8, 0, END).length === value.byteLength,
+  isUtf8,
   indexOfString: (bytes, text, offset, encoding, forward) => indexOf(bytes, native.decode(text, encoding), offset, encoding, forward),
   indexOfBuffer: indexOf,
   indexOfNumber: (bytes, number, offset, forward) => indexOf(bytes, new Uint8Array([number]), offset, LATIN1, forward),
@@ -107,7 +110,7 @@ const encoding = {
   encodeUtf8String: (text) => native.decode(StringPrototypeToWellFormed(text), UTF8),
   decodeUTF8(input, ignoreBom, fatal) {
     const bytes = view(input);
-    if (fatal && native.validity(bytes) === 0) {
+    if (fatal && !isUtf8(bytes)) {
       const error = new TypeError('The encoded data was not valid for encoding utf-8');
       error.code = 'ERR_ENCODING_INVALID_ENCODED_DATA';
       throw error;

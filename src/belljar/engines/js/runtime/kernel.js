@@ -125,11 +125,15 @@ const waiting = new SafeMap(); // background calls
 const signals = []; // numbers of signals that were asked for and came
 let ids = 0;
 
-function send(name, values, flags) {
+function request(id, name, values, flags) {
   const { 0: number, 1: takes } = table[name];
   const writer = new Writer();
   for (let i = 0; i < takes.length; i++) writer[takes[i]](values[i]);
-  native.sendBytes(writer.request(++ids, number, flags));
+  return writer.request(id, number, flags);
+}
+
+function send(name, values, flags) {
+  native.sendBytes(request(++ids, name, values, flags));
   return ids;
 }
 
@@ -175,6 +179,15 @@ module.exports = {
   // One call that may take its time: callback(error, ...values) once it is done.
   background(name, values, callback) {
     waiting.set(send(name, values, BACKGROUND), { name, callback });
+  },
+  // What the kernel is told if a limit ends this process.
+  setLimits(cpuNanoseconds, memoryBytes) {
+    const CPU = 1, MEMORY = 3; // as guest.h numbers them
+    for (const why of [0, CPU, MEMORY]) {
+      const limit = why === CPU ? 'cpu_seconds' : 'memory_bytes';
+      native.lastWords(why, request(1, 'exceeded', [limit, why === CPU ? cpuNanoseconds : native.cpuTime()], 0));
+    }
+    native.limits(cpuNanoseconds / 1e6, 0, memoryBytes / 2 ** 20);
   },
   // A call that is never answered: `exit`, `exceeded`.
   tell(name, ...values) { send(name, values, 0); },

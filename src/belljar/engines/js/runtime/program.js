@@ -24,7 +24,7 @@ module.exports = {
     hooks.turn = turn;
     hooks.rejection = () => {};
     output.redirect(print);
-    native.limits(numbers[6] / 1e6, 0, numbers[7] / 2 ** 20);
+    kernel.setLimits(numbers[6], numbers[7]);
     try {
       native.script(argv[2] ?? '', '[eval]', undefined);
     } catch (error) {

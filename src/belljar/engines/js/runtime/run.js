@@ -4,7 +4,7 @@
 const {
   ArrayPrototypeFilter, ArrayPrototypeJoin, Error, ErrorPrototype, JSONParse, JSONStringify, ObjectDefineProperty,
   ObjectKeys, ObjectPrototypeHasOwnProperty, Promise, PromisePrototypeThen, SafeMap, SafeSet, String,
-  StringPrototypeIncludes, StringPrototypeSlice, StringPrototypeSplit, SyntaxError, globalThis,
+  StringPrototypeIncludes, StringPrototypeSlice, StringPrototypeSplit, SyntaxError, Uint8Array, globalThis,
 } = primordials;
 const { NotPlain, dumps, untagged } = require('belljar/values');
 const timers = require('belljar/timers');
@@ -13,10 +13,21 @@ const repl = require('belljar/repl');
 const clock = require('belljar/clock');
 const { setTransport } = require('belljar/fetch');
 
-const BRIDGE = 4, UNSETTLED = 6; // as guest.h numbers them
+const BRIDGE = 4, UNSETTLED = 5;
 const TEXT_MAX = 64 << 10;
 const errors = { __proto__: null };
 for (const name of ['TypeError', 'RangeError', 'SyntaxError', 'ReferenceError', 'URIError']) errors[name] = primordials[name];
+
+// What the owner is told when something ends a run: by guest.h's numbers, then ours.
+const limits = ['engine', 'cpu_ms', 'wall_ms', 'memory_mb', 'max_bridge_bytes', 'unsettled'];
+for (let why = 0; why < limits.length; why++) {
+  const body = native.decode(JSONStringify({ op: 'limit', limit: limits[why] }), 1);
+  const frame = new Uint8Array(5 + body.length);
+  frame[0] = body.length;
+  frame[4] = 0x4d; // 'M', a message
+  native.copy(body, frame, 5, 0, body.length);
+  native.lastWords(why, frame);
+}
 
 const pending = new SafeMap(); // host calls
 const unhandled = new SafeMap(); // rejected promises
