@@ -29,7 +29,11 @@ def resident() -> int:
 
 def descriptors() -> int:
     """Open descriptors of this process, but for a worker that waits to be used: its connection and its pidfd."""
-    return len(os.listdir("/proc/self/fd")) - 1 - (2 if shared._spare is not None else 0)
+    return (
+        len(os.listdir("/proc/self/fd"))
+        - 1
+        - (2 if shared.zygote is not None and shared.zygote.spare is not None else 0)
+    )
 
 
 def is_alive(pid: int) -> bool:

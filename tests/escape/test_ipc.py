@@ -291,7 +291,7 @@ from belljar import Sandbox
 sandboxes = [Sandbox() for _ in range(3)]
 processes = [s.spawn("while :; do :; done") for s in sandboxes[:1]] + [s.spawn("sleep 1000") for s in sandboxes[1:]]
 from belljar.worker.supervisor_host import shared
-print(shared._process.pid, *(s._link.pid for s in sandboxes), flush=True)
+print(shared.zygote.process.pid, *(s._link.pid for s in sandboxes), flush=True)
 {end}
 """
 
@@ -348,7 +348,8 @@ def test_116_no_descriptors_left_is_a_clean_refusal() -> None:
 
 def test_116_a_dead_zygote_is_replaced(watch: Watch) -> None:
     with Sandbox() as before:
-        zygote = shared._process
+        assert shared.zygote is not None
+        zygote = shared.zygote.process
         assert zygote is not None
         os.kill(zygote.pid, signal.SIGKILL)
         with Sandbox() as after:

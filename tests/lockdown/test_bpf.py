@@ -8,7 +8,17 @@ from errno import EACCES, ENOSYS, EPERM
 import pytest
 
 from belljar.lockdown import bpf
-from belljar.lockdown.bpf import ALLOW, ERRNO, KILL_PROCESS, MACHINES, Machine, worker_filter
+from belljar.lockdown.bpf import (
+    ALLOW,
+    ERRNO,
+    FORK_FLAGS,
+    KILL_PROCESS,
+    MACHINES,
+    USER_NOTIFY,
+    Machine,
+    fork_filter,
+    worker_filter,
+)
 
 Instruction = tuple[int, int, int, int]
 
@@ -90,6 +100,21 @@ def test_x32_calls_are_killed() -> None:
 def test_arguments_are_checked(machine: Machine, call: str, arguments: tuple[int, ...], answer: int) -> None:
     program = decode(worker_filter(machine))
     assert verdict(program, machine.audit, machine.numbers[call], arguments) == answer
+
+
+def test_a_fork_is_let_through_only_where_somebody_is_asked(machine: Machine) -> None:
+    clone, asks = machine.numbers["clone"], decode(fork_filter(machine))
+    judged, alone = decode(worker_filter(machine, judged=True)), decode(worker_filter(machine))
+    flags = [FORK_FLAGS, 17, FORK_FLAGS | 0x100, FORK_FLAGS & ~0x01000000, FORK_FLAGS | 0x4000, FORK_FLAGS | 0x10000000]
+    for given in flags:
+        is_fork = given == FORK_FLAGS
+        assert verdict(asks, machine.audit, clone, (given,)) == (USER_NOTIFY if is_fork else ALLOW)
+        assert verdict(judged, machine.audit, clone, (given,)) == (ALLOW if is_fork else ERRNO | EPERM)
+        assert verdict(alone, machine.audit, clone, (given,)) == ERRNO | EPERM
+    for number in range(600):
+        if number != clone:
+            assert verdict(asks, machine.audit, number, (FORK_FLAGS,)) == ALLOW
+            assert verdict(judged, machine.audit, number) == verdict(alone, machine.audit, number)
 
 
 def test_no_instruction_is_dead(machine: Machine) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import os
+import time
+from collections.abc import Sequence
+from errno import errorcode
+
 from belljar.abi.errors import SysError
+from belljar.abi.wire import HELLO, Failure, Reply
 from belljar.bin._kit.discovery import find, names
 from belljar.kernel.engines import EngineUnavailable
 from belljar.kernel.loader import Program
 from belljar.kernel.process import Process
+from belljar.lockdown.forks_host import fork_alone
 from belljar.worker import zygote_host
+from belljar.worker.descriptor_host import Descriptor
+from belljar.worker.serve import Server
 
 
 def engine(process: Process) -> int:
@@ -63,7 +72,72 @@ def flood(process: Process) -> int:
     return 0
 
 
-PROGRAMS: dict[str, Program] = {"engine": engine, "engines": engines, "flood": flood}
+def fork(process: Process) -> int:
+    """fork: try it, which nobody has permitted."""
+    for how in (os.fork, fork_alone):
+        try:
+            pid = how()
+        except OSError as error:
+            process.print(errorcode[error.errno or 0])
+        else:
+            if pid == 0:
+                time.sleep(60)
+                os._exit(0)
+            process.print("forked")
+    return 0
+
+
+def misbehave(process: Process) -> int:
+    """misbehave HOW: when the owner next forks this worker, do something else."""
+    how = process.argv[1]
+
+    def act(server: Server, number: int, descriptors: Sequence[Descriptor]) -> None:
+        fd = descriptors[0].take()
+        if how in ("child-silent", "child-silent-reply", "parent-hello"):
+            pid = fork_alone()
+            if pid == 0:
+                while True:
+                    time.sleep(60)
+        match how:
+            case "child-silent":
+                server._send(Failure(number, 5, b""))
+            case "child-silent-reply":
+                os.close(fd)
+                server._send(Reply(number, 1))
+            case "parent-hello":
+                os.write(fd, HELLO)
+                server._send(Reply(number, 1))
+            case "no-fork":
+                os.write(fd, HELLO)
+                server._send(Reply(number, 1))
+            case "garbage":
+                os.write(fd, b"xyz")
+                os.close(fd)
+                server._send(Reply(number, 1))
+            case "twice":
+                pid = fork_alone()
+                if pid == 0:
+                    try:
+                        fork_alone()
+                    except OSError:
+                        os._exit(0)
+                    while True:
+                        time.sleep(60)
+                server._send(Failure(number, 5, b""))
+            case "nothing":
+                return
+
+    Server._fork = act  # type: ignore[method-assign, assignment]
+    return 0
+
+
+PROGRAMS: dict[str, Program] = {
+    "engine": engine,
+    "engines": engines,
+    "flood": flood,
+    "fork": fork,
+    "misbehave": misbehave,
+}
 
 
 def main() -> None:

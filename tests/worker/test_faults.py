@@ -98,7 +98,8 @@ def test_zygotes_killed_under_load(seeds: range) -> None:
         for seed in seeds:
             choice = random.Random(seed)
             with Sandbox():
-                zygote = shared._process
+                assert shared.zygote is not None
+                zygote = shared.zygote.process
                 assert zygote is not None
             timer = kill_later(zygote.pid, choice.uniform(0, 0.03))
             made: list[int] = []
@@ -120,7 +121,7 @@ from belljar import Limits, Sandbox
 from belljar.worker.supervisor_host import shared
 choice = random.Random(int(sys.argv[1]))
 sandboxes = [Sandbox() for _ in range(3)]
-print(shared._process.pid, *(s._link.pid for s in sandboxes), flush=True)
+print(shared.zygote.process.pid, *(s._link.pid for s in sandboxes), flush=True)
 sandboxes[0].spawn("while :; do :; done")
 sandboxes[1].spawn("yes")
 while True:

@@ -58,7 +58,8 @@ def test_one_after_the_other(count: int) -> None:
     for _ in range(20):
         cycle()
     gc.collect()
-    zygote = shared._process
+    assert shared.zygote is not None
+    zygote = shared.zygote.process
     assert zygote is not None
     open_before, memory, zygote_memory = descriptors(), resident(), own_bytes(zygote.pid)
     for _ in range(count):
@@ -66,7 +67,8 @@ def test_one_after_the_other(count: int) -> None:
     gc.collect()
     assert descriptors() <= open_before
     assert resident() - memory < 8 << 20
-    assert shared._process is zygote
+    assert shared.zygote is not None
+    assert shared.zygote.process is zygote
     assert own_bytes(zygote.pid) - zygote_memory < 8 << 20
     deadline = time.monotonic() + 10
     while children_of(zygote.pid) > 4 and time.monotonic() < deadline:

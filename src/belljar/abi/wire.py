@@ -19,6 +19,8 @@ CHUNK_MAX: Final = 256 << 10
 """The largest piece of a stream in one frame."""
 WINDOW: Final = 4 << 20
 """Bytes of one stream that may be on the way before the reader grants more."""
+HELLO: Final = b"!"
+"""The first byte of a branch: its owner learns from it, by the kernel's word, which process sent it."""
 FDS_MAX: Final = 8
 """Descriptors that one message may carry."""
 
@@ -135,10 +137,11 @@ HostMessage = Boot | Start | Input | Credit | Signal | Resize | Renew | Call | A
 
 
 class Ready(_Message, tag="ready"):
-    """Locked, and these layers hold."""
+    """Locked, and these layers hold. `forks`: the sandbox can be forked."""
 
     layers: list[str]
     pid: int
+    forks: bool = False
 
 
 class Output(_Message, tag="output"):

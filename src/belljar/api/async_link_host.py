@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Final
@@ -14,9 +15,11 @@ from belljar.abi.wire import Answer, Ask, WireError, encode
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.api.forking import FORK_SECONDS, Fork
 from belljar.api.offers import Offers
 from belljar.api.tools import Tool
-from belljar.worker.handle_host import WorkerHandle
+from belljar.worker.branch_host import Branching
+from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 from belljar.worker.supervisor_host import shared
 
 _READ: Final = 1 << 20
@@ -30,12 +33,15 @@ async def take_worker(memory_bytes: int) -> WorkerHandle:
 class AsyncLink:
     """One worker on the running loop."""
 
-    def __init__(self, worker: WorkerHandle, conversation: Conversation, limits: Limits) -> None:
+    def __init__(
+        self, worker: WorkerHandle, conversation: Conversation, limits: Limits, offers: Offers | None = None
+    ) -> None:
         worker.connection.setblocking(False)
         self._worker = worker
         self._loop = asyncio.get_running_loop()
         self.conversation = conversation
-        self.offers = Offers()
+        self._limits = limits
+        self.offers = offers if offers is not None else Offers(threading.RLock())
         conversation.on_ask = self._asked
         self._engines = EngineBroker(limits)
         self._unsent: deque[tuple[memoryview, Sequence[int]]] = deque()
@@ -44,6 +50,39 @@ class AsyncLink:
         self._gone: SandboxError | None = None
         self._changed = asyncio.Event()
         self._loop.add_reader(worker.connection.fileno(), self._readable)
+
+    async def fork(self) -> AsyncLink:
+        """A link to a new branch of the worker, with the same offers. Raises SandboxError."""
+        fork = Fork(self.conversation, self.offers)
+        making = Branching(self._worker)
+        try:
+            self.send(fork.frame, [making.permit()])
+            await asyncio.wait_for(self.wait(fork.pending), FORK_SECONDS)
+            fork.check()
+            await asyncio.wait_for(self._readable_once(making.fileno()), FORK_SECONDS)
+            worker = making.accept(0)
+        except WorkerUnavailable as error:
+            making.abandon()
+            fork.abandon()
+            raise SandboxError(f"could not fork the sandbox: {error}. Try `belljar doctor`.") from error
+        except TimeoutError:
+            making.abandon()
+            fork.abandon()
+            self.close()
+            raise SandboxClosed("the sandbox stopped answering while it was forked, and was ended") from None
+        except BaseException:
+            making.abandon()
+            fork.abandon()
+            raise
+        return AsyncLink(worker, *fork.halves(self._limits))
+
+    async def _readable_once(self, fd: int) -> None:
+        readable = asyncio.Event()
+        self._loop.add_reader(fd, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            self._loop.remove_reader(fd)
 
     @property
     def closed(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Self, Unpack
+from typing import Any, Literal, Self, Unpack, overload
 
 from belljar.abi.limits import Limits
 from belljar.api import operations
@@ -18,6 +18,7 @@ from belljar.api.dialogue import PYTHON
 from belljar.api.errors import FileError, SandboxClosed, SandboxCreationError, SandboxError
 from belljar.api.events import Events
 from belljar.api.files import AsyncFiles
+from belljar.api.forking import check_count
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
 from belljar.api.operations import Ask, Run, Stepper, Steps
@@ -36,8 +37,11 @@ class AsyncSandbox:
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
-        self._settings = Settings.check(options)
-        self._started: AsyncLink | None = None
+        self._assemble(Settings.check(options), None)
+
+    def _assemble(self, settings: Settings, link: AsyncLink | None) -> None:
+        self._settings = settings
+        self._started = link
         limits, functions = self._settings.limits, self._settings.functions()
         self.python = AsyncInterpreter(lambda: self._link, PYTHON, limits, tools=functions)
         self.js = AsyncJsInterpreter(tools=functions, output_bytes=limits.output_bytes)
@@ -51,19 +55,27 @@ class AsyncSandbox:
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
         self._started = link = AsyncLink(worker, Conversation(), settings.limits)
-        if settings.network is not None:
-            link.offers.network = NetworkDoor(settings.network, settings.name, asyncio.get_running_loop())
+        self._open_network()
         try:
             link.send(link.conversation.message(settings.boot()))
             if settings.require:
                 settings.check_layers(await self._layers())
-            if settings.on_event is not None:
-                link.send(Events(settings.name, settings.on_event, link.conversation).watch_files())
+            self._watch_events()
             await self._run(operations.set_up(settings, link.offers))
         except BaseException:
             link.close()
             raise
         return self
+
+    def _open_network(self) -> None:
+        settings = self._settings
+        if settings.network is not None:
+            self._link.offers.network = NetworkDoor(settings.network, settings.name, asyncio.get_running_loop())
+
+    def _watch_events(self) -> None:
+        if self._settings.on_event is not None:
+            events = Events(self._settings.name, self._settings.on_event, self._link.conversation)
+            self._link.send(events.watch_files())
 
     @property
     def _link(self) -> AsyncLink:
@@ -174,6 +186,28 @@ class AsyncSandbox:
                         stepper.answer(pending.value)
         return stepper.result
 
+    @overload
+    async def fork(self, count: Literal[1] = 1) -> Self: ...
+
+    @overload
+    async def fork(self, count: int) -> Self | list[Self]: ...
+
+    async def fork(self, count: int = 1) -> Self | list[Self]:
+        """An independent branch of everything, live; a list if `count` > 1. Started already; close it when done."""
+        branches: list[Self] = []
+        try:
+            for _ in range(check_count(count)):
+                branch = type(self).__new__(type(self))
+                branch._assemble(self._settings.branch(), await self._link.fork())
+                branches.append(branch)
+                branch._open_network()
+                branch._watch_events()
+        except BaseException:
+            for branch in branches:
+                await branch.close()
+            raise
+        return branches[0] if count == 1 else branches
+
     async def mount(self, path: str, mount: Mount) -> None:
         await self._run(operations.mount(path, mount, self._link.offers))
 
@@ -190,7 +224,7 @@ class AsyncSandbox:
             self._started.close()
 
     async def __aenter__(self) -> Self:
-        return await self.start()
+        return self if self._started is not None else await self.start()
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()

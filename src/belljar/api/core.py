@@ -91,9 +91,10 @@ class Running(Pending):
 class Conversation:
     """Numbers requests, matches answers, and refuses what fits nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 1) -> None:
         self._frames = worker_frames()
-        self._next = 1
+        self._next = self._first = first
+        """Numbers below the first are an origin's, in its branches: nobody here wants to hear of them."""
         self._waiting: dict[int, Pending] = {}
         self.ready: Ready | None = None
         self.bug: str | None = None
@@ -105,9 +106,13 @@ class Conversation:
         self.observe: Callable[[str, dict[str, Any]], None] | None = None
         """Told of what happens, kind and details, if the owner wants to know."""
 
-    def call(self, name: str, *arguments: Plain) -> tuple[Pending, bytes]:
+    def branch(self) -> Conversation:
+        """The conversation with a branch of the worker, which may still speak of what was asked of its origin."""
+        return Conversation(self._next)
+
+    def call(self, name: str, *arguments: Plain, fds: int = 0) -> tuple[Pending, bytes]:
         pending = Pending()
-        return pending, encode(Call(self._register(pending), name, list(arguments)))
+        return pending, encode(Call(self._register(pending), name, list(arguments), fds))
 
     def start(
         self,
@@ -158,6 +163,8 @@ class Conversation:
             self._take(message)
 
     def _take(self, message: WorkerMessage) -> None:
+        if isinstance(message, Exited | Output | Reply | Failure | Started) and 0 < message.id < self._first:
+            return
         match message:
             case Exited(id=number):
                 running = self._running(number)

@@ -19,9 +19,11 @@ from belljar.abi.wire import Answer, Ask, WireError, encode
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.api.forking import FORK_SECONDS, Fork
 from belljar.api.offers import Offers
 from belljar.api.tools import Tool
-from belljar.worker.handle_host import WorkerHandle
+from belljar.worker.branch_host import Branching
+from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 
 _READ: Final = 64 << 10
 _READ_MORE: Final = 1 << 20
@@ -31,7 +33,9 @@ _READ_MORE: Final = 1 << 20
 class Link:
     """One worker, its conversation, and the rules for who reads."""
 
-    def __init__(self, worker: WorkerHandle, conversation: Conversation, limits: Limits) -> None:
+    def __init__(
+        self, worker: WorkerHandle, conversation: Conversation, limits: Limits, offers: Offers | None = None
+    ) -> None:
         self._worker = worker
         self.conversation = conversation
         self._changed = threading.Condition()
@@ -42,7 +46,8 @@ class Link:
         self._send_lock = threading.Lock()
         self._reader: threading.Thread | None = None
         self._gone: SandboxError | None = None
-        self.offers = Offers()
+        self._limits = limits
+        self.offers = offers if offers is not None else Offers(threading.RLock())
         self._engines = EngineBroker(limits)
         conversation.on_ask = self._asked
 
@@ -84,6 +89,27 @@ class Link:
             self.send(answer)
         except SandboxError:
             return  # the sandbox ended while its tool was at work
+
+    def fork(self) -> Link:
+        """A link to a new branch of the worker, with the same offers. Raises SandboxError."""
+        fork = Fork(self.conversation, self.offers)
+        making = Branching(self._worker)
+        try:
+            self.send(fork.frame, [making.permit()])
+            if not self.wait(fork.pending, time.monotonic() + FORK_SECONDS):
+                self.close()
+                raise SandboxClosed("the sandbox stopped answering while it was forked, and was ended")
+            fork.check()
+            worker = making.accept(FORK_SECONDS)
+        except WorkerUnavailable as error:
+            making.abandon()
+            fork.abandon()
+            raise SandboxError(f"could not fork the sandbox: {error}. Try `belljar doctor`.") from error
+        except BaseException:
+            making.abandon()
+            fork.abandon()
+            raise
+        return Link(worker, *fork.halves(self._limits))
 
     @property
     def pid(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from errno import EACCES
 
 from belljar.abi.paths import fsdecode
@@ -12,30 +13,58 @@ from belljar.kernel.fs.remote import Export
 from belljar.kernel.vfs.server import FileServer
 
 
-class Offers:
-    """Checks each question against what was offered: anything else ends the conversation."""
+class _Opened:
+    """A server that was opened for a sandbox, and how many branches of that use it."""
 
-    def __init__(self) -> None:
+    __slots__ = ("server", "users")
+
+    def __init__(self, server: FileServer) -> None:
+        self.server = server
+        self.users = 1
+
+
+class Offers:
+    """Checks each question against what was offered: anything else ends the conversation.
+
+    `guard` is held while a server is at work: a sandbox and its branches use the same ones.
+    """
+
+    def __init__(self, guard: AbstractContextManager[object]) -> None:
+        self._guard = guard
         self._exports: list[Export] = []
-        self._opened: list[FileServer] = []
+        self._opened: list[_Opened] = []
         self._tools: dict[bytes, Tool] = {}
         self.network: NetworkDoor | None = None
         """The way to the network, if one was granted or its refusals are to be recorded."""
+
+    def branch(self) -> Offers:
+        """The same, for a branch of the sandbox."""
+        branch = Offers(self._guard)
+        with self._guard:
+            branch._exports = [export.branch() for export in self._exports]
+            branch._opened = self._opened.copy()
+            for opened in branch._opened:
+                opened.users += 1
+        branch._tools = self._tools.copy()
+        return branch
 
     def export(self, server: FileServer, ours: bool) -> int:
         """Let the sandbox use a file server; gives the number it asks for it by. `ours` was opened for it alone."""
         self._exports.append(Export(server))
         if ours:
-            self._opened.append(server)
+            self._opened.append(_Opened(server))
         return len(self._exports) - 1
 
     def close(self) -> None:
         """The sandbox is gone: let go of all that was opened for it. Idempotent."""
-        for export in self._exports:
-            export.close()
-        opened, self._opened = self._opened, []
-        for server in opened:
-            server.close()
+        with self._guard:
+            for export in self._exports:
+                export.close()
+            opened, self._opened = self._opened, []
+            for entry in opened:
+                entry.users -= 1
+                if not entry.users:
+                    entry.server.close()
 
     def offer(self, tool: Tool) -> None:
         """Let the sandbox call a function."""
@@ -62,7 +91,9 @@ class Offers:
             return None
         if not ask.target.isdigit() or int(ask.target) >= len(self._exports) or len(ask.arguments) != 1:
             raise WireError("asked for a mount that was never offered")
-        return encode(Answer(ask.id, dict(self._exports[int(ask.target)].serve(ask.arguments[0]))))
+        with self._guard:
+            reply = self._exports[int(ask.target)].serve(ask.arguments[0])
+        return encode(Answer(ask.id, dict(reply)))
 
     def tool_call(self, ask: Ask) -> tuple[Tool, list[str]]:
         """The function a question is for, and its arguments. WireError if it was never offered."""

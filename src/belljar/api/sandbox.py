@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from belljar.abi.limits import Limits
 from belljar.api import operations
@@ -14,6 +14,7 @@ from belljar.api.core import Conversation
 from belljar.api.errors import FileError, SandboxCreationError, SandboxError
 from belljar.api.events import Events
 from belljar.api.files import Files
+from belljar.api.forking import check_count
 from belljar.api.link_host import Link
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
@@ -41,25 +42,19 @@ class Sandbox:
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
-        self._settings = settings = Settings.check(options)
+        settings = Settings.check(options)
         try:
             worker = shared.take(settings.limits.memory_bytes)
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
-        self._link = Link(worker, Conversation(), settings.limits)
-        self.files = Files(self._run, lambda: self._link)
-        if settings.network is not None:
-            self._link.offers.network = NetworkDoor(settings.network, settings.name)
+        self._assemble(settings, Link(worker, Conversation(), settings.limits))
         try:
             self._link.send(self._conversation.message(settings.boot()))
             if settings.require:
                 settings.check_layers(self._layers())
-            if settings.on_event is not None:
-                events = Events(settings.name, settings.on_event, self._conversation)
-                self._link.send(events.watch_files())
+            self._watch_events()
             self._run(operations.set_up(settings, self._link.offers))
-            if self._link.offers or settings.on_event is not None:
-                self._link.serve_in_background()
+            self._serve_offers()
         except BaseException:
             self.close()
             raise
@@ -83,6 +78,22 @@ class Sandbox:
         if self._link.closed:
             js.close()
         return js
+
+    def _assemble(self, settings: Settings, link: Link) -> None:
+        self._settings = settings
+        self._link = link
+        self.files = Files(self._run, lambda: self._link)
+        if settings.network is not None:
+            link.offers.network = NetworkDoor(settings.network, settings.name)
+
+    def _watch_events(self) -> None:
+        if self._settings.on_event is not None:
+            events = Events(self._settings.name, self._settings.on_event, self._conversation)
+            self._link.send(events.watch_files())
+
+    def _serve_offers(self) -> None:
+        if self._link.offers or self._settings.on_event is not None:
+            self._link.serve_in_background()
 
     @property
     def _conversation(self) -> Conversation:
@@ -200,6 +211,36 @@ class Sandbox:
                     else:
                         stepper.answer(pending.value)
         return stepper.result
+
+    @overload
+    def fork(self, count: Literal[1] = 1) -> Self: ...
+
+    @overload
+    def fork(self, count: int) -> Self | list[Self]: ...
+
+    def fork(self, count: int = 1) -> Self | list[Self]:
+        """An independent branch of everything, live: files, mounts, and the processes that run. A list if `count` > 1.
+
+        Branches share memory until they write to it, draw their own random numbers, and outlive their origin. What was
+        started here goes on in a branch too, where its output is dropped.
+
+        >>> sandbox.files.write("state", "common")
+        >>> branch = sandbox.fork()
+        >>> branch.exec("echo mine > state"), sandbox.files.read("state")
+        """
+        branches: list[Self] = []
+        try:
+            for _ in range(check_count(count)):
+                branch = type(self).__new__(type(self))
+                branch._assemble(self._settings.branch(), self._link.fork())
+                branches.append(branch)
+                branch._watch_events()
+                branch._serve_offers()
+        except BaseException:
+            for branch in branches:
+                branch.close()
+            raise
+        return branches[0] if count == 1 else branches
 
     def mount(self, path: str, mount: Mount) -> None:
         """Make a tree appear at `path`, for every command started from now on."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, cast
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from belljar.abi.base import TAKEN_NAMES, WORKSPACE
 from belljar.abi.limits import Limits
@@ -103,6 +103,10 @@ class Settings(Struct, frozen=True):
             on_event=options.get("on_event"),
             created=wall_time(),
         )
+
+    def branch(self) -> Self:
+        """Those of a branch: the same, under a name of its own."""
+        return structs.replace(self, name=new_id(), created=wall_time())
 
     def boot(self) -> Boot:
         return boot_message(self.env, self.cwd, self.user, self.hostname, self.limits)

@@ -14,10 +14,11 @@ from belljar.kernel.fiber import Hub
 from belljar.kernel.process import Process
 
 TICK: Final = 0.02
+_PROF: Final = int(signal.ITIMER_PROF)
 
 
 class CpuGuard:
-    """Install with `start()`, on the main thread; timers do not survive fork(2): a branch calls `start()` again."""
+    """Install with `start()`, on the main thread; timers do not survive fork(2): a branch calls `resume()`."""
 
     def __init__(self, hub: Hub, tick: float = TICK) -> None:
         self._hub = hub
@@ -25,10 +26,13 @@ class CpuGuard:
 
     def start(self) -> None:
         signal.signal(signal.SIGPROF, self._on_tick)
-        signal.setitimer(signal.ITIMER_PROF, self._tick, self._tick)
+        self.resume()
+
+    def resume(self) -> None:
+        signal.setitimer(_PROF, self._tick, self._tick)
 
     def stop(self) -> None:
-        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.setitimer(_PROF, 0.0)
         signal.signal(signal.SIGPROF, signal.SIG_IGN)
 
     def _on_tick(self, _number: int, frame: FrameType | None) -> None:

@@ -61,6 +61,8 @@ class Kernel:
         self.programs = programs
         self.binary_loader = binary_loader
         self.engines: Engines = NoEngines()
+        self.branched = 0
+        """How often this kernel became a branch of itself: what was random before is known to others since."""
         self.hostname = hostname
         self.boot_ns = machine.clock.time_ns()
         self.boot_monotonic = machine.clock.monotonic()

@@ -12,6 +12,7 @@ from typing import Final
 
 KILL_PROCESS: Final = 0x80000000
 ERRNO: Final = 0x00050000
+USER_NOTIFY: Final = 0x7FC00000
 ALLOW: Final = 0x7FFF0000
 
 LOAD: Final = 0x20
@@ -28,6 +29,8 @@ ARGUMENTS: Final = 16
 CLONE_THREAD: Final = 0x00010000
 CLONE_NAMESPACES: Final = 0x7E020080
 """Every flag that makes a namespace."""
+FORK_FLAGS: Final = 0x00200000 | 0x01000000 | 17
+"""What the C library's fork() gives to clone: CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, and SIGCHLD at the end."""
 MAP_SHARED: Final = 1
 PROT_EXEC: Final = 4
 
@@ -108,11 +111,25 @@ AARCH64: Final = Machine(
 MACHINES: Final = {"x86_64": X86_64, "aarch64": AARCH64}
 
 
-def worker_filter(machine: Machine, *, compiles: bool = False, forks: bool = False) -> bytes:
+def fork_filter(machine: Machine) -> bytes:
+    """Asks the trusted side about each fork. Everything else is up to `worker_filter`, which is there beside it."""
+    program = [
+        _load(NUMBER),
+        _jump(JUMP_EQUAL, machine.numbers["clone"], 0, 3),
+        _load(ARGUMENTS),
+        _jump(JUMP_EQUAL, FORK_FLAGS, 0, 1),
+        _return(USER_NOTIFY),
+        _return(ALLOW),
+    ]
+    return b"".join(program)
+
+
+def worker_filter(machine: Machine, *, compiles: bool = False, forks: bool = False, judged: bool = False) -> bytes:
     """The whole filter: check the architecture, allow what is needed, refuse politely, kill for anything else.
 
     `compiles`: for a process whose engine makes machine code; it may also lower its own limits. `forks`: for a
-    template of such processes, which makes copies of itself that seal themselves further.
+    template of such processes, which makes copies of itself that seal themselves further. `judged`: the fork filter
+    is there too, so that its answer decides.
     """
     numbers = machine.numbers
     program = [_load(ARCHITECTURE), _jump(JUMP_EQUAL, machine.audit, 1, 0), _return(KILL_PROCESS), _load(NUMBER)]
@@ -132,11 +149,14 @@ def worker_filter(machine: Machine, *, compiles: bool = False, forks: bool = Fal
         ]
     # clone3 keeps its flags in memory, where a filter can't look: without it the C library falls back to clone.
     program += [_jump(JUMP_EQUAL, numbers["clone3"], 0, 1), _return(ERRNO | ENOSYS)]
+    allowed_clones = [_jump(JUMP_SET, CLONE_NAMESPACES, 1, 0) if forks else _jump(JUMP_SET, CLONE_THREAD, 0, 1)]
+    allowed_clones.append(_return(ALLOW))
+    if judged:
+        allowed_clones += [_jump(JUMP_EQUAL, FORK_FLAGS, 0, 1), _return(ALLOW)]
     program += [
-        _jump(JUMP_EQUAL, numbers["clone"], 0, 4),
+        _jump(JUMP_EQUAL, numbers["clone"], 0, len(allowed_clones) + 2),
         _load(ARGUMENTS),
-        _jump(JUMP_SET, CLONE_NAMESPACES, 1, 0) if forks else _jump(JUMP_SET, CLONE_THREAD, 0, 1),
-        _return(ALLOW),
+        *allowed_clones,
         _return(ERRNO | EPERM),
     ]
     # Shared anonymous memory escapes RLIMIT_DATA; executable memory is how a bug becomes native code.

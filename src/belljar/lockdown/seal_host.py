@@ -17,7 +17,7 @@ import sys
 from functools import cache
 from typing import Final
 
-from belljar.lockdown.bpf import MACHINES, worker_filter
+from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
 
 LAYERS: Final = {
     "user": "runs as nobody, in a user namespace of its own",
@@ -35,7 +35,9 @@ _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC, _MS_RDONLY, _MS_REC, _MS_PRIVATE = 2, 4, 8, 1, 16384, 1 << 18
 _MNT_DETACH = 2
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
+_PR_SET_CHILD_SUBREAPER: Final = 36
 _SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC = 1, 1
+_SECCOMP_NEW_LISTENER, _SECCOMP_WAIT_KILLABLE = 8, 32
 _NOBODY: Final = 65534
 
 # Numbers of calls that Python has no function for; landlock's and close_range's are the same on every machine.
@@ -66,6 +68,11 @@ def die_with_parent(parent: int) -> None:
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
+
+
+def adopt_orphans() -> None:
+    """Be the parent of descendants whose own has ended, so that they can be waited for."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def enter_namespaces() -> list[str]:
@@ -121,16 +128,21 @@ def _empty_root() -> None:
     _check(_libc.mount(None, b"/", None, flags | _MS_RDONLY | 32, None), "make root read-only")
 
 
-def seal(keep: set[int], memory_bytes: int, cpu_seconds: int) -> list[str]:
-    """For a forked worker: everything from here on is irrevocable. Returns the layers that hold.
+def seal(
+    keep: set[int], memory_bytes: int, cpu_seconds: int, fork_judge: socket.socket | None = None
+) -> tuple[list[str], bool]:
+    """For a forked worker: everything from here on is irrevocable. Returns the layers that hold, and whether it may
+    ask for forks.
 
-    `keep` are the descriptors it may have. Raises LockdownFailed if seccomp can't be had: without it there is no wall.
+    `keep` are the descriptors it may have. `fork_judge` leads to the trusted side, which gets what it needs to answer
+    for each fork; without it, or where the kernel has no such thing, no fork is possible. Raises LockdownFailed if
+    seccomp can't be had: without it there is no wall.
     """
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    _close_all_but(keep)
+    _close_all_but(keep if fork_judge is None else keep | {fork_judge.fileno()})
     held: list[str] = []
     for what, amount in (
         (resource.RLIMIT_DATA, memory_bytes),
@@ -149,9 +161,11 @@ def seal(keep: set[int], memory_bytes: int, cpu_seconds: int) -> list[str]:
     held.append("no_new_privs")
     if _landlock():
         held.append("landlock")
-    _seccomp()
+    forks = fork_judge is not None and _ask_about_forks(fork_judge)
+    _close_all_but(keep)
+    _seccomp(judged=forks)
     held.append("seccomp")
-    return held
+    return held, forks
 
 
 def _close_all_but(keep: set[int]) -> None:
@@ -185,17 +199,35 @@ class _Program(ctypes.Structure):
 
 
 @cache
-def prepare_filter() -> _Program:
+def prepare_filter(*, judged: bool) -> _Program:
     """The system-call filter of this machine. A zygote makes it once, for all its workers."""
     machine = platform.machine()
     if machine not in MACHINES or sys.byteorder != "little":
         raise LockdownFailed(f"seccomp: no filter for {machine}; belljar knows {', '.join(MACHINES)}")
-    program = worker_filter(MACHINES[machine])
+    program = worker_filter(MACHINES[machine], judged=judged)
     return _Program(len(program) // 8, program)
 
 
-def _seccomp() -> None:
-    head = ctypes.byref(prepare_filter())
+def _ask_about_forks(judge: socket.socket) -> bool:
+    """Have the kernel ask about each fork, on a descriptor that the judge gets with our pid. False where it can't."""
+    machine = platform.machine()
+    if machine not in MACHINES:
+        return False
+    program = fork_filter(MACHINES[machine])
+    head = ctypes.byref(_Program(len(program) // 8, program))
+    for flags in (_SECCOMP_NEW_LISTENER | _SECCOMP_WAIT_KILLABLE, _SECCOMP_NEW_LISTENER):
+        fd = int(_libc.syscall(_SECCOMP[machine], _SECCOMP_SET_MODE_FILTER, flags, head))
+        if fd >= 0:
+            try:
+                socket.send_fds(judge, [b"%d" % os.getpid()], [fd])
+            except OSError:
+                return False  # the judge is gone
+            return True
+    return False
+
+
+def _seccomp(*, judged: bool) -> None:
+    head = ctypes.byref(prepare_filter(judged=judged))
     result = _libc.syscall(_SECCOMP[platform.machine()], _SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC, head)
     if result != 0:
         raise LockdownFailed(f"seccomp: {os.strerror(ctypes.get_errno())}")

@@ -136,6 +136,8 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         """$$"""
         self.seconds_base = process.kernel.hub.clock.monotonic()
         self.random_seed = int.from_bytes(process.kernel.machine.entropy.random_bytes(4), "little") & 0x7FFFFFFF
+        self.random_branch = process.kernel.branched
+        """Of which branch of the sandbox the seed is."""
         self.history = History()
 
     def _set_defaults(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
@@ -93,8 +93,17 @@ def _set_seconds(shell: Shell, value: str) -> None:
     shell.seconds_base = shell.process.kernel.hub.clock.monotonic() - offset
 
 
+SEEDED: Final = -1
+"""The branch of a shell whose numbers somebody asked for by a seed."""
+
+
 def _random(shell: Shell) -> str:
     """Bash's generator: Park and Miller's, folded to 15 bits, never the same twice in a row."""
+    kernel = shell.process.kernel
+    if shell.random_branch not in (SEEDED, kernel.branched):
+        # The sandbox was forked: the other branches would draw the same numbers.
+        shell.random_branch = kernel.branched
+        shell.random_seed = int.from_bytes(kernel.machine.entropy.random_bytes(4), "little") & 0x7FFFFFFF
     while True:
         seed = shell.random_seed or 123459876
         high, low = divmod(seed, 127773)
@@ -111,6 +120,7 @@ def _random(shell: Shell) -> str:
 
 def _set_random(shell: Shell, value: str) -> None:
     shell.random_seed = shell.arith(value) & 0xFFFFFFFF
+    shell.random_branch = SEEDED
     shell.random_last = 0
 
 

@@ -55,6 +55,17 @@ class Channel:
         while len(self._unsent) > _BACKLOG and not self.closed and self._hub.current is not None:
             self._drained.wait()
 
+    def reconnect(self, connection: socket.socket) -> None:
+        """In a branch: go on over a connection of its own. What was on its way is the origin's."""
+        self._poller.unwatch(self._socket.fileno())
+        self._socket.close()
+        self._socket = connection
+        self._frames = host_frames()
+        self._arrived.clear()
+        self._unsent.clear()
+        self._drained.wake_all()
+        self._watch(writable=False)
+
     def flush(self) -> None:
         """Try once more to send what is left, outside the loop: the last words of a worker."""
         if self._unsent:

@@ -22,6 +22,13 @@ class HostEngines:
         self._hub = hub
         self._poller = poller
         self._next = 1
+        self._links: dict[int, HostEngineLink] = {}
+
+    def lose_all(self) -> None:
+        """In a branch: the processes are the origin's. Their programs see them end."""
+        for link in self._links.values():
+            link.lose()
+        self._links.clear()
 
     def open(self, kind: str, options: Mapping[str, Plain]) -> HostEngineLink:
         number, self._next = self._next, self._next + 1
@@ -32,9 +39,12 @@ class HostEngines:
             raise
         if answer.errno or not descriptors:
             raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
-        return HostEngineLink(descriptors[0].take(), self._hub, self._poller, lambda: self._kill(number))
+        link = HostEngineLink(descriptors[0].take(), self._hub, self._poller, lambda: self._kill(number))
+        self._links[number] = link
+        return link
 
     def _kill(self, number: int) -> None:
+        self._links.pop(number, None)
         self._hosted.tell(b"engine", "kill", [number])
 
 
@@ -78,8 +88,17 @@ class HostEngineLink:
 
     def close(self) -> None:
         if self._fd >= 0:
-            fd, self._fd = self._fd, -1
-            self._poller.unwatch(fd)
-            os.close(fd)
-            self._changed.wake_all()
+            self._let_go()
             self.kill()
+
+    def lose(self) -> None:
+        """Let go of a process that is not ours to end."""
+        self._killed = True
+        if self._fd >= 0:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        fd, self._fd = self._fd, -1
+        self._poller.unwatch(fd)
+        os.close(fd)
+        self._changed.wake_all()

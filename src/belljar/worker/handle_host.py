@@ -9,20 +9,42 @@ import socket
 from contextlib import suppress
 from typing import Protocol
 
+from belljar.worker.family_host import Family
+
 
 class WorkerUnavailable(RuntimeError):
     """No worker could be had; says why."""
 
 
+class Permits(Protocol):
+    """Whoever says when a worker may fork."""
+
+    def permit(self, family: int, pid: int) -> None:
+        """Let a worker fork, once and soon. OSError if there is nobody left to say so."""
+
+
 class WorkerHandle:
-    """A sealed worker: its connection, and a descriptor that means its process whatever becomes of the pid."""
+    """A sealed worker: its connection, and a descriptor that means its process whatever becomes of the pid.
 
-    __slots__ = ("connection", "pid", "pidfd")
+    It keeps its zygote: that may be old, and give no more workers, but it is the one to say when this worker may fork.
+    """
 
-    def __init__(self, pid: int, pidfd: int, connection: socket.socket) -> None:
+    __slots__ = ("connection", "family", "pid", "pidfd", "zygote")
+
+    def __init__(
+        self,
+        pid: int,
+        pidfd: int,
+        connection: socket.socket,
+        zygote: Permits | None = None,
+        family: Family | None = None,
+    ) -> None:
         self.pid = pid
         self.pidfd = pidfd
         self.connection = connection
+        self.zygote = zygote
+        self.family = family if family is not None else Family(pid)
+        self.family.add(pid)
 
     @property
     def alive(self) -> bool:
@@ -37,6 +59,7 @@ class WorkerHandle:
                 signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
             os.close(self.pidfd)
             self.pidfd = -1
+            self.family.remove(self.pid)
             with suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it now hears of the end
         self.connection.close()

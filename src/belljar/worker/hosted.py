@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from errno import EIO
-from typing import Any
+from typing import Any, Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
@@ -21,6 +22,9 @@ from belljar.worker.session import Session
 
 Answered = tuple[Answer, Sequence[Descriptor]]
 
+PATIENCE: Final = 2.0
+"""Seconds to wait for answers about files before a fork."""
+
 
 class Hosted:
     """Questions to the owner: each waits for its answer in the fiber that asked."""
@@ -33,8 +37,44 @@ class Hosted:
         self._unwanted: set[int] = set()
         """Questions whose asker is gone, or never wanted to know."""
         self._answered = WaitQueue(session.kernel.hub)
+        self._about_files: set[int] = set()
+        """Questions about files that are not answered yet; most are at once."""
+        self._acts: deque[Callable[[], None]] = deque()
+        """What waits for those answers; until it is done, no further question about files is asked."""
+        self._scheduled = False
+        self._resumed = WaitQueue(session.kernel.hub)
+
+    def when_quiet(self, act: Callable[[], None]) -> None:
+        """Call `act` on the loop, between questions about files; soon in any case."""
+        self._acts.append(act)
+        self._schedule()
+        self._session.kernel.hub.call_later(PATIENCE, lambda: self._schedule(act))
+
+    def _schedule(self, act: Callable[[], None] | None = None) -> None:
+        due = act in self._acts if act is not None else self._acts and not self._about_files
+        if due and not self._scheduled:
+            self._scheduled = True
+            self._session.kernel.hub.call_later(0, self._act)
+
+    def _act(self) -> None:
+        self._scheduled = False
+        self._acts.popleft()()
+        self._schedule()
+        if not self._acts:
+            self._resumed.wake_all()
+
+    def lose_all(self) -> None:
+        """In a branch: the answers go to the origin. Who waits for one gets an error; nobody waits in vain."""
+        for number, answered in self._waiting.items():
+            if answered is None:
+                self._waiting[number] = Answer(number, None, EIO), ()
+        self._unwanted.clear()
+        self._about_files.clear()
+        self._answered.wake_all()
 
     def take(self, answer: Answer, descriptors: Sequence[Descriptor] = ()) -> None:
+        self._about_files.discard(answer.id)
+        self._schedule()
         if answer.id in self._unwanted:
             self._unwanted.remove(answer.id)
             return
@@ -52,8 +92,12 @@ class Hosted:
 
     def question(self, target: bytes, operation: str, arguments: list[Plain]) -> Answered:
         """The owner's answer, whatever it is, and the descriptors that came with it."""
+        while operation == "file" and self._acts:
+            self._resumed.wait()
         number, self._next = self._next, self._next + 1
         self._waiting[number] = None
+        if operation == "file":
+            self._about_files.add(number)
         try:
             self._send(Ask(number, target, operation, arguments))
             while (answered := self._waiting[number]) is None:

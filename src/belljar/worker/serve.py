@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
+from errno import ENOSYS, EPERM
 from typing import Any, Final
 
 from belljar.abi.errors import BudgetExceeded, SysError
@@ -43,6 +44,8 @@ from belljar.worker.watching import Watching
 
 Send = Callable[[WorkerMessage], None]
 """Hands a message to the host; in a fiber it waits while the host does not read."""
+Branch = Callable[[Descriptor], int]
+"""Forks the worker: gives the branch's pid, and 0 in the branch, which then talks over the descriptor. OSError."""
 
 _SMALL: Final = 64 << 10
 """Output below this waits for the command's end, so that a short command is answered by one frame."""
@@ -97,9 +100,10 @@ class _Job:
 class Server:
     """One sandbox, as the host talks to it. `handle` is called on the hub's loop and never blocks."""
 
-    def __init__(self, session: Session, send: Send) -> None:
+    def __init__(self, session: Session, send: Send, branch: Branch | None = None) -> None:
         self._session = session
         self._send = send
+        self._branch = branch
         self._jobs: dict[int, _Job] = {}
         self._booted = False
         self._tidy_seconds = _TIDY_LEAST
@@ -114,6 +118,8 @@ class Server:
         match message:
             case Start():
                 self._start(message)
+            case Call(id=number, name="fork"):
+                self.hosted.when_quiet(lambda: self._fork(number, descriptors))
             case Call():
                 self._spawn(lambda: self._call(message))
             case Credit(id=number, stream=stream, count=count):
@@ -187,6 +193,8 @@ class Server:
 
     def _output(self, number: int, job: _Job, stream: int, data: bytes) -> None:
         """Runs in the fiber that writes: hold small amounts back, wait for the host's credit with large ones."""
+        if number not in self._jobs:
+            return
         pipe = job.streams.get(stream)
         if pipe is None:
             pipe = job.streams[stream] = _Stream()
@@ -194,6 +202,8 @@ class Server:
         if pipe.size < _SMALL and not job.live:
             return
         while pipe.size:
+            if number not in self._jobs:
+                return
             if pipe.credit <= 0:
                 job.waiters.wait()
                 continue
@@ -208,10 +218,12 @@ class Server:
             job.waiters.wake_all()
 
     def _ended(self, number: int, job: _Job, task: Task) -> None:
-        del self._jobs[number]
+        told = self._jobs.pop(number, None) is not None
         hub = self._session.kernel.hub
         if task.limit is not None or hub.clock.monotonic() - job.began > _TIDY_SHARE * self._tidy_seconds:
             hub.call_later(0, self._tidy)
+        if not told:
+            return
         status = task.status
         job.waiters.wake_all()
         self._send(
@@ -268,6 +280,27 @@ class Server:
             self._send(Failure(message.id, 0, str(error).encode()))
         else:
             self._send(Reply(message.id, value))
+
+    def _fork(self, number: int, descriptors: Sequence[Descriptor]) -> None:
+        """On the loop, where no fiber runs: from here on there are two of us, each with all that is under way."""
+        if self._branch is None or len(descriptors) != 1:
+            self._send(Failure(number, ENOSYS, b""))
+            return
+        try:
+            pid = self._branch(descriptors[0])
+        except OSError as error:
+            self._send(Failure(number, error.errno or EPERM, b""))
+            return
+        if pid:
+            self._send(Reply(number, pid))
+            return
+        self._session.kernel.branched += 1
+        # What was started goes on, but here nobody waits for it: its output is read and dropped.
+        jobs, self._jobs = self._jobs, {}
+        for job in jobs.values():
+            job.waiters.wake_all()
+        self.hosted.lose_all()
+        self._watching.end_all()
 
     def _operations(self) -> dict[str, Callable[..., Plain]]:
         return {

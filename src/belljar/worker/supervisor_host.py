@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -22,50 +23,40 @@ ZYGOTE: Final = (sys.executable, "-I", "-m", "belljar.worker.zygote_host")
 _ANSWER_SECONDS: Final = 60.0
 
 
-class Supervisor:
-    """One zygote, started when first needed; `command` is what starts it, the number of its control socket aside."""
+class ZygoteHandle:
+    """One zygote process. It ends when nobody has a use for it any more."""
 
-    def __init__(self, command: Sequence[str] = ZYGOTE) -> None:
-        self._command = command
-        self._lock = threading.Lock()
-        self._control: socket.socket | None = None
-        self._process: subprocess.Popen[bytes] | None = None
-        self._taken = 0
+    def __init__(self, command: Sequence[str]) -> None:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+                [*command, str(theirs.fileno())],
+                env={},
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        ours.settimeout(_ANSWER_SECONDS)
+        self._control = ours
+        self._end = weakref.finalize(self, _end, ours, self.process, os.getpid())
         self._asked = False
         """Whether the answer to a request is on its way."""
-        self._spare: WorkerHandle | None = None
-        self.source: Workers | None = None
-        """Where workers come from first, if not from a zygote of our own."""
+        self.spare: WorkerHandle | None = None
+        self.taken = 0
 
     def take(self, memory_bytes: int) -> WorkerHandle:
-        """A worker with this much memory. A zygote that does not answer is replaced once."""
-        with self._lock:
-            if self.source is not None:
-                try:
-                    return self.source.take(memory_bytes)
-                except WorkerUnavailable:
-                    self.source = None
-            if self._taken >= RECYCLE_AFTER:
-                self._stop()
-            for last_try in (False, True):
-                try:
-                    if self._control is None:
-                        self._start()
-                    return self._request(memory_bytes)
-                except (OSError, WorkerUnavailable) as error:
-                    said = self._stop()
-                    if last_try:
-                        raise WorkerUnavailable(f"the zygote gives no worker: {error}{said}") from error
-        raise AssertionError("unreachable")
-
-    def _request(self, memory_bytes: int) -> WorkerHandle:
         """A worker; a usual one was asked for last time already, so that making a sandbox waits for nobody."""
+        if self.process.poll() is not None:
+            raise WorkerUnavailable("it ended")
         if self._asked:
             self._asked = False
-            self._spare = self._receive()
+            self.spare = self._receive()
         worker: WorkerHandle | None = None
         if memory_bytes == USUAL:
-            worker, self._spare = self._spare, None
+            worker, self.spare = self.spare, None
         if worker is None or not worker.alive:
             if worker is not None:
                 worker.kill()
@@ -77,53 +68,79 @@ class Supervisor:
                 self._asked = True
         return worker
 
+    def permit(self, family: int, pid: int) -> None:
+        """Let a worker fork, once and soon. OSError if the zygote is gone."""
+        self._control.send(b"f" + family.to_bytes(4, "little") + pid.to_bytes(4, "little"))
+
     def _ask(self, memory_bytes: int) -> None:
-        assert self._control is not None
-        self._control.send(memory_bytes.to_bytes(8, "little"))
+        self._control.send(b"w" + memory_bytes.to_bytes(8, "little"))
 
     def _receive(self) -> WorkerHandle:
-        assert self._control is not None
         answer, fds, _flags, _address = socket.recv_fds(self._control, 256, 2)
         if not answer.startswith(b"+") or len(fds) != 2:
             for fd in fds:
                 os.close(fd)
             raise WorkerUnavailable(answer[1:].decode("utf-8", "replace") or "it ended")
-        self._taken += 1
-        return WorkerHandle(int(answer[1:]), fds[1], socket.socket(fileno=fds[0]))
+        self.taken += 1
+        return WorkerHandle(int(answer[1:]), fds[1], socket.socket(fileno=fds[0]), self)
 
-    def _start(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [*self._command, str(theirs.fileno())],
-                env={},
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        ours.settimeout(_ANSWER_SECONDS)
-        self._control = ours
-        self._taken = 0
+    def close(self) -> str:
+        """End it; gives the last it said, which is why it ended if it did so by itself. Idempotent."""
+        self.let_go_of_spare()
+        return self._end() or ""
+
+    def let_go_of_spare(self) -> None:
+        if self.spare is not None:
+            self.spare.kill()
+            self.spare = None
+
+
+def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -> str:
+    """The end of a zygote, and the last it said. In a forked child of its owner it is not ours to end."""
+    control.close()
+    if os.getpid() != owner:
+        return ""
+    process.kill()
+    lines = process.communicate()[1].decode("utf-8", "replace").strip().splitlines()
+    return "\n" + "\n".join(lines[-12:]) if lines else ""
+
+
+class Supervisor:
+    """The zygote that new workers come from, started when first needed; `command` starts it."""
+
+    def __init__(self, command: Sequence[str] = ZYGOTE) -> None:
+        self._command = command
+        self._lock = threading.Lock()
+        self.zygote: ZygoteHandle | None = None
+        self.source: Workers | None = None
+        """Where workers come from first, if not from a zygote of our own."""
+
+    def take(self, memory_bytes: int) -> WorkerHandle:
+        """A worker with this much memory. A zygote that does not answer is replaced once."""
+        with self._lock:
+            if self.source is not None:
+                try:
+                    return self.source.take(memory_bytes)
+                except WorkerUnavailable:
+                    self.source = None
+            if self.zygote is not None and self.zygote.taken >= RECYCLE_AFTER:
+                # Its workers may still fork: it ends with the last of them.
+                self.zygote.let_go_of_spare()
+                self.zygote = None
+            for last_try in (False, True):
+                try:
+                    if self.zygote is None:
+                        self.zygote = ZygoteHandle(self._command)
+                    return self.zygote.take(memory_bytes)
+                except (OSError, WorkerUnavailable) as error:
+                    said = self._stop()
+                    if last_try:
+                        raise WorkerUnavailable(f"the zygote gives no worker: {error}{said}") from error
+        raise AssertionError("unreachable")
 
     def _stop(self) -> str:
-        """End the zygote; gives the last it said, which is why it ended if it did so by itself."""
-        said = ""
-        if self._control is not None:
-            self._control.close()
-            self._control = None
-            self._asked = False
-        if self._spare is not None:
-            self._spare.kill()
-            self._spare = None
-        if self._process is not None:
-            self._process.kill()
-            lines = self._process.communicate()[1].decode("utf-8", "replace").strip().splitlines()
-            said = "\n" + "\n".join(lines[-12:]) if lines else ""
-            self._process = None
-        return said
+        zygote, self.zygote = self.zygote, None
+        return "" if zygote is None else zygote.close()
 
     def close(self) -> None:
         """End the zygote; workers that were taken live on."""

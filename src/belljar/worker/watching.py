@@ -53,6 +53,10 @@ class Watching:
             for change in watch.take()
         ]
 
+    def end_all(self) -> None:
+        for number in list(self._open):
+            self.unwatch(number)
+
     def unwatch(self, number: int) -> Plain:
         watch = self._open.pop(number, None)
         if watch is not None:

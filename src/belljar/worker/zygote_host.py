@@ -2,7 +2,9 @@
 
 It holds no secret and does no guest work. It imports everything, makes one session, gives up its privileges, and then
 only answers requests on its control socket: each answer is the connection to a worker that is already locked. A few
-such workers are kept ready. When the control socket ends, so does the zygote; a worker ends with its own connection.
+such workers are kept ready. It also judges forks: a worker that forks waits in the kernel until the zygote lets it,
+which it does once for each permit of the owner. When the control socket ends, so does the zygote; a worker ends with
+its own connection.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import select
 import signal
 import socket
 import sys
+import time
 from typing import Final
 
 from belljar.abi.limits import Limits
@@ -21,7 +24,8 @@ from belljar.bin._kit.discovery import preload
 from belljar.engines.programs import find, names
 from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import EpollPoller, host_machine
-from belljar.lockdown.seal_host import enter_namespaces, prepare_filter
+from belljar.lockdown.seal_host import adopt_orphans, enter_namespaces, prepare_filter
+from belljar.worker.fork_judge_host import ForkJudge
 from belljar.worker.life_host import RECURSION, live
 from belljar.worker.session import Session
 
@@ -60,30 +64,58 @@ class Zygote:
         self._session = Session(self._machine, programs=find, names=names())
         self._layers = enter_namespaces()
         self._spares: list[Worker] = []
+        self._judge = ForkJudge()
+        adopt_orphans()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, _reap)
         gc.collect()
         gc.freeze()
 
     def run(self) -> None:
-        """Answer until the host goes away: 8 bytes of memory limit in; a pid and two descriptors out."""
+        """Answer until the host goes away."""
+        control, busy_until = self._control.fileno(), 0.0
+        events = select.epoll()
+        events.register(control, select.EPOLLIN)
+        events.register(self._judge.fileno(), select.EPOLLIN)
         while True:
-            try:
-                if not _readable(self._control.fileno(), None if len(self._spares) >= SPARES else QUIET):
-                    self._spares.append(self._fork(Limits().memory_bytes, ahead=True))
-                    continue
-                request = self._control.recv(64)
-            except OSError:
-                return
-            if len(request) != 8:
-                return
-            memory = int.from_bytes(request, "little")
-            worker = self._take(memory)
-            if worker is None:
-                self._control.send(b"-fork failed")
-                continue
-            socket.send_fds(self._control, [b"+%d" % worker.pid], [worker.connection.fileno(), worker.pidfd])
-            worker.close()
+            lacking = len(self._spares) < SPARES
+            ready = events.poll(max(0.0, busy_until - time.monotonic()) if lacking else None)
+            if not ready:
+                self._add_spare()
+            for fd, _ in sorted(ready, key=lambda entry: entry[0] != control):
+                # What the host said before a worker forked is known here before that worker is answered.
+                while _readable(control, 0):
+                    if not self._answer():
+                        return
+                    busy_until = time.monotonic() + QUIET
+                if fd == self._judge.fileno():
+                    self._judge.work()
+
+    def _add_spare(self) -> None:
+        try:
+            self._spares.append(self._fork(Limits().memory_bytes, ahead=True))
+        except OSError:
+            return  # the next request says so to who asks
+
+    def _answer(self) -> bool:
+        """One request: for a worker, answered by its pid and two descriptors; or a permit to fork. False at the end."""
+        try:
+            request = self._control.recv(64)
+        except OSError:
+            return False
+        match request[:1]:
+            case b"w" if len(request) == 9:
+                worker = self._take(int.from_bytes(request[1:], "little"))
+                if worker is None:
+                    self._control.send(b"-fork failed")
+                    return True
+                socket.send_fds(self._control, [b"+%d" % worker.pid], [worker.connection.fileno(), worker.pidfd])
+                worker.close()
+                return True
+            case b"f" if len(request) == 9:
+                self._judge.permit(int.from_bytes(request[1:5], "little"), int.from_bytes(request[5:], "little"))
+                return True
+        return False
 
     def _take(self, memory: int) -> Worker | None:
         while memory == Limits().memory_bytes and self._spares:
@@ -106,10 +138,19 @@ class Zygote:
             try:
                 ours.close()
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                status = live(self._session, self._renewed_poller(), theirs, memory, self._layers, rehearsed=ahead)
+                status = live(
+                    self._session,
+                    self._renewed_poller(),
+                    theirs,
+                    memory,
+                    self._layers,
+                    fork_judge=self._judge.door,
+                    rehearsed=ahead,
+                )
             finally:
                 os._exit(status)
         theirs.close()
+        self._judge.expect(pid)
         return Worker(pid, os.pidfd_open(pid), ours)
 
     def _renewed_poller(self) -> EpollPoller:
@@ -122,7 +163,7 @@ class Zygote:
 def warm_up(machine: Machine) -> None:
     """Run ordinary commands once, in a session that is thrown away: what is made when first used, all workers share."""
     host_frames()
-    prepare_filter()
+    prepare_filter(judged=True)
     session = Session(machine, programs=find, names=names())
     for command in WARM_UP:
         session.exec(command, stdin=b"a b\n", merge_stderr=True)

@@ -33,6 +33,21 @@ NODES_MAX: Final = 1_000_000
 HANDLES_MAX: Final = 4096
 
 
+class _Kept:
+    """An open file, and how many branches of the peer have it open."""
+
+    __slots__ = ("handle", "users")
+
+    def __init__(self, handle: Handle) -> None:
+        self.handle = handle
+        self.users = 1
+
+    def release(self) -> None:
+        self.users -= 1
+        if not self.users:
+            self.handle.close()
+
+
 class Export:
     """A server, answering requests of one untrusted peer.
 
@@ -45,7 +60,7 @@ class Export:
         self._nodes: dict[int, Node] = {}
         self._numbers: dict[int, int] = {}
         self._times: dict[int, int] = {}
-        self._handles: dict[int, Handle] = {}
+        self._handles: dict[int, _Kept] = {}
         self._listing: tuple[Node | None, Sequence[Dirent]] = (None, ())
         self._next = 1
         self._operations: dict[str, tuple[frozenset[str], Callable[[Message], object]]] = {
@@ -96,11 +111,21 @@ class Export:
                 self._report(error)
             return {"errno": EIO}
 
+    def branch(self) -> Export:
+        """The same for a peer that is a branch of this one: it knows all the numbers, and lets go of them by itself."""
+        branch = Export(self._server, self._report)
+        branch._nodes, branch._numbers = self._nodes.copy(), self._numbers.copy()
+        branch._times, branch._next = self._times.copy(), self._next
+        branch._handles = self._handles.copy()
+        for kept in branch._handles.values():
+            kept.users += 1
+        return branch
+
     def close(self) -> None:
         """The peer is gone: let go of all it held."""
         handles, self._handles = self._handles, {}
-        for handle in handles.values():
-            handle.close()
+        for kept in handles.values():
+            kept.release()
         self._nodes.clear()
         self._numbers.clear()
         self._times.clear()
@@ -115,9 +140,9 @@ class Export:
         if message.keys() - {"op", "forget", "close"} != wanted:
             raise Malformed
         for number in check_list(message.get("close", []), LET_GO_MAX):
-            handle = self._handles.pop(check_int(number, 1, ID_MAX), None)
-            if handle is not None:
-                handle.close()
+            kept = self._handles.pop(check_int(number, 1, ID_MAX), None)
+            if kept is not None:
+                kept.release()
         for number in check_list(message.get("forget", []), LET_GO_MAX):
             self._forget(number)
         return perform(message)
@@ -162,10 +187,10 @@ class Export:
         return node
 
     def _handle(self, value: object) -> Handle:
-        handle = self._handles.get(check_int(value, 1, ID_MAX))
-        if handle is None:
+        kept = self._handles.get(check_int(value, 1, ID_MAX))
+        if kept is None:
             raise SysError(EBADF)
-        return handle
+        return kept.handle
 
     # Operations that check more than a node and a name.
 
@@ -198,7 +223,7 @@ class Export:
             raise SysError(ENFILE)
         handle = open_it()
         number = self._new_number()
-        self._handles[number] = handle
+        self._handles[number] = _Kept(handle)
         return number
 
     def _make(self, make: Callable[[Node, str, int, Owner], Node], message: Message) -> object:

@@ -1,0 +1,98 @@
+"""Who may fork, and when: the zygote's word on it, one fork for each permit of the owner."""
+
+from __future__ import annotations
+
+import os
+import resource
+import select
+import socket
+import time
+from typing import Final
+
+from belljar.lockdown.forks_host import ForkListener
+
+PERMIT_SECONDS: Final = 30.0
+"""How long a permit may wait for its fork."""
+
+
+class _Family:
+    """A worker and its branches: they share one listener, which comes when the worker is sealed."""
+
+    def __init__(self) -> None:
+        self.listener: ForkListener | None = None
+        self.permits: list[tuple[int, float]] = []
+        """Pids that may fork once, each until a (monotonic) time."""
+        self._proved = False
+        """Whether it has tried to fork, to prove that it can't, before it took its first request."""
+
+    def answer(self) -> None:
+        """Answer the one that waits. A permit is spent when its fork was let."""
+        assert self.listener is not None
+        now = time.monotonic()
+        self.permits = [permit for permit in self.permits if permit[1] > now]
+        permits = dict(self.permits) if self._proved else {}
+        self._proved = True
+        pid = self.listener.answer(lambda pid: pid in permits)
+        if pid is not None:
+            self.permits.remove((pid, permits[pid]))
+
+
+class ForkJudge:
+    """Takes in the listeners of new workers, by `door`, and answers for them. Readable while there is work."""
+
+    def __init__(self) -> None:
+        # One descriptor for every family, where the usual limit is a thousand.
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        self._inbox, self.door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._inbox.setblocking(False)
+        self._events = select.epoll()
+        self._events.register(self._inbox.fileno(), select.EPOLLIN)
+        self._families: dict[int, _Family] = {}
+        """By the pid of the first of each."""
+        self._waiting: dict[int, int] = {}
+        """The pids by the descriptors of their listeners."""
+
+    def fileno(self) -> int:
+        return self._events.fileno()
+
+    def expect(self, pid: int) -> None:
+        """A worker was forked; it will send its listener."""
+        self._families[pid] = _Family()
+
+    def permit(self, family: int, pid: int) -> None:
+        """Let a member of a family fork once."""
+        if family in self._families:
+            self._families[family].permits.append((pid, time.monotonic() + PERMIT_SECONDS))
+
+    def work(self) -> None:
+        """Take in whoever is new, answer whoever waits."""
+        for fd, events in self._events.poll(0):
+            if fd == self._inbox.fileno():
+                self._take_in()
+            elif events & select.EPOLLIN:
+                self._families[self._waiting[fd]].answer()
+            else:
+                self._forget(fd)
+
+    def _take_in(self) -> None:
+        while True:
+            try:
+                data, fds, _flags, _address = socket.recv_fds(self._inbox, 32, 1)
+            except BlockingIOError:
+                return
+            if len(fds) != 1:
+                for fd in fds:
+                    os.close(fd)
+                continue
+            pid = int(data)
+            self._families[pid].listener = ForkListener(fds[0])
+            self._waiting[fds[0]] = pid
+            self._events.register(fds[0], select.EPOLLIN)
+
+    def _forget(self, fd: int) -> None:
+        """The last of a family is gone."""
+        family = self._families.pop(self._waiting.pop(fd))
+        assert family.listener is not None
+        self._events.unregister(fd)
+        family.listener.close()
