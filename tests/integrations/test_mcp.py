@@ -157,3 +157,12 @@ async def test_over_http_without_a_session_a_sandbox_is_named(address: str) -> N
         name = await call(client, "sandbox_create")
         await call(client, "exec", command="echo 1 > f", sandbox=name)
         assert (await call(client, "exec", command="cat f", sandbox=name))["stdout"] == "1\n"
+
+
+async def test_a_sandbox_is_branched() -> None:
+    async with connect() as client:
+        await call(client, "exec", command="echo 1 > f")
+        branch = await call(client, "sandbox_fork")
+        await call(client, "exec", command="echo 2 > f", sandbox=branch)
+        assert (await call(client, "exec", command="cat f"))["stdout"] == "1\n"
+        assert (await call(client, "exec", command="cat f", sandbox=branch))["stdout"] == "2\n"

@@ -33,7 +33,9 @@ SEARCH_MAX: Final = 500
 HELD_MAX: Final = 1 << 20
 """Bytes of a background process's stream that are kept for whoever asks."""
 
-SandboxId = Annotated[str | None, Field(description="A sandbox made by sandbox_create; leave out for your own.")]
+SandboxId = Annotated[
+    str | None, Field(description="A sandbox made by sandbox_create or sandbox_fork; leave out for your own.")
+]
 
 
 class Background:
@@ -159,6 +161,11 @@ class Boxes:
     async def _make(self) -> str:
         self._check_room()
         return self._add(await AsyncSandbox(**self._options).start())
+
+    async def fork(self, box: Box) -> str:
+        async with self._lock:
+            self._check_room()
+            return self._add(await box.sandbox.fork())
 
     def _check_room(self) -> None:
         if len(self._boxes) >= self._most:
@@ -434,6 +441,13 @@ def _add_sandboxes(server: MCPServer[None], boxes: Boxes) -> None:
         """Make a further sandbox; gives the name to use it by."""
         async with _told():
             return await boxes.make()
+
+    @server.tool()
+    async def sandbox_fork(ctx: Context, sandbox: SandboxId = None) -> str:
+        """Branch a sandbox, live: files, processes and interpreters; gives the branch's name."""
+        box = await boxes.of(ctx, sandbox)
+        async with _told():
+            return await boxes.fork(box)
 
     @server.tool()
     async def sandbox_close(sandbox: str) -> None:
