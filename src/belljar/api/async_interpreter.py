@@ -35,13 +35,13 @@ class AsyncInterpreter:
             dialogue = self._dialogue
             if dialogue is None or dialogue.ended:
                 functions = {**self._tools, **functions}
-                self._dialogue = dialogue = self._open()
+                self._dialogue = dialogue = self._open(code)
             return await self._run(dialogue, code, "repl", (functions, values), limits or DEFAULT)
 
     async def precompile(self, code: str = "", globals: Globals | None = None) -> AsyncPrefix:
         """Run `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
         functions, values = check_globals(globals)
-        dialogue = self._open()
+        dialogue = self._open(code)
         result = await self._run(dialogue, code, "prefix", ({**self._tools, **functions}, values), DEFAULT)
         if result.error is not None:
             dialogue.kill()
@@ -59,7 +59,7 @@ class AsyncInterpreter:
         if dialogue is not None:
             dialogue.kill()
 
-    def _open(self, forks: Dialogue | None = None) -> Dialogue:
+    def _open(self, code: str, forks: Dialogue | None = None) -> Dialogue:
         link = self._link()
         tasks: set[asyncio.Task[None]] = set()
 
@@ -70,7 +70,7 @@ class AsyncInterpreter:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-        return Dialogue(link.conversation, link.send, self._engine, self._limits, call, forks=forks)
+        return Dialogue(link.conversation, link.send, self._engine, self._limits, call, forks=forks, begins_with=code)
 
     async def _run(
         self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits
@@ -113,7 +113,7 @@ class AsyncPrefix:
         check_rebinding(globals, self._dialogue.names | self._values)
         if self._dialogue.ended:
             raise SandboxError("the prefix is closed: precompile it again")
-        dialogue = self._interpreter._open(self._dialogue)
+        dialogue = self._interpreter._open(code, self._dialogue)
         try:
             return await self._interpreter._run(dialogue, code, "module", bound, limits)
         finally:

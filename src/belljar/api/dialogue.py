@@ -42,6 +42,8 @@ _LIMIT_CODES: Final[dict[str, ErrorCode]] = {
     "output_bytes": "OUTPUT_LIMIT",
 }
 _NOT_FOUND: Final = 127
+BEGINNING: Final = 4096
+"""Characters of the first code that the program is told when it starts, so that it can begin with what that uses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,7 @@ class Dialogue:
         call: Callable[[Dialogue, HostCall], None],
         *,
         forks: Dialogue | None = None,
+        begins_with: str = "",
     ) -> None:
         self._conversation = conversation
         self._send = send
@@ -154,7 +157,7 @@ class Dialogue:
         self.run: Run | None = None
         self.killed = False
         self.number, self.running, frame = conversation.start(
-            list(engine.argv),
+            [*engine.argv, *([begins_with[:BEGINNING]] if begins_with else [])],
             env={},
             cwd=None,
             stdin=b"",

@@ -55,7 +55,7 @@ class Interpreter:
             dialogue = self._dialogue
             if dialogue is None or dialogue.ended:
                 functions = {**self._tools, **functions}
-                self._dialogue = dialogue = self._open()
+                self._dialogue = dialogue = self._open(code)
             return self._run(dialogue, code, "repl", (functions, values), limits or DEFAULT)
 
     def precompile(self, code: str = "", globals: Globals | None = None) -> Prefix:
@@ -64,7 +64,7 @@ class Interpreter:
         Raises `PrefixError` if it fails.
         """
         functions, values = check_globals(globals)
-        dialogue = self._open()
+        dialogue = self._open(code)
         result = self._run(dialogue, code, "prefix", ({**self._tools, **functions}, values), DEFAULT)
         if result.error is not None:
             dialogue.kill()
@@ -82,9 +82,9 @@ class Interpreter:
         if dialogue is not None:
             dialogue.kill()
 
-    def _open(self, forks: Dialogue | None = None) -> Dialogue:
+    def _open(self, code: str, forks: Dialogue | None = None) -> Dialogue:
         link = self._link()
-        return Dialogue(link.conversation, link.send, self._engine, self._limits, _call, forks=forks)
+        return Dialogue(link.conversation, link.send, self._engine, self._limits, _call, forks=forks, begins_with=code)
 
     def _run(
         self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits
@@ -123,7 +123,7 @@ class Prefix:
         check_rebinding(globals, self._dialogue.names | self._values)
         if self._dialogue.ended:
             raise SandboxError("the prefix is closed: precompile it again")
-        dialogue = self._interpreter._open(self._dialogue)
+        dialogue = self._interpreter._open(code, self._dialogue)
         try:
             return self._interpreter._run(dialogue, code, "module", bound, limits)
         finally:

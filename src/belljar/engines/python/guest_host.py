@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _GUEST = Path(__file__).parent / "guest"
+_VALUES = Path(__file__).parent.parent.parent / "abi" / "values.py"
 _PROTOCOL = Path(__file__).parent.parent / "calls" / "protocol.py"
 
 
@@ -12,4 +13,5 @@ def added_modules() -> tuple[dict[str, bytes], frozenset[str]]:
     """What is added to the library, and which of its own files give way."""
     added = {path.relative_to(_GUEST).as_posix(): path.read_bytes() for path in sorted(_GUEST.rglob("*.py"))}
     added["_belljar/protocol.py"] = _PROTOCOL.read_bytes()
+    added["_belljar/values.py"] = _VALUES.read_bytes()
     return added, frozenset(name + "c" for name in added)

@@ -22,8 +22,16 @@ _LOOK: Final = 64 << 10
 """How much of a script is looked at."""
 
 
+SESSION: Final = "--belljar-session"
+"""The first argument of an interpreter that its owner drives; the second is what its code begins with."""
+
+
 def main(process: Process) -> int:
-    kind = "python-data" if _DATA.search(_text(process)) else "python"
+    session = process.argv[1:2] == [SESSION]
+    text = " ".join(process.argv[2:]).encode() if session else _text(process)
+    if session:
+        process.argv = process.argv[:1]
+    kind = "python-data" if _DATA.search(text) else "python"
     limits = process.budget.limits
     options = {"memory_bytes": limits.memory_bytes, "cpu_seconds": limits.cpu_seconds}
     try:
@@ -34,7 +42,7 @@ def main(process: Process) -> int:
     server = CallServer(process, link)
     process.catch(Signal.INT, server.report)
     process.catch(Signal.PIPE, lambda _: None)
-    server.start({"executable": process.executable})
+    server.start({"executable": process.executable, "session": session})
     server.serve()
 
 

@@ -81,6 +81,10 @@ def execute(argv, engine):
         getattr(sys, bad.stream).write(bad.text)
         return finish(bad.status)
     configure(options, engine)
+    if engine.get("session"):
+        from _belljar import session
+
+        return finish(*outcome(session.serve))
     if options.values["inspect"] or (engine.get("terminal") and is_interactive(options)):
         from _belljar import repl
 

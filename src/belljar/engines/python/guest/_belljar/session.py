@@ -1,0 +1,255 @@
+"""An interpreter that its owner drives: runs what comes on descriptor 3, answers on descriptor 4 (see api/dialogue.py)."""
+
+import ast
+import asyncio
+import builtins
+import inspect
+import linecache
+import os
+import sys
+import traceback
+
+from _belljar import main
+from _belljar.values import NotPlain, dumps, loads
+
+INPUT, OUTPUT = 3, 4
+TEXT_MAX = 200_000
+"""Characters of one object's text, shown."""
+OWN = main.OWN
+FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+
+
+class HostError(Exception):
+    """A host function raised: the name of what, and its message."""
+
+    def __init__(self, name, message):
+        super().__init__(f"{name}: {message}" if message else name)
+        self.name = name
+        self.message = message
+
+
+class Closed(BaseException):
+    """The owner has gone."""
+
+
+class Session:
+    """`read(size)` and `write(data)` move bytes; `park()` waits to be forked, and gives the new process's beginnings."""
+
+    def __init__(self, read, write, park):
+        self.read = read
+        self.write = write
+        self.park = park
+        self.buffer = b""
+        self.answers = {}
+        self.calls = 0
+        self.namespace = main.fresh_main()
+        self.namespace["__name__"] = "__main__"
+        builtins.display = self.display
+        figures = sys.modules.get("matplotlib")
+        os.environ["MPLBACKEND"] = "module://_belljar.figures"
+        if figures is not None:
+            figures.rcParams._set("backend", "module://_belljar.figures")
+            pyplot = sys.modules.get("matplotlib.pyplot")
+            if pyplot is not None:
+                pyplot._backend_mod = None
+
+    # The conversation.
+
+    def send(self, **message):
+        self.put(dumps(message))
+
+    def put(self, line):
+        data = line.encode("ascii") + b"\n"
+        while data:
+            data = data[self.write(data[: 1 << 20]) :]
+
+    def receive(self):
+        """The owner's next message."""
+        parts = [self.buffer]
+        while b"\n" not in parts[-1]:
+            data = self.read(1 << 20)
+            if not data:
+                raise Closed
+            parts.append(data)
+        line, _, self.buffer = b"".join(parts).partition(b"\n")
+        return loads(line)
+
+    def serve(self):
+        try:
+            while True:
+                message = self.receive()
+                if message["op"] != "run":
+                    continue  # an answer that came too late
+                done = self.run(message)
+                main.flush()
+                self.put(done)
+                if message["mode"] == "prefix" and '"ok":true' in done:
+                    self.buffer = b""
+                    self.park()
+        except Closed:
+            return
+
+    # A run.
+
+    def run(self, message):
+        """Run code; gives the line that says how it ended."""
+        for name in message["globals"]:
+            self.namespace[name] = self.function(name)
+        self.namespace.update(message["values"])
+        sys.modules["__main__"].__dict__.pop("__all__", None)
+        code, file = message["code"], message["file"]
+        linecache.cache[file] = (len(code), None, code.splitlines(True), file)
+        try:
+            body, last = self.compile(code, file)
+        except SyntaxError as error:
+            return self.failed("SYNTAX_ERROR", error)
+        except (ValueError, MemoryError, RecursionError) as error:
+            return self.failed("SYNTAX_ERROR", error)
+        try:
+            value = self.execute(body, last)
+            return self.ended(value, last is not None)
+        except SystemExit as end:
+            if end.code in (None, 0):
+                return self.ended(None, False)
+            return self.failed("RUNTIME_ERROR", end)
+        except Closed:
+            raise
+        except MemoryError as error:
+            return self.failed("MEMORY_LIMIT", error)
+        except BaseException as error:
+            return self.failed("RUNTIME_ERROR", error)
+
+    def compile(self, code, file):
+        tree = ast.parse(code, file)
+        last = None
+        if tree.body and isinstance(tree.body[-1], ast.Expr):
+            last = compile(ast.Expression(tree.body.pop().value), file, "eval", FLAGS, dont_inherit=True)
+        return compile(tree, file, "exec", FLAGS, dont_inherit=True), last
+
+    def execute(self, body, last):
+        if any(code is not None and code.co_flags & inspect.CO_COROUTINE for code in (body, last)):
+            return asyncio.run(self.execute_async(body, last))
+        exec(body, self.namespace)
+        return eval(last, self.namespace) if last is not None else None
+
+    async def execute_async(self, body, last):
+        value = None
+        for code in (body, last):
+            if code is not None:
+                value = eval(code, self.namespace)
+                if code.co_flags & inspect.CO_COROUTINE:
+                    value = await value
+        return value if last is not None else None
+
+    def ended(self, value, expression):
+        exports, unsent = {}, {}
+        names = self.namespace.get("__all__", [])
+        if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
+            raise TypeError("__all__ must be a list of names")
+        for name in names:
+            if name not in self.namespace:
+                raise NameError(f"__all__ names {name!r}, which the run did not define")
+            exports[name] = self.namespace[name]
+            dumps(exports[name], name)
+        if expression:
+            if value is not None:
+                builtins._ = value
+            try:
+                dumps(value, "the last expression")
+                exports["default"] = value
+            except NotPlain as error:
+                unsent["default"] = str(error)
+                self.display(value)
+        return dumps({"op": "done", "ok": True, "exports": exports, "unsent": unsent})
+
+    def failed(self, code, error):
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN):
+            trace = trace.tb_next
+        if code == "SYNTAX_ERROR":
+            trace = None
+        try:
+            stack = "".join(traceback.format_exception(type(error), error, trace))
+        except BaseException as another:
+            stack = f"(the traceback could not be formatted: {type(another).__name__})\n"
+        try:
+            message = str(error)
+        except BaseException:
+            message = "(its text could not be had)"
+        name = error.name if type(error) is HostError else type(error).__name__
+        error = None
+        told = {"code": code, "name": name, "message": message[:TEXT_MAX], "stack": stack[:TEXT_MAX]}
+        return dumps({"op": "done", "ok": False, "error": told})
+
+    # What a run shows.
+
+    def display(self, *objects):
+        """Show objects to the owner: what has an HTML or PNG form in that, and everything as text."""
+        for shown in objects:
+            html = self.form(shown, "_repr_html_")
+            if html is not None:
+                self.send(op="output", mime="text/html", data=html)
+            image = self.form(shown, "_repr_png_")
+            if image is not None:
+                self.send(op="output", mime="image/png", data=image)
+            text = shown if isinstance(shown, str) else repr(shown)
+            self.send(op="output", mime="text/plain", data=text[:TEXT_MAX])
+
+    def form(self, shown, name):
+        method = getattr(type(shown), name, None)
+        if method is None:
+            return None
+        try:
+            made = method(shown)
+        except Exception:
+            return None
+        return made if isinstance(made, (str, bytes)) else None
+
+    # Host functions.
+
+    def function(self, name):
+        def call(*args, **kwargs):
+            self.calls += 1
+            number = self.calls
+            positional, named = dumps(args, f"{name}() args"), dumps(kwargs, f"{name}() kwargs")
+            self.put(f'{{"op":"call","id":{number},"name":{dumps(name)},"args":{positional},"kwargs":{named}}}')
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                return self.result(number)
+            return self.result_later(number)
+
+        call.__name__ = call.__qualname__ = name
+        call.__doc__ = f"{name}(...): a function of the host. In async code it gives an awaitable."
+        return call
+
+    def result(self, number):
+        while number not in self.answers:
+            message = self.receive()
+            if message.get("op") == "answer":
+                self.answers[message["id"]] = message
+        answer = self.answers.pop(number)
+        if "error" in answer:
+            raise HostError(answer["error"]["name"], answer["error"]["message"])
+        return answer["value"]
+
+    async def result_later(self, number):
+        await asyncio.sleep(0)  # what runs beside this gets to make its calls first
+        return self.result(number)
+
+
+def serve():
+    """Until the owner closes descriptor 3."""
+    from _belljar import door
+
+    def write(data):
+        return door.call("write", OUTPUT, data)[0]
+
+    def read(size):
+        return door.call("read", INPUT, size)[0]
+
+    def park():
+        _, environment, directory, _, numbers = door.park()
+        main.begin(environment, directory, numbers)
+
+    Session(read, write, park).serve()
