@@ -28,7 +28,7 @@ while read -r -u 3 line; do
     [ -n "$done" ] && printf '%s\n' "$done" >&4
 done
 """
-FAKE = Engine("fake", ("bash", "-c", _SHELL), "<run {}>")
+FAKE = Engine("fake", ("bash", "-c", _SHELL), (), "<run {}>")
 
 
 @pytest.fixture(scope="module")
@@ -215,7 +215,7 @@ def test_output_is_bounded() -> None:
 
 def test_an_engine_that_is_not_there(sandbox: Sandbox) -> None:
     absent = Interpreter(
-        lambda: sandbox._link, Engine("x", ("no-such-engine",), ""), sandbox._settings.limits, tools={}
+        lambda: sandbox._link, Engine("x", ("no-such-engine",), (), ""), sandbox._settings.limits, tools={}
     )
     with pytest.raises(EngineUnavailable, match="no-such-engine"):
         absent.run("1")

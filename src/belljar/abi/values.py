@@ -1,8 +1,8 @@
 """Plain data between an owner and its guests' interpreters: what may cross, and how it is written down.
 
 None, bool, int, float, str, bytes, list (and tuple, which arrives as a list), dict and datetime cross, and numpy's
-scalars as the plain ones they stand for; anything else is an error that names where it is. The form is JSON, because every interpreter reads and writes it at native speed, with
-an object of one `$` key for what JSON has no word for:
+scalars as the plain ones they stand for; anything else is an error that names where it is. The form is JSON, because
+every interpreter reads and writes it at native speed, with an object of one `$` key for what JSON has no word for:
 
     {"$int": "-0xff"}  an integer beyond 2**53        {"$bytes": "aGk="}  bytes
     {"$float": "nan"}  nan, inf, -inf                 {"$datetime": "2026-01-02T03:04:05+00:00"}

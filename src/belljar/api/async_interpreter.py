@@ -30,6 +30,7 @@ class AsyncInterpreter:
 
     async def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
         """Run code in the interpreter. Never raises for what the code did: see `ok` and `error`."""
+        check_code(code)
         functions, values = check_globals(globals)
         async with self._lock:
             dialogue = self._dialogue
@@ -41,7 +42,8 @@ class AsyncInterpreter:
     async def precompile(self, code: str = "", globals: Globals | None = None) -> AsyncPrefix:
         """Run `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
         functions, values = check_globals(globals)
-        dialogue = self._open(code)
+        check_code(code)
+        dialogue = self._open(code, prefix=True)
         result = await self._run(dialogue, code, "prefix", ({**self._tools, **functions}, values), DEFAULT)
         if result.error is not None:
             dialogue.kill()
@@ -59,7 +61,7 @@ class AsyncInterpreter:
         if dialogue is not None:
             dialogue.kill()
 
-    def _open(self, code: str, forks: Dialogue | None = None) -> Dialogue:
+    def _open(self, code: str, forks: Dialogue | None = None, *, prefix: bool = False) -> Dialogue:
         link = self._link()
         tasks: set[asyncio.Task[None]] = set()
 
@@ -70,7 +72,9 @@ class AsyncInterpreter:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-        return Dialogue(link.conversation, link.send, self._engine, self._limits, call, forks=forks, begins_with=code)
+        return Dialogue(
+            link.conversation, link.send, self._engine, self._limits, call, forks=forks, prefix=prefix, begins_with=code
+        )
 
     async def _run(
         self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits

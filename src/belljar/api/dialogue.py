@@ -4,7 +4,8 @@ An interpreter is a program with a control channel; lines of JSON go over it (`a
 
     to it      {"op": "run", "code", "mode", "file", "globals": [names], "values": {name: value}}
                {"op": "answer", "id", "value"}  or  {"op": "answer", "id", "error": {"name", "message"}}
-    from it    {"op": "call", "id", "name", "args", "kwargs"}      a host function is wanted
+    from it    {"op": "ready"}                                     it has started
+               {"op": "call", "id", "name", "args", "kwargs"}      a host function is wanted
                {"op": "output", "mime", "data"}                    a figure or a table was shown
                {"op": "done", "ok", "exports", "unsent", "error"}  the run is over; it waits for the next
 
@@ -25,7 +26,8 @@ from belljar.abi.wire import CONTROL_IN, CONTROL_OUT, Input, Renew, Signal
 from belljar.api.bridge import Bridge, BridgeLimit, HostCall, HostFunction, read_message
 from belljar.api.command import pieces
 from belljar.api.core import Conversation
-from belljar.api.errors import EngineUnavailable, printable
+from belljar.api.errors import EngineUnavailable, SandboxError, printable
+from belljar.api.request import raise_failure
 from belljar.api.results import decode
 from belljar.api.runs import ErrorCode, Exports, Output, RunError, RunResult
 
@@ -41,7 +43,7 @@ _LIMIT_CODES: Final[dict[str, ErrorCode]] = {
     "memory_bytes": "MEMORY_LIMIT",
     "output_bytes": "OUTPUT_LIMIT",
 }
-_NOT_FOUND: Final = 127
+_NOT_STARTED: Final = (126, 127)
 BEGINNING: Final = 4096
 """Characters of the first code that the program is told when it starts, so that it can begin with what that uses."""
 
@@ -52,11 +54,13 @@ class Engine:
 
     name: str
     argv: tuple[str, ...]
+    prefix: tuple[str, ...]
+    """Its command, and that of one that runs are copied from."""
     file: str
     """What a run's code is called in tracebacks, with its number."""
 
 
-PYTHON: Final = Engine("python", ("python3", "--belljar-session"), "<run {}>")
+PYTHON: Final = Engine("python", ("python3", "--belljar-session"), ("python3", "--belljar-prefix"), "<run {}>")
 
 
 class Run:
@@ -142,6 +146,7 @@ class Dialogue:
         call: Callable[[Dialogue, HostCall], None],
         *,
         forks: Dialogue | None = None,
+        prefix: bool = False,
         begins_with: str = "",
     ) -> None:
         self._conversation = conversation
@@ -154,10 +159,12 @@ class Dialogue:
         self._size = 0
         self._runs: int = forks._runs if forks is not None else 0
         self.number: int
+        self._ready = False
+        """It has spoken: from then on whatever becomes of it is the guest's doing."""
         self.run: Run | None = None
         self.killed = False
         self.number, self.running, frame = conversation.start(
-            [*engine.argv, *([begins_with[:BEGINNING]] if begins_with else [])],
+            [*(engine.prefix if prefix else engine.argv), begins_with[:BEGINNING].replace("\0", " ")],
             env={},
             cwd=None,
             stdin=b"",
@@ -271,6 +278,8 @@ class Dialogue:
         try:
             message = read_message(line)
             match message["op"]:
+                case "ready":
+                    self._ready = True
                 case "call":
                     self._call(self, run.bridge.take(message, len(line)))
                 case "output":
@@ -295,14 +304,15 @@ class Dialogue:
         running = self.running
         exited = running.exited
         if exited is None:
-            return RunError("CRASHED", "SandboxError", printable(str(running.error)))
+            raise_failure(running)
+            raise SandboxError("the interpreter ended without a word")
         said = printable(run.result(0).stderr.strip())
         if exited.limit is not None:
             code = _LIMIT_CODES.get(exited.limit, "CRASHED")
             return RunError(code, exited.limit, f"the run spent its {exited.limit.replace('_', ' ')}")
         if exited.signal in (SignalNumber.PROF, SignalNumber.XCPU):
             return RunError("CPU_LIMIT", "cpu_ms", f"the run used more than {run.limits.cpu_ms} ms of processor time")
-        if exited.code == _NOT_FOUND:
+        if exited.code in _NOT_STARTED and not self._ready:
             raise EngineUnavailable(said or f"there is no {self._engine.name} here")
         how = f"signal {signal_name(exited.signal)}" if exited.signal else f"exit code {exited.code}"
         return RunError("CRASHED", "Crashed", f"the interpreter ended with {how}" + (f": {said}" if said else ""))
@@ -310,4 +320,5 @@ class Dialogue:
 
 def _limits(limits: Limits, run: RunLimits) -> dict[str, int | float]:
     """A run's share of its sandbox's limits."""
-    return asdict(replace(limits, cpu_seconds=min(limits.cpu_seconds, run.cpu_ms / 1e3)))
+    cpu, memory = min(limits.cpu_seconds, run.cpu_ms / 1e3), min(limits.memory_bytes, run.memory_mb << 20)
+    return asdict(replace(limits, cpu_seconds=cpu, memory_bytes=memory))

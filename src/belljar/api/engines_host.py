@@ -10,10 +10,14 @@ from msgspec import Struct
 
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Answer, Ask, WireError, encode
-from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, template
+from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, Template, template
 
 ENGINES_MAX: Final = 16
 """Engine processes that one sandbox may have at a time."""
+
+
+SESSION_SECONDS: Final = 24 * 3600.0
+"""Processor time of an interpreter that its owner drives: each of its runs is limited by itself."""
 
 
 class Opening(Struct, frozen=True):
@@ -21,7 +25,8 @@ class Opening(Struct, frozen=True):
 
     ask: int
     number: int
-    kind: str
+    origin: str | int
+    """A kind, or the number of the engine process to copy."""
     options: dict[str, Any]
 
 
@@ -42,14 +47,19 @@ class EngineBroker:
                 self.kill(number)
                 return encode(Answer(ask.id, None))
             case "open", [int(number), str(kind), dict(options)]:
-                with self._lock:
-                    if number in self._engines:
-                        raise WireError(f"engine {number} is open already")
-                    if self._count() >= ENGINES_MAX:
-                        return _refusal(ask.id, EAGAIN, f"a sandbox may run {ENGINES_MAX} engine processes at a time")
-                    self._engines[number] = None
-                return Opening(ask.id, number, kind, options)
+                return self._opening(ask.id, number, kind, options)
+            case "fork", [int(number), int(original), dict(options)]:
+                return self._opening(ask.id, number, original, options)
         raise WireError(f"asked the engines for {ask.operation!r}")
+
+    def _opening(self, ask: int, number: int, origin: str | int, options: dict[str, Any]) -> Opening | bytes:
+        with self._lock:
+            if number in self._engines:
+                raise WireError(f"engine {number} is open already")
+            if self._count() >= ENGINES_MAX:
+                return _refusal(ask, EAGAIN, f"a sandbox may run {ENGINES_MAX} engine processes at a time")
+            self._engines[number] = None
+        return Opening(ask, number, origin, options)
 
     def _count(self) -> int:
         for number, process in list(self._engines.items()):
@@ -61,7 +71,7 @@ class EngineBroker:
     def open(self, opening: Opening) -> tuple[bytes, list[int]]:
         """The frame that answers, and the descriptors that go with it. Blocks while the template forks."""
         try:
-            process = template(opening.kind).fork(self._narrow(opening.options), opening.options)
+            process = self._origin(opening.origin).fork(self._narrow(opening.options), opening.options)
         except EngineUnavailable as error:
             with self._lock:
                 self._engines.pop(opening.number, None)
@@ -75,13 +85,24 @@ class EngineBroker:
             return _refusal(opening.ask, ENOEXEC, "it is not wanted any more"), []
         return encode(Answer(opening.ask, process.pid, fds=1)), [process.connection.detach()]
 
+    def _origin(self, origin: str | int) -> Template | EngineProcess:
+        if isinstance(origin, str):
+            return template(origin)
+        with self._lock:
+            process = self._engines.get(origin)
+        if process is None:
+            raise EngineUnavailable("the engine process to copy is gone")
+        return process
+
     def _narrow(self, options: dict[str, Any]) -> EngineLimits:
         """The sandbox's limits, or less where that was asked for."""
         memory, cpu = self._limits.memory_bytes, self._limits.cpu_seconds
         wanted_memory, wanted_cpu = options.get("memory_bytes"), options.get("cpu_seconds")
         if isinstance(wanted_memory, int) and wanted_memory > 0:
             memory = min(memory, wanted_memory)
-        if isinstance(wanted_cpu, int | float) and wanted_cpu > 0:
+        if options.get("session"):
+            cpu = SESSION_SECONDS
+        elif isinstance(wanted_cpu, int | float) and wanted_cpu > 0:
             cpu = min(cpu, wanted_cpu)
         return EngineLimits(memory, cpu)
 

@@ -50,6 +50,7 @@ class Interpreter:
 
         `globals` binds names before it runs: host functions, and plain data. They stay bound.
         """
+        check_code(code)
         functions, values = check_globals(globals)
         with self._lock:
             dialogue = self._dialogue
@@ -64,7 +65,8 @@ class Interpreter:
         Raises `PrefixError` if it fails.
         """
         functions, values = check_globals(globals)
-        dialogue = self._open(code)
+        check_code(code)
+        dialogue = self._open(code, prefix=True)
         result = self._run(dialogue, code, "prefix", ({**self._tools, **functions}, values), DEFAULT)
         if result.error is not None:
             dialogue.kill()
@@ -82,9 +84,18 @@ class Interpreter:
         if dialogue is not None:
             dialogue.kill()
 
-    def _open(self, code: str, forks: Dialogue | None = None) -> Dialogue:
+    def _open(self, code: str, forks: Dialogue | None = None, *, prefix: bool = False) -> Dialogue:
         link = self._link()
-        return Dialogue(link.conversation, link.send, self._engine, self._limits, _call, forks=forks, begins_with=code)
+        return Dialogue(
+            link.conversation,
+            link.send,
+            self._engine,
+            self._limits,
+            _call,
+            forks=forks,
+            prefix=prefix,
+            begins_with=code,
+        )
 
     def _run(
         self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits

@@ -35,6 +35,8 @@ class Child:
     connection: socket.socket
     request: Request
     ahead: bool
+    control: socket.socket | None
+    """By which it can be asked for copies of itself, if the options say `forkable`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,17 @@ class _Spare:
     pid: int
     pidfd: int
     connection: socket.socket
+    control: socket.socket | None
+
+    def descriptors(self) -> list[int]:
+        own = [self.control.fileno()] if self.control is not None else []
+        return [self.connection.fileno(), self.pidfd, *own]
 
     def close(self) -> None:
         self.connection.close()
         os.close(self.pidfd)
+        if self.control is not None:
+            self.control.close()
 
 
 Body = Callable[[socket.socket, Request], int]
@@ -66,19 +75,21 @@ def serve_forks(control: socket.socket, body: Body) -> None:
             os._exit(status)
 
 
-def become_child(control: socket.socket, spares: int = 0) -> Child | None:
+def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = False) -> Child | None:
     """As `serve_forks`, but comes back in each new process, with what it is; in the template at its end, with None.
 
     Up to `spares` processes like the last one asked for are kept ready: they must wait for word on their connection.
+    `sealed`: this process is locked already, and may only do what a filter with `forks` allows.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, _reap)
+    # A sealed process may not wait for its children: ignoring their ends has the kernel forget them.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN if sealed else _reap)
     ready: list[_Spare] = []
     last: Request | None = None
     while True:
         try:
             if last is not None and len(ready) < spares and not _readable(control.fileno(), QUIET):
-                made = _fork(control, last, ready, ahead=True)
+                made = _fork(control, last, ready, sealed=sealed, ahead=True)
                 if isinstance(made, Child):
                     return made
                 ready.append(made)
@@ -93,14 +104,14 @@ def become_child(control: socket.socket, spares: int = 0) -> Child | None:
         given = _take(ready, last)
         if given is None:
             try:
-                made = _fork(control, last, ready)
+                made = _fork(control, last, ready, sealed=sealed)
             except OSError as error:
                 control.send(f"-fork failed: {error}".encode())
                 continue
             if isinstance(made, Child):
                 return made
             given = made
-        socket.send_fds(control, [b"+%d" % given.pid], [given.connection.fileno(), given.pidfd])
+        socket.send_fds(control, [b"+%d" % given.pid], given.descriptors())
         given.close()
 
 
@@ -114,10 +125,16 @@ def _take(ready: list[_Spare], request: Request) -> _Spare | None:
     return None
 
 
-def _fork(control: socket.socket, request: Request, others: list[_Spare], *, ahead: bool = False) -> _Spare | Child:
+def _fork(
+    control: socket.socket, request: Request, others: list[_Spare], *, sealed: bool, ahead: bool = False
+) -> _Spare | Child:
     ours, theirs = socket.socketpair()
-    for end in (ours, theirs):
-        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    if not sealed:
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    own: tuple[socket.socket, socket.socket] | None = None
+    if request.options.get("forkable"):
+        own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     template = os.getpid()
     pid = os.fork()
     if pid == 0:
@@ -127,9 +144,13 @@ def _fork(control: socket.socket, request: Request, others: list[_Spare], *, ahe
         ours.close()
         for other in others:
             other.close()
-        return Child(theirs, request, ahead)
+        if own is not None:
+            own[0].close()
+        return Child(theirs, request, ahead, own[1] if own is not None else None)
     theirs.close()
-    return _Spare(request, pid, os.pidfd_open(pid), ours)
+    if own is not None:
+        own[1].close()
+    return _Spare(request, pid, os.pidfd_open(pid), ours, own[0] if own is not None else None)
 
 
 def _readable(fd: int, timeout: float) -> bool:

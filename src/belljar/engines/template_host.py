@@ -36,6 +36,18 @@ class EngineProcess:
     pid: int
     pidfd: int
     connection: socket.socket
+    control: socket.socket | None = None
+    """Of one that can be forked itself, as its template was."""
+
+    def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
+        """A copy of it, made where it waits for that. Blocks until it does. Raises EngineUnavailable."""
+        if self.control is None:
+            raise EngineUnavailable("this engine process can't be forked")
+        try:
+            self.control.send(_request(limits, options))
+            return _receive(self.control)
+        except OSError as error:
+            raise EngineUnavailable(f"the engine process gives no copy of itself: {error}") from error
 
     @property
     def alive(self) -> bool:
@@ -51,6 +63,8 @@ class EngineProcess:
             os.close(self.pidfd)
             self.pidfd = -1
         self.connection.close()
+        if self.control is not None:
+            self.control.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +73,28 @@ class EngineLimits:
 
     memory_bytes: int
     cpu_seconds: float
+
+
+def _request(limits: EngineLimits, options: Mapping[str, Any]) -> bytes:
+    request = msgspec.msgpack.encode([limits.memory_bytes, limits.cpu_seconds, options])
+    if len(request) > REQUEST_MAX:
+        raise EngineUnavailable(f"an engine's options of {len(request)} bytes are over the limit of {REQUEST_MAX}")
+    return request
+
+
+def _receive(control: socket.socket) -> EngineProcess:
+    """The process that a fork server made. EngineUnavailable, with its reason, if it made none."""
+    answer, fds, _flags, _address = socket.recv_fds(control, 4096, 3)
+    if not answer.startswith(b"+") or len(fds) not in (2, 3):
+        for fd in fds:
+            os.close(fd)
+        raise EngineUnavailable(answer[1:].decode("utf-8", "replace") or "it ended")
+    connection = socket.socket(fileno=fds[0])
+    connection.setblocking(False)
+    own = socket.socket(fileno=fds[2]) if len(fds) == 3 else None
+    if own is not None:
+        own.settimeout(_ANSWER_SECONDS)
+    return EngineProcess(int(answer[1:]), fds[1], connection, own)
 
 
 class Template:
@@ -75,15 +111,15 @@ class Template:
 
         Raises EngineUnavailable.
         """
-        request = msgspec.msgpack.encode([limits.memory_bytes, limits.cpu_seconds, options])
-        if len(request) > REQUEST_MAX:
-            raise EngineUnavailable(f"an engine's options of {len(request)} bytes are over the limit of {REQUEST_MAX}")
+        request = _request(limits, options)
         with self._lock:
             for last_try in (False, True):
                 try:
                     if self._control is None:
                         self._start()
-                    return self._request(request)
+                    assert self._control is not None
+                    self._control.send(request)
+                    return _receive(self._control)
                 except (OSError, EngineUnavailable) as error:
                     said = self._stop()
                     if last_try:
@@ -106,18 +142,6 @@ class Template:
             )
         ours.settimeout(_ANSWER_SECONDS)
         self._control = ours
-
-    def _request(self, request: bytes) -> EngineProcess:
-        assert self._control is not None
-        self._control.send(request)
-        answer, fds, _flags, _address = socket.recv_fds(self._control, 4096, 2)
-        if not answer.startswith(b"+") or len(fds) != 2:
-            for fd in fds:
-                os.close(fd)
-            raise EngineUnavailable(answer[1:].decode("utf-8", "replace") or "it ended")
-        connection = socket.socket(fileno=fds[0])
-        connection.setblocking(False)
-        return EngineProcess(int(answer[1:]), fds[1], connection)
 
     def _stop(self) -> str:
         """End the template; gives the last it said, which is why it ended if it did so by itself."""

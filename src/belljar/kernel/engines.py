@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from errno import ENOSYS
 from typing import Protocol
 
@@ -38,8 +39,20 @@ class EngineLink(Protocol):
         """End the process and let go. Idempotent."""
 
 
+@dataclass(frozen=True, slots=True)
+class EngineProgram:
+    """The interpreter that runs a process's program, driven by the sandbox's owner."""
+
+    link: EngineLink
+    limit: Callable[[float, int], None]
+    """Sets the processor seconds and the further bytes of memory that it may use from now on."""
+
+
 class Engines(Protocol):
     """Where engine processes come from."""
+
+    def fork(self, link: EngineLink, options: Mapping[str, Plain]) -> EngineLink:
+        """A copy of a process that was opened as `forkable`, made where it waits for that. Raises EngineUnavailable."""
 
     def open(self, kind: str, options: Mapping[str, Plain]) -> EngineLink:
         """A new process of a kind. Raises EngineUnavailable.
@@ -53,3 +66,6 @@ class NoEngines:
 
     def open(self, kind: str, options: Mapping[str, Plain]) -> EngineLink:
         raise EngineUnavailable(ENOSYS, f"no {kind} engine: this sandbox runs without engine processes")
+
+    def fork(self, link: EngineLink, options: Mapping[str, Plain]) -> EngineLink:
+        raise EngineUnavailable(ENOSYS, "this sandbox runs without engine processes")

@@ -34,6 +34,7 @@ from belljar.kernel.vfs.openfile import OpenFile
 from belljar.kernel.vfs.view import View
 
 if TYPE_CHECKING:
+    from belljar.kernel.engines import EngineProgram
     from belljar.kernel.kernel import Kernel
     from belljar.kernel.pids import PidSpace, Session
 
@@ -65,6 +66,7 @@ class Process:
         "children_cpu",
         "cpu",
         "depth",
+        "engine",
         "env",
         "executable",
         "fds",
@@ -134,6 +136,8 @@ class Process:
         self.pending: list[int] = []
         self.interrupted = False
         self.on_exit: Callable[[Process], None] | None = None
+        self.engine: EngineProgram | None = None
+        """What runs its program, if that is an interpreter its owner drives."""
         self._fatal: ExitStatus | None = None
         self._news: list[WaitResult] = []
         self._child_waiters: WaitQueue | None = None

@@ -129,14 +129,20 @@ def _empty_root() -> None:
 
 
 def seal(
-    keep: set[int], memory_bytes: int, cpu_seconds: int, fork_judge: socket.socket | None = None
+    keep: set[int],
+    memory_bytes: int,
+    cpu_seconds: int,
+    fork_judge: socket.socket | None = None,
+    *,
+    copies: bool = False,
 ) -> tuple[list[str], bool]:
     """For a forked worker: everything from here on is irrevocable. Returns the layers that hold, and whether it may
     ask for forks.
 
     `keep` are the descriptors it may have. `fork_judge` leads to the trusted side, which gets what it needs to answer
-    for each fork; without it, or where the kernel has no such thing, no fork is possible. Raises LockdownFailed if
-    seccomp can't be had: without it there is no wall.
+    for each fork; without it, or where the kernel has no such thing, no fork is possible. `copies`: it is an
+    engine process that makes copies of itself, which `tighten`. Raises LockdownFailed if seccomp can't be had: without
+    it there is no wall.
     """
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -163,9 +169,16 @@ def seal(
         held.append("landlock")
     forks = fork_judge is not None and _ask_about_forks(fork_judge)
     _close_all_but(keep)
-    _seccomp(judged=forks)
+    _seccomp(judged=forks, copies=copies)
     held.append("seccomp")
     return held, forks
+
+
+def tighten(keep: set[int]) -> None:
+    """For a copy of a sealed process that could fork: it can't. Raises LockdownFailed."""
+    os.setsid()
+    _close_all_but(keep)
+    _seccomp(judged=False, copies=False)
 
 
 def _close_all_but(keep: set[int]) -> None:
@@ -199,12 +212,12 @@ class _Program(ctypes.Structure):
 
 
 @cache
-def prepare_filter(*, judged: bool) -> _Program:
+def prepare_filter(*, judged: bool, copies: bool = False) -> _Program:
     """The system-call filter of this machine. A zygote makes it once, for all its workers."""
     machine = platform.machine()
     if machine not in MACHINES or sys.byteorder != "little":
         raise LockdownFailed(f"seccomp: no filter for {machine}; belljar knows {', '.join(MACHINES)}")
-    program = worker_filter(MACHINES[machine], judged=judged)
+    program = worker_filter(MACHINES[machine], judged=judged, forks=copies)
     return _Program(len(program) // 8, program)
 
 
@@ -226,19 +239,19 @@ def _ask_about_forks(judge: socket.socket) -> bool:
     return False
 
 
-def _seccomp(*, judged: bool) -> None:
-    head = ctypes.byref(prepare_filter(judged=judged))
+def _seccomp(*, judged: bool, copies: bool) -> None:
+    head = ctypes.byref(prepare_filter(judged=judged, copies=copies))
     result = _libc.syscall(_SECCOMP[platform.machine()], _SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC, head)
     if result != 0:
         raise LockdownFailed(f"seccomp: {os.strerror(ctypes.get_errno())}")
 
 
-def prove() -> None:
+def prove(*, forks: bool = False) -> None:
     """Try what must not work. Raises LockdownFailed, naming the first thing that did."""
     for what, attempt in (
         ("open a file", lambda: os.open("/", os.O_RDONLY)),
         ("make a socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)),
-        ("fork", os.fork),
+        ("fork", os.fork if not forks else _refuse),
         ("signal another process", lambda: os.kill(1, 0)),
     ):
         try:
@@ -248,3 +261,8 @@ def prove() -> None:
         if what == "fork":
             os._exit(125)
         raise LockdownFailed(f"the lock does not hold: could {what}")
+
+
+def _refuse() -> None:
+    """In place of a fork that is allowed."""
+    raise PermissionError

@@ -8,7 +8,7 @@ from errno import EIO, EPIPE
 
 from belljar.abi.errors import SysError
 from belljar.abi.wire import Plain
-from belljar.kernel.engines import EngineUnavailable
+from belljar.kernel.engines import EngineLink, EngineUnavailable
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import EpollPoller
 from belljar.worker.hosted import Hosted
@@ -31,15 +31,23 @@ class HostEngines:
         self._links.clear()
 
     def open(self, kind: str, options: Mapping[str, Plain]) -> HostEngineLink:
+        return self._ask("open", [kind, dict(options)])
+
+    def fork(self, link: EngineLink, options: Mapping[str, Plain]) -> HostEngineLink:
+        if not isinstance(link, HostEngineLink):
+            raise EngineUnavailable(EIO, "it is no engine process of the owner's")
+        return self._ask("fork", [link.number, dict(options)])
+
+    def _ask(self, operation: str, arguments: list[Plain]) -> HostEngineLink:
         number, self._next = self._next, self._next + 1
         try:
-            answer, descriptors = self._hosted.question(b"engine", "open", [number, kind, dict(options)])
+            answer, descriptors = self._hosted.question(b"engine", operation, [number, *arguments])
         except BaseException:
             self._kill(number)
             raise
         if answer.errno or not descriptors:
             raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
-        link = HostEngineLink(descriptors[0].take(), self._hub, self._poller, lambda: self._kill(number))
+        link = HostEngineLink(number, descriptors[0].take(), self._hub, self._poller, lambda: self._kill(number))
         self._links[number] = link
         return link
 
@@ -51,7 +59,8 @@ class HostEngines:
 class HostEngineLink:
     """One engine process."""
 
-    def __init__(self, fd: int, hub: Hub, poller: EpollPoller, kill: Callable[[], None]) -> None:
+    def __init__(self, number: int, fd: int, hub: Hub, poller: EpollPoller, kill: Callable[[], None]) -> None:
+        self.number = number
         self._fd = fd
         self._poller = poller
         self._kill = kill

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from errno import ENOSYS, EPERM
+from errno import ENOSYS, EPERM, ESRCH
 from typing import Any, Final
 
 from belljar.abi.errors import BudgetExceeded, SysError
@@ -35,6 +35,7 @@ from belljar.abi.wire import (
     WorkerMessage,
 )
 from belljar.kernel.fiber import WaitQueue
+from belljar.kernel.process import Process
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.files import FileCalls
 from belljar.worker.hosted import Hosted
@@ -182,6 +183,7 @@ class Server:
                 on_end=on_end,
                 terminal=None if message.size is None else _winsize(message.size),
                 control=message.control,
+                forks=self._original(message.forks),
             )
         except SysError as error:
             failure = _failure(number, error)
@@ -190,6 +192,15 @@ class Server:
         self._jobs[number] = job
         if message.live:
             self._send(Started(number, job.task.process.pid))  # at once: it may have ended when a fiber would
+
+    def _original(self, number: int) -> Process | None:
+        """The process to be a copy of. ESRCH if it is gone."""
+        if not number:
+            return None
+        job = self._jobs.get(number)
+        if job is None or job.task is None:
+            raise SysError(ESRCH)
+        return job.task.process
 
     def _output(self, number: int, job: _Job, stream: int, data: bytes) -> None:
         """Runs in the fiber that writes: hold small amounts back, wait for the host's credit with large ones."""

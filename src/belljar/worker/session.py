@@ -21,6 +21,7 @@ from belljar.kernel.fs.quota import Quota
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import DEFAULT_PATH, Program, program_file
 from belljar.kernel.machine import Machine
+from belljar.kernel.process import Process
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.net.netfs import NetServer
 from belljar.net.uplink import Uplink
@@ -134,6 +135,7 @@ class Session:
         merge_stderr: bool = False,
         terminal: WinSize | None = None,
         control: bool = False,
+        forks: Process | None = None,
     ) -> Task:
         """Set a command going. A str runs in bash; a list is argv. `stdin` None leaves it open."""
         return Task(
@@ -149,6 +151,7 @@ class Session:
             on_end=on_end,
             terminal=terminal,
             control=control,
+            forks=forks,
         )
 
     def exec(

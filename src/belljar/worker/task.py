@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from errno import EIO
 from typing import Final
 
@@ -12,6 +13,8 @@ from belljar.abi.limits import Limits
 from belljar.abi.signals import Signal
 from belljar.abi.termios import WinSize
 from belljar.abi.wire import CONTROL_IN, CONTROL_OUT
+from belljar.engines.python.program import resume
+from belljar.kernel.engines import EngineProgram
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import load, search_path
 from belljar.kernel.pipe import Outlet
@@ -45,6 +48,7 @@ class Task:
         on_end: Callable[[Task], None],
         terminal: WinSize | None = None,
         control: bool = False,
+        forks: Process | None = None,
     ) -> None:
         self._kernel = kernel
         self._on_output = on_output
@@ -68,7 +72,7 @@ class Task:
             files[CONTROL_OUT] = self._open_outlet(CONTROL_OUT)
         master = self._master
         self.process = kernel.start(
-            lambda process: _launch(process, argv, master),
+            lambda process: _launch(process, argv, master) if forks is None else _resume(process, forks),
             argv,
             limits=limits,
             env=env,
@@ -138,7 +142,11 @@ class Task:
 
     def renew(self, limits: Limits) -> None:
         """An interpreter's next run: it may use as much again, and at most what the sandbox may."""
-        self.process.budget.renew(self._kernel.limits.narrowed(limits))
+        narrowed = self._kernel.limits.narrowed(limits)
+        self.process.budget.renew(narrowed)
+        engine = self.process.engine
+        if engine is not None:
+            self._kernel.hub.spawn(lambda: _tell(engine, narrowed))
 
     def signal(self, number: int) -> None:
         """To the command's process group, as a terminal would."""
@@ -204,6 +212,18 @@ class Task:
             self._master.release()
         self.ended = True
         self._on_end(self)
+
+
+def _tell(engine: EngineProgram, limits: Limits) -> None:
+    with suppress(SysError):  # it is gone: whoever serves it knows
+        engine.limit(limits.cpu_seconds, limits.memory_bytes)
+
+
+def _resume(process: Process, original: Process) -> int:
+    if original.engine is None:
+        process.error("belljar: there is no interpreter to copy\n")
+        return 126
+    return resume(process, original.engine)
 
 
 def _read(reader: OpenFile) -> bytes:

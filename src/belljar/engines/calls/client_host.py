@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import socket
+import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -11,6 +13,7 @@ from belljar.engines.calls.protocol import (
     ANSWER,
     ANSWER_MAX,
     CALLS,
+    LIMITS,
     NO_ANSWER,
     REQUEST,
     SIGNAL,
@@ -56,7 +59,10 @@ class Client:
         self._send = connection.sendall
         self._recv = connection.recv
         self._rest = b""
+        self._sending = threading.Lock()
         self.signals: list[int] = []
+        self.on_limits: Callable[[int, int], None] = lambda cpu_ns, memory: None
+        """Called with the limits of an interpreter's next run."""
 
     def wait_for_start(self) -> Program:
         """What to run. Blocks until the worker says it."""
@@ -74,7 +80,8 @@ class Client:
     def request(self, number: int, body: bytes) -> bytes:
         """One call as bytes, for those that encode by themselves. Raises CallError."""
         try:
-            self._send(REQUEST.pack(len(body) + 8, 1, number, 0) + body)
+            with self._sending:
+                self._send(REQUEST.pack(len(body) + 8, 1, number, 0) + body)
         except OSError:
             raise ConnectionEnded from None
         while True:
@@ -91,7 +98,8 @@ class Client:
         number, takes, _ = CALLS[name]
         body = encode(takes, arguments)
         try:
-            self._send(REQUEST.pack(len(body) + 8, 1, number, NO_ANSWER) + body)
+            with self._sending:
+                self._send(REQUEST.pack(len(body) + 8, 1, number, NO_ANSWER) + body)
         except OSError:
             raise ConnectionEnded from None
 
@@ -115,6 +123,8 @@ class Client:
     def _take_event(self, kind: int, body: bytes) -> None:
         if kind == SIGNAL:
             self.signals.append(decode("q", body)[0])
+        elif kind == LIMITS:
+            self.on_limits(*decode("qq", body))
 
     def _receive(self) -> tuple[int, int, bytes]:
         data = self._rest

@@ -40,6 +40,7 @@ Linux's (x86_64), see `abi/flags.py`. Unless `nofollow` is 1, a symlink in the l
 each of the descriptors 0, 1, 2 its mode (0: closed) and its flags.
 SIGNAL: `q` number, of a signal that `catch` asked to hear of. It may come between a request and its answer; a call that
 waits is answered with EINTR then. A signal that was not asked for has its default effect, with no event.
+LIMITS: `q` processor time in nanoseconds, `q` bytes of memory on top of what is held: what may be used from now on.
 
 **The end** is the call `exit` (never answered), or the end of the connection: the virtual process is then killed.
 Conversely a process that is killed has its connection closed and its engine process ended.
@@ -63,6 +64,7 @@ FILE_MAX: Final = 8 << 20
 
 START: Final = 1
 SIGNAL: Final = 2
+LIMITS: Final = 3
 
 REQUEST: Final = struct.Struct("<IIHH")
 ANSWER: Final = struct.Struct("<IIi")

@@ -20,6 +20,7 @@ from belljar.engines.calls.protocol import (
     CALLS,
     DEFAULT,
     IGNORED,
+    LIMITS,
     NO_ANSWER,
     REPORTED,
     REQUEST,
@@ -64,7 +65,7 @@ class CallServer:
 
     def __init__(self, process: Process, link: Link, extra: Mapping[str, Handler] | None = None) -> None:
         self._process = process
-        self._link = link
+        self.link = link
         self._buffer = bytearray()
         self._background = 0
         terminal = Terminal(process)
@@ -112,7 +113,12 @@ class CallServer:
                 [number for fd in (0, 1, 2) for number in _description(process, fd)],
             ],
         )
-        self._link.send(ANSWER.pack(len(body) + 8, 0, START) + body)
+        self.link.send(ANSWER.pack(len(body) + 8, 0, START) + body)
+
+    def limit(self, cpu_seconds: float, memory_bytes: int) -> None:
+        """What the engine process may use from now on; it is waiting for its next run."""
+        body = encode("qq", [int(cpu_seconds * 1e9), memory_bytes])
+        self.link.send(ANSWER.pack(len(body) + 8, 0, LIMITS) + body)
 
     def serve(self) -> NoReturn:
         """Until the process ends: by its own call, a signal, a limit, or the loss of its engine process."""
@@ -123,7 +129,7 @@ class CallServer:
             # Our own engine speaks correctly: whoever this is has taken it over.
             raise ProcessExit(ExitStatus(0, Signal.SYS)) from None
         finally:
-            self._link.close()
+            self.link.close()
 
     def _serve_one(self) -> None:
         buffer = self._buffer
@@ -148,7 +154,7 @@ class CallServer:
                 self._send(answer)
 
     def _more(self) -> None:
-        data = self._link.recv(1 << 20 if self._buffer else 1 << 16)
+        data = self.link.recv(1 << 20 if self._buffer else 1 << 16)
         if not data:
             self._lost()
         self._buffer += data
@@ -185,7 +191,7 @@ class CallServer:
 
     def _send(self, frame: bytes) -> None:
         try:
-            self._link.send(frame)
+            self.link.send(frame)
         except SysError:
             self._lost()
 
@@ -206,7 +212,7 @@ class CallServer:
 
         def tell() -> None:
             with suppress(SysError):
-                self._link.send(frame)
+                self.link.send(frame)
 
         self._process.add_fiber(tell)
 

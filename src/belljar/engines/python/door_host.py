@@ -40,11 +40,13 @@ class Door:
         self._store = store
         self._park = park
         self._client: Client | None = None
+        self._park_again: Callable[[], bytes] | None = None
         self._kernel: RemoteKernel | None = None
 
-    def enter(self, client: Client, kernel: RemoteKernel) -> None:
-        """This process is a program's now."""
+    def enter(self, client: Client, kernel: RemoteKernel, park_again: Callable[[], bytes] | None = None) -> None:
+        """This process is a program's now; `park_again` waits to be forked, if it can be."""
         self._client = client
+        self._park_again = park_again
         self._kernel = kernel
 
     def call(self, address: int, length: int, out_address: int, out_length: int) -> int:
@@ -70,6 +72,8 @@ class Door:
     def _answer(self, number: int, body: bytes) -> bytes:
         if self._client is None:
             return self._park() if number == PARK else _STATUS.pack(ENOSYS)
+        if number == PARK and self._park_again is not None:
+            return self._park_again()
         if number == EXIT and len(body) == 16:
             code, signal = struct.unpack("<qq", body)
             self._end(code, signal)

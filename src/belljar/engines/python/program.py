@@ -10,7 +10,7 @@ from belljar.abi.flags import O_RDONLY
 from belljar.abi.signals import Signal
 from belljar.engines.calls.protocol import DATA_MAX
 from belljar.engines.calls.server import CallServer
-from belljar.kernel.engines import EngineUnavailable
+from belljar.kernel.engines import EngineLink, EngineProgram, EngineUnavailable
 from belljar.kernel.process import Process
 
 _DATA: Final = re.compile(
@@ -26,23 +26,51 @@ SESSION: Final = "--belljar-session"
 """The first argument of an interpreter that its owner drives; the second is what its code begins with."""
 
 
+PREFIX: Final = "--belljar-prefix"
+"""Instead of it, if copies are to be made of it."""
+
+
 def main(process: Process) -> int:
-    session = process.argv[1:2] == [SESSION]
+    session = process.argv[1:2] in ([SESSION], [PREFIX])
+    prefix = process.argv[1:2] == [PREFIX]
     text = " ".join(process.argv[2:]).encode() if session else _text(process)
     if session:
         process.argv = process.argv[:1]
     kind = "python-data" if _DATA.search(text) else "python"
     limits = process.budget.limits
     options = {"memory_bytes": limits.memory_bytes, "cpu_seconds": limits.cpu_seconds}
+    if session:
+        # Its limits are those of each run; memory is what the sandbox may use.
+        options = {"memory_bytes": process.kernel.limits.memory_bytes, "session": True, "forkable": prefix}
     try:
         link = process.kernel.engines.open(kind, options)
     except EngineUnavailable as error:
         process.warn(error.reason)
         return 127
+    return run(process, link, session=session)
+
+
+def resume(process: Process, original: EngineProgram) -> int:
+    """Be a copy of another process's interpreter, which waits for its owner."""
+    options = {"memory_bytes": process.kernel.limits.memory_bytes, "session": True}
+    try:
+        link = process.kernel.engines.fork(original.link, options)
+    except EngineUnavailable as error:
+        process.warn(error.reason)
+        return 126
+    return run(process, link, session=True)
+
+
+def run(process: Process, link: EngineLink, *, session: bool) -> int:
+    """Serve an engine process until its end."""
     server = CallServer(process, link)
     process.catch(Signal.INT, server.report)
     process.catch(Signal.PIPE, lambda _: None)
     server.start({"executable": process.executable, "session": session})
+    if session:
+        process.engine = EngineProgram(link, server.limit)
+        left = process.budget.limits.cpu_seconds - process.budget.cpu
+        server.limit(max(left, 0.0), process.budget.limits.memory_bytes)
     server.serve()
 
 

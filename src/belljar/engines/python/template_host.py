@@ -11,6 +11,7 @@ import os
 import socket
 import struct
 import sys
+import time
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -25,13 +26,16 @@ from belljar.engines.python.door_host import Door
 from belljar.engines.python.guest_host import added_modules
 from belljar.engines.python.library_host import PythonLibrary
 from belljar.engines.python.package_host import STDLIB_SHA256
+from belljar.engines.python.watch_host import CpuWatch
 from belljar.engines.wasi import numbers
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
 from belljar.engines.wasi.linker_host import Bindings, engine, guest_memory
 from belljar.engines.wasi.preview1 import Preview1, Refused, functions
-from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
+from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal, tighten
 
 SPARES: Final = 3
+RUN_SPARES: Final = 1
+"""Copies of an interpreter with a prefix that are kept ready."""
 OVERHEAD: Final = 192 << 20
 """What the process around the guest needs on top of the guest's memory."""
 MEMORY_MAX: Final = (1 << 32) - (1 << 16)
@@ -76,6 +80,8 @@ class Template:
     def __init__(self, kind: str, quality: str, artefact: Path, stdlib: Path, control: socket.socket) -> None:
         self._control = control
         self._client: Client | None = None
+        self._runs: socket.socket | None = None
+        \"\"\"By which copies of this very process are asked for.\"\"\"
         native = engine(optimised=quality == "optimised")
         with open_checked(artefact) as name:
             module = wasmtime.Module.deserialize_file(native, name)
@@ -127,31 +133,65 @@ class Template:
         child = become_child(self._control, SPARES)
         if child is None:
             os._exit(0)
+        self._runs = child.control
         self._client = self._become(child.connection, child.request)
         return REHEARSE if child.ahead else self._wait(self._client)
 
     def _become(self, connection: socket.socket, request: Request) -> Client:
+        forks = self._runs is not None
         try:
             memory = min(request.memory_bytes, MEMORY_MAX)
             self._store.set_limits(memory_size=memory)
-            seal({connection.fileno()}, memory + OVERHEAD, int(request.cpu_seconds) + 2)
-            prove()
+            keep = {connection.fileno()} | ({self._runs.fileno()} if self._runs is not None else set())
+            seal(keep, memory + OVERHEAD, int(request.cpu_seconds) + 2, forks=forks)
+            prove(forks=forks)
         except (LockdownFailed, OSError):
             os._exit(1)
         return Client(connection)
 
+    def _park_again(self, control: socket.socket) -> bytes:
+        """Where an interpreter with a prefix waits; returns in each copy of it, with its beginnings."""
+        child = become_child(control, RUN_SPARES, sealed=True)
+        if child is None:
+            os._exit(0)
+        try:
+            tighten({child.connection.fileno()})
+            prove()
+        except (LockdownFailed, OSError):
+            os._exit(1)
+        self._runs = None
+        return self._wait(Client(child.connection))
+
     def _wait(self, client: Client) -> bytes:
+        """Learn what to run, and be it."""
         try:
             program = client.wait_for_start()
         except (ConnectionEnded, BadFrame):
             os._exit(0)
         kernel = RemoteKernel(client)
-        self._door.enter(client, kernel)
+        watch = CpuWatch(lambda: _spent(client))
+        watch.allow(program.numbers.cpu_ns)
+
+        def limit(cpu_ns: int, memory: int) -> None:
+            watch.allow(cpu_ns)
+            self._store.set_limits(memory_size=min(self._wasi.memory.size() + memory, MEMORY_MAX))
+
+        client.on_limits = limit
+        control = self._runs
+        self._door.enter(client, kernel, None if control is None else lambda: self._park_again(control))
         self._wasi.adopt(kernel, HostWorld(self._door.leave), program.stdio, program.numbers.ttys)
         options = {**program.options, "terminal": bool(program.numbers.ttys & 1)}
         return struct.pack("<i", 0) + encode(
             "llssQ", [program.argv, program.env, program.cwd, msgspec.json.encode(options), program.numbers]
         )
+
+
+def _spent(client: Client) -> None:
+    """The processor time is used up."""
+    try:
+        client.post("exceeded", b"cpu_seconds", time.process_time_ns())
+    finally:
+        os._exit(0)
 
 
 def _ended_early(code: int) -> int:

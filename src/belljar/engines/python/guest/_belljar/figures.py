@@ -5,14 +5,10 @@ import io
 
 from matplotlib._pylab_helpers import Gcf
 from matplotlib.backend_bases import FigureManagerBase
-from matplotlib.backends.backend_agg import FigureCanvasAgg as FigureCanvas
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
+FigureCanvas = FigureCanvasAgg
 FigureManager = FigureManagerBase
-
-
-class _Image:
-    def __init__(self, data):
-        self.data = data
 
 
 def show(*args, **kwargs):

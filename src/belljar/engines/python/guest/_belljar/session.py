@@ -1,4 +1,4 @@
-"""An interpreter that its owner drives: runs what comes on descriptor 3, answers on descriptor 4 (see api/dialogue.py)."""
+"""An interpreter that its owner drives: runs what comes on descriptor 3, answers on 4 (see api/dialogue.py)."""
 
 import ast
 import asyncio
@@ -33,7 +33,7 @@ class Closed(BaseException):
 
 
 class Session:
-    """`read(size)` and `write(data)` move bytes; `park()` waits to be forked, and gives the new process's beginnings."""
+    """`read(size)` and `write(data)` move bytes; `park()` comes back in a copy of this process."""
 
     def __init__(self, read, write, park):
         self.read = read
@@ -76,6 +76,7 @@ class Session:
 
     def serve(self):
         try:
+            self.send(op="ready")
             while True:
                 message = self.receive()
                 if message["op"] != "run":
@@ -86,6 +87,7 @@ class Session:
                 if message["mode"] == "prefix" and '"ok":true' in done:
                     self.buffer = b""
                     self.park()
+                    self.send(op="ready")
         except Closed:
             return
 
@@ -130,37 +132,35 @@ class Session:
         if any(code is not None and code.co_flags & inspect.CO_COROUTINE for code in (body, last)):
             return asyncio.run(self.execute_async(body, last))
         exec(body, self.namespace)
-        return eval(last, self.namespace) if last is not None else None
+        return eval(last, self.namespace) if last is not None else None  # noqa: S307 - the guest's own code
 
     async def execute_async(self, body, last):
         value = None
         for code in (body, last):
             if code is not None:
-                value = eval(code, self.namespace)
+                value = eval(code, self.namespace)  # noqa: S307 - as above
                 if code.co_flags & inspect.CO_COROUTINE:
                     value = await value
         return value if last is not None else None
 
     def ended(self, value, expression):
-        exports, unsent = {}, {}
         names = self.namespace.get("__all__", [])
         if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
             raise TypeError("__all__ must be a list of names")
+        exports, unsent = [], {}
         for name in names:
             if name not in self.namespace:
                 raise NameError(f"__all__ names {name!r}, which the run did not define")
-            exports[name] = self.namespace[name]
-            dumps(exports[name], name)
+            exports.append(f"{dumps(name)}:{dumps(self.namespace[name], name)}")
         if expression:
             if value is not None:
                 builtins._ = value
             try:
-                dumps(value, "the last expression")
-                exports["default"] = value
+                exports.append(f'"default":{dumps(value, "the last expression")}')
             except NotPlain as error:
                 unsent["default"] = str(error)
                 self.display(value)
-        return dumps({"op": "done", "ok": True, "exports": exports, "unsent": unsent})
+        return f'{{"op":"done","ok":true,"exports":{{{",".join(exports)}}},"unsent":{dumps(unsent)}}}'
 
     def failed(self, code, error):
         trace = error.__traceback__
