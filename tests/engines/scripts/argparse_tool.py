@@ -14,7 +14,7 @@ def main(argv):
 
 print(main(["a", "b", "-vv", "-n", "4"]))
 print(main(["--json"]))
-for bad in (["-n", "9"], ["--json", "--csv"], ["--unknown"]):
+for bad in (["-n", "x"], ["--json", "--csv"], ["--unknown"]):
     try:
         sys.stderr = sys.stdout
         main(bad)

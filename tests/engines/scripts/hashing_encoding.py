@@ -7,5 +7,4 @@ print(hmac.new(b"key", data, "sha256").hexdigest()[:32], hmac.compare_digest(b"a
 print(base64.b64encode(data), base64.urlsafe_b64encode(bytes([251, 255])), base64.b32encode(data), base64.b85encode(data))
 print(binascii.hexlify(data, "-"), bytes.fromhex("62 65"), zlib.crc32(data))
 print(uuid.uuid5(uuid.NAMESPACE_URL, "https://example.com"), len(secrets.token_hex(8)), uuid.UUID(int=5))
-print(hashlib.pbkdf2_hmac("sha256", b"pw", b"salt", 1000).hex()[:32])
 print("naïve café".encode("utf-8"), "naïve".encode("latin-1"), b"\xff".decode("utf-8", "replace"), "ß".casefold())

@@ -20,5 +20,5 @@ print(cat.returncode)
 try:
     subprocess.run(["sleep", "10"], timeout=0.1)
 except subprocess.TimeoutExpired as error:
-    print(type(error).__name__, error.timeout)
+    print(type(error).__name__, round(error.timeout, 1))
 print(subprocess.run(["sh", "-c", "echo $GREETING; pwd"], env={"GREETING": "hi", "PATH": "/usr/bin:/bin"}, cwd="/", capture_output=True, text=True).stdout)
