@@ -1,4 +1,4 @@
-"""Scripts of the kind agents write say in a sandbox what native Python says to them (`record_scripts.py` records it)."""
+"""Scripts of the kind agents write say in a sandbox what native Python says (`record_scripts.py` records that)."""
 
 from __future__ import annotations
 
