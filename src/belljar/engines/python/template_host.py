@@ -81,7 +81,7 @@ class Template:
         self._control = control
         self._client: Client | None = None
         self._runs: socket.socket | None = None
-        \"\"\"By which copies of this very process are asked for.\"\"\"
+        """By which copies of this very process are asked for."""
         native = engine(optimised=quality == "optimised")
         with open_checked(artefact) as name:
             module = wasmtime.Module.deserialize_file(native, name)

@@ -330,6 +330,7 @@ def rehearse():
     """Run a program that nobody sees."""
     begin([b"PATH=/usr/bin", b"HOME=/", b"USER=x", b"LANG=C"], b"/", [1, 0, 0, 0, 0o022, 0])
     execute(["python3", "-c", REHEARSAL], {"executable": "/usr/bin/python3"})
+    sys.modules["threading"]._SHUTTING_DOWN = False  # the rehearsal's end was not the end
 
 
 def prime():
