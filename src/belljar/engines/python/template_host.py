@@ -126,7 +126,7 @@ class Template:
         """
         if self._client is not None:
             return self._wait(self._client)
-        prepare_filter()
+        prepare_filter(judged=False)
         enter_namespaces()
         gc.collect()
         gc.freeze()
@@ -143,7 +143,7 @@ class Template:
             memory = min(request.memory_bytes, MEMORY_MAX)
             self._store.set_limits(memory_size=memory)
             keep = {connection.fileno()} | ({self._runs.fileno()} if self._runs is not None else set())
-            seal(keep, memory + OVERHEAD, int(request.cpu_seconds) + 2, forks=forks)
+            seal(keep, memory + OVERHEAD, int(request.cpu_seconds) + 2, copies=forks)
             prove(forks=forks)
         except (LockdownFailed, OSError):
             os._exit(1)
