@@ -75,7 +75,10 @@ class EngineBroker:
         except EngineUnavailable as error:
             with self._lock:
                 self._engines.pop(opening.number, None)
-            return _refusal(opening.ask, ENOEXEC, str(error)), []
+            import logging  # takes long to load, and is hardly ever needed
+
+            logging.getLogger("belljar").warning("%s: %s", opening.kind, error)
+            return _refusal(opening.ask, ENOEXEC, error.for_guest), []
         with self._lock:
             wanted = opening.number in self._engines and not self._closed
             if wanted:
