@@ -137,11 +137,10 @@ HostMessage = Boot | Start | Input | Credit | Signal | Resize | Renew | Call | A
 
 
 class Ready(_Message, tag="ready"):
-    """Locked, and these layers hold. `forks`: the sandbox can be forked."""
+    """Locked, and these layers hold."""
 
     layers: list[str]
     pid: int
-    forks: bool = False
 
 
 class Output(_Message, tag="output"):

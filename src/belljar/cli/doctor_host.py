@@ -11,6 +11,8 @@ from belljar.cli.screen_host import colour, say
 if TYPE_CHECKING:
     import argparse
 
+    from belljar.api.sandbox import Sandbox
+
 ADVICE = {
     "user": "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile)",
     "network": "needs the user layer",
@@ -38,6 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     with Sandbox() as sandbox:
         held = set(sandbox.info.isolation)
         works = sandbox.exec("echo ok").stdout == "ok\n"
+        forks = _forks(sandbox)
     packages = {name: _installed(name) for name in ("greenlet", "msgspec", "google-re2", "dulwich", "fsspec")}
     if arguments.json:
         report = {
@@ -45,12 +48,13 @@ def run(arguments: argparse.Namespace) -> int:
             "python": platform.python_version(),
             "kernel": platform.release(),
             "works": works,
+            "forks": forks,
             "layers": {name: name in held for name in LAYERS},
             "packages": packages,
         }
         say(json.dumps(report))
     else:
-        table(held, works, packages)
+        table(held, works, forks, packages)
     return 0 if works and held >= {"seccomp", "rlimits", "no_new_privs"} else 1
 
 
@@ -64,7 +68,17 @@ def _installed(package: str) -> str:
         return ""
 
 
-def table(held: set[str], works: bool, packages: dict[str, str]) -> None:
+def _forks(sandbox: Sandbox) -> bool:
+    from belljar.api.errors import SandboxError
+
+    try:
+        with sandbox.fork() as branch:
+            return branch.exec("echo ok").stdout == "ok\n"
+    except SandboxError:
+        return False
+
+
+def table(held: set[str], works: bool, forks: bool, packages: dict[str, str]) -> None:
     import platform
 
     from belljar.lockdown.seal_host import LAYERS
@@ -75,7 +89,11 @@ def table(held: set[str], works: bool, packages: dict[str, str]) -> None:
         return f"{good}yes{end}" if ok else f"{bad}no {end}"
 
     say(f"belljar {__version__}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}\n")
-    say(f"{mark(works)}  a sandbox starts and runs a command\n")
+    say(f"{mark(works)}  a sandbox starts and runs a command")
+    say(f"{mark(forks)}  a live sandbox can be forked")
+    if not forks:
+        say("     -> needs Linux 5.5 or newer, and a container runtime that leaves seccomp's user notification to us")
+    say("")
     say("Walls around a sandbox")
     for name, meaning in LAYERS.items():
         say(f"  {mark(name in held)}  {name:<13} {meaning}")

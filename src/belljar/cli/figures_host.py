@@ -80,6 +80,11 @@ def against_bash(name: str, act: Callable[[], object], rounds: int, limit: float
     return Figure(name, ours * 1e3, "ms", real * 1e3, ours / real, f"<= {limit}x", ours / real <= limit)
 
 
+def branch_echo(origin: Sandbox) -> None:
+    with origin.fork() as branch:
+        assert branch.exec("echo hi").stdout == "hi\n"
+
+
 def burst(count: int, rounds: int) -> Figure:
     """Creating many at once, each with its first answer; per sandbox."""
     pairs: list[tuple[float, float]] = []
@@ -167,6 +172,9 @@ def measure(rounds: int) -> Iterator[Figure]:
         time.sleep(0.2)  # the zygote is up and has its spares
     yield against_bash("create + echo hi + close, warm", create_echo_close, rounds, 0.7)
     yield burst(200, max(1, rounds // 20))
+    with Sandbox() as origin:
+        origin.exec("mkdir d; for i in {1..1000}; do echo $i > d/f$i; done")
+        yield against_bash("fork() with 1,000 files + echo hi", lambda: branch_echo(origin), rounds, 2)
     with Sandbox(limits=Limits(output_bytes=1 << 40)) as sandbox:
         yield against_bash("exec('echo hi') in a live sandbox", lambda: sandbox.exec("echo hi"), rounds * 2, 0.08)
         yield idle_memory(10)

@@ -135,9 +135,8 @@ def seal(
     fork_judge: socket.socket | None = None,
     *,
     copies: bool = False,
-) -> tuple[list[str], bool]:
-    """For a forked worker: everything from here on is irrevocable. Returns the layers that hold, and whether it may
-    ask for forks.
+) -> list[str]:
+    """For a forked worker: everything from here on is irrevocable. Returns the layers that hold.
 
     `keep` are the descriptors it may have. `fork_judge` leads to the trusted side, which gets what it needs to answer
     for each fork; without it, or where the kernel has no such thing, no fork is possible. `copies`: it is an
@@ -167,11 +166,11 @@ def seal(
     held.append("no_new_privs")
     if _landlock():
         held.append("landlock")
-    forks = fork_judge is not None and _ask_about_forks(fork_judge)
+    judged = fork_judge is not None and _ask_about_forks(fork_judge)
     _close_all_but(keep)
-    _seccomp(judged=forks, copies=copies)
+    _seccomp(judged=judged, copies=copies)
     held.append("seccomp")
-    return held, forks
+    return held
 
 
 def tighten(keep: set[int]) -> None:

@@ -64,7 +64,7 @@ def live(
             channel.reconnect(ours)
         except BaseException:  # noqa: BLE001 - nobody waits for this branch, and what it still holds is the origin's
             os._exit(1)
-        channel.send(Ready(layers + held, os.getpid(), forks))
+        channel.send(Ready(layers + held, os.getpid()))
         return 0
 
     server = Server(session, channel.send, branch)
@@ -72,13 +72,13 @@ def live(
     session.uplink.connect = network_dialer(server.hosted, kernel.hub, poller)
     channel.open(server.handle)
     try:
-        held, forks = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP, fork_judge)
+        held = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP, fork_judge)
         prove()
     except (LockdownFailed, OSError):
         return 1
     if rehearsed:
         _rehearse(session)
-    channel.send(Ready(layers + held, os.getpid(), forks))
+    channel.send(Ready(layers + held, os.getpid()))
     try:
         kernel.hub.run(lambda: channel.closed)
     except MemoryError:
