@@ -56,6 +56,8 @@ class SharedZygoteServer:
                 if now - since > CLIENT_SECONDS:
                     self._drop(fd)
                     client.close()
+        for client, _since in self._clients.values():
+            client.close()
 
     def stop(self) -> None:
         """End within a second."""

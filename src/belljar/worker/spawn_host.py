@@ -65,7 +65,7 @@ class Spawner:
         with theirs:
             process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
                 [sys.executable, "-I", "-c", _START, str(theirs.fileno()), self._archive],
-                env={},
+                env={"HOME": "/"},  # without one, a library that wants to know would ask the kernel who we are
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
