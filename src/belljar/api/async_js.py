@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
 
 from belljar.abi.limits import RunLimits
@@ -13,11 +13,14 @@ from belljar.api.bridge import HostFunction, check_globals
 from belljar.api.clock_host import monotonic
 from belljar.api.errors import EngineUnavailable, SandboxClosed
 from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code
-from belljar.api.js import OUTPUT_BYTES, JsPrefix, keeps_state
+from belljar.api.js import OUTPUT_BYTES, JsPrefix, bind_fetch, keeps_state
 from belljar.api.js_link_host import JsLink
 from belljar.api.runs import RunResult
 from belljar.engines.js.prefix_host import PrefixProcess
 from belljar.engines.template_host import EngineUnavailable as NoEngine
+
+if TYPE_CHECKING:
+    from belljar.net.network import Network
 
 
 def async_js() -> AsyncJsInterpreter:
@@ -58,8 +61,15 @@ class AsyncJsPrefix:
 class AsyncJsInterpreter:
     """One persistent interpreter. See `JsInterpreter`. Cancelling a run ends it; the next finds a new one."""
 
-    def __init__(self, *, tools: Globals = MappingProxyType({}), output_bytes: int = OUTPUT_BYTES) -> None:
+    def __init__(
+        self,
+        *,
+        tools: Globals = MappingProxyType({}),
+        output_bytes: int = OUTPUT_BYTES,
+        network: Network | None = None,
+    ) -> None:
         self._tools: dict[str, HostFunction] = dict(tools)
+        self._network = network
         self._output_bytes = output_bytes
         self._lock = asyncio.Lock()
         self._base: AsyncJsPrefix | None = None
@@ -93,6 +103,7 @@ class AsyncJsInterpreter:
         """Evaluate `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
         check_code(code)
         functions, values = check_globals(globals)
+        bind_fetch(self._tools, self._network)
         bound: Mapping[str, HostFunction] = {**self._tools, **functions}
         if self._closed:
             raise SandboxClosed("the interpreter is closed, with its sandbox")

@@ -44,7 +44,7 @@ class AsyncSandbox:
         self._started = link
         limits, functions = self._settings.limits, self._settings.functions()
         self.python = AsyncInterpreter(lambda: self._link, PYTHON, limits, tools=functions)
-        self.js = AsyncJsInterpreter(tools=functions, output_bytes=limits.output_bytes)
+        self.js = AsyncJsInterpreter(tools=functions, output_bytes=limits.output_bytes, network=self._settings.network)
         self.files = AsyncFiles(self._run, lambda: self._link)
 
     async def start(self) -> Self:

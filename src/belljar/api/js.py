@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
 
 from belljar.abi.limits import Limits, RunLimits
@@ -19,9 +19,20 @@ from belljar.api.runs import RunResult
 from belljar.engines.js.prefix_host import PrefixProcess
 from belljar.engines.template_host import EngineUnavailable as NoEngine
 
+if TYPE_CHECKING:
+    from belljar.net.network import Network
+
 OUTPUT_BYTES: Final = Limits().output_bytes
 _SURVIVED: Final = ("cpu_ms", "unsettled")
 Bound = tuple[Mapping[str, HostFunction], Mapping[str, Any]]
+
+
+def bind_fetch(tools: dict[str, HostFunction], network: Network | None) -> None:
+    """Give guests the network their sandbox was granted, as the function behind their `fetch`."""
+    if network is not None and "fetch" not in tools:
+        from belljar.net.fetch_host import safe_fetch  # who has no network need not wait for it
+
+        tools["fetch"] = safe_fetch(network)
 
 
 def keeps_state(run: Run) -> bool:
@@ -104,8 +115,15 @@ class JsInterpreter:
     42
     """
 
-    def __init__(self, *, tools: Globals = MappingProxyType({}), output_bytes: int = OUTPUT_BYTES) -> None:
+    def __init__(
+        self,
+        *,
+        tools: Globals = MappingProxyType({}),
+        output_bytes: int = OUTPUT_BYTES,
+        network: Network | None = None,
+    ) -> None:
         self._tools = dict(tools)
+        self._network = network
         self._output_bytes = output_bytes
         self._lock = exclusive()
         self._base: JsPrefix | None = None
@@ -145,6 +163,7 @@ class JsInterpreter:
         """
         check_code(code)
         functions, values = check_globals(globals)
+        bind_fetch(self._tools, self._network)
         functions = {**self._tools, **functions}
         if self._closed:
             raise SandboxClosed("the interpreter is closed, with its sandbox")

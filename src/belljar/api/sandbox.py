@@ -74,7 +74,9 @@ class Sandbox:
         from belljar.api.js import JsInterpreter
 
         settings = self._settings
-        js = JsInterpreter(tools=settings.functions(), output_bytes=settings.limits.output_bytes)
+        js = JsInterpreter(
+            tools=settings.functions(), output_bytes=settings.limits.output_bytes, network=settings.network
+        )
         if self._link.closed:
             js.close()
         return js

@@ -140,7 +140,9 @@ void Encode(Info info) {  // (bytes, encoding, start, end) -> text
   Bytes bytes(info[0]);
   size_t end = std::min(static_cast<size_t>(Number(info, 3)), bytes.size);
   size_t start = std::min(static_cast<size_t>(Number(info, 2)), end);
-  Give(info, node::TryEncode(I(), bytes.data + start, end - start, Encoding(info, 1)));
+  auto* wide = Encoding(info, 1) == node::UCS2 ? reinterpret_cast<uint16_t*>(bytes.data + start) : nullptr;
+  Give(info, wide != nullptr ? node::TryEncode(I(), wide, (end - start) / 2)
+                             : node::TryEncode(I(), bytes.data + start, end - start, Encoding(info, 1)));
 }
 
 void Decode(Info info) {  // (text, encoding) -> bytes

@@ -194,8 +194,7 @@ void Serve(const FunctionCallbackInfo<Value>& info) {
   if (pid != 0) {
     close(control);
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
   }
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);

@@ -140,5 +140,5 @@ module.exports = function fill(bindings, { privateSymbols, DOMException, require
   put('internal/process/task_queues', { queueMicrotask: process.queueMicrotask, nextTick: process.nextTick, runNextTicks: noop });
   put('internal/source_map/source_map_cache', { getSourceMapsSupport: () => ({ enabled: false }), findSourceMap: noop });
   put('internal/worker/io', { structuredClone: (value) => native.clone(value, []) });
-  put('timers', require('belljar/timers').globals);
+  put('timers', require('belljar/timers').node);
 };

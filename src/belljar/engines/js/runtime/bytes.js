@@ -14,10 +14,8 @@ const END = 2 ** 53;
 const view = (value) => (primordials.ArrayBufferIsView(value) ? value : new Uint8Array(value));
 const part = (bytes, start, end) => TypedArrayPrototypeSubarray(bytes, start, end);
 
-// `buffer.utf8Slice(start, end)`, `buffer.utf8Write(text, offset, length)`: methods of buffers.
-const slice = (encoding) => function(start, end) { return encode(this, encoding, start ?? 0, end ?? END); };
-const writer = (encoding) => function(text, offset, length) { return write(this, text, encoding, offset ?? 0, length ?? END); };
-const staticWriter = (encoding) => (bytes, text, offset, length) => write(bytes, text, encoding, offset ?? 0, length ?? END);
+const slice = (encoding) => (bytes, start, end) => encode(bytes, encoding, start ?? 0, end ?? END);
+const writer = (encoding) => (bytes, text, offset, length) => write(bytes, text, encoding, offset ?? 0, length ?? END);
 
 function indexOf(bytes, needle, offset, encoding, forward) {
   const { length } = bytes;
@@ -95,8 +93,7 @@ for (const { 0: name, 1: encoding } of [
   ['ascii', ASCII], ['utf8', UTF8], ['base64', BASE64], ['ucs2', UCS2], ['latin1', LATIN1], ['hex', HEX], ['base64url', BASE64URL],
 ]) {
   buffer[`${name}Slice`] = slice(encoding);
-  buffer[`${name}Write`] = writer(encoding);
-  buffer[`${name}WriteStatic`] = staticWriter(encoding);
+  buffer[`${name}Write`] = buffer[`${name}WriteStatic`] = writer(encoding);
 }
 
 const encodeIntoResults = new Uint32Array(2);
@@ -143,6 +140,7 @@ class BlobHandle {
   getReader() {
     let bytes = this.#bytes;
     return {
+      setWakeup() {},
       pull(callback) {
         if (bytes === undefined || bytes.length === 0) return callback(0);
         const { buffer: whole, byteOffset, byteLength } = bytes;

@@ -35,10 +35,9 @@ async function fetch(input, init) {
   const aborted = new Promise((_, reject) => {
     request.signal.addEventListener('abort', () => reject(request.signal.reason), { once: true });
   });
-  const given = await Promise.race([
-    aborted,
-    transport(request.url, { method: request.method, headers: [...request.headers], ...(body && { body }) }),
-  ]);
+  const asked = transport(request.url, { method: request.method, headers: [...request.headers], ...(body && { body }) });
+  const failed = (error) => { throw new TypeError(`fetch failed: ${error.message}`, { cause: error }); };
+  const given = await Promise.race([aborted, asked.catch(failed)]);
   if (typeof given?.status !== 'number') return given; // not a response: a function of the host's own kind
   const { status, statusText = '', headers = {}, body: content = null, url = request.url } = given;
   const empty = status === 204 || status === 205 || status === 304;

@@ -48,7 +48,7 @@ function turn() {
     }
     return 0;
   }
-  if (wait === Infinity && kernel.pending === 0) exit(code);
+  if (timers.referenced === 0 && kernel.pending === 0) exit(code);
   kernel.wait(MathCeil(MathMin(wait, 2 ** 30)));
   return 0;
 }

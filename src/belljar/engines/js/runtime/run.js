@@ -199,9 +199,9 @@ module.exports = {
       }
       return 0;
     }
-    if (wait === Infinity && pending.size === 0) {
-      if (run.settled) return finish(), -1;
-      native.stop(UNSETTLED); // it would only wait for its deadline
+    if (pending.size === 0) {
+      if (run.settled && timers.referenced === 0) return finish(), -1;
+      if (wait === Infinity) native.stop(UNSETTLED); // it would only wait for its deadline
     }
     return wait;
   },

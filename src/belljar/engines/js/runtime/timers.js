@@ -6,6 +6,7 @@ const { ArrayPrototypeSplice, MathMax, MathMin, Number, ReflectApply, SafeMap, T
 const waiting = []; // in order: earliest first
 const byId = new SafeMap();
 let last = 0;
+let referenced = 0; // how many of them a program waits for before it ends
 
 function schedule(timer, delay) {
   timer.due = native.now() + delay;
@@ -17,26 +18,54 @@ function schedule(timer, delay) {
 function start(callback, delay, values, repeat) {
   if (typeof callback !== 'function') throw new TypeError('The "callback" argument must be of type function.');
   delay = MathMin(MathMax(Number(delay) || 1, 1), 2 ** 31 - 1);
-  const timer = { id: ++last, callback, values, due: 0, repeat: repeat ? delay : 0 };
+  const timer = { id: ++last, callback, values, due: 0, repeat: repeat ? delay : 0, counts: true };
+  referenced++;
   byId.set(timer.id, timer);
   schedule(timer, delay);
-  return timer.id;
+  return timer;
+}
+
+function count(timer, counts) {
+  if (timer.counts === counts) return;
+  timer.counts = counts;
+  referenced += counts ? 1 : -1;
+}
+
+function forget(timer) {
+  if (byId.delete(timer.id)) count(timer, false);
 }
 
 function clear(id) {
-  const timer = byId.get(typeof id === 'object' ? id : Number(id));
+  const timer = byId.get(Number(id));
   if (timer === undefined) return;
-  byId.delete(timer.id);
+  forget(timer);
   for (let i = 0; i < waiting.length; i++) {
     if (waiting[i] === timer) return void ArrayPrototypeSplice(waiting, i, 1);
   }
 }
 
+// What Node's own library starts: it may say that nobody waits for it.
+class Timeout {
+  #timer;
+  constructor(timer) { this.#timer = timer; }
+  ref() { return this.#count(true); }
+  unref() { return this.#count(false); }
+  valueOf() { return this.#timer.id; }
+  #count(counts) {
+    if (byId.has(this.#timer.id)) count(this.#timer, counts);
+    return this;
+  }
+}
+
 module.exports = {
+  node: {
+    setTimeout: (callback, delay, ...values) => new Timeout(start(callback, delay, values, false)),
+    clearTimeout: clear,
+  },
   globals: {
-    setTimeout: function setTimeout(callback, delay, ...values) { return start(callback, delay, values, false); },
-    setInterval: function setInterval(callback, delay, ...values) { return start(callback, delay, values, true); },
-    setImmediate: function setImmediate(callback, ...values) { return start(callback, 0, values, false); },
+    setTimeout: function setTimeout(callback, delay, ...values) { return start(callback, delay, values, false).id; },
+    setInterval: function setInterval(callback, delay, ...values) { return start(callback, delay, values, true).id; },
+    setImmediate: function setImmediate(callback, ...values) { return start(callback, 0, values, false).id; },
     clearTimeout: function clearTimeout(id) { clear(id); },
     clearInterval: function clearInterval(id) { clear(id); },
     clearImmediate: function clearImmediate(id) { clear(id); },
@@ -47,11 +76,12 @@ module.exports = {
   fire() {
     const timer = ArrayPrototypeSplice(waiting, 0, 1)[0];
     if (timer.repeat > 0) schedule(timer, timer.repeat);
-    else byId.delete(timer.id);
+    else forget(timer);
     ReflectApply(timer.callback, undefined, timer.values);
   },
+  get referenced() { return referenced; },
   reset() {
-    waiting.length = 0;
+    waiting.length = referenced = 0;
     byId.clear();
   },
 };
