@@ -35,7 +35,9 @@ if TYPE_CHECKING:
         SandboxCreationError,
         SandboxError,
         async_js,
+        async_python,
         js,
+        python,
         safe_fetch,
     )
 
@@ -65,7 +67,9 @@ __all__ = [
     "SandboxError",
     "__version__",
     "async_js",
+    "async_python",
     "js",
+    "python",
     "safe_fetch",
 ]
 

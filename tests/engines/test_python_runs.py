@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import belljar
 from belljar import AsyncSandbox, RunLimits, Sandbox
 from belljar.api.interpreter import Interpreter, Prefix, PrefixError
 from belljar.api.runs import NotExported, RunResult
@@ -283,5 +284,21 @@ def test_async() -> None:
             late = await prefix.run("while True: pass", limits=RunLimits(cpu_ms=150))
             failed(late, "CPU_LIMIT")
             await prefix.close()
+
+    asyncio.run(main())
+
+
+def test_without_a_sandbox() -> None:
+    with belljar.python() as alone:
+        assert alone.run("x = 20").ok
+        assert alone.run("x + 1").value == 21
+        with alone.precompile("y = 2") as prefix:
+            assert prefix.run("y * 2").value == 4
+        alone.reset()
+        failed(alone.run("x"), "RUNTIME_ERROR")
+
+    async def main() -> None:
+        async with belljar.async_python() as also:
+            assert (await also.run("1 + 1")).value == 2
 
     asyncio.run(main())

@@ -19,6 +19,7 @@ from belljar.api.events import Event
 from belljar.api.interpreter import PrefixError
 from belljar.api.js import js
 from belljar.api.mounts import Mount
+from belljar.api.python import async_python, python
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.runs import Output, RunError, RunResult
 from belljar.api.sandbox import Sandbox
@@ -56,6 +57,8 @@ __all__ = [
     "SandboxError",
     "SnapshotError",
     "async_js",
+    "async_python",
     "js",
+    "python",
     "safe_fetch",
 ]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BufferedReader
 from typing import Final
 
 from packaging.metadata import RawMetadata, parse_email
@@ -16,16 +15,12 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from belljar.abi.errors import SysError
-from belljar.abi.flags import O_CLOEXEC, O_RDONLY
-from belljar.bin._guestfile import GuestFile
 from belljar.kernel.process import Process
 
 PYTHON: Final = (3, 15)
 PYTHON_VERSION: Final = "3.15"
 PYTHON_FULL_VERSION: Final = "3.15.0"
 PREFIX: Final = "/usr/local"
-BUNDLE: Final = f"{PREFIX}/lib/python315.zip"
-"""The interpreter's own library, with the packages that come with it."""
 
 MARKERS: Final = {
     "implementation_name": "cpython",
@@ -115,13 +110,15 @@ def find_environment(process: Process) -> Environment:
     return Environment(prefix, site_of(prefix), f"{prefix}/bin", f"{prefix}/bin/python3", True, system)
 
 
-def installed(process: Process, environment: Environment) -> dict[NormalizedName, Distribution]:
-    """Everything that can be imported, by name; a venv's own packages first."""
+def installed(
+    process: Process, environment: Environment, *, bundled: bool = True
+) -> dict[NormalizedName, Distribution]:
+    """Everything that can be imported, by name; a venv's own packages first. Without `bundled`: what was installed."""
     found: dict[NormalizedName, Distribution] = {}
     for site in environment.sites():
         for distribution in read_site(process, site):
             found.setdefault(distribution.key, distribution)
-    for distribution in _bundled(process):
+    for distribution in _bundled(process) if bundled else ():
         found.setdefault(distribution.key, distribution)
     return found
 
@@ -153,21 +150,38 @@ def read_distribution(data: bytes, location: str, info: str | None) -> Distribut
         return None
 
 
+_LIST: Final = """
+import importlib.metadata, json
+found = importlib.metadata.distributions(path=["/usr/local/lib/python315.zip"])
+print(json.dumps([(one.read_text("METADATA") or "").partition("\\n\\n")[0] for one in found]))
+"""
+
+
 def _bundled(process: Process) -> Iterator[Distribution]:
-    """The packages inside the interpreter's own library."""
+    """The packages inside the interpreter's own library: only it can see them, so it is asked."""
+    reader, writer = process.pipe(cloexec=True)
+    output = process.fds[writer]
     try:
-        fd = process.open(BUNDLE, O_RDONLY | O_CLOEXEC)
+        child = process.spawn(["/usr/bin/python3", "-I", "-c", _LIST], stdout=output, stderr=output)
     except SysError:
+        process.close(reader)
         return
-    try:
-        with zipfile.ZipFile(BufferedReader(GuestFile(process, fd), 1 << 20)) as archive:
-            for name in archive.namelist():
-                if name.endswith(".dist-info/METADATA"):
-                    distribution = read_distribution(archive.read(name), site_of(PREFIX), None)
-                    if distribution is not None:
-                        yield distribution
     finally:
-        process.close(fd)
+        process.close(writer)
+    parts = []
+    while data := process.read(reader, 1 << 20):
+        parts.append(data)
+    process.close(reader)
+    if process.wait_for(child).shell != 0:
+        return  # there is no interpreter: whoever calls it is told
+    try:
+        texts = json.loads(b"".join(parts))
+    except ValueError:
+        return
+    for text in texts if isinstance(texts, list) else []:
+        distribution = read_distribution(str(text).encode() + b"\n", site_of(PREFIX), None)
+        if distribution is not None:
+            yield distribution
 
 
 def normal_path(path: str) -> str:

@@ -68,12 +68,12 @@ def run_list(process: Process, options: ListOptions, operands: list[str]) -> int
 
 
 def run_freeze(process: Process, options: ListOptions, operands: list[str]) -> int:
-    _freeze(process, [d for d in _chosen(process, options) if d.info is not None])
+    _freeze(process, _chosen(process, options, bundled=False))
     return 0
 
 
-def _chosen(process: Process, options: ListOptions) -> list[Distribution]:
-    everything = installed(process, find_environment(process))
+def _chosen(process: Process, options: ListOptions, *, bundled: bool = True) -> list[Distribution]:
+    everything = installed(process, find_environment(process), bundled=bundled and not options.local)
     needed = (
         {canonicalize_name(r.name) for d in everything.values() for r in d.requires()}
         if options.not_required
@@ -85,7 +85,6 @@ def _chosen(process: Process, options: ListOptions) -> list[Distribution]:
         for key in sorted(everything)
         if key not in needed
         and key not in left_out
-        and not (options.local and everything[key].info is None)
         and not (options.editable and _editable(process, everything[key]) is None)
     ]
 

@@ -8,6 +8,7 @@ from typing import Final
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.abi.signals import Signal
+from belljar.bin import _venv, pip
 from belljar.engines.calls.protocol import DATA_MAX
 from belljar.engines.calls.server import CallServer
 from belljar.kernel.engines import EngineLink, EngineProgram, EngineUnavailable
@@ -31,6 +32,17 @@ PREFIX: Final = "--belljar-prefix"
 
 
 def main(process: Process) -> int:
+    if "/" in process.argv[0]:
+        process.executable = process.absolute(process.argv[0])  # of a script that names it in its first line, too
+    match process.argv[1:]:
+        case ["-m", "pip", *rest]:
+            process.argv = ["pip", *rest]
+            return pip.main(process)
+        case ["-m", "venv", *rest]:
+            return _venv.run(process, rest)
+        case ["-m", "ensurepip", *_]:
+            process.print("Requirement already satisfied: pip")
+            return 0
     session = process.argv[1:2] in ([SESSION], [PREFIX])
     prefix = process.argv[1:2] == [PREFIX]
     text = " ".join(process.argv[2:]).encode() if session else _text(process)

@@ -137,15 +137,31 @@ def search_path(options):
     found += [shims._LIBRARY, f"/usr/local/lib/python{VERSION}"]
     if values["no_site"]:
         return found
-    environment = os.environ.get("VIRTUAL_ENV")
-    if environment and sys.executable.startswith(environment + "/"):
+    environment = sys.executable.rpartition("/bin/")[0]
+    if environment not in ("", "/usr", "/usr/local") and os.path.exists(f"{environment}/pyvenv.cfg"):
         sys.prefix = sys.exec_prefix = environment
-        return [*found, f"{environment}/lib/python{VERSION}/site-packages"]
+        found.append(f"{environment}/lib/python{VERSION}/site-packages")
+        with open(f"{environment}/pyvenv.cfg") as file:
+            if "include-system-site-packages = true" not in file.read():
+                return with_links(found)
     if not values["no_user_site"]:
         home = os.environ.get("HOME")
         if home:
             found.append(f"{home}/.local/lib/python{VERSION}/site-packages")
     found.append(f"/usr/local/lib/python{VERSION}/site-packages")
+    return with_links(found)
+
+
+def with_links(found):
+    """With what the .pth files of the last directory add: projects installed to be edited."""
+    try:
+        names = [name for name in posix.listdir(found[-1]) if name.endswith(".pth")]
+    except OSError:
+        return found
+    before, sys.path[:] = sys.path[:], found
+    for name in sorted(names):
+        sys.modules["site"].addpackage(found[-1], name, None)
+    found, sys.path[:] = sys.path[:], before
     return found
 
 
