@@ -77,7 +77,7 @@ class EngineBroker:
                 self._engines.pop(opening.number, None)
             import logging  # takes long to load, and is hardly ever needed
 
-            logging.getLogger("belljar").warning("%s: %s", opening.kind, error)
+            logging.getLogger("belljar").warning("%s: %s", opening.origin, error)
             return _refusal(opening.ask, ENOEXEC, error.for_guest), []
         with self._lock:
             wanted = opening.number in self._engines and not self._closed
