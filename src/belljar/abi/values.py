@@ -15,8 +15,10 @@ import base64
 import binascii
 import json
 import math
+import re
 from collections.abc import Callable
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 Value: TypeAlias = Any
@@ -24,6 +26,11 @@ Value: TypeAlias = Any
 
 DEPTH_MAX: Final = 200
 """How deep lists and dicts may nest."""
+_SHALLOW: Final = 2 * DEPTH_MAX + 100
+"""Brackets that may be open at once: a dict with odd keys takes two for one level."""
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?')
+_NOT_BRACKET: Final = re.compile(r"[^][{}]+")
+_STEP: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
 _EXACT: Final = 1 << 53
 _ATOMS: Final = (type(None), bool, str)
 
@@ -42,10 +49,20 @@ def loads(text: str | bytes) -> Value:
     try:
         if isinstance(text, bytes):
             text = text.decode("ascii")
+        _check_depth(text)
         tree = json.loads(text)
         return _untagged(tree, 0) if '"$' in text or '"\\u0024' in text else tree
     except RecursionError:
         raise ValueError(f"a value nested deeper than {DEPTH_MAX}") from None
+
+
+def _check_depth(text: str) -> None:
+    """ValueError for a text so deep that reading it could overflow the stack, where Python's own limit was raised."""
+    if text.count("[") + text.count("{") <= _SHALLOW:
+        return
+    brackets = _NOT_BRACKET.sub("", _STRING.sub("", text))
+    if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > _SHALLOW:
+        raise ValueError(f"a value nested deeper than {DEPTH_MAX}")
 
 
 def _tagged(value: Value, path: str, depth: int) -> Any:
