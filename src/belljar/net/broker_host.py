@@ -19,7 +19,7 @@ from belljar.net.audit import Emit
 from belljar.net.errors import NetError
 from belljar.net.gate_host import Gate, Traffic
 from belljar.net.network import Network
-from belljar.net.stream_host import Datagrams, Stream
+from belljar.net.stream_host import Datagrams, Stream, in_background
 from belljar.net.wire import (
     CHUNK,
     DATAGRAM_MAX,
@@ -160,7 +160,7 @@ class Line(asyncio.Protocol):
             from belljar.net.http_host import Web
 
             assert isinstance(self._web, Web)
-            _keep(asyncio.get_running_loop().create_task(self._web.close()))
+            in_background(self._web.close())
 
     def pause_writing(self) -> None:
         self._writable.clear()
@@ -345,15 +345,6 @@ async def _both(up: object, down: object) -> None:
         raise NetError("reset", "the connection broke") from None
     except* NetError as errors:
         raise errors.exceptions[0] from None
-
-
-_kept: set[asyncio.Task[None]] = set()
-
-
-def _keep(task: asyncio.Task[None]) -> None:
-    """A task that nobody awaits must still be held."""
-    _kept.add(task)
-    task.add_done_callback(_kept.discard)
 
 
 class Broker:

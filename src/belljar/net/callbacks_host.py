@@ -10,10 +10,15 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Final
 
 _AT_ONCE: Final = 16
 """Calls of one sandbox that may be under way: a function that never returns can't eat all threads."""
+
+
+calling_loop: ContextVar[asyncio.AbstractEventLoop | None] = ContextVar("calling_loop", default=None)
+"""The loop on whose behalf a request is made, where that is another one each time."""
 
 
 class TooBusy(Exception):
@@ -42,7 +47,8 @@ class Callbacks:
         self._running -= 1
 
     async def _await(self, awaitable: Any) -> Any:
-        loop = self._owner if self._owner is not None and not self._owner.is_closed() else _spare_loop()
+        owner = calling_loop.get() or self._owner
+        loop = owner if owner is not None and not owner.is_closed() else _spare_loop()
 
         async def run() -> Any:
             return await awaitable

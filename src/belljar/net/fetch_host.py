@@ -6,10 +6,10 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Final
+from weakref import finalize
 
-from belljar.net.broker_host import shared
+from belljar.net.callbacks_host import calling_loop
 from belljar.net.errors import NetError
-from belljar.net.gate_host import Gate
 from belljar.net.network import Network, Policy
 
 BODY_MAX: Final = 16 << 20
@@ -39,19 +39,22 @@ def safe_fetch(
         network = Network.allow(policy)
     else:
         network = Network.policy(policy)
-    webs: dict[int, Any] = {}
+    made: list[Any] = []
 
     async def run(ask: Any, owner: asyncio.AbstractEventLoop) -> dict[str, Any]:
+        from belljar.net.gate_host import Gate
         from belljar.net.http_host import Web
 
-        # One for each loop that calls: coroutines of the policy run where the caller's do.
-        web = webs.get(id(owner))
-        if web is None:
-            web = webs[id(owner)] = Web(Gate(network, sandbox="fetch", owner=owner))
+        if not made:
+            made.append(Web(Gate(network, sandbox="fetch")))
+        web = made[0]
+        calling_loop.set(owner)
         async with asyncio.timeout(timeout):
             return await _fetch(web, ask, max_bytes)
 
     async def fetch(url: Any, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        from belljar.net.broker_host import shared
+
         ask = _ask(url, options or {}, redirects)
         future = asyncio.run_coroutine_threadsafe(run(ask, asyncio.get_running_loop()), shared.loop)
         try:
@@ -61,7 +64,16 @@ def safe_fetch(
         except TimeoutError:
             raise FetchError(f"timeout: not done within {timeout:g} s") from None
 
+    finalize(fetch, _close, made).atexit = False
     return fetch
+
+
+def _close(made: list[Any]) -> None:
+    """Nobody can call it any more: let go of idle connections."""
+    from belljar.net.broker_host import shared
+
+    for web in made:
+        asyncio.run_coroutine_threadsafe(web.close(), shared.loop)
 
 
 def _ask(url: Any, options: Mapping[str, Any], redirects: int) -> Any:

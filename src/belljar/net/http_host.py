@@ -21,7 +21,7 @@ from belljar.net.hosts import BadHost, Url, join_url, parse_url
 from belljar.net.message import Body, HttpRequest, HttpResponse
 from belljar.net.policy import AcceptHttp
 from belljar.net.redact import Redactor, parts
-from belljar.net.stream_host import Stream, dial, start_tls
+from belljar.net.stream_host import Stream, dial, in_background, start_tls
 
 _KEEP_SECONDS: Final = 15.0
 _KEEP_EACH: Final = 6
@@ -114,6 +114,7 @@ class Web:
     def __init__(self, gate: Gate) -> None:
         self.gate = gate
         self._idle: dict[Key, list[Connection]] = {}
+        self._closed = False
 
     async def fetch(self, ask: Ask) -> Response:
         """Decide, send, and give the head of the response. NetError."""
@@ -231,8 +232,10 @@ class Web:
                 with _errors(url):
                     raw_response = await connection.handle_async_request(raw)
                 break
-            except NetError:
-                if not (pooled and retry):
+            except BaseException as error:
+                # Cancelled at the wrong moment, httpcore forgets to close it.
+                await connection.aclose()
+                if not (pooled and retry and isinstance(error, NetError)):
                     raise
         version = raw_response.extensions["http_version"].decode()
         info |= {
@@ -388,12 +391,24 @@ class Web:
         if not connection.is_idle():
             return
         kept = self._idle.setdefault(key, [])
-        if len(kept) < _KEEP_EACH and sum(map(len, self._idle.values())) < _KEEP_ALL:
+        if not self._closed and len(kept) < _KEEP_EACH and sum(map(len, self._idle.values())) < _KEEP_ALL:
             kept.append(connection)
+            asyncio.get_running_loop().call_later(_KEEP_SECONDS + 1, self._sweep, key)
         else:
-            asyncio.get_running_loop().create_task(connection.aclose())
+            in_background(connection.aclose())
+
+    def _sweep(self, key: Key) -> None:
+        """Close what has been idle for too long, or was closed by its server."""
+        kept = self._idle.get(key, [])
+        for connection in [connection for connection in kept if connection.has_expired()]:
+            kept.remove(connection)
+            in_background(connection.aclose())
+        if not kept:
+            self._idle.pop(key, None)
 
     async def close(self) -> None:
+        """Close what is idle, now and from now on."""
+        self._closed = True
         idle, self._idle = self._idle, {}
         for kept in idle.values():
             for connection in kept:

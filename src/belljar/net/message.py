@@ -141,6 +141,10 @@ class HttpRequest:
         """Call `hook(response)` when the answer's headers are there; it may change them and the body."""
         self.hooks.append(hook)
 
+    def respond(self, status: int, headers: dict[str, str] | None = None, body: bytes | str = b"") -> HttpResponse:
+        """An answer to return from middleware instead of sending the request."""
+        return HttpResponse(status, headers, body)
+
     def deny(self, reason: str = "refused by the policy") -> None:
         """Do not send it after all."""
         self.refusal = reason

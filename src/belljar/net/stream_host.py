@@ -6,6 +6,7 @@ import asyncio
 import socket
 import ssl
 from collections import deque
+from collections.abc import Coroutine
 from typing import Any, Final, cast
 
 from belljar.net.addresses import Address, Endpoint
@@ -13,6 +14,16 @@ from belljar.net.errors import NetError
 
 _HIGH: Final = 256 << 10
 """Unread bytes at which we stop taking more from the network."""
+
+
+_running: set[asyncio.Task[None]] = set()
+
+
+def in_background(work: Coroutine[Any, Any, None]) -> None:
+    """Run what nobody waits for; a task must still be held by somebody."""
+    task = asyncio.get_running_loop().create_task(work)
+    _running.add(task)
+    task.add_done_callback(_running.discard)
 
 
 class Stream(asyncio.Protocol):
