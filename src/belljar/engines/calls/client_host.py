@@ -63,6 +63,11 @@ class Client:
         self.signals: list[int] = []
         self.on_limits: Callable[[int, int], None] = lambda cpu_ns, memory: None
         """Called with the limits of an interpreter's next run."""
+        self._told = 0
+        """Of the signals still to be received, how many `peek_signals` has told of."""
+        self.busy = False
+        """Whether a call is under way."""
+        self.calls = 0
 
     def wait_for_start(self) -> Program:
         """What to run. Blocks until the worker says it."""
@@ -79,6 +84,8 @@ class Client:
 
     def request(self, number: int, body: bytes) -> bytes:
         """One call as bytes, for those that encode by themselves. Raises CallError."""
+        self.busy = True
+        self.calls += 1
         try:
             with self._sending:
                 self._send(REQUEST.pack(len(body) + 8, 1, number, 0) + body)
@@ -89,6 +96,10 @@ class Client:
             if id:
                 break
             self._take_event(errno, results)
+        while self._rest:  # an event that came with the answer: nobody would look at it before the next call
+            _, kind, body = self._receive()
+            self._take_event(kind, body)
+        self.busy = False
         if errno:
             raise CallError(errno)
         return results
@@ -103,26 +114,31 @@ class Client:
         except OSError:
             raise ConnectionEnded from None
 
-    def peek_signals(self) -> None:
-        """Take events that have come, without waiting: only while no call is under way."""
+    def peek_signals(self) -> list[int]:
+        """The signals that have come since the last look, without receiving them: for another thread than the caller's,
+        while that makes no call."""
         try:
-            data = self._connection.recv(_FIRST, socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return
+            data = self._connection.recv(_FIRST, socket.MSG_DONTWAIT | socket.MSG_PEEK)
         except OSError:
-            raise ConnectionEnded from None
-        if not data:
-            raise ConnectionEnded
-        self._rest += data
-        while len(self._rest) >= 4:
-            id, kind, body = self._receive()
-            if id:
-                raise BadFrame("an answer that nobody waits for")
-            self._take_event(kind, body)
+            return []
+        found: list[int] = []
+        while len(data) >= ANSWER.size:
+            length, id, kind = ANSWER.unpack_from(data)
+            if id or len(data) < length + 4:
+                break
+            if kind == SIGNAL:
+                found.append(decode("q", data[ANSWER.size : length + 4])[0])
+            data = data[length + 4 :]
+        fresh = found[self._told :]
+        self._told += len(fresh)
+        return fresh
 
     def _take_event(self, kind: int, body: bytes) -> None:
         if kind == SIGNAL:
-            self.signals.append(decode("q", body)[0])
+            if self._told:
+                self._told -= 1
+            else:
+                self.signals.append(decode("q", body)[0])
         elif kind == LIMITS:
             self.on_limits(*decode("qq", body))
 

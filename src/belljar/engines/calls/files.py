@@ -8,7 +8,7 @@ from errno import EFBIG, EINVAL, EISDIR, ENOTDIR
 from typing import Final
 
 from belljar.abi.errors import SysError
-from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_PATH, O_RDONLY, O_WRONLY, PERMISSIONS, R_OK, S_IFIFO
+from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_PATH, O_RDONLY, O_WRONLY, PERMISSIONS, POLLIN, R_OK, S_IFIFO
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import Stat
 from belljar.abi.termios import WinSize
@@ -62,6 +62,9 @@ def close(process: Process, fd: int) -> None:
 
 
 def read(process: Process, fd: int, size: int) -> tuple[bytes]:
+    handle = process.fds[fd].handle
+    if not handle.seekable and not handle.nonblocking:
+        process.poll({fd: POLLIN})  # a stream's own wait does not end with a signal
     return (process.read(fd, _size(size)),)
 
 

@@ -68,6 +68,8 @@ class CallServer:
         self.link = link
         self._buffer = bytearray()
         self._background = 0
+        self._events = b""
+        """Frames that tell of signals, still to be sent."""
         terminal = Terminal(process)
         own: dict[str, Handler] = {
             "raw": terminal.raw,
@@ -191,7 +193,7 @@ class CallServer:
 
     def _send(self, frame: bytes) -> None:
         try:
-            self.link.send(frame)
+            self.link.send(self._take_events() + frame)
         except SysError:
             self._lost()
 
@@ -207,14 +209,21 @@ class CallServer:
             raise SysError(EINVAL)
 
     def report(self, number: int) -> None:
-        """A caught signal: whoever delivers it must not wait, so a fiber of the process tells the engine."""
-        frame = ANSWER.pack(16, 0, SIGNAL) + encode("q", [number])
+        """A caught signal: whoever delivers it must not wait, so a fiber of the process tells the engine.
+
+        The answer of a call that it interrupts must not come before it: then that takes it along.
+        """
+        self._events += ANSWER.pack(16, 0, SIGNAL) + encode("q", [number])
 
         def tell() -> None:
             with suppress(SysError):
-                self.link.send(frame)
+                self.link.send(self._take_events())
 
         self._process.add_fiber(tell)
+
+    def _take_events(self) -> bytes:
+        events, self._events = self._events, b""
+        return events
 
     def _exit(self, process: Process, code: int, signal: int, cpu_ns: int) -> NoReturn:
         self._charge(cpu_ns)

@@ -17,11 +17,12 @@ import wasmtime
 
 from belljar.engines.calls.client_host import CallError, Client, ConnectionEnded
 from belljar.engines.calls.protocol import CALLS, decode
+from belljar.engines.python.interrupt_host import Interrupter
 from belljar.engines.wasi.kernel_host import RemoteKernel
 from belljar.engines.wasi.memory import Fault
 from belljar.engines.wasi.preview1 import Preview1, Refused
 
-PARK, EXIT = 1000, 1001
+PARK, EXIT, MARK, COMPARE = 1000, 1001, 1002, 1003
 FAULT: Final = 0xFFFFFFFE
 """What the guest's C code takes for a broken host."""
 ENOSYS, EBADF = 38, 9
@@ -41,6 +42,9 @@ class Door:
         self._park = park
         self._client: Client | None = None
         self._park_again: Callable[[], bytes] | None = None
+        self.interrupter: Interrupter | None = None
+        self.started_ns = 0
+        """Processor time this process had used before it was a program."""
         self._kernel: RemoteKernel | None = None
 
     def enter(self, client: Client, kernel: RemoteKernel, park_again: Callable[[], bytes] | None = None) -> None:
@@ -71,7 +75,7 @@ class Door:
 
     def _answer(self, number: int, body: bytes) -> bytes:
         if self._client is None:
-            return self._park() if number == PARK else _STATUS.pack(ENOSYS)
+            return self._template(number, body)
         if number == PARK and self._park_again is not None:
             return self._park_again()
         if number == EXIT and len(body) == 16:
@@ -90,7 +94,20 @@ class Door:
             os._exit(0)
         finally:
             if self._client.signals and self._kernel is not None:
-                self._kernel.notice(self._client.signals)
+                self._kernel.take_signals()
+
+    def _template(self, number: int, body: bytes) -> bytes:
+        """What a template may ask: to wait, and to learn where signals are noted (see `interrupt_host`)."""
+        if number == PARK:
+            return self._park()
+        if number == MARK:
+            self.interrupter = self.interrupter or Interrupter(self._wasi.memory)
+            self.interrupter.begin()
+        elif number == COMPARE and self.interrupter is not None and len(body) == 1:
+            self.interrupter.end(body[0])
+        else:
+            return _STATUS.pack(ENOSYS)
+        return _STATUS.pack(0)
 
     def _before(self, number: int, body: bytes) -> None:
         """What a call does to descriptors that this process keeps the place of."""
@@ -120,5 +137,5 @@ class Door:
     def _end(self, code: int, signal: int) -> NoReturn:
         assert self._client is not None
         with suppress(ConnectionEnded):
-            self._client.post("exit", code & 0xFF, signal, time.process_time_ns())
+            self._client.post("exit", code & 0xFF, signal, time.process_time_ns() - self.started_ns)
         os._exit(0)

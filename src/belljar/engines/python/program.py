@@ -12,7 +12,7 @@ from belljar.bin import _venv, pip
 from belljar.engines.calls.protocol import DATA_MAX
 from belljar.engines.calls.server import CallServer
 from belljar.kernel.engines import EngineLink, EngineProgram, EngineUnavailable
-from belljar.kernel.process import Process
+from belljar.kernel.process import IGNORE, Process
 
 _DATA: Final = re.compile(
     rb"(?m)^[ \t]*(?:import|from)[ \t]+[^#\n]*?\b(?:numpy|pandas|matplotlib|scipy|sklearn|seaborn|statsmodels)\b"
@@ -76,7 +76,8 @@ def resume(process: Process, original: EngineProgram) -> int:
 def run(process: Process, link: EngineLink, *, session: bool) -> int:
     """Serve an engine process until its end."""
     server = CallServer(process, link)
-    process.catch(Signal.INT, server.report)
+    if process.handlers.get(Signal.INT) is not IGNORE:
+        process.catch(Signal.INT, server.report)
     process.catch(Signal.PIPE, lambda _: None)
     server.start({"executable": process.executable, "session": session})
     if session:

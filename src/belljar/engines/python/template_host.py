@@ -26,7 +26,7 @@ from belljar.engines.python.door_host import Door
 from belljar.engines.python.guest_host import added_modules
 from belljar.engines.python.library_host import PythonLibrary
 from belljar.engines.python.package_host import STDLIB_SHA256
-from belljar.engines.python.watch_host import CpuWatch
+from belljar.engines.python.watch_host import Watch
 from belljar.engines.wasi import numbers
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
 from belljar.engines.wasi.linker_host import Bindings, engine, guest_memory
@@ -126,6 +126,8 @@ class Template:
         """
         if self._client is not None:
             return self._wait(self._client)
+        if self._door.interrupter is not None:
+            self._door.interrupter.settle()
         prepare_filter(judged=False)
         enter_namespaces()
         gc.collect()
@@ -168,14 +170,18 @@ class Template:
             program = client.wait_for_start()
         except (ConnectionEnded, BadFrame):
             os._exit(0)
+        self._door.started_ns = time.process_time_ns()
         kernel = RemoteKernel(client)
-        watch = CpuWatch(lambda: _spent(client))
+        if self._door.interrupter is not None:
+            kernel.interrupt = self._door.interrupter.interrupt
+        watch = Watch(client, kernel.interrupt, self._spent)
         watch.allow(program.numbers.cpu_ns)
 
         def limit(cpu_ns: int, memory: int) -> None:
             watch.allow(cpu_ns)
             self._store.set_limits(memory_size=min(self._wasi.memory.size() + memory, MEMORY_MAX))
 
+        self._client = client
         client.on_limits = limit
         control = self._runs
         self._door.enter(client, kernel, None if control is None else lambda: self._park_again(control))
@@ -185,13 +191,13 @@ class Template:
             "llssQ", [program.argv, program.env, program.cwd, msgspec.json.encode(options), program.numbers]
         )
 
-
-def _spent(client: Client) -> None:
-    """The processor time is used up."""
-    try:
-        client.post("exceeded", b"cpu_seconds", time.process_time_ns())
-    finally:
-        os._exit(0)
+    def _spent(self) -> None:
+        """The processor time is used up."""
+        try:
+            if self._client is not None:
+                self._client.post("exceeded", b"cpu_seconds", time.process_time_ns() - self._door.started_ns)
+        finally:
+            os._exit(0)
 
 
 def _ended_early(code: int) -> int:

@@ -1,23 +1,33 @@
-"""Ends a program that has used its processor time: a thread that sleeps for as long as the program could not have."""
+"""A second thread, for what the guest's own can't see while it computes: that its time is used up, that a signal came.
+
+Nothing of this process's own Python runs while the guest's code does, signal handlers included. While a call is under
+way the kernel answers for signals. The thread only peeks at the connection: the bytes are the guest's thread's.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable
+from typing import Final
 
-LEAST = 0.001
+from belljar.engines.calls.client_host import Client
+
+LEAST: Final = 0.001
+PERIOD, PERIOD_MAX = 0.1, 1.0
+"""Seconds between two looks for signals, while the guest computes and while it waits."""
 
 
-class CpuWatch:
-    """`exceeded` is called, on the thread, when the time that was allowed is used up.
+class Watch:
+    """`exceeded` is called when the time that was allowed is used up, `interrupt` with the number of each signal."""
 
-    A thread, because nothing of this process's own Python runs while the guest's code does, signal handlers included.
-    """
-
-    def __init__(self, exceeded: Callable[[], None]) -> None:
+    def __init__(self, client: Client, interrupt: Callable[[int], None], exceeded: Callable[[], None]) -> None:
+        self._client = client
+        self._interrupt = interrupt
         self._exceeded = exceeded
         self._limit = 0
+        self._period = PERIOD
+        self._calls = -1
         self._changed = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -32,6 +42,18 @@ class CpuWatch:
 
     def _watch(self) -> None:
         while (left := self._limit - time.process_time_ns()) > 0:
-            if self._changed.wait(max(left / 1e9, LEAST)):
+            if self._changed.wait(min(max(left / 1e9, LEAST), self._period)):
                 self._changed.clear()
+            self._look()
         self._exceeded()
+
+    def _look(self) -> None:
+        client = self._client
+        if client.busy:
+            self._period = min(self._period * 1.5, PERIOD_MAX)
+            return
+        self._period = PERIOD
+        if self._calls == client.calls:
+            for number in client.peek_signals():
+                self._interrupt(number)
+        self._calls = client.calls

@@ -15,13 +15,13 @@ _CLOCKS: Final = (time.time_ns, time.monotonic_ns, time.process_time_ns, time.th
 
 
 class RemoteKernel:
-    """Calls over a connection; errors as WASI's numbers. `notice` is called when signals have come."""
+    """Calls over a connection; errors as WASI's numbers. `interrupt` is told of every signal that comes meanwhile."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._call = client.call
         self.post = client.post
-        self.notice: Callable[[list[int]], None] = list.clear
+        self.interrupt: Callable[[int], None] = _ignore
 
     def call(self, name: str, *arguments: Any) -> list[Any]:
         try:
@@ -30,7 +30,15 @@ class RemoteKernel:
             raise Refused(from_linux(error.errno)) from None
         finally:
             if self._client.signals:
-                self.notice(self._client.signals)
+                self.take_signals()
+
+    def take_signals(self) -> None:
+        while self._client.signals:
+            self.interrupt(self._client.signals.pop(0))
+
+
+def _ignore(_number: int) -> None:
+    """A guest that has no way to hear of signals."""
 
 
 class HostWorld:

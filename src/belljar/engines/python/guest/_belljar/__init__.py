@@ -9,6 +9,7 @@ def start(kind):
     from _belljar import door, errors, preload
 
     preload.load(kind)
+    door.calibrate()
     errors.install()
     from _belljar import loops, main, shims
 

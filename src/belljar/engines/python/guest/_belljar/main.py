@@ -276,8 +276,15 @@ def exit_status(end):
 def report(error):
     """Show an exception that nobody caught, without our own frames."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN):
+    while trace is not None and is_own(trace):
         trace = trace.tb_next
+    last = step = trace
+    while step is not None:
+        if not is_own(step):
+            last = step
+        step = step.tb_next
+    if last is not None:
+        last.tb_next = None
     error.__traceback__ = trace
     sys.last_exc, sys.last_type, sys.last_value, sys.last_traceback = error, type(error), error, trace
     flush()
@@ -291,6 +298,10 @@ def report(error):
         sys.stderr.write("\nOriginal exception was:\n")
         sys.__excepthook__(type(error), error, trace)
     return (130, SIGINT) if isinstance(error, KeyboardInterrupt) else (1, 0)
+
+
+def is_own(trace):
+    return trace.tb_frame.f_code.co_filename.startswith(OWN)
 
 
 def flush():

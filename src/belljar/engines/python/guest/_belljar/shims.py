@@ -270,6 +270,19 @@ def get_terminal_size(fd=1, /):
     return os.terminal_size((columns, rows))
 
 
+def chdir(path):
+    """The C library only notes the path; the kernel knows what it is without `..` and links."""
+    if isinstance(path, int):
+        door.call("chdir", path, b".")
+    else:
+        door.call("chdir", AT_FDCWD, _path(path), names=(path,))
+    posix.chdir(door.call("getcwd")[0])
+
+
+def fchdir(fd):
+    chdir(fd)
+
+
 # Processes.
 
 
@@ -403,9 +416,10 @@ def execve(path, args, env):
 
 
 _NAMES = (
-    "stat lstat fstat scandir listdir access chmod fchmod lchmod chown fchown lchown utime mkdir mkfifo umask pipe "
-    "pipe2 dup dup2 get_inheritable set_inheritable statvfs get_terminal_size getpid getppid getuid getgid getgroups "
-    "getpgid getpgrp getsid getlogin kill killpg waitpid wait waitstatus_to_exitcode system uname execv execve isatty"
+    "chdir fchdir stat lstat fstat scandir listdir access chmod fchmod lchmod chown fchown lchown utime mkdir "
+    "mkfifo umask pipe pipe2 dup dup2 get_inheritable set_inheritable statvfs get_terminal_size getpid getppid "
+    "getuid getgid getgroups getpgid getpgrp getsid getlogin kill killpg waitpid wait waitstatus_to_exitcode "
+    "system uname execv execve isatty"
 ).split()
 
 

@@ -1,0 +1,99 @@
+"""Makes the guest interpreter notice a signal: sets, in its memory, what its own C code sets when one arrives.
+
+Where that is, nobody says: it is found out once, in a template. The guest raises a signal between two calls of the
+door, with no bytecode in between, and whatever differs in memory after that, each time and only then, is it.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from belljar.engines.wasi.memory import Memory
+
+SIGINT, SIGTERM = 2, 15
+_PAGE: Final = 4096
+_WORD: Final = struct.Struct("<I")
+_CHANGES_MAX: Final = 8
+_APART_MAX: Final = 64
+
+Change = tuple[int, int]
+"""The address of a word, and the bits that were set in it."""
+
+
+class Interrupter:
+    """Learns from the rounds of a guest's calibration, then raises signals in it."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._before = b""
+        self._rounds: dict[int, list[set[Change]]] = {}
+        self._common: set[Change] = set()
+        """What any signal sets."""
+        self._first = self._stride = 0
+        """Where the flag of signal 0 is, and how far apart the flags of two signals are."""
+
+    # Learning.
+
+    def begin(self) -> None:
+        self._before = self._memory.read(0, self._memory.size())
+
+    def end(self, number: int) -> None:
+        """After a round in which signal `number` was raised; 0: none was."""
+        self._rounds.setdefault(number, []).append(self._changes())
+        self._before = b""
+
+    def _changes(self) -> set[Change]:
+        """The words in which bits were set and none cleared."""
+        found: set[Change] = set()
+        before = self._before
+        after = self._memory.read(0, len(before))
+        for page in range(0, len(before), _PAGE):
+            if before[page : page + _PAGE] == after[page : page + _PAGE]:
+                continue
+            for at in range(page, page + _PAGE, 4):
+                (old,), (new,) = _WORD.unpack_from(before, at), _WORD.unpack_from(after, at)
+                if old != new and not old & ~new:
+                    found.add((at, new & ~old))
+        return found
+
+    def settle(self) -> None:
+        """Learn from the rounds. What does not fit is not used: then a program is only interrupted in its calls."""
+        noise = {at for changes in self._rounds.get(0, []) for at, _ in changes}
+        sure = {
+            number: {change for change in set.intersection(*rounds) if change[0] not in noise}
+            for number, rounds in self._rounds.items()
+            if number
+        }
+        self._rounds.clear()
+        if set(sure) != {SIGINT, SIGTERM}:
+            return
+        common = sure[SIGINT] & sure[SIGTERM]
+        apart = SIGTERM - SIGINT
+        pairs = [
+            (low, (high - low) // apart)
+            for low, low_bits in sure[SIGINT] - common
+            for high, high_bits in sure[SIGTERM] - common
+            if low_bits == high_bits == 1 and (high - low) % apart == 0 and 4 <= (high - low) // apart <= _APART_MAX
+        ]
+        if len(pairs) != 1 or not 0 < len(common) <= _CHANGES_MAX:
+            return
+        ((low, self._stride),) = pairs
+        self._common = common
+        self._first = low - self._stride * SIGINT
+
+    @property
+    def able(self) -> bool:
+        return bool(self._common)
+
+    # Raising.
+
+    def interrupt(self, number: int) -> None:
+        """Have the guest call its handler of a signal, at its next step."""
+        if not self._common or not 0 < number < 65:
+            return
+        # The guest runs meanwhile: it may see the call to look before there is anything to see. So call twice; a call
+        # too many finds nothing and is forgotten.
+        for at, bits in ((self._first + number * self._stride, 1), *self._common, *self._common):
+            (value,) = _WORD.unpack(self._memory.read(at, 4))
+            self._memory.write_u32(at, value | bits)
