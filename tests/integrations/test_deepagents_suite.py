@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from deepagents.backends.protocol import SandboxBackendProtocol
@@ -29,7 +29,7 @@ def drifted(name: str) -> Callable[..., Any]:
     def test(self: Any, sandbox_backend: SandboxBackendProtocol, sandbox_test_root: str) -> None:
         original(self, sandbox_backend, sandbox_test_root)
 
-    return test
+    return cast("Callable[..., Any]", test)
 
 
 class TestBelljarSandbox(SandboxIntegrationTests):
