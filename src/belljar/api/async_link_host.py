@@ -43,7 +43,7 @@ class AsyncLink:
         self._limits = limits
         self.offers = offers if offers is not None else Offers(threading.RLock())
         conversation.on_ask = self._asked
-        self._engines = EngineBroker(limits)
+        self._engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
         self._unsent: deque[tuple[memoryview, Sequence[int]]] = deque()
         """Frames, or what is left of them, and the descriptors that go with their first byte."""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -83,6 +83,12 @@ class AsyncLink:
             await readable.wait()
         finally:
             self._loop.remove_reader(fd)
+
+    @property
+    def layers(self) -> list[str]:
+        """What holds around the worker, as it said when it was ready, and as we know."""
+        assert self.conversation.ready is not None
+        return self.conversation.ready.layers + (["cgroup"] if self._worker.cgroup is not None else [])
 
     @property
     def closed(self) -> bool:

@@ -54,6 +54,7 @@ class AsyncSandbox:
             worker = await take_worker(settings.limits.memory_bytes)
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
+        settings.confine(worker)
         self._started = link = AsyncLink(worker, Conversation(), settings.limits)
         self._open_network()
         try:
@@ -86,8 +87,7 @@ class AsyncSandbox:
     async def _layers(self) -> list[str]:
         conversation = self._link.conversation
         await asyncio.wait_for(self._link.wait_until(lambda: conversation.ready is not None), START_SECONDS)
-        assert conversation.ready is not None
-        return conversation.ready.layers
+        return self._link.layers
 
     @property
     def name(self) -> str:

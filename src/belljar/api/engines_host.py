@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from errno import EAGAIN, ENOEXEC
 from typing import Any, Final
 
@@ -33,8 +34,10 @@ class Opening(Struct, frozen=True):
 class EngineBroker:
     """The engine processes of one sandbox, by the numbers it gave them."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, confine: Callable[[int], None] | None = None) -> None:
         self._limits = limits
+        self._confine = confine
+        """Puts a process into the sandbox's control group, where it has one. OSError."""
         self._lock = threading.Lock()
         self._engines: dict[int, EngineProcess | None] = {}
         """None while it is being made."""
@@ -72,6 +75,7 @@ class EngineBroker:
         """The frame that answers, and the descriptors that go with it. Blocks while the template forks."""
         try:
             process = self._origin(opening.origin).fork(self._narrow(opening.options), opening.options)
+            self._bound(process)
         except EngineUnavailable as error:
             with self._lock:
                 self._engines.pop(opening.number, None)
@@ -87,6 +91,14 @@ class EngineBroker:
             process.kill()
             return _refusal(opening.ask, ENOEXEC, "it is not wanted any more"), []
         return encode(Answer(opening.ask, process.pid, fds=1)), [process.connection.detach()]
+
+    def _bound(self, process: EngineProcess) -> None:
+        try:
+            if self._confine is not None:
+                self._confine(process.pid)
+        except OSError as error:
+            process.kill()
+            raise EngineUnavailable(f"can't put the engine process into the control group: {error}") from error
 
     def _origin(self, origin: str | int) -> Template | EngineProcess:
         if isinstance(origin, str):

@@ -48,7 +48,7 @@ class Link:
         self._gone: SandboxError | None = None
         self._limits = limits
         self.offers = offers if offers is not None else Offers(threading.RLock())
-        self._engines = EngineBroker(limits)
+        self._engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
         conversation.on_ask = self._asked
 
     def _asked(self, ask: Ask) -> None:
@@ -114,6 +114,12 @@ class Link:
     @property
     def pid(self) -> int:
         return self._worker.pid
+
+    @property
+    def layers(self) -> list[str]:
+        """What holds around the worker, as it said when it was ready, and as we know."""
+        assert self.conversation.ready is not None
+        return self.conversation.ready.layers + (["cgroup"] if self._worker.cgroup is not None else [])
 
     @property
     def closed(self) -> bool:

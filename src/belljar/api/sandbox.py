@@ -47,6 +47,7 @@ class Sandbox:
             worker = shared.take(settings.limits.memory_bytes)
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
+        settings.confine(worker)
         self._assemble(settings, Link(worker, Conversation(), settings.limits))
         try:
             self._link.send(self._conversation.message(settings.boot()))
@@ -105,8 +106,7 @@ class Sandbox:
         """The layers the worker reported when it was locked."""
         if not self._link.wait_until(lambda: self._conversation.ready is not None, monotonic() + START_SECONDS):
             raise SandboxCreationError("the sandbox's worker did not report in time. Try again; see `belljar doctor`.")
-        assert self._conversation.ready is not None
-        return self._conversation.ready.layers
+        return self._link.layers
 
     @property
     def name(self) -> str:

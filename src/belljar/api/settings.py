@@ -18,6 +18,7 @@ from belljar.api.mounts import Mount
 from belljar.api.request import FileContents, boot_message, check_contents, check_environment
 from belljar.api.results import Info
 from belljar.api.tools import Tool
+from belljar.worker.handle_host import OVERHEAD, CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
     from belljar.net.network import Network
@@ -118,6 +119,15 @@ class Settings(Struct, frozen=True):
 
     def info(self, layers: list[str]) -> Info:
         return Info(self.name, "virtual", tuple(layers), "base", self.created)
+
+    def confine(self, worker: WorkerHandle) -> None:
+        """The layer that is only put up when it is required. IsolationUnavailable."""
+        if "cgroup" in self.require:
+            try:
+                worker.confine(self.limits.memory_bytes + OVERHEAD)
+            except CgroupUnavailable as error:
+                worker.kill()
+                raise IsolationUnavailable({"cgroup"}, []) from error
 
     def check_layers(self, held: list[str]) -> None:
         if missing := self.require - set(held):

@@ -18,6 +18,7 @@ ADVICE = {
     "network": "needs the user layer",
     "mount": "needs the user layer",
     "ipc": "needs the user layer",
+    "cgroup": "needs a control group with the memory controller that this user may write (systemd-run --user --scope)",
     "landlock": "needs Linux 5.13 or newer with landlock in the lsm= boot list",
 }
 
@@ -36,9 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     from belljar.api.sandbox import Sandbox
     from belljar.lockdown.seal_host import LAYERS
+    from belljar.worker.cgroup_host import place
 
     with Sandbox() as sandbox:
-        held = set(sandbox.info.isolation)
+        held = set(sandbox.info.isolation) | ({"cgroup"} if place() is not None else set())
         works = sandbox.exec("echo ok").stdout == "ok\n"
         forks = _forks(sandbox)
     packages = {name: _installed(name) for name in ("greenlet", "msgspec", "google-re2", "dulwich", "fsspec")}

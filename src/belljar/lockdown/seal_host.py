@@ -26,6 +26,7 @@ LAYERS: Final = {
     "ipc": "its own System V IPC and POSIX message queues",
     "rlimits": "memory, CPU time, file size and descriptors are bounded",
     "no_new_privs": "no program it could start gains rights; it can't be traced or dumped",
+    "cgroup": "memory of all its processes is bounded by a control group; put up when require= names it",
     "landlock": "no path may be opened and no TCP port used, whatever else fails",
     "seccomp": "only the system calls an interpreter needs; anything else ends the process",
 }

@@ -8,7 +8,7 @@ import struct
 from typing import Final
 
 from belljar.abi.wire import HELLO
-from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
+from belljar.worker.handle_host import CgroupUnavailable, WorkerHandle, WorkerUnavailable
 
 _CREDENTIALS: Final = struct.Struct("=iII")
 """struct ucred: pid, uid, gid."""
@@ -62,6 +62,12 @@ class Branching:
         self._ours.settimeout(None)
         connection = socket.socket(fileno=self._ours.detach())
         branch = WorkerHandle(pid, pidfd, connection, self._origin.zygote, self._origin.family)
+        if self._origin.cgroup is not None:
+            try:
+                branch.confine(self._origin.cgroup.memory_bytes)
+            except CgroupUnavailable as error:
+                branch.kill()
+                raise WorkerUnavailable(str(error)) from error
         self._origin.family.settle(made=True)
         return branch
 

@@ -7,13 +7,23 @@ import select
 import signal
 import socket
 from contextlib import suppress
-from typing import Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from belljar.worker.family_host import Family
+
+if TYPE_CHECKING:
+    from belljar.worker.cgroup_host import Cgroup
+
+OVERHEAD: Final = 256 << 20
+"""What the interpreter itself needs on top of a sandbox's memory limit."""
 
 
 class WorkerUnavailable(RuntimeError):
     """No worker could be had; says why."""
+
+
+class CgroupUnavailable(RuntimeError):
+    """There is no control group that this process may divide."""
 
 
 class Permits(Protocol):
@@ -29,7 +39,7 @@ class WorkerHandle:
     It keeps its zygote: that may be old, and give no more workers, but it is the one to say when this worker may fork.
     """
 
-    __slots__ = ("connection", "family", "pid", "pidfd", "zygote")
+    __slots__ = ("cgroup", "connection", "family", "pid", "pidfd", "zygote")
 
     def __init__(
         self,
@@ -45,6 +55,17 @@ class WorkerHandle:
         self.zygote = zygote
         self.family = family if family is not None else Family(pid)
         self.family.add(pid)
+        self.cgroup: Cgroup | None = None
+
+    def confine(self, memory_bytes: int) -> None:
+        """Put it into a control group of its own, which bounds it and its engine processes. CgroupUnavailable."""
+        from belljar.worker.cgroup_host import Cgroup  # hardly ever needed
+
+        self.cgroup = Cgroup(memory_bytes)
+        try:
+            self.cgroup.add(self.pid)
+        except OSError as error:
+            raise CgroupUnavailable(f"can't put the worker into a control group: {error}") from error
 
     @property
     def alive(self) -> bool:
@@ -60,6 +81,8 @@ class WorkerHandle:
             os.close(self.pidfd)
             self.pidfd = -1
             self.family.remove(self.pid)
+            if self.cgroup is not None:
+                self.cgroup.remove()
             with suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it now hears of the end
         self.connection.close()

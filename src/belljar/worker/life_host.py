@@ -16,14 +16,13 @@ from belljar.lockdown.seal_host import LockdownFailed, prove, seal
 from belljar.worker.channel_host import Channel
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.engines_host import HostEngines
+from belljar.worker.handle_host import OVERHEAD
 from belljar.worker.network_host import network_dialer
 from belljar.worker.serve import Server
 from belljar.worker.session import Session
 
 RECURSION: Final = 60_000
 """Python frames a worker may nest: the shell's depth limit times the frames of one shell call, with room."""
-OVERHEAD: Final = 256 << 20
-"""What the interpreter itself needs on top of a sandbox's memory limit."""
 CPU_BACKSTOP: Final = 24 * 3600
 _UNIX, _STREAM = int(socket.AF_UNIX), int(socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
 

@@ -13,6 +13,7 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.termios import WinSize
 from belljar.abi.wire import (
     CHUNK_MAX,
+    CONTROL_IN,
     USER_RIGHTS,
     WINDOW,
     Answer,
@@ -310,6 +311,8 @@ class Server:
         jobs, self._jobs = self._jobs, {}
         for job in jobs.values():
             job.waiters.wake_all()
+            if job.task is not None:
+                job.task.close_input(CONTROL_IN)  # an interpreter that nobody drives
         self.hosted.lose_all()
         self._watching.end_all()
 
