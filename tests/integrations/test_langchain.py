@@ -38,7 +38,7 @@ found = [tools.look_up_stock(fruit=name) for name in ("apple", "pear", "plum")]
 PROGRAMS = {"js": ("eval", JS), "python": ("py_eval", PYTHON)}
 
 
-@pytest.fixture(params=["js"])
+@pytest.fixture(params=["js", "python"])
 def language(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

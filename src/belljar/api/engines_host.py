@@ -76,13 +76,14 @@ class EngineBroker:
         try:
             process = self._origin(opening.origin).fork(self._narrow(opening.options), opening.options)
             self._bound(process)
-        except EngineUnavailable as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the sandbox must not wait for ever
             with self._lock:
                 self._engines.pop(opening.number, None)
             import logging  # takes long to load, and is hardly ever needed
 
             logging.getLogger("belljar").warning("%s: %s", opening.origin, error)
-            return _refusal(opening.ask, ENOEXEC, error.for_guest), []
+            said = error.for_guest if isinstance(error, EngineUnavailable) else "its engine did not start"
+            return _refusal(opening.ask, ENOEXEC, said), []
         with self._lock:
             wanted = opening.number in self._engines and not self._closed
             if wanted:
