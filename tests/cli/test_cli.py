@@ -62,7 +62,11 @@ def test_doctor(belljar: Belljar) -> None:
     report = json.loads(belljar("doctor", "--json").stdout)
     assert report["works"]
     assert report["layers"]["seccomp"]
-    assert "Walls around a sandbox" in belljar("doctor").stdout
+    assert set(report["engines"]) == {"python", "js"}
+    assert all(engine["ready"] or engine["advice"] for engine in report["engines"].values())
+    shown = belljar("doctor").stdout
+    for heading in ("Tiers", "Walls around a sandbox", "Engines", "Packages"):
+        assert f"\n{heading}\n" in shown
 
 
 def test_commands(belljar: Belljar) -> None:

