@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import encodings.idna
+import encodings.punycode
 import re
 from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
@@ -37,8 +39,9 @@ class Url:
 
     @property
     def host_header(self) -> str:
-        """The port is left out where it is the scheme's own."""
-        return self.host if self.port == PORTS.get(self.scheme) else f"{self.host}:{self.port}"
+        """Without the dot that ends a full name; the port is left out where it is the scheme's own."""
+        host = self.host.removesuffix(".")
+        return host if self.port == PORTS.get(self.scheme) else f"{host}:{self.port}"
 
     @property
     def target(self) -> str:
@@ -140,7 +143,8 @@ def _host_name(host: str) -> str:
     if host.isascii():
         return host
     try:
-        return host.encode("idna").decode("ascii")
+        # Codecs are found by their names, which a sealed worker no longer can: this one is called.
+        return encodings.idna.Codec().encode(host)[0].decode("ascii")
     except UnicodeError:
         raise BadUrl("Bad hostname") from None
 

@@ -150,12 +150,11 @@ class Gate:
 
     async def resolve(self, name: str, kind: str) -> tuple[list[str], tuple[Address, ...]]:
         """Records as lines, and the addresses among them that may be dialled. NetError."""
-        if not self._dns_rate.take(self.clock()):
-            raise NetError("denied", f"more than {self.limits.dns_per_second:g} DNS questions a second")
         self.traffic.questions += 1
         conn = Conn("dns", self._src(), RESOLVER, question=(name, kind), sandbox=self.sandbox)
         verdict = await self.decide(conn)
         if not isinstance(verdict, AcceptDns):
+            self._count_question()
             raise NetError("denied", f"{name} is not a name this sandbox may look up")
         if (known := self.network.hosts.get(name)) is not None:
             version = {"A": 4, "AAAA": 6}.get(kind)
@@ -164,7 +163,13 @@ class Gate:
             return [f"{name} 0 {kind} {address}" for address in addresses], addresses
         if (fresh := self.names.fresh(name, kind, self.clock())) is not None:
             return list(fresh.records), fresh.addresses
+        self._count_question()
         return await self._ask(name, kind, verdict)
+
+    def _count_question(self) -> None:
+        """NetError when there are too many. What is known already, as for the tenth file of one host, is free."""
+        if not self._dns_rate.take(self.clock()):
+            raise NetError("denied", f"more than {self.limits.dns_per_second:g} DNS questions a second")
 
     async def _ask(self, name: str, kind: str, verdict: AcceptDns) -> tuple[list[str], tuple[Address, ...]]:
         from belljar.net.dns_host import lookup, system_resolvers

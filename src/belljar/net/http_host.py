@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -108,10 +109,19 @@ class Response:
         return b"\r\n".join([*lines, b"", b""])
 
 
+def _keep_logs_clean() -> None:
+    """The debug lines of these have whole headers in them, credentials too: off, unless an owner sets their level."""
+    for name in ("httpcore", "hpack", "h2"):
+        logger = logging.getLogger(name)
+        if logger.level == logging.NOTSET:
+            logger.setLevel(logging.INFO)
+
+
 class Web:
     """The web requests of one gate, and its idle connections."""
 
     def __init__(self, gate: Gate) -> None:
+        _keep_logs_clean()
         self.gate = gate
         self._idle: dict[Key, list[Connection]] = {}
         self._closed = False

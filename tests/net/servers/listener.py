@@ -88,6 +88,8 @@ class Listener:
         for connection in still:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError):
+                connection.close()  # its thread may be asleep
         self._thread.join(5)
 
 
