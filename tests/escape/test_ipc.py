@@ -20,6 +20,7 @@ import pytest
 import belljar
 from belljar import Limits, Mount, Sandbox, SandboxClosed, SandboxError
 from belljar.abi.wire import Ask, Event, Exited, Failure, Output, Ready, Reply, Started, WorkerMessage, encode
+from belljar.api import link_host
 from belljar.worker.handle_host import WorkerHandle
 from belljar.worker.supervisor_host import shared
 from tests.escape.oracles import Watch, wait_gone
@@ -282,6 +283,24 @@ def test_114_a_stopped_worker_is_killed_on_time(watch: Watch) -> None:
         with pytest.raises(SandboxError):
             sandbox.exec("echo x", timeout=0.3)
         assert time.monotonic() - began < 0.3 + 4
+        assert not wait_gone([sandbox._link.pid])
+
+
+@pytest.mark.parametrize("act", ["read", "write", "spawn", "wait", "fork"])
+def test_114_nothing_waits_for_a_stopped_worker_for_ever(act: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link_host, "FORK_SECONDS", 0.5)
+    with Sandbox(limits=Limits(wall_seconds=0.5)) as sandbox:
+        process = sandbox.spawn("sleep 100")
+        os.kill(sandbox._link.pid, signal.SIGSTOP)
+        acts: dict[str, Callable[[], object]] = {
+            "read": lambda: sandbox.files.read("/etc/passwd"),
+            "write": lambda: sandbox.files.write("f", bytes(20 << 20)),
+            "spawn": lambda: sandbox.spawn("true"),
+            "wait": process.wait,
+            "fork": sandbox.fork,
+        }
+        with pytest.raises(SandboxError):
+            acts[act]()
         assert not wait_gone([sandbox._link.pid])
 
 

@@ -17,6 +17,7 @@ from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.forking import FORK_SECONDS, Fork
 from belljar.api.offers import Offers
+from belljar.api.request import GRACE, STOPPED
 from belljar.api.tools import Tool
 from belljar.worker.branch_host import Branching
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
@@ -184,6 +185,16 @@ class AsyncLink:
         answer = encode(Answer(number, list(await tool.run_async(args))))
         if self._gone is None:
             self.send(answer)
+
+    async def expect(self, ready: Callable[[], bool], seconds: float | None = None) -> None:
+        """Until it is so; a worker that does not answer in time is ended. Raises SandboxError."""
+        try:
+            await asyncio.wait_for(
+                self.wait_until(ready), self._limits.wall_seconds + GRACE if seconds is None else seconds
+            )
+        except TimeoutError:
+            self.close()
+            raise SandboxError(STOPPED) from None
 
     async def wait(self, pending: Pending) -> None:
         await self.wait_until(lambda: pending.done)

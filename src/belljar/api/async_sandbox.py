@@ -22,7 +22,7 @@ from belljar.api.forking import check_count
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
 from belljar.api.operations import Ask, Run, Stepper, Steps
-from belljar.api.request import GRACE, START_SECONDS, exec_result, raise_failure
+from belljar.api.request import GRACE, START_SECONDS, STOPPED, exec_result, raise_failure
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.worker.handle_host import WorkerUnavailable
@@ -132,7 +132,7 @@ class AsyncSandbox:
             await asyncio.wait_for(link.wait(request.running), request.wall_seconds + GRACE)
         except TimeoutError:
             link.close()
-            raise SandboxError("the sandbox stopped answering past the command's time limit and was ended") from None
+            raise SandboxError(STOPPED) from None
         except asyncio.CancelledError:
             if not link.closed:
                 link.send(request.kill(link.conversation))
@@ -177,7 +177,7 @@ class AsyncSandbox:
                 case Ask(path=path, name=name, arguments=arguments):
                     pending, frame = self._link.conversation.call(name, *arguments)
                     self._link.send(frame)
-                    await self._link.wait(pending)
+                    await self._link.expect(lambda pending=pending: pending.done)  # type: ignore[misc]
                     try:
                         raise_failure(pending, path)
                     except FileError as error:
@@ -283,7 +283,8 @@ class AsyncProcess:
         size: tuple[int, int] | None,
     ) -> None:
         running = self.command.start(argv, env=dict(env), cwd=cwd, stdin=stdin, limits=limits, size=size)
-        await self._link.wait_until(lambda: self.command.started)
+        self._over = monotonic() + limits.wall_seconds + GRACE
+        await self._link.expect(lambda: self.command.started)
         raise_failure(running)
 
     @property
@@ -296,7 +297,7 @@ class AsyncProcess:
 
     async def wait(self) -> int:
         """The exit code; bound the wait with `asyncio.timeout`."""
-        await self._link.wait(self.command.state)
+        await self._link.expect(lambda: self.command.state.done, max(0.0, self._over - monotonic()))
         return self.command.exit_code()
 
     async def kill(self, signal: str | int = "TERM") -> None:

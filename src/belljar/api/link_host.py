@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.forking import FORK_SECONDS, Fork
 from belljar.api.offers import Offers
+from belljar.api.request import GRACE, STOPPED
 from belljar.api.tools import Tool
 from belljar.worker.branch_host import Branching
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
@@ -44,6 +46,9 @@ class Link:
         self._readable = select.poll()
         self._readable.register(worker.connection, select.POLLIN)
         self._send_lock = threading.Lock()
+        # One that reads nothing for so long has stopped: a sender is not to wait for it for ever.
+        longest = struct.pack("@ll", int(min(limits.wall_seconds + GRACE, 1 << 30)), 0)
+        worker.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, longest)
         self._reader: threading.Thread | None = None
         self._gone: SandboxError | None = None
         self._limits = limits
@@ -141,6 +146,16 @@ class Link:
         finally:
             for fd in fds:
                 os.close(fd)
+
+    def patience(self) -> float:
+        """The (monotonic) time by which a worker that is asked now must have answered."""
+        return time.monotonic() + self._limits.wall_seconds + GRACE
+
+    def expect(self, ready: Callable[[], bool], deadline: float) -> None:
+        """Until it is so; a worker that lets the deadline pass is ended. Raises SandboxError."""
+        if not self.wait_until(ready, deadline):
+            self.close()
+            raise SandboxError(STOPPED)
 
     def wait(self, pending: Pending, deadline: float | None = None) -> bool:
         """Until the answer is there; False if the (monotonic) deadline passed first."""

@@ -86,7 +86,8 @@ class Process:
         self.stderr = Stream(link, command, 2)
         self.stdin = Stdin(link, command)
         running = command.start(argv, env=dict(env), cwd=cwd, stdin=stdin, limits=limits, size=size)
-        link.wait_until(lambda: command.started)
+        self._over = link.patience()
+        link.expect(lambda: command.started, self._over)
         raise_failure(running)
         link.serve_in_background()
 
@@ -113,7 +114,9 @@ class Process:
 
     def wait(self, timeout: float | None = None) -> int | None:
         """The exit code, or None if `timeout` seconds passed first."""
-        if not self._link.wait(self.command.state, None if timeout is None else monotonic() + timeout):
+        if timeout is None:
+            self._link.expect(lambda: self.command.state.done, self._over)
+        elif not self._link.wait(self.command.state, monotonic() + timeout):
             return None
         return self.command.exit_code()
 

@@ -16,6 +16,7 @@ from belljar.api.results import ExecResult
 TIMEOUT_EXIT: Final = 124
 GRACE: Final = 2.0
 """Seconds past a command's wall-clock limit after which the host stops believing in the worker."""
+STOPPED: Final = "the sandbox stopped answering past its time limit and was ended. Make a new sandbox."
 START_SECONDS: Final = 30.0
 """How long a worker may take to report that it is locked."""
 

@@ -20,7 +20,7 @@ from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
 from belljar.api.operations import Ask, Run, Stepper, Steps
 from belljar.api.process import Process, Terminal
-from belljar.api.request import GRACE, START_SECONDS, exec_result, raise_failure
+from belljar.api.request import GRACE, START_SECONDS, STOPPED, exec_result, raise_failure
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.worker.handle_host import WorkerUnavailable
@@ -162,7 +162,7 @@ class Sandbox:
         if not finished:
             # The worker itself should have ended it: it no longer answers, so it is not to be trusted with more.
             self._link.close()
-            raise SandboxError("the sandbox stopped answering past the command's time limit and was ended")
+            raise SandboxError(STOPPED)
         raise_failure(request.running, cwd or self._settings.cwd)
         return exec_result(request.running, monotonic() - began, timeout)
 
@@ -205,7 +205,7 @@ class Sandbox:
                 case Ask(path=path, name=name, arguments=arguments):
                     pending, frame = self._conversation.call(name, *arguments)
                     self._link.send(frame)
-                    self._link.wait(pending)
+                    self._link.expect(lambda pending=pending: pending.done, self._link.patience())  # type: ignore[misc]
                     try:
                         raise_failure(pending, path)
                     except FileError as error:

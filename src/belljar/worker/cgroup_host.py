@@ -1,7 +1,7 @@
 """A control group for one sandbox: the kernel's own bound on the memory of all its processes together.
 
-Made only when it is required: it needs a group that this process may divide (root, or one that was delegated), and it is
-the one layer that leaves something behind when its owner is killed, an empty directory that the next owner removes.
+Made only when it is required: it needs a group that this process may divide (root, or one that was delegated), and it
+is the one layer that leaves something behind when its owner is killed, an empty directory that the next one removes.
 """
 
 from __future__ import annotations
@@ -109,9 +109,11 @@ def _candidates() -> list[tuple[str, int]]:
         if controllers == "":
             for mount in (ROOT, f"{ROOT}/unified"):
                 own = f"{mount}{path}".rstrip("/")
-                for directory in (own, os.path.dirname(own)):
-                    if directory.startswith(mount) and "memory" in _words(f"{directory}/cgroup.subtree_control"):
-                        found.append((directory, 2))
+                found += [
+                    (directory, 2)
+                    for directory in (own, os.path.dirname(own))
+                    if directory.startswith(mount) and "memory" in _words(f"{directory}/cgroup.subtree_control")
+                ]
         elif "memory" in controllers.split(","):
             own = f"{ROOT}/memory{path}".rstrip("/")
             found += [(directory, 1) for directory in (own, f"{ROOT}/memory") if os.path.isdir(directory)]
