@@ -302,3 +302,14 @@ def test_without_a_sandbox() -> None:
             assert (await also.run("1 + 1")).value == 2
 
     asyncio.run(main())
+
+
+def test_an_interrupted_run_leaves_the_variables(python: Interpreter) -> None:
+    python.run("x = 5")
+    timer = threading.Timer(0.5, python.interrupt)
+    timer.start()
+    result = python.run("while True: pass", limits=RunLimits(cpu_ms=20_000))
+    timer.join()
+    assert result.error is not None
+    assert result.error.name == "KeyboardInterrupt", result.error
+    assert python.run("x").value == 5
