@@ -17,6 +17,7 @@ from belljar.lockdown.bpf import MACHINES, worker_filter
 
 NODE_FLAGS: Final = (
     "--single-threaded",  # a fork has one thread: whatever V8 left to others would never be done
+    "--no-maglev-osr",  # and on one thread a loop in Maglev's code would never get into TurboFan's
     "--v8-pool-size=0",
     "--no-deprecation",
     "--no-warnings",

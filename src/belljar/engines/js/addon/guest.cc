@@ -84,6 +84,7 @@ void Guest::Make(Isolate* node, Local<Object> options) {
   params.array_buffer_allocator = new Allocator();
   params.constraints.ConfigureDefaultsFromHeapSize(0, kHeapMax);
   params.constraints.set_max_young_generation_size_in_bytes(kYoungMax);
+  params.constraints.set_initial_young_generation_size_in_bytes(kYoungMax);  // or collecting would shrink it
   Isolate::Initialize(isolate_, params);
   isolate_->SetMicrotasksPolicy(MicrotasksPolicy::kExplicit);
   isolate_->SetAllowAtomicsWait(false);

@@ -1,6 +1,7 @@
 // The guest's isolate: one realm, its limits, and what our own JavaScript in it may ask of the process.
 #pragma once
 
+#include <malloc.h>
 #include <node.h>
 #include <v8.h>
 
@@ -24,8 +25,8 @@ class Guest {
   void Rehearse();
   // Hands a message to our JavaScript and runs whatever it starts to its end. False: a limit ended it.
   bool Handle(std::string_view message);
-  // After the last of a prefix: what is left of it is in order, and forks share it.
-  void Collect() { isolate_->LowMemoryNotification(); }
+  // Before the process is forked again and again: the less memory it has, the quicker that is.
+  void Collect() { isolate_->LowMemoryNotification(), node_->LowMemoryNotification(), malloc_trim(0); }
   // Private memory of the process, which later limits count from.
   void MarkMemory(size_t data_bytes) { data_bytes_ = data_bytes; }
   // Runs a program of the sandbox, which does all its waiting by itself, to its end.

@@ -17,9 +17,7 @@ using Info = const FunctionCallbackInfo<Value>&;
 namespace {
 
 Isolate* I() { return guest.isolate(); }
-
 void Throw(std::string_view message) { I()->ThrowException(Exception::TypeError(Text(I(), message))); }
-
 double Number(Info info, int index) { return info[index].As<v8::Number>()->Value(); }
 
 node::encoding Encoding(Info info, int index) { return static_cast<node::encoding>(static_cast<int>(Number(info, index))); }

@@ -64,8 +64,7 @@ size_t DataBytes() {
 
 struct Child {
   pid_t pid;  // 0 in the child
-  int connection;
-  int pidfd;
+  int connection, pidfd;
 };
 
 // A child with a connection. False: it could not be made.
@@ -187,6 +186,7 @@ void Serve(const FunctionCallbackInfo<Value>& info) {
   run_filter = bytes("runFilter");
   proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
   guest.Make(node, options);
+  guest.Collect();
   OpenProc();
   KeepMappings();
   // Node has threads, and a process with threads can't enter a user namespace: its fork has one. This one only waits.
