@@ -13,6 +13,7 @@ from belljar.abi.flags import O_RDWR
 from belljar.bin._kit.discovery import find, names
 from belljar.engines.calls.client_host import Client
 from belljar.engines.calls.server import CallServer
+from belljar.engines.wasi.root import reserve_root
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.kernel.process import Process
@@ -68,6 +69,7 @@ def serve(client: Callable[[Client], Any], *, argv: list[str] | None = None) -> 
     outcome: list[Any] = []
 
     def body(process: Process) -> int:
+        reserve_root(process)
         server = CallServer(process, link)
         server.start({})
         server.serve()

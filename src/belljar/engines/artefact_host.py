@@ -27,6 +27,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal
 
+from belljar.abi.cache_host import cache_directory, private_directory
+
 Quality = Literal["quick", "optimised"]
 _MAC: Final = "sha256"
 _KEY_BYTES: Final = 32
@@ -51,29 +53,21 @@ class Source:
     title: str
 
 
-def cache_directory() -> Path:
-    """Where artefacts are kept: BELLJAR_CACHE, else the user's cache directory."""
-    if chosen := os.environ.get("BELLJAR_CACHE"):
-        return Path(chosen)
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "belljar"
+def directory() -> Path:
+    """Where artefacts are kept: BELLJAR_CACHE, else the user's cache directory. Only this user may write there."""
+    chosen = os.environ.get("BELLJAR_CACHE")
+    found = private_directory(chosen) if chosen else cache_directory()
+    if found is None:
+        where = chosen or "~/.cache/belljar"
+        raise ArtefactError(
+            f"{where} can be written by others, or not by you; set BELLJAR_CACHE to a directory of your own"
+        )
+    return Path(found)
 
 
-def _private_directory() -> Path:
-    directory = cache_directory()
-    try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = directory.stat()
-    except OSError as error:
-        raise ArtefactError(f"{directory}: {error.strerror}; set BELLJAR_CACHE to a directory of your own") from error
-    if found.st_uid != os.geteuid() or found.st_mode & 0o022:
-        raise ArtefactError(f"{directory} can be written by others; set BELLJAR_CACHE to a directory of your own")
-    return directory
-
-
-def _key(directory: Path) -> bytes:
+def _key(place: Path) -> bytes:
     """The secret of this cache, made when first needed."""
-    path = directory / "key"
+    path = place / "key"
     with suppress(FileExistsError):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         with os.fdopen(descriptor, "wb") as file:
@@ -82,7 +76,7 @@ def _key(directory: Path) -> bytes:
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if found.st_uid != os.geteuid() or found.st_mode & 0o077:
-            raise ArtefactError(f"{path} can be read by others; remove {directory} and try again")
+            raise ArtefactError(f"{path} can be read by others; remove {place} and try again")
         key = file.read(_KEY_BYTES + 1)
     if len(key) != _KEY_BYTES:
         raise ArtefactError(f"{path} is damaged; remove it and try again")
@@ -106,10 +100,10 @@ def artefact_name(source: Source, quality: Quality) -> str:
 
 def find(source: Source) -> tuple[Path, Quality] | None:
     """The best artefact there is: the file's path, to be opened by `open_checked`."""
-    directory = _private_directory()
+    place = directory()
     qualities: tuple[Quality, Quality] = ("optimised", "quick")
     for quality in qualities:
-        path = directory / f"{artefact_name(source, quality)}.cwasm"
+        path = place / f"{artefact_name(source, quality)}.cwasm"
         if path.exists():
             return path, quality
     return None
@@ -132,8 +126,8 @@ def open_checked(path: Path) -> Iterator[str]:
         os.close(descriptor)
 
 
-def _seal(directory: Path, name: str, contents: mmap.mmap | bytes) -> bytes:
-    code = hmac.new(_key(directory), name.encode() + b"\0", _MAC)
+def _seal(place: Path, name: str, contents: mmap.mmap | bytes) -> bytes:
+    code = hmac.new(_key(place), name.encode() + b"\0", _MAC)
     code.update(contents)
     return code.digest()
 
@@ -159,9 +153,9 @@ def store(path: Path, contents: bytes) -> None:
 
 def prepare(source: Source, quality: Quality, progress: Progress | None = None) -> Path:
     """The artefact of that quality, made by a process of its own if it is not there: compiling starts threads."""
-    directory = _private_directory()
-    _key(directory)
-    path = directory / f"{artefact_name(source, quality)}.cwasm"
+    place = directory()
+    _key(place)
+    path = place / f"{artefact_name(source, quality)}.cwasm"
     start = time.monotonic()
     with open(path.with_suffix(".lock"), "w") as lock:
         while True:
@@ -204,7 +198,7 @@ def _compile(source: Source, quality: Quality, path: Path, progress: Progress | 
 def prepare_in_background(source: Source) -> None:
     """Start making the optimised artefact, slowly, in a process that outlives this one."""
     subprocess.Popen(  # noqa: S603 - our own compiler
-        [*_COMPILER, str(source.path), source.digest, "background", str(_private_directory())],
+        [*_COMPILER, str(source.path), source.digest, "background", str(directory())],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

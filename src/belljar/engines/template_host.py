@@ -7,6 +7,7 @@ talks to it over a control socket: a request in, the connection to a new process
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import signal
@@ -188,8 +189,15 @@ def template(kind: str) -> Template:
                     KINDS.setdefault(name, command)
             if kind not in KINDS:
                 raise EngineUnavailable(f"there is no engine {kind!r}; there are: {', '.join(sorted(KINDS)) or 'none'}")
+            if not _templates:
+                atexit.register(_close_all)
             _templates[kind] = Template(KINDS[kind])
         return _templates[kind]
+
+
+def _close_all() -> None:
+    for found in _templates.values():
+        found.close()
 
 
 def _forget() -> None:

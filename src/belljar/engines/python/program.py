@@ -11,6 +11,7 @@ from belljar.abi.signals import Signal
 from belljar.bin import _venv, pip
 from belljar.engines.calls.protocol import DATA_MAX
 from belljar.engines.calls.server import CallServer
+from belljar.engines.wasi.root import reserve_root
 from belljar.kernel.engines import EngineLink, EngineProgram, EngineUnavailable
 from belljar.kernel.process import IGNORE, Process
 
@@ -75,6 +76,7 @@ def resume(process: Process, original: EngineProgram) -> int:
 
 def run(process: Process, link: EngineLink, *, session: bool) -> int:
     """Serve an engine process until its end."""
+    reserve_root(process)
     server = CallServer(process, link)
     if process.handlers.get(Signal.INT) is not IGNORE:
         process.catch(Signal.INT, server.report)

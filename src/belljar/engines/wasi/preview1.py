@@ -41,8 +41,8 @@ from belljar.engines.wasi.descriptors import (
 )
 from belljar.engines.wasi.memory import Fault, Memory
 from belljar.engines.wasi.numbers import RIGHT
+from belljar.engines.wasi.root import ROOT
 
-ROOT: Final = 3
 SUBSCRIPTIONS_MAX: Final = 4096
 RANDOM_MAX: Final = 64 << 20
 PATH_MAX: Final = 4096
