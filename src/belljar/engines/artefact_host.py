@@ -27,7 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal
 
-from belljar.abi.cache_host import cache_directory, private_directory
+from belljar.abi.cache_host import cache_directory
 
 Quality = Literal["quick", "optimised"]
 _MAC: Final = "sha256"
@@ -54,13 +54,11 @@ class Source:
 
 
 def directory() -> Path:
-    """Where artefacts are kept: BELLJAR_CACHE, else the user's cache directory. Only this user may write there."""
-    chosen = os.environ.get("BELLJAR_CACHE")
-    found = private_directory(chosen) if chosen else cache_directory()
+    """Where artefacts are kept: the user's cache directory, which only this user may write to."""
+    found = cache_directory()
     if found is None:
-        where = chosen or "~/.cache/belljar"
         raise ArtefactError(
-            f"{where} can be written by others, or not by you; set BELLJAR_CACHE to a directory of your own"
+            "the cache directory can be written by others, or not by you; set BELLJAR_CACHE to one of your own"
         )
     return Path(found)
 
