@@ -79,6 +79,8 @@ class Ask:
     timeout: float = 0.0
     connect_timeout: float = 0.0
     http: str = ""
+    reached: list[Reached] | None = None
+    """Where it goes, if that was decided already: the proxy's flows have their address."""
 
 
 @dataclass(slots=True)
@@ -161,7 +163,7 @@ class Web:
         self, ask: Ask, method: str, url: Url, given: Headers, body: AsyncIterator[bytes] | None
     ) -> Response:
         gate = self.gate
-        reached = await gate.reach("tcp", str(url.host), url.port)
+        reached = ask.reached or await gate.reach("tcp", str(url.host), url.port)
         grant = reached[0].accepted
         http = grant if isinstance(grant, AcceptHttp) else AcceptHttp(websocket=True)
         upgrade = _check_upgrade(given, http)

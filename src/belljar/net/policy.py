@@ -51,6 +51,8 @@ class AcceptHttp:
     middleware: Middleware | None = None
     redact: tuple[str, ...] | bool = ()
     websocket: bool = False
+    hostname: str | None = None
+    """The trusted name it was accepted for; None for a plain address."""
 
 
 Accepted = AcceptDns | AcceptRaw | AcceptHttp
@@ -226,7 +228,7 @@ class HttpMatch:
         if middleware is not None and not callable(middleware):
             raise PolicyError("middleware is a function of a request")
         secrets = redact if isinstance(redact, bool) else tuple(redact)
-        return self.conn._accept(AcceptHttp(middleware, secrets, websocket))
+        return self.conn._accept(AcceptHttp(middleware, secrets, websocket, self.hostname))
 
 
 _MATCHES: Final = (FlowMatch, DnsMatch, HttpMatch)

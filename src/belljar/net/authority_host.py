@@ -1,0 +1,92 @@
+"""A certificate authority for one sandbox, to look into the TLS of flows that have middleware.
+
+Its private key is made here and stays in this process's memory; the sandbox gets the certificate only.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections import OrderedDict
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+_LEAVES_MAX: Final = 256
+_DAYS: Final = 30
+
+
+class SandboxAuthority:
+    """Signs certificates for the hosts whose requests a policy wants to see."""
+
+    def __init__(self, sandbox: str) -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"belljar sandbox {sandbox[:32]}")])
+        usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
+        self._certificate = (
+            self._begin(self._name, self._key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(usage, critical=True)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        self._contexts: OrderedDict[str, ssl.SSLContext] = OrderedDict()
+
+    @property
+    def certificate(self) -> bytes:
+        """What the sandbox must trust, in PEM."""
+        return self._certificate.public_bytes(Encoding.PEM)
+
+    def context(self, host: str) -> ssl.SSLContext:
+        """How to meet a client that asked for this host. A bounded number is kept."""
+        context = self._contexts.pop(host, None) or self._make(host)
+        self._contexts[host] = context
+        while len(self._contexts) > _LEAVES_MAX:
+            self._contexts.popitem(last=False)
+        return context
+
+    def _begin(self, name: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+        now = datetime.now(UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(name)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=1))
+            .not_valid_after(now + timedelta(days=_DAYS))
+        )
+
+    def _make(self, host: str) -> ssl.SSLContext:
+        key = ec.generate_private_key(ec.SECP256R1())
+        try:
+            alternative: x509.GeneralName = x509.IPAddress(ip_address(host))
+        except ValueError:
+            alternative = x509.DNSName(host)
+        certificate = (
+            self._begin(x509.Name([]), key.public_key())
+            .add_extension(x509.SubjectAlternativeName([alternative]), critical=True)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+            .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False)
+            .sign(self._key, hashes.SHA256())
+        )
+        pem = certificate.public_bytes(Encoding.PEM) + key.private_bytes(
+            Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+        )
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.set_alpn_protocols(["http/1.1"])
+        # OpenSSL's Python face only takes files; this one is memory, and gone when it is closed.
+        fd = os.memfd_create("leaf", os.MFD_CLOEXEC)
+        try:
+            os.write(fd, pem)
+            context.load_cert_chain(f"/proc/self/fd/{fd}")
+        finally:
+            os.close(fd)
+        return context

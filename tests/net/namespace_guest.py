@@ -1,0 +1,93 @@
+"""A guest in a network namespace of its own, run as a program by test_proxy.py: makes the sockets, then does as told.
+
+Its first message has the listening sockets; from then on each line of JSON is a job, and each gets a line back.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import http.client
+import json
+import os
+import socket
+import ssl
+import struct
+import sys
+from typing import Any
+
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+SIOCSIFFLAGS, IFF_UP = 0x8914, 1
+
+
+def enter() -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    uid, gid = os.getuid(), os.getgid()
+    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
+        raise OSError(ctypes.get_errno(), "unshare")
+    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
+
+
+def dial(address: str, port: int) -> socket.socket:
+    return socket.create_connection((address, port), timeout=20)
+
+
+def do(job: dict[str, Any]) -> Any:
+    match job["do"]:
+        case "raw":
+            with dial(job["address"], job["port"]) as connection:
+                connection.sendall(job["send"].encode("latin-1"))
+                data = b""
+                while piece := connection.recv(65536):
+                    data += piece
+                return data.decode("latin-1")
+        case "dns":
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+                client.settimeout(20)
+                client.sendto(bytes.fromhex(job["send"]), ("127.0.0.1", job["port"]))
+                return client.recv(65536).hex()
+        case "https":
+            context = ssl.create_default_context(cadata=job["ca"])
+            plain = dial(job["address"], job["port"])
+            with context.wrap_socket(plain, server_hostname=job["name"]) as connection:
+                host = job.get("host", f"{job['name']}:{job['port']}")
+                web = http.client.HTTPSConnection(host)
+                web.sock = connection
+                web.request(
+                    job.get("method", "GET"), job.get("path", "/"), body=job.get("body"), headers={"Host": host}
+                )
+                response = web.getresponse()
+                issuer = dict(pair[0] for pair in connection.getpeercert()["issuer"])  # type: ignore[index,misc]
+                return [response.status, response.read().decode("latin-1"), issuer.get("commonName")]
+    raise ValueError(job)
+
+
+def main() -> None:
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    try:
+        enter()
+    except OSError as error:
+        channel.sendall(f"no {error}".encode())
+        return
+    listeners = [socket.create_server(("0.0.0.0", int(port))) for port in sys.argv[2:]]
+    names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    names.bind(("127.0.0.1", 0))
+    socket.send_fds(
+        channel, [f"ok {names.getsockname()[1]}".encode()], [names.fileno(), *(server.fileno() for server in listeners)]
+    )
+    with channel.makefile("rw") as lines:
+        for line in lines:
+            try:
+                result: Any = ["ok", do(json.loads(line))]
+            except OSError as error:
+                result = ["failed", type(error).__name__]
+            lines.write(json.dumps(result) + "\n")
+            lines.flush()
+
+
+if __name__ == "__main__":
+    main()
