@@ -403,6 +403,7 @@ class Web:
 
     def keep(self, key: Key, connection: Connection) -> None:
         if not connection.is_idle():
+            in_background(connection.aclose())  # whatever httpcore made of it: it must not stay open
             return
         kept = self._idle.setdefault(key, [])
         if not self._closed and len(kept) < _KEEP_EACH and sum(map(len, self._idle.values())) < _KEEP_ALL:
@@ -459,8 +460,10 @@ class Incoming:
     async def aclose(self) -> None:
         if not self._closed:
             self._closed = True
-            await self._raw.aclose()
-            self._web.keep(self._key, self._connection)
+            try:
+                await self._raw.aclose()
+            finally:
+                self._web.keep(self._key, self._connection)
             self._web.gate.tell({"action": "done", "url": shown_url(self._url), "bytes": self._size})
 
 
