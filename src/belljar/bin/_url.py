@@ -138,15 +138,16 @@ def _split_port(place: str) -> tuple[str, int | None]:
 def _host_name(host: str) -> str:
     if host.startswith("["):
         return host
+    if not host.isascii():
+        try:
+            # Codecs are found by their names, which a sealed worker no longer can: this one is called.
+            host = encodings.idna.Codec().encode(host)[0].decode("ascii")
+        except UnicodeError:
+            raise BadUrl("Bad hostname") from None
+    # After that: a full-width slash has become a slash.
     if _BAD_HOST.search(host) or "%" in host:
         raise BadUrl("Bad hostname")
-    if host.isascii():
-        return host
-    try:
-        # Codecs are found by their names, which a sealed worker no longer can: this one is called.
-        return encodings.idna.Codec().encode(host)[0].decode("ascii")
-    except UnicodeError:
-        raise BadUrl("Bad hostname") from None
+    return host
 
 
 def remove_dots(path: str) -> str:
