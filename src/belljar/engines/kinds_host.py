@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from belljar.engines.js import prefix_host
 from belljar.engines.python import start_host
 
 
@@ -12,4 +13,5 @@ def commands() -> dict[str, Callable[[], list[str]]]:
     return {
         "python": lambda: start_host.command("python"),
         "python-data": lambda: start_host.command("python-data"),
+        "node": prefix_host.command,
     }

@@ -7,7 +7,6 @@ import os
 from belljar.abi.flags import O_CREAT, O_RDWR, O_TRUNC
 from belljar.bin._kit.discovery import find, names
 from belljar.engines.calls.server import CallServer
-from belljar.engines.js import prefix_host
 from belljar.engines.template_host import EngineLimits, template
 from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.kernel.process import Process
@@ -18,7 +17,6 @@ from tests.engines.rig import SocketLink
 
 def run(code: str) -> tuple[str, ExitStatus]:
     """What `node -e code` prints, and how it ends."""
-    assert prefix_host.command()
     machine = host_machine()
     assert isinstance(machine.poller, EpollPoller)
     session = Session(machine, programs=find, names=names())

