@@ -33,7 +33,7 @@ def test_a_compiler_that_fails_is_quoted(fresh: Path, monkeypatch: pytest.Monkey
     broken.write_text("#!/bin/sh\necho 'no such header' >&2\nexit 1\n")
     broken.chmod(0o755)
     monkeypatch.setenv("CXX", str(broken))
-    with pytest.raises(EngineUnavailable, match="did not compile; .*cxx said:\nno such header"):
+    with pytest.raises(EngineUnavailable, match=r"did not compile; .*cxx said:\nno such header"):
         build_host.addon()
     assert list((fresh / "belljar" / "js").glob("*.node")) == []
 
