@@ -25,6 +25,9 @@ def test_where_a_program_comes_from(box: Sandbox) -> None:
     assert said(box, "print(1)") == "1\n"
     assert box.exec("python3 p.py a b").stdout == "__main__ /workspace/p.py ['p.py', 'a', 'b'] /workspace\n"
     assert box.exec("cd lib && python3 -m m x").stdout == "__main__ ['x'] True\n"
+    assert box.exec("python3 -m unittest -h").stdout.startswith("usage: python3 -m unittest ")
+    missing = box.exec("python3 -m nosuch")
+    assert (missing.exit_code, missing.stderr) == (1, "/usr/bin/python3: No module named nosuch\n")
     assert box.exec("echo 'import sys; print(sys.argv)' | python3 - a").stdout == "['-', 'a']\n"
     assert box.exec("echo 'print(__name__)' | python3").stdout == "__main__\n"
     assert box.exec("mkdir z && echo 'print(7)' > z/__main__.py && python3 z").stdout == "7\n"

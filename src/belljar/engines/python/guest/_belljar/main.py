@@ -210,8 +210,14 @@ def run_module(name, safe):
         raise SystemExit(1)
     if not safe:
         sys.path.insert(0, os.getcwd())
-    fresh_main()
-    runpy._run_module_as_main(name)
+    namespace = fresh_main()
+    try:
+        _, spec, code = runpy._get_module_details(name, runpy._Error)
+    except runpy._Error as error:
+        sys.exit(f"{sys.executable}: {error}")
+    # The library is compiled files only; programs look for the name that a source would have.
+    sys.argv[0] = spec.origin.removesuffix("c") if spec.origin.endswith(".pyc") else spec.origin
+    runpy._run_code(code, namespace, None, "__main__", spec)
 
 
 def run_file(options, safe, level):
