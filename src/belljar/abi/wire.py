@@ -44,7 +44,7 @@ class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class Boot(_Message, tag="boot"):
-    """What this sandbox is: sent once, first."""
+    """What this sandbox is: sent once, first. No limits: the default ones."""
 
     env: dict[bytes, bytes]
     cwd: bytes

@@ -73,7 +73,7 @@ def boot_message(env: dict[str, str], cwd: str, user: str, hostname: str, limits
         cwd.encode("utf-8", "surrogateescape"),
         user.encode(),
         hostname.encode(),
-        asdict(limits),
+        asdict(limits) if limits != Limits() else {},
     )
 
 

@@ -25,8 +25,12 @@ class CpuGuard:
         self._tick = tick
 
     def start(self) -> None:
-        signal.signal(signal.SIGPROF, self._on_tick)
+        self.install()
         self.resume()
+
+    def install(self) -> None:
+        """Be ready, without the timer yet."""
+        signal.signal(signal.SIGPROF, self._on_tick)
 
     def resume(self) -> None:
         signal.setitimer(_PROF, self._tick, self._tick)

@@ -18,6 +18,7 @@ from functools import cache
 from typing import Final
 
 from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
+from belljar.lockdown.forks_host import fork_alone
 
 LAYERS: Final = {
     "user": "runs as nobody, in a user namespace of its own",
@@ -62,6 +63,11 @@ def _check(result: int, what: str) -> None:
 
 def _prctl(option: int, value: int) -> None:
     _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl({option})")
+
+
+def set_signal(number: int, *, ignored: bool) -> None:
+    """Have the kernel ignore a signal or act by default. Python's own function makes enums of it all, page by page."""
+    _libc.signal(number, ctypes.c_void_p(1 if ignored else 0))
 
 
 def die_with_parent(parent: int) -> None:
@@ -146,8 +152,8 @@ def seal(
     """
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        set_signal(number, ignored=False)
+    set_signal(signal.SIGPIPE, ignored=True)
     _close_all_but(keep if fork_judge is None else keep | {fork_judge.fileno()})
     held: list[str] = []
     for what, amount in (
@@ -188,16 +194,21 @@ def _close_all_but(keep: set[int]) -> None:
         low = fd + 1
 
 
-def _landlock() -> bool:
-    """Handle every right the kernel knows and allow none."""
+@cache
+def _landlock_rules() -> bytes:
+    """struct landlock_ruleset_attr, as far as this kernel knows it; empty if it has no Landlock."""
     version = _libc.syscall(_LANDLOCK_CREATE, None, 0, 1)
     if version < 1:
-        return False
+        return b""
     rights = {1: 13, 2: 14, 3: 15, 4: 15}.get(version, 16)
     fields = struct.pack("<QQQ", (1 << rights) - 1, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
-    fields = fields[: 8 if version < 4 else 16 if version < 6 else 24]
-    buffer = ctypes.create_string_buffer(fields, len(fields))
-    fd = _libc.syscall(_LANDLOCK_CREATE, buffer, len(fields), 0)
+    return fields[: 8 if version < 4 else 16 if version < 6 else 24]
+
+
+def _landlock() -> bool:
+    """Handle every right the kernel knows and allow none."""
+    fields = _landlock_rules()
+    fd = _libc.syscall(_LANDLOCK_CREATE, fields, len(fields), 0) if fields else -1
     if fd < 0:
         return False
     held = int(_libc.syscall(_LANDLOCK_RESTRICT, fd, 0)) == 0
@@ -211,13 +222,27 @@ class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
 
 
+def prepare() -> None:
+    """For a zygote: make what sealing needs once, for all its workers. Raises LockdownFailed on a strange machine."""
+    prepare_filter(judged=True, copies=False)
+    _prepare_fork_filter(platform.machine())
+    _landlock_rules()
+    set_signal(signal.SIGPIPE, ignored=True)
+
+
 @cache
-def prepare_filter(*, judged: bool, copies: bool = False) -> _Program:
-    """The system-call filter of this machine. A zygote makes it once, for all its workers."""
+def prepare_filter(*, judged: bool, copies: bool) -> _Program:
+    """The system-call filter of this machine."""
     machine = platform.machine()
     if machine not in MACHINES or sys.byteorder != "little":
         raise LockdownFailed(f"seccomp: no filter for {machine}; belljar knows {', '.join(MACHINES)}")
     program = worker_filter(MACHINES[machine], judged=judged, forks=copies)
+    return _Program(len(program) // 8, program)
+
+
+@cache
+def _prepare_fork_filter(machine: str) -> _Program:
+    program = fork_filter(MACHINES[machine])
     return _Program(len(program) // 8, program)
 
 
@@ -226,8 +251,7 @@ def _ask_about_forks(judge: socket.socket) -> bool:
     machine = platform.machine()
     if machine not in MACHINES:
         return False
-    program = fork_filter(MACHINES[machine])
-    head = ctypes.byref(_Program(len(program) // 8, program))
+    head = ctypes.byref(_prepare_fork_filter(machine))
     for flags in (_SECCOMP_NEW_LISTENER | _SECCOMP_WAIT_KILLABLE, _SECCOMP_NEW_LISTENER):
         fd = int(_libc.syscall(_SECCOMP[machine], _SECCOMP_SET_MODE_FILTER, flags, head))
         if fd >= 0:
@@ -251,7 +275,7 @@ def prove(*, forks: bool = False) -> None:
     for what, attempt in (
         ("open a file", lambda: os.open("/", os.O_RDONLY)),
         ("make a socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)),
-        ("fork", os.fork if not forks else _refuse),
+        ("fork", fork_alone if not forks else _refuse),
         ("signal another process", lambda: os.kill(1, 0)),
     ):
         try:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import socket
+import struct
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from belljar.abi.wire import FDS_MAX, Answer, Call, HostMessage, WireError, WorkerMessage, encode, host_frames
@@ -14,7 +15,11 @@ from belljar.worker.descriptor_host import Descriptor
 
 _BACKLOG: Final = 1 << 20
 """Unsent bytes at which a sender waits for the host to read."""
-_READ: Final = 1 << 18
+_READ: Final = 16 << 10
+_READ_MORE: Final = 1 << 18
+"""How much to take after a read that came full: a large buffer costs more to make than a short message to read."""
+_FD: Final = struct.Struct("i")
+_SPACE: Final = socket.CMSG_LEN(FDS_MAX * _FD.size)
 
 Handle = Callable[[HostMessage, Sequence[Descriptor]], None]
 """Takes a message and the descriptors that came with it."""
@@ -31,6 +36,7 @@ class Channel:
         self._frames = host_frames()
         self._unsent = bytearray()
         self._drained = WaitQueue(hub)
+        self._read_size = _READ
         self._arrived: deque[Descriptor] = deque()
         """Descriptors whose message is not complete yet."""
         self._handle: Handle | None = None
@@ -93,15 +99,17 @@ class Channel:
             if not self._unsent:
                 self._watch(writable=False)
         try:
-            data, fds, _flags, _address = socket.recv_fds(self._socket, _READ, FDS_MAX)
+            data, ancillary, _flags, _address = self._socket.recvmsg(self._read_size, _SPACE)
         except BlockingIOError:
             return
         except OSError:
-            data, fds = b"", []
+            data, ancillary = b"", []
         if not data:
             self.closed = True
             return
-        self._arrived += map(Descriptor, fds)
+        self._read_size = _READ if len(data) < self._read_size else _READ_MORE
+        if ancillary:
+            self._arrived += map(Descriptor, _descriptors(ancillary))
         assert self._handle is not None
         try:
             for message in self._frames.feed(data):
@@ -119,3 +127,11 @@ class Channel:
         if not 0 < message.fds <= len(self._arrived):
             raise WireError(f"a message claims {message.fds} descriptors; {len(self._arrived)} came")
         return [self._arrived.popleft() for _ in range(message.fds)]
+
+
+def _descriptors(ancillary: Iterable[tuple[int, int, bytes]]) -> Iterator[int]:
+    """The numbers of the descriptors that came along."""
+    for level, kind, data in ancillary:
+        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+            for (fd,) in _FD.iter_unpack(data[: len(data) - len(data) % _FD.size]):
+                yield fd

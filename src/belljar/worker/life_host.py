@@ -8,11 +8,11 @@ import socket
 import traceback
 from typing import Final
 
-from belljar.abi.wire import HELLO, Event, Ready, Start, WorkerMessage, encode, host_frames
+from belljar.abi.wire import HELLO, Event, Ready, Start, WorkerMessage, encode
 from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine_host import EpollPoller
 from belljar.lockdown.forks_host import fork_alone
-from belljar.lockdown.seal_host import LockdownFailed, prove, seal
+from belljar.lockdown.seal_host import LockdownFailed, prove, seal, set_signal
 from belljar.worker.channel_host import Channel
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.engines_host import HostEngines
@@ -24,75 +24,123 @@ from belljar.worker.session import Session
 RECURSION: Final = 60_000
 """Python frames a worker may nest: the shell's depth limit times the frames of one shell call, with room."""
 CPU_BACKSTOP: Final = 24 * 3600
+REHEARSED: Final = "echo hi"
 _UNIX, _STREAM = int(socket.AF_UNIX), int(socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
 
 
-def live(
-    session: Session,
-    poller: EpollPoller,
-    connection: socket.socket,
-    memory: int,
-    layers: list[str],
-    *,
-    fork_judge: socket.socket | None = None,
-    rehearsed: bool = False,
-) -> int:
-    """Be a worker with this much memory; `layers` hold already. Returns the exit status of the process.
+class Life:
+    """Everything a worker is made of but its connection: made before it is forked, so that all workers share it."""
 
-    `fork_judge` leads to whoever says when it may fork. `rehearsed`: run a command before anybody asks for one.
-    """
-    kernel = session.kernel
-    guard = CpuGuard(kernel.hub)
-    guard.start()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # branches that end are nobody's to wait for
-    channel = Channel(connection, kernel.hub, poller)
+    def __init__(self, session: Session, poller: EpollPoller) -> None:
+        hub = session.kernel.hub
+        self._session = session
+        self._poller = poller
+        self._guard = CpuGuard(hub)
+        self._guard.install()
+        self._channel: Channel | None = None
+        self._rehearsed: list[WorkerMessage] = []
+        self._layers: list[str] = []
+        self._server = Server(session, self._send, self._branch)
+        session.kernel.engines = self._engines = HostEngines(self._server.hosted, hub, poller)
+        session.uplink.connect = network_dialer(self._server.hosted, hub, poller)
 
-    def branch(descriptor: Descriptor) -> int:
+    def _send(self, message: WorkerMessage) -> None:
+        if self._channel is None:
+            self._rehearsed.append(message)
+        else:
+            self._channel.send(message)
+
+    def practise(self, times: int) -> None:
+        """Serve an owner who asks for one command so many times: Python rewrites code that it runs often.
+
+        Done by a zygote, it is done; else every worker would write to all of this code.
+        """
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+
+        def answered() -> bool:
+            try:
+                return bool(ours.recv(4096))
+            except BlockingIOError:
+                return False
+
+        self._channel = Channel(theirs, self._session.kernel.hub, self._poller)
+        self._channel.open(self._server.handle)
+        for number in range(times):
+            ours.send(encode(_command(number)))
+            self._session.kernel.hub.run(answered)
+        self._poller.unwatch(theirs.fileno())
+        self._channel = None
+        ours.close()
+        theirs.close()
+
+    def rehearse(self) -> None:
+        """Run one command that nobody asked for: what any command makes when first run, or writes to, is there then."""
+        self._server.handle(_command(0))
+        self._session.kernel.hub.run(lambda: bool(self._rehearsed))
+        self._rehearsed.clear()
+
+    def live(
+        self,
+        connection: socket.socket,
+        memory: int,
+        layers: list[str],
+        *,
+        fork_judge: socket.socket | None = None,
+        rehearsed: bool = False,
+    ) -> int:
+        """Be a worker with this much memory; `layers` hold already. Returns the exit status of the process.
+
+        `fork_judge` leads to whoever says when it may fork. `rehearsed`: run a command before anybody asks for one.
+        """
+        kernel, poller = self._session.kernel, self._poller
+        self._guard.resume()
+        set_signal(signal.SIGCHLD, ignored=True)  # branches that end are nobody's to wait for
+        channel = Channel(connection, kernel.hub, poller)
+        channel.open(self._server.handle)
+        try:
+            held = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP, fork_judge)
+            prove()
+        except (LockdownFailed, OSError):
+            return 1
+        self._layers = layers + held
+        if rehearsed:
+            self.rehearse()
+        self._channel = channel
+        self._report()
+        try:
+            kernel.hub.run(lambda: channel.closed)
+        except MemoryError:
+            return 4
+        except Exception:  # noqa: BLE001 - the frame that owns the worker: our bug ends the sandbox, the owner is told
+            channel.send(Event("bug", {b"trace": traceback.format_exc(limit=-12).encode()}))
+            channel.flush()
+            return 3
+        return 0 if channel.error is None else 2
+
+    def _report(self) -> None:
+        self._send(Ready(self._layers, os.getpid()))
+
+    def _branch(self, descriptor: Descriptor) -> int:
         pid = fork_alone()
         if pid:
             descriptor.close()
             return pid
+        assert self._channel is not None
         try:
             # An epoll object is shared by both: a change to it here would be one there.
-            poller.renew()
-            engines.lose_all()
-            session.uplink.hang_up()
-            guard.resume()
+            self._poller.renew()
+            self._engines.lose_all()
+            self._session.uplink.hang_up()
+            self._guard.resume()
             ours = socket.socket(_UNIX, _STREAM, 0, descriptor.take())
             ours.send(HELLO)
-            channel.reconnect(ours)
+            self._channel.reconnect(ours)
         except BaseException:  # noqa: BLE001 - nobody waits for this branch, and what it still holds is the origin's
             os._exit(1)
-        channel.send(Ready(layers + held, os.getpid()))
+        self._report()
         return 0
 
-    server = Server(session, channel.send, branch)
-    kernel.engines = engines = HostEngines(server.hosted, kernel.hub, poller)
-    session.uplink.connect = network_dialer(server.hosted, kernel.hub, poller)
-    channel.open(server.handle)
-    try:
-        held = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP, fork_judge)
-        prove()
-    except (LockdownFailed, OSError):
-        return 1
-    if rehearsed:
-        _rehearse(session)
-    channel.send(Ready(layers + held, os.getpid()))
-    try:
-        kernel.hub.run(lambda: channel.closed)
-    except MemoryError:
-        return 4
-    except Exception:  # noqa: BLE001 - the frame that owns the worker: our bug ends the sandbox, the owner is told
-        channel.send(Event("bug", {b"trace": traceback.format_exc(limit=-12).encode()}))
-        channel.flush()
-        return 3
-    return 0 if channel.error is None else 2
 
-
-def _rehearse(session: Session) -> None:
-    """Run one command while nobody waits: the memory that any command writes to is this worker's own by then."""
-    said: list[WorkerMessage] = []
-    server = Server(session, said.append)
-    for message in host_frames().feed(encode(Start(0, [b"bash", b"-c", b":"], {}, None, b"", False, False, {}))):
-        server.handle(message)
-    session.kernel.hub.run(lambda: bool(said))
+def _command(number: int) -> Start:
+    return Start(number, [b"bash", b"-c", REHEARSED.encode()], {}, None, b"", False, False, {})

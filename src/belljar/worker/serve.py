@@ -113,7 +113,8 @@ class Server:
         self._watching = Watching(session.kernel)
         self._view = session.kernel.init.fs.fork()
         self._view.namespace = session.kernel.init.fs.namespace
-        self._files = self._file_calls()
+        self._files: dict[str, Callable[..., Plain]] | None = None
+        """Made when first needed, as the sandbox then is."""
 
     def handle(self, message: HostMessage, descriptors: Sequence[Descriptor] = ()) -> None:
         """Act on one message and the descriptors that came with it. Raises WireError for one that makes no sense."""
@@ -156,9 +157,8 @@ class Server:
             cwd=fsdecode(message.cwd),
             user=fsdecode(message.user),
             hostname=fsdecode(message.hostname),
-            limits=_limits(message.limits),
+            limits=_limits(message.limits) if message.limits else session.kernel.limits,
         )
-        self._files = self._file_calls()
 
     def _start(self, message: Start) -> None:
         if message.id in self._jobs:
@@ -281,6 +281,8 @@ class Server:
             job.task.signal(message.number)
 
     def _call(self, message: Call) -> None:
+        if self._files is None:
+            self._files = self._file_calls()
         operation = self._files.get(message.name) or self._operations().get(message.name)
         try:
             if operation is None:

@@ -29,7 +29,7 @@ def serve(connection: socket.socket, archive: Archive | None) -> int:
     from belljar.engines.programs import find, names
     from belljar.kernel.machine_host import EpollPoller, host_machine
     from belljar.lockdown.seal_host import enter_namespaces
-    from belljar.worker.life_host import RECURSION, live
+    from belljar.worker.life_host import RECURSION, Life
     from belljar.worker.session import Session
 
     sys.setrecursionlimit(RECURSION)
@@ -48,4 +48,4 @@ def serve(connection: socket.socket, archive: Archive | None) -> int:
         return 0  # the owner changed its mind
     os.dup2(0, 2)
     assert isinstance(machine.poller, EpollPoller)
-    return live(session, machine.poller, connection, int.from_bytes(memory, "little"), layers)
+    return Life(session, machine.poller).live(connection, int.from_bytes(memory, "little"), layers)

@@ -24,16 +24,18 @@ from belljar.bin._kit.discovery import preload
 from belljar.engines.programs import find, names
 from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import EpollPoller, host_machine
-from belljar.lockdown.seal_host import adopt_orphans, enter_namespaces, prepare_filter
+from belljar.lockdown.forks_host import fork_alone
+from belljar.lockdown.seal_host import adopt_orphans, enter_namespaces, prepare
 from belljar.worker.fork_judge_host import ForkJudge
-from belljar.worker.life_host import RECURSION, live
+from belljar.worker.life_host import RECURSION, REHEARSED, Life
 from belljar.worker.session import Session
 
 SPARES: Final = 3
 QUIET: Final = 0.003
 """Seconds without a request before a spare is made: the worker just handed over needs the processor first."""
+REHEARSALS: Final = 64
 WARM_UP: Final = (
-    "echo hi",
+    REHEARSED,
     "x=$(echo a | tr a b); for i in 1 2; do [[ $x == b* ]] && y=$((i + 1)); done; echo ${x/b/c} {1..2} * > f; cat f",
     "f() { local a=$1; [ -f f ] && read -r b < f; }; f x; case $b in *) ls -la;; esac; cat << E | grep -c x\nx\nE",
     "printf '%s\\n' 1 2 | sort | head -n 1; sed s/a/b/; awk '{ print $1 }' f; cut -c1 f; wc -l f; no-such-command",
@@ -57,11 +59,16 @@ class Worker:
 class Zygote:
     def __init__(self, control: socket.socket) -> None:
         self._control = control
+        self._usual = Limits().memory_bytes
         self._machine = host_machine()
         sys.setrecursionlimit(RECURSION)
         preload()
         warm_up(self._machine)
-        self._session = Session(self._machine, programs=find, names=names())
+        poller = self._machine.poller
+        assert isinstance(poller, EpollPoller)
+        self._poller = poller
+        self._life = Life(Session(self._machine, programs=find, names=names()), poller)
+        self._life.rehearse()
         self._layers = enter_namespaces()
         self._spares: list[Worker] = []
         self._judge = ForkJudge()
@@ -93,7 +100,7 @@ class Zygote:
 
     def _add_spare(self) -> None:
         try:
-            self._spares.append(self._fork(Limits().memory_bytes, ahead=True))
+            self._spares.append(self._fork(self._usual, ahead=True))
         except OSError:
             return  # the next request says so to who asks
 
@@ -118,7 +125,7 @@ class Zygote:
         return False
 
     def _take(self, memory: int) -> Worker | None:
-        while memory == Limits().memory_bytes and self._spares:
+        while memory == self._usual and self._spares:
             spare = self._spares.pop(0)
             if not _readable(spare.pidfd, 0):
                 return spare
@@ -132,41 +139,29 @@ class Zygote:
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        pid = os.fork()
+        pid = fork_alone()
         if pid == 0:
             status = 1
             try:
                 ours.close()
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-                status = live(
-                    self._session,
-                    self._renewed_poller(),
-                    theirs,
-                    memory,
-                    self._layers,
-                    fork_judge=self._judge.door,
-                    rehearsed=ahead,
-                )
+                self._poller.renew()
+                status = self._life.live(theirs, memory, self._layers, fork_judge=self._judge.door, rehearsed=ahead)
             finally:
                 os._exit(status)
         theirs.close()
         self._judge.expect(pid)
         return Worker(pid, os.pidfd_open(pid), ours)
 
-    def _renewed_poller(self) -> EpollPoller:
-        poller = self._machine.poller
-        assert isinstance(poller, EpollPoller)
-        poller.renew()
-        return poller
-
 
 def warm_up(machine: Machine) -> None:
     """Run ordinary commands once, in a session that is thrown away: what is made when first used, all workers share."""
     host_frames()
-    prepare_filter(judged=True)
+    prepare()
     session = Session(machine, programs=find, names=names())
     for command in WARM_UP:
         session.exec(command, stdin=b"a b\n", merge_stderr=True)
+    if isinstance(machine.poller, EpollPoller):
+        Life(session, machine.poller).practise(REHEARSALS)
 
 
 def _readable(fd: int, timeout: float | None) -> bool:

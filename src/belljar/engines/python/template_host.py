@@ -128,7 +128,8 @@ class Template:
             return self._wait(self._client)
         if self._door.interrupter is not None:
             self._door.interrupter.settle()
-        prepare_filter(judged=False)
+        for copies in (False, True):
+            prepare_filter(judged=False, copies=copies)
         enter_namespaces()
         gc.collect()
         gc.freeze()
