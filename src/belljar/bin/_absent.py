@@ -9,7 +9,6 @@ NATIVE = "the native and vm tiers run real programs"
 VM = "the vm tier has it"
 PYTHON = "it comes with the Python engine, pip install 'belljar[python]'"
 JAVASCRIPT = "it comes with the JavaScript engine, pip install 'belljar[js]'"
-NETWORK = "it comes with the network layer, when the sandbox is granted hosts"
 
 
 def absent(name: str, what: str, where: str) -> Program:

@@ -35,6 +35,7 @@ from belljar.bin.curl.errors import (
 )
 from belljar.bin.curl.options import Operation, Target
 from belljar.bin.curl.output import Sink
+from belljar.bin.curl.pace import Pace
 from belljar.bin.curl.progress import Meter
 from belljar.bin.curl.request import Draft, draft, headers
 from belljar.bin.curl.writeout import Report
@@ -390,7 +391,7 @@ class Transfer:
         """The body as it comes, within what the command line allows."""
         report, meter = self.report, self._meter
         before = report.downloaded
-        pace = _Pace(self._process, self._operation)
+        pace = Pace(self._process, self._operation)
         while data := exchange.read():
             if report.downloaded == before:
                 self._say(f"{{ [{len(data)} bytes data]\n")
@@ -444,37 +445,6 @@ class Transfer:
                 self.report.downloaded += len(data)
         except SysError:
             raise CurlError(FILE_ERROR, f"Couldn't open file {path}") from None
-
-
-class _Pace:
-    """--limit-rate and --speed-limit."""
-
-    def __init__(self, process: Process, operation: Operation) -> None:
-        self._process = process
-        self._clock = process.kernel.hub.clock
-        self._rate = operation.numbers.get("limit-rate", 0)
-        self._least = operation.numbers.get("speed-limit", 1 if "speed-time" in operation.numbers else 0)
-        self._window = operation.numbers.get("speed-time", 30)
-        self._started = self._since = self._clock.monotonic()
-        self._passed = self._in_window = 0
-
-    def passed(self, size: int) -> None:
-        self._passed += size
-        now = self._clock.monotonic()
-        if self._rate:
-            ahead = self._passed / self._rate - (now - self._started)
-            if ahead > 0:
-                self._process.sleep(ahead)
-        if self._least:
-            self._in_window += size
-            if now - self._since >= self._window:
-                if self._in_window / (now - self._since) < self._least:
-                    raise CurlError(
-                        TIMED_OUT,
-                        f"Operation too slow. Less than {self._least:.0f} bytes/sec transferred the last "
-                        f"{self._window:.0f} seconds",
-                    )
-                self._since, self._in_window = now, 0
 
 
 def _silent(text: str) -> None:

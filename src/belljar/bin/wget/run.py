@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from typing import Final
 
 from belljar.abi.errors import SysError
@@ -19,42 +18,31 @@ from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.sizes import parse_size
 from belljar.bin._url import BadUrl, Url, join, parse_url
 from belljar.bin._web import Exchange, Head, WebError, name_from_header
+from belljar.bin.wget.errors import (
+    AUTH_ERROR,
+    FILE_ERROR,
+    NETWORK_ERROR,
+    SERVER_ERROR,
+    TLS_ERROR,
+    Failure,
+    Saved,
+)
 from belljar.bin.wget.gauge import Bar, Dots, long_rate, short_size
-from belljar.bin.wget.names import accepted, exists, free_name, links, save_name, wanted
+from belljar.bin.wget.names import accepted, exists, free_name, save_name
 from belljar.bin.wget.options import Options
+from belljar.bin.wget.walk import Walk
 from belljar.kernel.process import Process
 
 AGENT: Final = "Wget/1.25.0"
-FILE_ERROR, NETWORK_ERROR, TLS_ERROR, AUTH_ERROR, SERVER_ERROR = 3, 4, 5, 6, 8
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
-_PAGE_MAX: Final = 16 << 20
-_PAGES_MAX: Final = 10_000
-
-
-class Failure(Exception):
-    """A URL that could not be had; what to exit with."""
-
-    def __init__(self, status: int, message: str = "", *, again: bool = False) -> None:
-        super().__init__(message)
-        self.status = status
-        self.again = again
-        """Another try may help."""
-
-
-@dataclass(slots=True)
-class Saved:
-    name: str
-    url: Url
-    kind: str
-    size: int
 
 
 class Download:
     """One command line."""
 
     def __init__(self, process: Process, options: Options) -> None:
-        self._process = process
-        self._options = options
+        self.process = process
+        self.options = options
         self._clock = process.kernel.hub.clock
         self._jar = Jar()
         self._log = 2
@@ -63,10 +51,10 @@ class Download:
         self._status = 0
         self._files = self._bytes = 0
         self._seconds = 0.0
-        self._document: int | None = None
-        self._robots: dict[str, list[str]] = {}
+        self.document: int | None = None
         self._post = self._body()
         self._first = True
+        self._walk = Walk(self)
         self._connected: set[tuple[str, str, int]] = set()
         """Where this command has been; others of the sandbox may have left connections open, too."""
 
@@ -74,28 +62,28 @@ class Download:
 
     def _say(self, text: str) -> None:
         try:
-            self._process.write_all(self._log, fsencode(text))
+            self.process.write_all(self._log, fsencode(text))
         except SysError:
             return
 
-    def _tell(self, text: str) -> None:
+    def tell(self, text: str) -> None:
         if self._loud:
             self._say(text)
 
-    def _now(self) -> str:
-        return format_time("%Y-%m-%d %H:%M:%S", self._clock.time_ns(), zone_of(self._process.env))
+    def now(self) -> str:
+        return format_time("%Y-%m-%d %H:%M:%S", self._clock.time_ns(), zone_of(self.process.env))
 
     # The whole.
 
     def run(self, urls: list[str]) -> int:
-        options, process = self._options, self._process
+        options, process = self.options, self.process
         log = options.log or options.append_log
         if log is not None:
             self._log = process.open(log, O_WRONLY | O_CREAT | (O_APPEND if options.append_log else O_TRUNC))
         if options.output is not None and not options.spider:
             try:
                 flags = O_WRONLY | O_CREAT | (O_APPEND if options.resume else O_TRUNC)
-                self._document = 1 if options.output == "-" else process.open(options.output, flags)
+                self.document = 1 if options.output == "-" else process.open(options.output, flags)
             except SysError as error:
                 process.error(f"{options.output}: {error.reason}\n")
                 return 1
@@ -104,14 +92,14 @@ class Download:
             self._say("wget: --no-check-certificate has no effect: TLS is verified outside the sandbox, always\n")
         started = self._clock.monotonic()
         if options.spider:
-            self._tell("Spider mode enabled. Check if remote file exists.\n")
+            self.tell("Spider mode enabled. Check if remote file exists.\n")
         for text in urls:
             self._start(text)
         self._save_cookies()
         if (len(urls) > 1 or options.recursive or options.mirror) and self._files and not options.quiet:
             took = self._clock.monotonic() - started
             rate = long_rate(self._bytes, self._seconds)
-            self._say(f"FINISHED --{self._now()}--\nTotal wall clock time: {_seconds(took)}\n")
+            self._say(f"FINISHED --{self.now()}--\nTotal wall clock time: {_seconds(took)}\n")
             size = short_size(self._bytes) if self._bytes >= 1024 else str(self._bytes)
             self._say(f"Downloaded: {self._files} files, {size} in {_seconds(self._seconds)} ({rate})\n")
         return self._status
@@ -125,16 +113,16 @@ class Download:
             self._say(f"{text}: {error}.\n")
             self._status = self._status or 1
             return
-        if self._options.recursive or self._options.mirror or self._options.page_requisites:
-            self._walk(url)
+        if self.options.recursive or self.options.mirror or self.options.page_requisites:
+            self._walk.run(url)
         else:
-            self._fetch(url)
+            self.fetch(url)
 
-    def _fetch(self, url: Url) -> Saved | None:
+    def fetch(self, url: Url) -> Saved | None:
         """A URL, as many times as -t says."""
-        options = self._options
+        options = self.options
         if options.wait and not self._first and (pause := _number(options.wait)):
-            self._process.sleep(pause)
+            self.process.sleep(pause)
         self._first = False
         tries = int(options.tries) if options.tries.isdecimal() else 20
         attempt = 1
@@ -145,24 +133,24 @@ class Download:
                 if str(failure):
                     self._say(str(failure))
                 if failure.again and (tries == 0 or attempt < tries):
-                    self._tell("Retrying.\n\n")
-                    self._process.sleep(min(attempt, _number(options.waitretry) or 10.0))
+                    self.tell("Retrying.\n\n")
+                    self.process.sleep(min(attempt, _number(options.waitretry) or 10.0))
                     attempt += 1
                     continue
                 if failure.again:
-                    self._tell("Giving up.\n\n")
+                    self.tell("Giving up.\n\n")
                 self._status = self._status or failure.status
                 return None
 
     # One document.
 
     def _get(self, url: Url, attempt: int) -> Saved | None:
-        options, process = self._options, self._process
+        options, process = self.options, self.process
         start = 0
         name = options.output if options.output is not None else save_name(options, url)
         if options.output is None and not options.spider:
             if options.no_clobber and exists(process, name):
-                self._tell(f"File \u2018{name}\u2019 already there; not retrieving.\n\n")
+                self.tell(f"File \u2018{name}\u2019 already there; not retrieving.\n\n")
                 return None
             if (options.resume or attempt > 1) and exists(process, name):
                 start = process.fs.stat(name).size
@@ -178,17 +166,17 @@ class Download:
         while True:
             if not authorization:
                 mark = "" if attempt == 1 else f"  (try:{attempt:2d})"
-                self._tell(f"--{self._now()}--{mark}  {now}\n")
-            headers = self._headers(now, start, authorization if trusted else "", body, trusted=trusted)
+                self.tell(f"--{self.now()}--{mark}  {now}\n")
+            headers = self.headers(now, start, authorization if trusted else "", body, trusted=trusted)
             with Exchange(process) as exchange:
-                head = self._ask(exchange, method, now, headers, body)
-                self._status_line(head)
+                head = self.ask(exchange, method, now, headers, body)
+                self.status_line(head)
                 for text in head.all("set-cookie"):
                     self._jar.receive(text, now, self._clock.time_ns() / NANO)
                 location = head.get("location")
                 if head.status in _REDIRECTS and location is not None:
                     redirects += 1
-                    self._tell(f"Location: {location} [following]\n")
+                    self.tell(f"Location: {location} [following]\n")
                     if redirects > (int(options.max_redirect) if options.max_redirect.isdecimal() else 20):
                         raise Failure(SERVER_ERROR, f"{redirects - 1} redirections exceeded.\n")
                     now = self._follow(now, location)
@@ -201,7 +189,7 @@ class Download:
                 if head.status == 401 and credentials is not None and not authorization and trusted:
                     challenge = head.get("www-authenticate") or ""
                     if challenge.lower().startswith("basic"):
-                        self._tell(f"Authentication selected: {challenge}\n")
+                        self.tell(f"Authentication selected: {challenge}\n")
                         authorization = credentials.basic()
                         continue
                 return self._take(exchange, head, now, url, name, start)
@@ -213,14 +201,14 @@ class Download:
             raise Failure(SERVER_ERROR, f"{location}: {error}.\n") from None
         if following.scheme not in ("http", "https"):
             raise Failure(1, f"{location}: Unsupported scheme.\n")
-        if self._options.https_only and following.scheme != "https":
+        if self.options.https_only and following.scheme != "https":
             raise Failure(1, f"{location}: not an https URL, as --https-only demands.\n")
         return following
 
-    def _headers(
+    def headers(
         self, url: Url, start: int, authorization: str, body: bytes | None, *, trusted: bool
     ) -> list[tuple[str, str]]:
-        options = self._options
+        options = self.options
         fields = [("Host", url.host_header), ("User-Agent", AGENT if options.agent is None else options.agent)]
         fields += [("Accept", "*/*")]
         fields.append(("Accept-Encoding", "gzip" if options.compression in ("auto", "gzip") else "identity"))
@@ -245,10 +233,10 @@ class Download:
                 fields.append((name.strip(), value.strip()))
         return [field for field in fields if field[1]]
 
-    def _ask(
+    def ask(
         self, exchange: Exchange, method: str, url: Url, headers: list[tuple[str, str]], body: bytes | None
     ) -> Head:
-        options = self._options
+        options = self.options
         whole = _number(options.timeout)
         try:
             head = exchange.ask(
@@ -265,13 +253,13 @@ class Download:
         port = info.get("remote-port", str(url.port))
         known, self._connected = url.origin in self._connected, self._connected | {url.origin}
         if known and info.get("reused") == "1":
-            self._tell(f"Reusing existing connection to {url.host}:{url.port}.\n")
+            self.tell(f"Reusing existing connection to {url.host}:{url.port}.\n")
         elif url.is_address:
-            self._tell(f"Connecting to {url.host}:{port}... connected.\n")
+            self.tell(f"Connecting to {url.host}:{port}... connected.\n")
         else:
             address = info.get("remote-ip", "")
-            self._tell(f"Resolving {url.host} ({url.host})... {address}\n")
-            self._tell(f"Connecting to {url.host} ({url.host})|{address}|:{port}... connected.\n")
+            self.tell(f"Resolving {url.host} ({url.host})... {address}\n")
+            self.tell(f"Connecting to {url.host} ({url.host})|{address}|:{port}... connected.\n")
         return head
 
     def _explain(self, error: WebError, url: Url) -> Failure:
@@ -280,54 +268,54 @@ class Download:
         quoted = f"\u2018{url.host}\u2019"
         match error.kind:
             case "dns":
-                self._tell(f"Resolving {url.host} ({url.host})... failed: Name or service not known.\n")
+                self.tell(f"Resolving {url.host} ({url.host})... failed: Name or service not known.\n")
                 return Failure(
-                    NETWORK_ERROR, "" if self._options.quiet else f"wget: unable to resolve host address {quoted}\n"
+                    NETWORK_ERROR, "" if self.options.quiet else f"wget: unable to resolve host address {quoted}\n"
                 )
             case "denied":
-                self._tell(f"Connecting to {place}... failed: {error.text}.\n")
+                self.tell(f"Connecting to {place}... failed: {error.text}.\n")
                 said = f"wget: {url.host}: {error.text}\n" if self._terse else ""
                 return Failure(NETWORK_ERROR, said)
             case "connect":
-                self._tell(f"Connecting to {place}... failed: Connection refused.\n")
-                return Failure(NETWORK_ERROR, again=self._options.retry_refused)
+                self.tell(f"Connecting to {place}... failed: Connection refused.\n")
+                return Failure(NETWORK_ERROR, again=self.options.retry_refused)
             case "tls":
-                self._tell(f"Connecting to {place}... connected.\n")
-                said = "" if self._options.quiet else f"ERROR: cannot verify {url.host}'s certificate: {error.text}\n"
+                self.tell(f"Connecting to {place}... connected.\n")
+                said = "" if self.options.quiet else f"ERROR: cannot verify {url.host}'s certificate: {error.text}\n"
                 return Failure(TLS_ERROR, said)
             case "timeout":
-                self._tell(f"Connecting to {place}... connected.\nHTTP request sent, awaiting response... ")
-                self._tell("Read error (Connection timed out) in headers.\n")
+                self.tell(f"Connecting to {place}... connected.\nHTTP request sent, awaiting response... ")
+                self.tell("Read error (Connection timed out) in headers.\n")
                 return Failure(NETWORK_ERROR, again=True)
             case "url":
                 return Failure(1, f"{url}: {error.text}\n")
             case _:
-                self._tell(f"HTTP request sent, awaiting response... {error.text}.\n")
+                self.tell(f"HTTP request sent, awaiting response... {error.text}.\n")
                 return Failure(NETWORK_ERROR, again=error.kind == "reset")
 
-    def _status_line(self, head: Head) -> None:
-        if self._options.server_response and not self._options.quiet:
+    def status_line(self, head: Head) -> None:
+        if self.options.server_response and not self.options.quiet:
             text = head.text.decode("utf-8", "replace").replace("\r\n", "\n").strip("\n")
-            self._tell("HTTP request sent, awaiting response... \n")
+            self.tell("HTTP request sent, awaiting response... \n")
             self._say("".join(f"  {line}\n" for line in text.split("\n")))
         else:
-            self._tell(f"HTTP request sent, awaiting response... {head.status} {head.reason}\n")
+            self.tell(f"HTTP request sent, awaiting response... {head.status} {head.reason}\n")
 
     def _take(self, exchange: Exchange, head: Head, now: Url, url: Url, name: str, start: int) -> Saved | None:
-        options = self._options
+        options = self.options
         if start and head.status == 416:
-            self._tell("\n    The file is already fully retrieved; nothing to do.\n\n")
+            self.tell("\n    The file is already fully retrieved; nothing to do.\n\n")
             return None
         if head.status == 401:
             raise Failure(AUTH_ERROR, "" if options.quiet else "\nUsername/Password Authentication Failed.\n")
         if not 200 <= head.status < 300 and not options.content_on_error:
             if options.spider:
-                self._tell("Remote file does not exist -- broken link!!!\n\n")
+                self.tell("Remote file does not exist -- broken link!!!\n\n")
                 raise Failure(SERVER_ERROR)
             if self._terse and not options.quiet:
                 self._say(f"{url}:\n")
-            line = f"{self._now()} ERROR {head.status}: {head.reason or '(no description)'}.\n"
-            self._post_error(line)
+            line = f"{self.now()} ERROR {head.status}: {head.reason or '(no description)'}.\n"
+            self.say_error(line)
             raise Failure(SERVER_ERROR)
         length = head.get("content-length")
         size = int(length) if length is not None and re.fullmatch(r"\d{1,18}", length) else None
@@ -337,24 +325,24 @@ class Download:
         total = None if size is None else size + start
         if options.content_disposition and options.output is None:
             given = name_from_header(head.get("content-disposition"))
-            name = free_name(self._process, save_name(options, now, given)) if given else name
-        self._tell(_length_line(total, start, kind))
+            name = free_name(self.process, save_name(options, now, given)) if given else name
+        self.tell(_length_line(total, start, kind))
         if options.spider:
-            self._tell("Remote file exists.\n\n")
+            self.tell("Remote file exists.\n\n")
             return None
         return self._save(exchange, head, now, name, start, total, kind)
 
-    def _post_error(self, line: str) -> None:
-        if not self._options.quiet:
+    def say_error(self, line: str) -> None:
+        if not self.options.quiet:
             self._say(line if self._terse else line + "\n")
 
     def _save(
         self, exchange: Exchange, head: Head, url: Url, name: str, start: int, total: int | None, kind: str
     ) -> Saved:
-        options, process = self._options, self._process
+        options, process = self.options, self.process
         shown = "STDOUT" if name == "-" else name
-        self._tell(f"Saving to: \u2018{shown}\u2019\n")
-        fd = self._document
+        self.tell(f"Saving to: \u2018{shown}\u2019\n")
+        fd = self.document
         if fd is None:
             fd = self._create(name, append=start > 0)
         gauge = self._gauge(shown, total, start)
@@ -378,12 +366,12 @@ class Download:
             took = self._clock.monotonic() - began
             what = "Connection closed" if error.kind in ("protocol", "reset") else "Read error"
             why = "" if error.kind in ("protocol", "reset") else f" ({error.text})"
-            self._tell(f"{self._now()} ({long_rate(size, took)}) - {what} at byte {start + size}{why}. ")
+            self.tell(f"{self.now()} ({long_rate(size, took)}) - {what} at byte {start + size}{why}. ")
             raise Failure(NETWORK_ERROR, again=True) from None
         except BadEncoding as error:
             raise Failure(1, f"{error}\n") from None
         finally:
-            if self._document is None:
+            if self.document is None:
                 process.close(fd)
         took = self._clock.monotonic() - began
         if gauge is not None:
@@ -395,11 +383,11 @@ class Download:
         return Saved(name, url, kind, size)
 
     def _chunks(self, exchange: Exchange, head: Head) -> Iterator[bytes]:
-        coding = head.get("content-encoding") if self._options.compression in ("auto", "gzip") else None
-        return decoded(coding, exchange.chunks(), self._process.budget.charge)
+        coding = head.get("content-encoding") if self.options.compression in ("auto", "gzip") else None
+        return decoded(coding, exchange.chunks(), self.process.budget.charge)
 
     def _create(self, name: str, *, append: bool) -> int:
-        process = self._process
+        process = self.process
         folder = name.rpartition("/")[0]
         parts = folder.split("/")
         try:
@@ -415,129 +403,44 @@ class Download:
             ) from None
 
     def _gauge(self, name: str, total: int | None, start: int) -> Dots | Bar | None:
-        options = self._options
+        options = self.options
         if not self._loud and not options.show_progress:
             return None
         style = (options.progress or "").partition(":")[0]
-        if style == "bar" or (not style and self._process.isatty(self._log)):
+        if style == "bar" or (not style and self.process.isatty(self._log)):
             return Bar(self._say, name, total, start)
         return Dots(self._say, total, start)
 
     def _report(self, url: Url, name: str, size: int, total: int | None, took: float) -> None:
         counted = f"[{size}/{total}]" if total is not None else f"[{size}]"
-        if self._terse and not self._options.quiet:
-            self._say(f'{self._now()} URL:{url} {counted} -> "{name}" [1]\n')
+        if self._terse and not self.options.quiet:
+            self._say(f'{self.now()} URL:{url} {counted} -> "{name}" [1]\n')
             return
         where = "written to stdout" if name == "-" else f"\u2018{name}\u2019 saved"
-        self._tell(f"{self._now()} ({long_rate(size, took)}) - {where} {counted}\n\n")
-
-    # Pages and their links.
-
-    def _walk(self, start: Url) -> None:
-        """Level by level; each URL once."""
-        options = self._options
-        deepest = 1 if not (options.recursive or options.mirror) else _level(options)
-        seen = {start.request_url()}
-        level = [start]
-        for depth in range(deepest + 1):
-            following: list[Url] = []
-            for url in level:
-                self._process.budget.charge(10)
-                saved = self._fetch(url)
-                if saved is None or len(seen) > _PAGES_MAX:
-                    continue
-                page = self._page(saved)
-                if page is not None and depth < deepest:
-                    only = options.page_requisites and not (options.recursive or options.mirror)
-                    for link in links(page, saved.url, requisites_only=only):
-                        key = link.request_url()
-                        if key in seen or not self._follows(start, link):
-                            continue
-                        seen.add(key)
-                        following.append(replace(link, fragment=None))
-                if saved.name.endswith(".tmp") or not accepted(options, saved.name.rpartition("/")[2]):
-                    self._tell(f"Removing {saved.name} since it should be rejected.\n\n")
-                    with suppress(SysError):
-                        self._process.fs.unlink(saved.name)
-            level = following
-
-    def _follows(self, start: Url, link: Url) -> bool:
-        if not wanted(self._options, start, link):
-            return False
-        name = save_name(self._options, link).rpartition("/")[2]
-        is_page = name.endswith((".html", ".htm")) or link.path.endswith("/")
-        if not is_page and not accepted(self._options, name):
-            return False
-        return not any(link.path.startswith(path) for path in self._disallowed(link))
-
-    def _disallowed(self, url: Url) -> list[str]:
-        """What the server's robots.txt asks us to leave alone; `-e robots=off` does not ask."""
-        if any(re.fullmatch(r"robots\s*=\s*off", text.strip()) for text in self._options.execute):
-            return []
-        place = f"{url.scheme}://{url.host_header}"
-        if place not in self._robots:
-            self._robots[place] = []
-            self._tell("Loading robots.txt; please ignore errors.\n")
-            self._tell(f"--{self._now()}--  {place}/robots.txt\n")
-            try:
-                with Exchange(self._process) as exchange:
-                    robots = parse_url(f"{place}/robots.txt")
-                    head = self._ask(exchange, "GET", robots, self._headers(robots, 0, "", None, trusted=True), None)
-                    self._status_line(head)
-                    if head.status == 200:
-                        text = exchange.read(1 << 16).decode("utf-8", "replace")
-                        self._robots[place] = _robots_rules(text)
-                        self._tell("\n")
-                    else:
-                        self._post_error(f"{self._now()} ERROR {head.status}: {head.reason}.\n")
-            except (Failure, WebError):
-                self._tell("\n")
-        return self._robots[place]
-
-    def _page(self, saved: Saved) -> str | None:
-        if saved.kind not in ("text/html", "application/xhtml+xml") or saved.size > _PAGE_MAX or self._document == 1:
-            return None
-        try:
-            return self._process.read_file(saved.name).decode("utf-8", "replace")
-        except SysError:
-            return None
+        self.tell(f"{self.now()} ({long_rate(size, took)}) - {where} {counted}\n\n")
 
     # What is sent along.
 
     def _body(self) -> bytes | None:
-        options = self._options
+        options = self.options
         if (path := options.post_file or options.body_file) is not None:
-            return self._process.read_file(path)
+            return self.process.read_file(path)
         text = options.post_data if options.post_data is not None else options.body_data
         return None if text is None else fsencode(text)
 
     def _credentials(self, url: Url) -> Credentials | None:
-        if self._options.user is not None:
-            return Credentials(self._options.user, self._options.password or "")
+        if self.options.user is not None:
+            return Credentials(self.options.user, self.options.password or "")
         return Credentials(url.user, url.password or "") if url.user is not None else None
 
     def _load_cookies(self) -> None:
-        if (name := self._options.load_cookies) is not None:
-            text = fsdecode(self._process.read_file(name))
+        if (name := self.options.load_cookies) is not None:
+            text = fsdecode(self.process.read_file(name))
             self._jar.load(text, self._clock.time_ns() / NANO, keep_session=True)
 
     def _save_cookies(self) -> None:
-        if (name := self._options.save_cookies) is not None:
-            self._process.write_file(name, fsencode(self._jar.render()))
-
-
-def _robots_rules(text: str) -> list[str]:
-    """The paths that robots.txt denies to everyone, or to wget."""
-    rules: list[str] = []
-    mine = False
-    for line in text.splitlines():
-        key, _, value = line.partition("#")[0].partition(":")
-        value = value.strip()
-        if key.strip().lower() == "user-agent":
-            mine = value == "*" or value.lower().startswith("wget")
-        elif key.strip().lower() == "disallow" and mine and value:
-            rules.append(value)
-    return rules
+        if (name := self.options.save_cookies) is not None:
+            self.process.write_file(name, fsencode(self._jar.render()))
 
 
 def _length_line(total: int | None, start: int, kind: str) -> str:
@@ -550,12 +453,6 @@ def _length_line(total: int | None, start: int, kind: str) -> str:
         else ""
     )
     return f"Length: {total}{large}{left}{f' [{kind}]' if kind else ''}\n"
-
-
-def _level(options: Options) -> int:
-    if options.level in ("inf", "0") or (options.mirror and options.level == "5"):
-        return 1000
-    return int(options.level) if options.level.isdecimal() and len(options.level) < 4 else 5
 
 
 def _number(text: str | None) -> float | None:
