@@ -7,6 +7,7 @@ comes from it is hostile until checked.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final
@@ -19,6 +20,7 @@ from belljar.api.errors import printable
 from belljar.api.runs import ErrorCode, RunError
 from belljar.engines.js.frames import MESSAGE, OUTPUT, BadFrame, Frames, frame
 
+_HALVES: Final = re.compile("[\ud800-\udfff]")
 _LIMITS: Final[dict[str, tuple[ErrorCode, str]]] = {
     "cpu_ms": ("CPU_LIMIT", "the run used more than {cpu_ms} ms of processor time"),
     "wall_ms": ("WALL_LIMIT", "the run took longer than {wall_ms} ms"),
@@ -27,6 +29,19 @@ _LIMITS: Final[dict[str, tuple[ErrorCode, str]]] = {
     "max_bridge_bytes": ("BRIDGE_LIMIT", "more than max_bridge_bytes={max_bridge_bytes} to and from host functions"),
     "engine": ("CRASHED", "the engine gave up"),
 }
+
+
+def _well_formed(value: Any) -> Any:
+    """The same with U+FFFD for halves of surrogate pairs, which JavaScript text may hold and nobody can print."""
+    match value:
+        case str():
+            return _HALVES.sub("\ufffd", value)
+        case list():
+            return [_well_formed(item) for item in value]
+        case dict():
+            return {_well_formed(key): _well_formed(item) for key, item in value.items()}
+        case _:
+            return value
 
 
 class JsDialogue:
@@ -100,9 +115,10 @@ class JsDialogue:
                 run.fail(RunError("CRASHED", "ProtocolError", f"the engine said what makes no sense: {said}"))
 
     def _take(self, run: Run, body: bytes) -> Iterator[HostCall]:
-        # Text that is no UTF-8 or holds half a surrogate pair is replaced, never trusted to be sendable again.
-        text = body.decode("utf-8", "replace").encode("utf-8", "replace").decode()
+        text = body.decode("utf-8", "replace")
         message = read_message(text)
+        if "\\ud" in text.lower():
+            message = _well_formed(message)
         match message:
             case {"op": "call"}:
                 yield run.bridge.take(message, len(body))

@@ -36,6 +36,8 @@ def test_a_module_with_await_a_host_call_and_exports(prefix: JsPrefix) -> None:
         ("5n", 5),
         ("Infinity", float("inf")),
         ("'\\u00e9\\ud83d\\ude00'", "é😀"),
+        ("'a\\ud800b\\ud83d\\ude00'", "a\ufffdb😀"),
+        ("({ '\\udc00': ['\\udbff'] })", {"\ufffd": ["\ufffd"]}),
         ("[1, [2, , 3]]", [1, [2, None, 3]]),
         ("({ a: { b: [] } })", {"a": {"b": []}}),
         ("new Uint8Array([1, 2])", b"\x01\x02"),
