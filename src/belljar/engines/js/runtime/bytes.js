@@ -2,7 +2,7 @@
 'use strict';
 
 const {
-  ArrayBuffer, ArrayPrototypePush, MathMax, MathMin, RegExpPrototypeExec, RegExpPrototypeSymbolReplace,
+  ArrayBuffer, ArrayPrototypePush, MathMin, RegExpPrototypeExec, RegExpPrototypeSymbolReplace,
   StringPrototypeCharCodeAt, StringPrototypeSlice, StringPrototypeToWellFormed, TypedArrayPrototypeSet,
   TypedArrayPrototypeSubarray, TypeError, Uint32Array, Uint8Array,
 } = primordials;

@@ -2,9 +2,9 @@
 'use strict';
 
 const {
-  ArrayPrototypeFilter, ArrayPrototypeJoin, Error, ErrorPrototype, JSONParse, JSONStringify, ObjectDefineProperty,
-  ObjectKeys, ObjectPrototypeHasOwnProperty, Promise, PromisePrototypeThen, SafeMap, SafeSet, String,
-  StringPrototypeIncludes, StringPrototypeSlice, StringPrototypeSplit, SyntaxError, Uint8Array, globalThis,
+  ArrayPrototypeFilter, ArrayPrototypeJoin, Error, JSONParse, JSONStringify, ObjectDefineProperty, ObjectKeys,
+  Promise, PromisePrototypeThen, SafeMap, String, StringPrototypeIncludes, StringPrototypeSlice,
+  StringPrototypeSplit, SyntaxError, Uint8Array, globalThis,
 } = primordials;
 const { NotPlain, dumps, untagged } = require('belljar/values');
 const timers = require('belljar/timers');

@@ -3,8 +3,8 @@
 
 const {
   ArrayIsArray, ArrayPrototypePush, BigInt, BigIntPrototypeToString, DateParse, DatePrototypeGetTime,
-  DatePrototypeToISOString, JSONParse, JSONStringify, MapPrototypeEntries, MathAbs, NumberIsFinite, ObjectDefineProperty,
-  ObjectGetPrototypeOf, ObjectKeys, ObjectPrototype, SafeMap, SetPrototypeValues, StringPrototypeSlice,
+  DatePrototypeToISOString, JSONParse, JSONStringify, MapPrototypeEntries, NumberIsFinite, ObjectDefineProperty,
+  ObjectGetPrototypeOf, ObjectKeys, ObjectPrototype, SetPrototypeValues, StringPrototypeSlice,
   StringPrototypeStartsWith, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
 } = primordials;
 const { decode: toBytes, encode: toText, typeOf, constructorName } = native;

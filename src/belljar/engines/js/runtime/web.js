@@ -1,7 +1,9 @@
 // What a web page or a Node program finds on its global object, from Node's own library.
 'use strict';
 
-const { MathMin, ObjectDefineProperty, SafeSet, SymbolToStringTag, TypeError, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array } = primordials;
+const {
+  ObjectDefineProperty, SafeSet, SymbolToStringTag, TypeError, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
+} = primordials;
 const { DOMException } = internalBinding('messaging');
 const clock = require('belljar/clock');
 
