@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from belljar.net.broker_host import shared
-from belljar.net.network import Network
+from belljar.net.gate_host import Gate
+from belljar.net.network import Network, NetworkLimits
 from belljar.net.wire import (
     WINDOW,
     BrokerFrame,
@@ -35,7 +36,8 @@ class Guest:
 
     def __init__(self, network: Network) -> None:
         self.events: list[dict[str, Any]] = []
-        self.socket, self.traffic = shared.attach(network, sandbox="test", emit=self.events.append)
+        self.gate = Gate(network, sandbox="test", emit=self.events.append)
+        self.socket = shared.attach(self.gate)
         self.socket.settimeout(20)
         self._frames = broker_frames()
         self._arrived: list[BrokerFrame] = []
@@ -185,3 +187,20 @@ def test_the_end_of_the_worker_ends_its_connections() -> None:
         while not held.closed and time.monotonic() < deadline:
             time.sleep(0.01)
         assert held.closed
+
+
+def test_a_worker_that_asks_again_has_one_line_and_the_same_limits(server: HttpServer) -> None:
+    guest = Guest(Network.allow(server.authority, limits=NetworkLimits(bytes_in=8)))
+    guest.send(fetch(1, server))
+    assert [type(guest.next()) for _ in range(3)] == [Opened, Data, End]
+    again = shared.attach(guest.gate)
+    assert guest.next() is None
+    guest.socket.close()
+    guest.socket = again
+    again.settimeout(20)
+    guest.send(fetch(1, server))
+    assert isinstance(guest.next(), Opened)
+    failed = guest.next()
+    assert isinstance(failed, Failed)
+    assert failed.kind == "too-large"
+    guest.socket.close()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import asyncio
 
-    from belljar.net.gate_host import Traffic
+    from belljar.net.gate_host import Gate
     from belljar.net.network import Network
 
 Observe = Callable[[str, dict[str, Any]], None]
@@ -22,20 +22,23 @@ class NetworkDoor:
         self._network = network
         self._name = name
         self._owner = owner
-        self._traffic: list[Traffic] = []
+        self._gate: Gate | None = None
 
     def open(self, observe: Observe | None) -> int:
         """The descriptor to hand to the worker."""
-        from belljar.net.broker_host import shared  # a sandbox without network need not wait for it
+        # A sandbox without network need not wait for these.
+        from belljar.net.broker_host import shared
+        from belljar.net.gate_host import Gate
 
-        theirs, traffic = shared.attach(self._network, sandbox=self._name, emit=self._emit(observe), owner=self._owner)
-        self._traffic.append(traffic)
-        return theirs.detach()
+        if self._gate is None:
+            # One for its whole life, however often a worker asks: limits count everything.
+            self._gate = Gate(self._network, sandbox=self._name, emit=self._emit(observe), owner=self._owner)
+        return shared.attach(self._gate).detach()
 
     def stats(self) -> dict[str, float]:
         """What passed so far."""
         return {
-            f"network_{name}": sum(getattr(traffic, name) for traffic in self._traffic)
+            f"network_{name}": 0 if self._gate is None else getattr(self._gate.traffic, name)
             for name in ("bytes_in", "bytes_out", "requests", "connections", "questions", "denied")
         }
 

@@ -15,10 +15,8 @@ from collections.abc import AsyncIterator
 from typing import Final, Protocol, cast
 
 from belljar.abi.wire import WireError
-from belljar.net.audit import Emit
 from belljar.net.errors import NetError
-from belljar.net.gate_host import Gate, Traffic
-from belljar.net.network import Network
+from belljar.net.gate_host import Gate
 from belljar.net.stream_host import Datagrams, Stream, in_background
 from belljar.net.wire import (
     CHUNK,
@@ -365,31 +363,23 @@ class Broker:
                 threading.Thread(target=self._loop.run_forever, name="belljar-network", daemon=True).start()
             return self._loop
 
-    def attach(
-        self,
-        network: Network,
-        *,
-        sandbox: str,
-        emit: Emit | None = None,
-        owner: asyncio.AbstractEventLoop | None = None,
-    ) -> tuple[socket.socket, Traffic]:
-        """A new sandbox: the socket to hand to its worker, and what will have passed through it.
-
-        Everything ends when the worker's end is closed.
-        """
+    def attach(self, gate: Gate) -> socket.socket:
+        """A way to a sandbox's gate: the socket to hand to its worker. What came by it ends when that is closed."""
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
             end.setblocking(False)  # the worker can't do that to its own
         loop = self.loop
-        gate = Gate(network, sandbox=sandbox, emit=emit, owner=owner)
 
         async def serve() -> None:
+            if gate.hang_up is not None:
+                gate.hang_up()  # its worker asked again: it has no use for the old one
             transport, _ = await loop.create_connection(lambda: Line(gate), sock=ours)
+            gate.hang_up = transport.abort
             transport.set_write_buffer_limits(high=1 << 20)
 
         asyncio.run_coroutine_threadsafe(serve(), loop)
-        return theirs, gate.traffic
+        return theirs
 
 
 shared: Final = Broker()

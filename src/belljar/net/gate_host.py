@@ -77,6 +77,8 @@ class Gate:
         self._dns_rate = Rate(self.limits.dns_per_second, clock())
         self._rate = Rate(self.limits.requests_per_second, clock())
         self._open = 0
+        self.hang_up: Callable[[], None] | None = None
+        """Ends the line that leads here; a sandbox has one."""
         self._next_port = 32768
 
     # The record.
