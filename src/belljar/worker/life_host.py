@@ -8,7 +8,7 @@ import socket
 import traceback
 from typing import Final
 
-from belljar.abi.wire import HELLO, Event, Ready, Start, WorkerMessage, encode
+from belljar.abi.wire import HELLO, Event, Exited, Ready, Start, WorkerMessage, encode
 from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine_host import EpollPoller
 from belljar.lockdown.forks_host import fork_alone
@@ -25,6 +25,8 @@ RECURSION: Final = 60_000
 """Python frames a worker may nest: the shell's depth limit times the frames of one shell call, with room."""
 CPU_BACKSTOP: Final = 24 * 3600
 REHEARSED: Final = "echo hi"
+_NOBODY: Final = -1
+"""Who a rehearsal is for, where owners count their requests from 1."""
 _UNIX, _STREAM = int(socket.AF_UNIX), int(socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
 
 
@@ -38,17 +40,24 @@ class Life:
         self._guard = CpuGuard(hub)
         self._guard.install()
         self._channel: Channel | None = None
-        self._rehearsed: list[WorkerMessage] = []
+        self._rehearsed = False
         self._layers: list[str] = []
         self._server = Server(session, self._send, self._branch)
         session.kernel.engines = self._engines = HostEngines(self._server.hosted, hub, poller)
         session.uplink.connect = network_dialer(self._server.hosted, hub, poller)
 
     def _send(self, message: WorkerMessage) -> None:
-        if self._channel is None:
-            self._rehearsed.append(message)
-        else:
-            self._channel.send(message)
+        if isinstance(message, Exited) and message.id == _NOBODY:
+            self._rehearsed = True
+            return
+        assert self._channel is not None
+        self._channel.send(message)
+
+    def connect(self, connection: socket.socket) -> Channel:
+        """Serve who is at the other end, whenever the hub runs."""
+        self._channel = Channel(connection, self._session.kernel.hub, self._poller)
+        self._channel.open(self._server.handle)
+        return self._channel
 
     def practise(self, times: int) -> None:
         """Serve an owner who asks for one command so many times: Python rewrites code that it runs often.
@@ -64,8 +73,7 @@ class Life:
             except BlockingIOError:
                 return False
 
-        self._channel = Channel(theirs, self._session.kernel.hub, self._poller)
-        self._channel.open(self._server.handle)
+        self.connect(theirs)
         for number in range(times):
             ours.send(encode(_command(number)))
             self._session.kernel.hub.run(answered)
@@ -76,9 +84,9 @@ class Life:
 
     def rehearse(self) -> None:
         """Run one command that nobody asked for: what any command makes when first run, or writes to, is there then."""
-        self._server.handle(_command(0))
-        self._session.kernel.hub.run(lambda: bool(self._rehearsed))
-        self._rehearsed.clear()
+        self._rehearsed = False
+        self._server.handle(_command(_NOBODY))
+        self._session.kernel.hub.run(lambda: self._rehearsed)
 
     def live(
         self,
@@ -96,8 +104,7 @@ class Life:
         kernel, poller = self._session.kernel, self._poller
         self._guard.resume()
         set_signal(signal.SIGCHLD, ignored=True)  # branches that end are nobody's to wait for
-        channel = Channel(connection, kernel.hub, poller)
-        channel.open(self._server.handle)
+        channel = self.connect(connection)
         try:
             held = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP, fork_judge)
             prove()
@@ -105,8 +112,7 @@ class Life:
             return 1
         self._layers = layers + held
         if rehearsed:
-            self.rehearse()
-        self._channel = channel
+            self.rehearse()  # an owner may be asking already, and is answered
         self._report()
         try:
             kernel.hub.run(lambda: channel.closed)
