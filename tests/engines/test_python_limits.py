@@ -180,5 +180,5 @@ except OSError as error:
     assert result.exit_code == 0, result.stderr
     assert result.stdout == (
         "/proc/self/maps \n/../../../../etc/hostname belljar\n/proc/1/environ PermissionError\n"
-        "/ ['bin', 'dev', 'etc']\nTrue\n"
+        "/ ['bin', 'dev', 'etc']\nPermissionError\n"
     )
