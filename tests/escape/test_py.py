@@ -14,12 +14,12 @@ from belljar.engines.artefact_host import ArtefactError, open_checked
 from tests.escape.oracles import Watch
 
 pytestmark = pytest.mark.slow
-WALL = 8.0
+WALL = 20.0
 
 
 @pytest.fixture(scope="module")
 def jail() -> Iterator[Sandbox]:
-    with Sandbox(limits=Limits(cpu_seconds=3, wall_seconds=WALL, memory_bytes=512 << 20, output_bytes=1 << 20)) as made:
+    with Sandbox(limits=Limits(cpu_seconds=2, wall_seconds=WALL, memory_bytes=512 << 20, output_bytes=1 << 20)) as made:
         made.exec("python3 -c 1").check()
         yield made
 
