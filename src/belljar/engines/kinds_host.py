@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from belljar.engines.js import prefix_host
 from belljar.engines.python import start_host
+from belljar.engines.python.package_host import check_wasmtime
+
+
+def _wasm() -> list[str]:
+    check_wasmtime()
+    return [sys.executable, "-I", "-m", "belljar.engines.wasm.template_host"]
 
 
 def commands() -> dict[str, Callable[[], list[str]]]:
@@ -14,4 +21,5 @@ def commands() -> dict[str, Callable[[], list[str]]]:
         "python": lambda: start_host.command("python"),
         "python-data": lambda: start_host.command("python-data"),
         "node": prefix_host.command,
+        "wasm": _wasm,
     }

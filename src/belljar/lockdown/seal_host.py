@@ -142,13 +142,14 @@ def seal(
     fork_judge: socket.socket | None = None,
     *,
     copies: bool = False,
+    compiles: bool = False,
 ) -> list[str]:
     """For a forked worker: everything from here on is irrevocable. Returns the layers that hold.
 
     `keep` are the descriptors it may have. `fork_judge` leads to the trusted side, which gets what it needs to answer
     for each fork; without it, or where the kernel has no such thing, no fork is possible. `copies`: it is an
-    engine process that makes copies of itself, which `tighten`. Raises LockdownFailed if seccomp can't be had: without
-    it there is no wall.
+    engine process that makes copies of itself, which `tighten`; `compiles`: one that makes native code. Raises
+    LockdownFailed if seccomp can't be had: without it there is no wall.
     """
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -175,7 +176,7 @@ def seal(
         held.append("landlock")
     judged = fork_judge is not None and _ask_about_forks(fork_judge)
     _close_all_but(keep)
-    _seccomp(judged=judged, copies=copies)
+    _seccomp(judged=judged, copies=copies, compiles=compiles)
     held.append("seccomp")
     return held
 
@@ -224,19 +225,19 @@ class _Program(ctypes.Structure):
 
 def prepare() -> None:
     """For a zygote: make what sealing needs once, for all its workers. Raises LockdownFailed on a strange machine."""
-    prepare_filter(judged=True, copies=False)
+    prepare_filter(judged=True, copies=False, compiles=False)
     _prepare_fork_filter(platform.machine())
     _landlock_rules()
     set_signal(signal.SIGPIPE, ignored=True)
 
 
 @cache
-def prepare_filter(*, judged: bool, copies: bool) -> _Program:
+def prepare_filter(*, judged: bool, copies: bool, compiles: bool) -> _Program:
     """The system-call filter of this machine."""
     machine = platform.machine()
     if machine not in MACHINES or sys.byteorder != "little":
         raise LockdownFailed(f"seccomp: no filter for {machine}; belljar knows {', '.join(MACHINES)}")
-    program = worker_filter(MACHINES[machine], judged=judged, forks=copies)
+    program = worker_filter(MACHINES[machine], judged=judged, forks=copies, compiles=compiles)
     return _Program(len(program) // 8, program)
 
 
@@ -263,8 +264,8 @@ def _ask_about_forks(judge: socket.socket) -> bool:
     return False
 
 
-def _seccomp(*, judged: bool, copies: bool) -> None:
-    head = ctypes.byref(prepare_filter(judged=judged, copies=copies))
+def _seccomp(*, judged: bool, copies: bool, compiles: bool = False) -> None:
+    head = ctypes.byref(prepare_filter(judged=judged, copies=copies, compiles=compiles))
     result = _libc.syscall(_SECCOMP[platform.machine()], _SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC, head)
     if result != 0:
         raise LockdownFailed(f"seccomp: {os.strerror(ctypes.get_errno())}")

@@ -14,6 +14,7 @@ from belljar.abi.base import AGENT_NAME, HOME, WORKSPACE
 from belljar.abi.limits import Limits
 from belljar.abi.records import Owner
 from belljar.abi.termios import WinSize
+from belljar.engines.wasm.program import load_binary
 from belljar.kernel.fs.dev import DevServer
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.proc import ProcServer
@@ -67,6 +68,7 @@ class Session:
             quota=quota,
             programs=lambda name: self._added.get(name) or programs(name),
             hostname=hostname,
+            binary_loader=load_binary,
         )
         self.credentials = credentials
         self.cwd = cwd

@@ -34,3 +34,9 @@ def source() -> Source:
 
 def stdlib() -> Path:
     return artifacts() / "python-stdlib.zip"
+
+
+def check_wasmtime() -> None:
+    """Raises EngineUnavailable if WebAssembly programs can't run here."""
+    if find_spec("wasmtime") is None:
+        raise EngineUnavailable(f"WebAssembly is not installed for sandboxes: {INSTALL}")

@@ -129,7 +129,7 @@ class Template:
         if self._door.interrupter is not None:
             self._door.interrupter.settle()
         for copies in (False, True):
-            prepare_filter(judged=False, copies=copies)
+            prepare_filter(judged=False, copies=copies, compiles=False)
         enter_namespaces()
         gc.collect()
         gc.freeze()
