@@ -38,5 +38,7 @@ def stdlib() -> Path:
 
 def check_wasmtime() -> None:
     """Raises EngineUnavailable if WebAssembly programs can't run here."""
-    if find_spec("wasmtime") is None:
-        raise EngineUnavailable(f"WebAssembly is not installed for sandboxes: {INSTALL}")
+    try:
+        distribution("wasmtime")
+    except PackageNotFoundError:
+        raise EngineUnavailable(f"WebAssembly is not installed for sandboxes: {INSTALL}") from None
