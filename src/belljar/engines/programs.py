@@ -7,10 +7,19 @@ from typing import Final
 
 from belljar.bin._kit import discovery
 from belljar.bin._kit.program import Program
+from belljar.engines.js import program as js
 from belljar.engines.python import program as python
 
 _PYTHON: Final = Program("python3", python.__doc__ or "", None, lambda process, _: python.main(process))
-_ENGINES: Final = {"python": _PYTHON, "python3": _PYTHON, "python3.15": _PYTHON}
+_NODE: Final = Program("node", js.__doc__ or "", None, lambda process, _: js.main(process))
+_ENGINES: Final = {
+    "python": _PYTHON,
+    "python3": _PYTHON,
+    "python3.15": _PYTHON,
+    "node": _NODE,
+    "nodejs": _NODE,
+    "js": _NODE,
+}
 
 
 @cache

@@ -1,7 +1,7 @@
 // System calls on the sandbox's kernel: the client of belljar/engines/calls/protocol.py, which has the wire format.
 'use strict';
 
-const { ArrayPrototypePush, BigInt, DataView, Error, JSONParse, Number, SafeMap, Uint8Array } = primordials;
+const { ArrayPrototypePush, ArrayPrototypeShift, BigInt, DataView, Error, JSONParse, Number, SafeMap, Uint8Array } = primordials;
 const { decode, encode } = native;
 const table = require('belljar/call_table');
 
@@ -122,6 +122,7 @@ class Reader {
 }
 
 const waiting = new SafeMap(); // background calls
+const done = []; // background calls with their answers: whoever asked is told by `wait`, never in the midst of another call
 const signals = []; // numbers of signals that were asked for and came
 let ids = 0;
 
@@ -148,8 +149,7 @@ function receive() {
   const background = waiting.get(id);
   if (background !== undefined) {
     waiting.delete(id);
-    if (errno !== 0) background.callback(new SysError(background.name, errno));
-    else background.callback(null, ...reader.all(table[background.name][2]));
+    ArrayPrototypePush(done, { background, errno, reader });
   }
   return { id, errno, reader };
 }
@@ -191,11 +191,18 @@ module.exports = {
   },
   // A call that is never answered: `exit`, `exceeded`.
   tell(name, ...values) { send(name, values, 0); },
-  get pending() { return waiting.size; },
+  get pending() { return waiting.size + done.length; },
   // Waits until something came that a callback was told of, or so many milliseconds.
   wait(milliseconds) {
-    if (!native.readable(milliseconds === Infinity ? -1 : milliseconds)) return false;
-    receive();
+    if (done.length === 0) {
+      if (!native.readable(milliseconds === Infinity ? -1 : milliseconds)) return false;
+      receive();
+    }
+    if (done.length > 0) {
+      const { background, errno, reader } = ArrayPrototypeShift(done);
+      if (errno !== 0) background.callback(new SysError(background.name, errno));
+      else background.callback(null, ...reader.all(table[background.name][2]));
+    }
     return true;
   },
 };

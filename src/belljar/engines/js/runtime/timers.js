@@ -1,7 +1,7 @@
 // setTimeout and its kin. One list in order of time; the loop in guest.cc asks when the next is due.
 'use strict';
 
-const { ArrayPrototypeSplice, MathMax, MathMin, Number, ReflectApply, SafeMap, TypeError } = primordials;
+const { ArrayPrototypeSplice, MathMax, MathMin, Number, ReflectApply, SafeMap, SymbolDispose, SymbolToPrimitive, TypeError } = primordials;
 
 const waiting = []; // in order: earliest first
 const byId = new SafeMap();
@@ -18,7 +18,7 @@ function schedule(timer, delay) {
 function start(callback, delay, values, repeat) {
   if (typeof callback !== 'function') throw new TypeError('The "callback" argument must be of type function.');
   delay = MathMin(MathMax(Number(delay) || 1, 1), 2 ** 31 - 1);
-  const timer = { id: ++last, callback, values, due: 0, repeat: repeat ? delay : 0, counts: true };
+  const timer = { id: ++last, callback, values, due: 0, delay, repeat: repeat ? delay : 0, counts: true };
   referenced++;
   byId.set(timer.id, timer);
   schedule(timer, delay);
@@ -51,6 +51,17 @@ class Timeout {
   ref() { return this.#count(true); }
   unref() { return this.#count(false); }
   valueOf() { return this.#timer.id; }
+  hasRef() { return this.#timer.counts; }
+  refresh() {
+    const timer = this.#timer;
+    if (!byId.has(timer.id)) return this;
+    for (let i = 0; i < waiting.length; i++) if (waiting[i] === timer) { ArrayPrototypeSplice(waiting, i, 1); break; }
+    schedule(timer, timer.delay);
+    return this;
+  }
+  close() { clear(this.#timer.id); return this; }
+  [SymbolDispose]() { clear(this.#timer.id); }
+  [SymbolToPrimitive]() { return this.#timer.id; }
   #count(counts) {
     if (byId.has(this.#timer.id)) count(this.#timer, counts);
     return this;
@@ -59,8 +70,12 @@ class Timeout {
 
 module.exports = {
   node: {
-    setTimeout: (callback, delay, ...values) => new Timeout(start(callback, delay, values, false)),
-    clearTimeout: clear,
+    setTimeout: function setTimeout(callback, delay, ...values) { return new Timeout(start(callback, delay, values, false)); },
+    setInterval: function setInterval(callback, delay, ...values) { return new Timeout(start(callback, delay, values, true)); },
+    setImmediate: function setImmediate(callback, ...values) { return new Timeout(start(callback, 0, values, false)); },
+    clearTimeout: function clearTimeout(timer) { clear(timer); },
+    clearInterval: function clearInterval(timer) { clear(timer); },
+    clearImmediate: function clearImmediate(timer) { clear(timer); },
   },
   globals: {
     setTimeout: function setTimeout(callback, delay, ...values) { return start(callback, delay, values, false).id; },
