@@ -92,7 +92,7 @@ WORK = {
     "echo": "echo hi",
     "grep, sort, head": "grep 7 /tmp/peers10k | sort -r | head -n 3",
     "loop of 20,000": "s=0; for ((i = 0; i < 20000; i++)); do s=$((s + i)); done; echo $s",
-    "awk, 100k lines": "awk '{ n[$2] += $1 } END { print length(n), n[\"w7\"] }' /tmp/peers100k",
+    "awk, 100k lines": "awk '{ n[$2] += $1 } END { for (k in n) c++; print c, n[\"w7\"] }' /tmp/peers100k",
     "sed, 100k lines": "sed -e 's/w\\([0-9]\\)/<\\1>/' /tmp/peers100k | tail -n 1",
     "sort, 100k lines": "sort -n /tmp/peers100k | head -n 1",
     "jq, 1 MB": "jq '[.[] | select(.n % 2 == 0) | .n] | add' /tmp/peers.json",
@@ -256,7 +256,9 @@ def write(scores: Scores, rounds: int) -> None:
         f"{table(scores)}\n\n![chart](peers.png)\n\n{NOTES}"
     )
     (TARGET / "peers.md").write_text(text)
-    data = {name: {work: value.best for work, value in column.items()} for name, column in scores.items()}
+    data = {
+        name: {work: value.failed or value.best for work, value in column.items()} for name, column in scores.items()
+    }
     (TARGET / "peers.json").write_text(json.dumps(data, indent=1) + "\n")
     chart = [str(python_environment("matplotlib")), "-I", str(DRIVERS / "chart.py")]
     subprocess.run([*chart, str(TARGET / "peers.json"), str(TARGET / "peers.png")], check=True)

@@ -22,10 +22,10 @@ def main() -> None:
     for axis, work in zip(axes.flat, works, strict=False):
         axis.set_visible(True)
         values = [figures[peer].get(work) for peer in peers]
-        known = [value for value in values if value is not None]
+        known = [value for value in values if isinstance(value, float)]
         for row, (value, colour) in enumerate(zip(values, COLOURS, strict=False)):
-            if value is None:
-                axis.text(min(known) * 0.62, row, "fails", va="center", fontsize=8, color="#9aa0a6", style="italic")
+            if not isinstance(value, float):
+                axis.text(min(known) * 0.62, row, value, va="center", fontsize=8, color="#9aa0a6", style="italic")
             else:
                 axis.barh(row, value, color=colour)
                 label = f"{value:.2f}" if value < 10 else f"{value:,.0f}"
@@ -33,7 +33,7 @@ def main() -> None:
         axis.set_xscale("log")
         axis.set_xlim(min(known) * 0.5, max(known) * 6)
         axis.set_yticks(range(len(peers)), peers, fontsize=8)
-        axis.invert_yaxis()
+        axis.set_ylim(len(peers) - 0.4, -0.6)
         axis.set_title(work, fontsize=10)
         axis.tick_params(axis="x", labelsize=7)
         axis.spines[["top", "right"]].set_visible(False)
