@@ -7,11 +7,23 @@ from typing import Final
 
 from belljar.bin._kit import discovery
 from belljar.bin._kit.program import Program
-from belljar.engines.js import program as js
-from belljar.engines.python import program as python
+from belljar.kernel.process import Process
 
-_PYTHON: Final = Program("python3", python.__doc__ or "", None, lambda process, _: python.main(process))
-_NODE: Final = Program("node", js.__doc__ or "", None, lambda process, _: js.main(process))
+
+def _python(process: Process) -> int:
+    from belljar.engines.python.program import main  # and all of pip with it, which a sandbox in a hurry does without
+
+    return main(process)
+
+
+def _node(process: Process) -> int:
+    from belljar.engines.js.program import main
+
+    return main(process)
+
+
+_PYTHON: Final = Program("python3", "python3 - guest Python", None, lambda process, _: _python(process))
+_NODE: Final = Program("node", "node - guest JavaScript", None, lambda process, _: _node(process))
 _ENGINES: Final = {
     "python": _PYTHON,
     "python3": _PYTHON,
@@ -20,6 +32,13 @@ _ENGINES: Final = {
     "nodejs": _NODE,
     "js": _NODE,
 }
+
+
+def preload() -> None:
+    """Import every program there is: once a worker is locked it can't."""
+    discovery.preload()
+    import belljar.engines.js.program
+    import belljar.engines.python.program  # noqa: F401
 
 
 @cache

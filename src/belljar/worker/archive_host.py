@@ -165,7 +165,7 @@ def _compiled(source: str, draft: str) -> bytes:
 
 def main() -> None:
     """Import all that a worker could need, as a zygote does, and record what that was."""
-    from belljar.bin._kit.discovery import preload
+    from belljar.engines.programs import preload
     from belljar.kernel.machine_host import host_machine
     from belljar.worker import spawned_host, zygote_host
 

@@ -25,8 +25,7 @@ def main() -> None:
 def serve(connection: socket.socket, archive: Archive | None) -> int:
     """Get ready, then become the worker that the first 8 bytes, its memory limit, ask for."""
     gc.disable()  # what is loaded now stays; looking through it would only take time
-    from belljar.bin._kit.discovery import preload
-    from belljar.engines.programs import find, names
+    from belljar.engines.programs import find, names, preload
     from belljar.kernel.machine_host import EpollPoller, host_machine
     from belljar.lockdown.seal_host import enter_namespaces
     from belljar.worker.life_host import RECURSION, Life

@@ -20,8 +20,7 @@ from typing import Final
 
 from belljar.abi.limits import Limits
 from belljar.abi.wire import host_frames
-from belljar.bin._kit.discovery import preload
-from belljar.engines.programs import find, names
+from belljar.engines.programs import find, names, preload
 from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.lockdown.forks_host import fork_alone

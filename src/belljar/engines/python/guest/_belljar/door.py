@@ -5,7 +5,6 @@ import os
 import struct
 
 import _host
-
 from _belljar.protocol import CALLS, decode, encode
 
 PARK, EXIT, MARK, COMPARE = 1000, 1001, 1002, 1003
