@@ -18,6 +18,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -66,10 +67,14 @@ def directory() -> Path:
 def _key(place: Path) -> bytes:
     """The secret of this cache, made when first needed."""
     path = place / "key"
-    with suppress(FileExistsError):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    if not path.exists():
+        # Whole or not at all: another process may be here at the same moment, and its key is then everybody's.
+        descriptor, draft = tempfile.mkstemp(dir=place)
         with os.fdopen(descriptor, "wb") as file:
             file.write(os.urandom(_KEY_BYTES))
+        with suppress(FileExistsError):
+            os.link(draft, path)
+        os.unlink(draft)
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)

@@ -19,6 +19,7 @@ const USAGE = `Usage: node [options] [ script.js ] [arguments]
   --input-type=module|commonjs
 `;
 
+const EPIPE = 32;
 let failed = false;
 const unhandled = new SafeMap();
 
@@ -73,7 +74,9 @@ function set_up(start) {
   output.redirect((fd, text) => {
     try {
       write(fd, text);
-    } catch { /* nobody reads it any more */ }
+    } catch (error) {
+      if (error.errno === EPIPE) exit(128 + 13); // nobody reads it any more, as `| head` does: there is no use in going on
+    }
   });
   for (const name of ['setTimeout', 'setInterval', 'setImmediate', 'clearTimeout', 'clearInterval', 'clearImmediate']) define(name, timers.node[name], true);
   require('belljar/node_extras');
