@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+ROOT = Path(__file__).parents[2] / "examples"
+EXAMPLES = [*sorted(ROOT.glob("*.py")), ROOT / "agents" / "deep_agent.py"]
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -18,3 +23,45 @@ def test_example(path: Path, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
+
+
+ANSWERS = (
+    {
+        "content": None,
+        "tool_calls": [{"id": "1", "function": {"name": "bash", "arguments": '{"command": "echo $((6 * 7))"}'}}],
+    },
+    {"content": "It is 42."},
+)
+
+
+class Endpoint(BaseHTTPRequestHandler):
+    """Stands in for a model's server: one tool call, then an answer that needs its result."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        told = [message["content"] for message in asked["messages"] if message["role"] == "tool"]
+        assert told in ([], ["42\n"])
+        body = json.dumps({"choices": [{"message": {"role": "assistant", **ANSWERS[len(told)]}}]}).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+def test_any_endpoint() -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Endpoint) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        environment = {**os.environ, "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}"}
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "agents" / "any_endpoint.py"), "6 * 7?"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        server.shutdown()
+    assert (done.stdout, done.stderr) == ("$ echo $((6 * 7))\n42\nIt is 42.\n", "")

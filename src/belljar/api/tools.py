@@ -14,6 +14,15 @@ Answer = tuple[bytes, bytes, int]
 """stdout, stderr, exit code."""
 
 
+def plain_function(tool: Any) -> Callable[..., Any]:
+    """The function inside a framework's tool: LangChain's, pydantic-ai's, smolagents'; a function is itself."""
+    if not inspect.isroutine(tool):
+        for name in ("func", "coroutine", "function", "forward"):
+            if inspect.isroutine(found := getattr(tool, name, None)):
+                return found
+    return tool  # type: ignore[no-any-return]
+
+
 class Tool:
     """One host function, as a command.
 
@@ -23,6 +32,7 @@ class Tool:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         if not name or "/" in name or "\0" in name:
             raise ValueError(f"a tool can't be called {name!r}")
+        function = plain_function(function)
         if not callable(function):
             raise TypeError(f"tool {name!r} is not callable")
         self.name = name
