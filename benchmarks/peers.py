@@ -242,8 +242,8 @@ NOTES = """\
 - bashkit's Python is a subset written in Rust, just-bash's and wasmsh's are CPython in WebAssembly, as belljar's is.
   pyeryx has Python only, and no shell: the rest of its column fails by nature.
 - Loop and command limits of bashkit and just-bash were raised; their defaults stop the loop.
-- The *wrong* rows of Agent OS, and of Python in npm's just-bash, may be our driver's fault: files put in through Agent OS's
-  file interface did not reach its commands. Take them as "not measured".
+- The *wrong* rows of Agent OS, and of Python in npm's just-bash, may be our driver's fault: files put in through Agent
+  OS's file interface did not reach its commands. Take them as "not measured".
 """
 
 
