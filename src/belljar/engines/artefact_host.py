@@ -64,6 +64,10 @@ def directory() -> Path:
     return Path(found)
 
 
+_at_work: Final[list[subprocess.Popen[bytes]]] = []
+"""Compilers that go on by themselves: nobody waits for them, and Python would complain of one that nobody holds."""
+
+
 def _key(place: Path) -> bytes:
     """The secret of this cache, made when first needed."""
     path = place / "key"
@@ -200,13 +204,14 @@ def _compile(source: Source, quality: Quality, path: Path, progress: Progress | 
 
 def prepare_in_background(source: Source) -> None:
     """Start making the optimised artefact, slowly, in a process that outlives this one."""
-    subprocess.Popen(  # noqa: S603 - our own compiler
+    compiler = subprocess.Popen(  # noqa: S603 - our own compiler
         [*_COMPILER, str(source.path), source.digest, "background", str(directory())],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    _at_work.append(compiler)
 
 
 def ready(source: Source, progress: Progress | None = None) -> tuple[Path, Quality]:
