@@ -67,6 +67,8 @@ class Watch:
         self.port = int(self._listener.getsockname()[1])
         self.other = Sandbox()
         seen = self.other.exec("env; cat /etc/*; ls -lR /").stdout_bytes
+        # The templates of the engines start once and stay: no case is to be blamed for their descriptors.
+        self.other.exec("python3 -c ''; node -e ''")
         raw = self.secret.encode()
         self._forbidden = {
             raw,
@@ -83,7 +85,7 @@ class Watch:
                     sys.prefix,
                     str(Path(__file__).parent),
                     socket.gethostname(),
-                    *os.environ.values(),
+                    *(value for name, value in os.environ.items() if name != "_"),  # how we were started is no secret
                 )
                 if len(word) >= 8 and word.encode() not in seen
             ),
