@@ -11,7 +11,7 @@ import time
 import urllib.parse
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from belljar import Sandbox
@@ -27,13 +27,25 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def descriptors() -> int:
-    """Open descriptors of this process, but for a worker that waits to be used: its connection and its pidfd."""
-    return (
-        len(os.listdir("/proc/self/fd"))
-        - 1
-        - (2 if shared.zygote is not None and shared.zygote.spare is not None else 0)
-    )
+def open_files() -> dict[int, str]:
+    """What this process has open, but for a worker that waits to be used: its connection and its pidfd."""
+    spare = shared.zygote.spare if shared.zygote is not None else None
+    waiting = {spare.pidfd, spare.connection.fileno()} if spare is not None else set()
+    found = {}
+    for fd in map(int, os.listdir("/proc/self/fd")):
+        if fd not in waiting:
+            with suppress(FileNotFoundError):  # the directory that is being read
+                found[fd] = os.readlink(f"/proc/self/fd/{fd}")
+    return found
+
+
+def check_open_files(before: dict[int, str], more: int = 0) -> None:
+    """No more than these are open, once a thread that read for a sandbox, perhaps the last to let go, has done so."""
+    deadline = time.monotonic() + 10
+    while len(after := open_files()) > len(before) + more and time.monotonic() < deadline:
+        time.sleep(0.01)
+    left = sorted(set(after.items()) - set(before.items()))
+    assert len(after) <= len(before) + more, f"descriptors were left open, of these: {left}"
 
 
 def is_alive(pid: int) -> bool:
@@ -68,7 +80,7 @@ class Watch:
         self.other = Sandbox()
         seen = self.other.exec("env; cat /etc/*; ls -lR /").stdout_bytes
         # The templates of the engines start once and stay: no case is to be blamed for their descriptors.
-        self.other.exec("python3 -c ''; node -e ''")
+        self.other.exec("python3 -c '' && node -e ''").check()
         raw = self.secret.encode()
         self._forbidden = {
             raw,
@@ -100,7 +112,7 @@ class Watch:
     @contextmanager
     def attack(self) -> Iterator[None]:
         """Oracles 1, 2 and 5 around what is done inside."""
-        memory, open_before = resident(), descriptors()
+        memory, open_before = resident(), open_files()
         yield
         assert self.canary.read_text() == self.secret, "the host's file was changed"
         assert sorted(os.listdir(self._directory)) == ["canary"], "something was made beside the host's file"
@@ -115,10 +127,7 @@ class Watch:
         assert self.other.exec("echo ok").stdout == "ok\n", "another sandbox suffers"
         assert time.monotonic() - began < ANSWER_SECONDS, "another sandbox is slow"
         assert resident() - memory < GROWTH, f"the owner grew by {resident() - memory} bytes"
-        deadline = time.monotonic() + 2  # a thread that read for the sandbox may be the last to let go
-        while descriptors() > open_before and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert descriptors() <= open_before, "a descriptor was left open"
+        check_open_files(open_before)
 
     def check_bytes(self, data: bytes) -> None:
         """Oracle 3: nothing of the host is in what a guest can see; its own script is not told from output."""

@@ -15,7 +15,7 @@ import pytest
 from belljar import AsyncSandbox, Limits, Sandbox
 from belljar.api.engines_host import ENGINES_MAX
 from belljar.engines.template_host import EngineLimits, EngineUnavailable, Template, template
-from tests.escape.oracles import descriptors, is_alive, wait_gone
+from tests.escape.oracles import check_open_files, is_alive, open_files, wait_gone
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="workers are Linux's"),
@@ -78,7 +78,7 @@ def test_a_killed_command_takes_its_engine_along(echo_engine: Template) -> None:
 
 @pytest.mark.parametrize("end", ["close", "worker"])
 def test_a_sandbox_takes_its_engines_along(end: str, echo_engine: Template) -> None:
-    before = descriptors()
+    before = open_files()
     with Sandbox() as sandbox, Sandbox() as other:
         sandbox.spawn("engine echo spin more")
         pid = wait_for_engine(echo_engine)
@@ -88,10 +88,7 @@ def test_a_sandbox_takes_its_engines_along(end: str, echo_engine: Template) -> N
             os.kill(sandbox._link.pid, signal.SIGKILL)
         assert not wait_gone([pid])
         assert other.exec("engine echo ok").stdout == "OK\n"
-    deadline = time.monotonic() + 5
-    while descriptors() > before + 6 and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert descriptors() <= before + 6  # the control sockets and error pipes of a zygote and a template
+    check_open_files(before, more=6)  # the control sockets and error pipes of a zygote and a template
 
 
 def test_a_dead_template_is_replaced(echo_engine: Template) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from belljar import Limits, Sandbox, SandboxClosed, SandboxError
 from belljar.worker.supervisor_host import shared
-from tests.escape.oracles import descriptors, is_alive, wait_gone
+from tests.escape.oracles import check_open_files, is_alive, open_files, wait_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are Linux's")
 
@@ -70,7 +70,7 @@ def kill_later(pid: int, delay: float) -> threading.Timer:
 def test_workers_killed_under_load(seeds: range) -> None:
     with Sandbox(limits=Limits(output_bytes=1 << 40)) as other:
         other.exec("true")
-        before = descriptors()
+        before = open_files()
         for seed in seeds:
             choice = random.Random(seed)
             victim = Sandbox(limits=Limits(output_bytes=1 << 40))
@@ -85,7 +85,7 @@ def test_workers_killed_under_load(seeds: range) -> None:
             victim.close()
             assert other.exec("echo ok").stdout == "ok\n"
             assert not wait_gone([pid])
-        assert descriptors() <= before
+        check_open_files(before)
         with Sandbox() as following:
             assert following.exec("echo ok").stdout == "ok\n"
 
@@ -94,7 +94,7 @@ def test_workers_killed_under_load(seeds: range) -> None:
 def test_zygotes_killed_under_load(seeds: range) -> None:
     with Sandbox() as other:
         other.exec("true")
-        before = descriptors()
+        before = open_files()
         for seed in seeds:
             choice = random.Random(seed)
             with Sandbox():
@@ -112,7 +112,7 @@ def test_zygotes_killed_under_load(seeds: range) -> None:
             timer.join()
             assert other.exec("echo ok").stdout == "ok\n"
             assert not wait_gone([*made, zygote.pid])
-        assert descriptors() <= before
+        check_open_files(before)
 
 
 OWNER = """

@@ -16,7 +16,7 @@ import pytest
 from belljar import Sandbox, SandboxError
 from belljar.api import link_host
 from belljar.worker.supervisor_host import Supervisor, shared
-from tests.escape.oracles import descriptors, wait_gone
+from tests.escape.oracles import check_open_files, open_files, wait_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are Linux's")
 
@@ -61,11 +61,11 @@ def test_a_hostile_worker_keeps_no_process_of_its_own(
     with Sandbox() as sandbox:
         pid = sandbox._link.pid
         sandbox.exec(f"misbehave {how}")
-        before = descriptors()
+        before = open_files()
         with pytest.raises(SandboxError):
             sandbox.fork()
         assert set(wait_members(pid, 0 if how == "nothing" else 1)) <= {pid}
-        assert descriptors() <= before
+        check_open_files(before)
     assert not wait_members(pid, 0)
     with Sandbox() as after, after.fork() as branch:
         assert branch.exec("echo ok").stdout == "ok\n"
@@ -117,7 +117,7 @@ def work(sandbox: Sandbox, made: list[int], choice: random.Random, struck: threa
 def test_kill_anybody_while_forking(seeds: range) -> None:
     with Sandbox() as other:
         other.exec("true")
-        before = descriptors()
+        before = open_files()
         for seed in seeds:
             choice = random.Random(seed)
             with Sandbox() as origin:
@@ -152,4 +152,4 @@ def test_kill_anybody_while_forking(seeds: range) -> None:
             assert other.exec("echo ok").stdout == "ok\n"
         with Sandbox() as following, following.fork() as branch:
             assert branch.exec("echo ok").stdout == "ok\n"
-        assert descriptors() <= before
+        check_open_files(before)
