@@ -23,8 +23,8 @@ n=(1 "$x"); e=$(declare -p n); unset n; eval "$e"; [[ ${n[1]} == "$x" ]] || echo
 IFS= read -r -d '' r < <(printf '%s\0' "$x"); [[ $r == "$x" ]] || echo "read: $x"
 mapfile -d '' q < <(printf '%s\0' "$x" b); [[ ${q[0]} == "$x" ]] || echo "mapfile: $x"
 case $x in "$x") ;; *) echo "case: $x" ;; esac
-trap -- "$x" USR1; t=$(trap -p USR1)
-[[ -z $t ]] || { eval "set -- ${t% SIGUSR1}"; [[ $3 == "$x" ]] || echo "trap: $x"; }
+trap -- ": $x" USR1; t=$(trap -p USR1)
+eval "set -- ${t% SIGUSR1}"; [[ $3 == ": $x" ]] || echo "trap: $x"
 alias "z=$x"; eval "w=(${BASH_ALIASES[z]@Q})"; [[ ${w[0]} == "$x" ]] || echo "alias: $x"
 """
 

@@ -72,7 +72,7 @@ def parse_signal(text: str) -> int | None:
     """The number of `TERM`, `SIGTERM`, `term` or `15`; None if there is no such signal."""
     if text.isascii() and text.isdigit():
         number = int(text[:18])
-        return number if 0 <= number < 32 or RTMIN <= number <= RTMAX else None
+        return number if number <= RTMAX else None
     name = text.upper().removeprefix("SIG")
     if name in Signal.__members__:
         return Signal[name].value

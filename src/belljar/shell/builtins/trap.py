@@ -28,7 +28,7 @@ def _rank(name: str) -> int:
 
 
 def _show(shell: Shell, name: str, command: str) -> None:
-    shown = name if name in PSEUDO else f"SIG{name}"
+    shown = name if name in PSEUDO or name.isdecimal() else f"SIG{name}"
     shell.write(f"trap -- {single(command)} {shown}\n")
 
 
@@ -47,8 +47,8 @@ def trap(shell: Shell, options: Options, args: list[str]) -> int:
     if "p" in options or not args:
         return _print(shell, listing, args)
     command: str | None = None
-    if len(args) == 1 or args[0].isdecimal():
-        # One signal, or a number first: all are signals to be reset.
+    if len(args) == 1 or (args[0].isdecimal() and parse_signal(args[0]) is not None):
+        # One signal, or a signal's number first: all are signals to be reset.
         if len(args) == 1 and trap_name(args[0]) is None:
             raise Usage
         names = args
