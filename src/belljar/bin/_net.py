@@ -1,4 +1,4 @@
-"""Names and connections over the files of /net: what dig, host, nslookup, nc and ping share."""
+"""Names and connections over the files of /net: what dig, host, nslookup, nc and ping share, and requests build on."""
 
 from __future__ import annotations
 
@@ -75,15 +75,40 @@ def reverse_name(address: str) -> str | None:
         return None
 
 
-class Connection:
-    """A TCP or UDP connection; a context manager."""
+class NetFiles:
+    """Files of the network that belong together; a context manager that closes them all."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._fds: list[int] = []
+
+    def _open(self, path: str, flags: int = O_RDWR) -> int:
+        fd = self._process.open(path, flags | O_CLOEXEC)
+        self._fds.append(fd)
+        return fd
+
+    def close(self) -> None:
+        while self._fds:
+            with suppress(SysError):
+                self._process.close(self._fds.pop())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Connection(NetFiles):
+    """A TCP or UDP connection."""
 
     def __init__(
         self, process: Process, host: str, port: int, *, protocol: str = "tcp", timeout: float | None = None
     ) -> None:
         """Raises NetFailure."""
-        self._process = process
-        self._fds: list[int] = []
+        super().__init__(process)
         base = f"{ROOT}/{protocol}"
         try:
             self._control = self._open(f"{base}/clone")
@@ -103,11 +128,6 @@ class Connection:
         remote = process.read_file(f"{base}/{number}/remote").decode("ascii", "replace").strip()
         self.address = remote.partition("!")[0]
 
-    def _open(self, path: str) -> int:
-        fd = self._process.open(path, O_RDWR | O_CLOEXEC)
-        self._fds.append(fd)
-        return fd
-
     def _command(self, line: str) -> None:
         self._process.write_all(self._control, f"{line}\n".encode("utf-8", "surrogateescape"))
 
@@ -115,16 +135,3 @@ class Connection:
         """No more will be written."""
         with suppress(SysError):
             self._command("shutdown")
-
-    def close(self) -> None:
-        while self._fds:
-            with suppress(SysError):
-                self._process.close(self._fds.pop())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()

@@ -8,26 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from belljar.abi.errors import SysError
-from belljar.abi.flags import O_CLOEXEC, O_RDONLY, O_RDWR, O_WRONLY
+from belljar.abi.flags import O_RDONLY, O_RDWR, O_WRONLY
+from belljar.bin._net import NetFailure, NetFiles
 from belljar.kernel.process import Process
 
 ROOT: Final = "/mnt/web"
 CHUNK: Final = 1 << 18
 
 
-class WebError(Exception):
+class WebError(NetFailure):
     """A request that came to nothing. `kind`: denied dns connect tls timeout protocol too-large reset, or url."""
-
-    def __init__(self, kind: str, text: str) -> None:
-        super().__init__(text)
-        self.kind = kind
-        self.text = text
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +46,11 @@ class Head:
         return found[-1] if found else None
 
 
-class Exchange:
+class Exchange(NetFiles):
     """One request and its response. Closing it (it is a context manager) ends the request, finished or not."""
 
     def __init__(self, process: Process, root: str = ROOT) -> None:
-        self._process = process
-        self._fds: list[int] = []
+        super().__init__(process)
         self._body = -1
         try:
             self._control = self._open(f"{root}/clone", O_RDWR)
@@ -65,11 +58,6 @@ class Exchange:
             raise WebError("denied", "this sandbox has no network") from None
         number = process.read(self._control, 64).decode("ascii").strip()
         self._directory = f"{root}/{number}"
-
-    def _open(self, path: str, flags: int) -> int:
-        fd = self._process.open(path, flags | O_CLOEXEC)
-        self._fds.append(fd)
-        return fd
 
     def _command(self, lines: list[str]) -> None:
         """Lines to the request's control file."""
@@ -145,19 +133,6 @@ class Exchange:
     def _close(self, fd: int) -> None:
         self._fds.remove(fd)
         self._process.close(fd)
-
-    def close(self) -> None:
-        while self._fds:
-            with suppress(SysError):
-                self._process.close(self._fds.pop())
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def parse_head(text: bytes) -> Head:
