@@ -21,10 +21,11 @@ from belljar.api.files import AsyncFiles
 from belljar.api.forking import check_count
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
-from belljar.api.operations import Ask, Run, Stepper, Steps
+from belljar.api.operations import Ask, Run, Steps
 from belljar.api.request import GRACE, START_SECONDS, STOPPED, exec_result, raise_failure
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
+from belljar.api.stepper import Stepper
 from belljar.worker.handle_host import WorkerUnavailable
 
 

@@ -5,8 +5,8 @@ The synchronous and the asynchronous front both run these; neither has logic of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable
-from typing import Any, Final, Generic, TypeVar
+from collections.abc import Generator, Iterable
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from belljar.api.offers import Offers
 from belljar.api.request import FileContents, check_contents
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, decode, split_grep
 from belljar.api.settings import Settings
+from belljar.api.stepper import Stepper
 
 PIECE: Final = 8 << 20
 _GLOB: Final = 'IFS=; printf "%s\\0" $1'
@@ -196,31 +197,9 @@ def with_user_rights(steps: Steps[T]) -> Steps[T]:
         if isinstance(step, Ask):
             step = Ask(step.path, USER_RIGHTS + step.name, step.arguments)
         try:
-            stepper.answer((yield step))
+            value = yield step
         except FileError as error:
             stepper.fail(error)
+        else:
+            stepper.answer(value)
     return stepper.result  # type: ignore[return-value]
-
-
-class Stepper(Generic[T]):
-    """Runs an operation one step at a time: `step` is what to do now, until `done`."""
-
-    def __init__(self, steps: Steps[T]) -> None:
-        self._steps = steps
-        self.done = False
-        self.step: Ask | Run | None = None
-        self.result: T | None = None
-        self._advance(lambda: next(steps))
-
-    def _advance(self, resume: Callable[[], Ask | Run]) -> None:
-        try:
-            self.step = resume()
-        except StopIteration as end:
-            self.done, self.step, self.result = True, None, end.value
-
-    def answer(self, value: Any) -> None:
-        self._advance(lambda: self._steps.send(value))
-
-    def fail(self, error: FileError) -> None:
-        """The step could not be done; the operation may have an answer to that."""
-        self._advance(lambda: self._steps.throw(error))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.errors import SandboxError
 from belljar.api.sandbox import Sandbox
+from belljar.api.stepper import Stepper
 
 T = TypeVar("T")
 
@@ -40,33 +41,27 @@ def run(sandbox: Sandbox | AsyncSandbox, operation: Operation[T]) -> T:
     """In place. TypeError for a sandbox that can only be awaited."""
     if isinstance(sandbox, AsyncSandbox):
         raise TypeError("this adapter holds an AsyncSandbox: use its async methods, or give it a Sandbox")
-    send: Any = None
-    failed: SandboxError | None = None
-    while True:
+    stepper = Stepper(operation)
+    while stepper.step is not None:
         try:
-            step = operation.throw(failed) if failed is not None else operation.send(send)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-        failed = None
-        try:
-            send = _bound(sandbox, step)
+            value = _bound(sandbox, stepper.step)
         except SandboxError as error:
-            failed = error
+            stepper.fail(error)
+        else:
+            stepper.answer(value)
+    return stepper.result  # type: ignore[return-value]
 
 
 async def run_async(sandbox: Sandbox | AsyncSandbox, operation: Operation[T]) -> T:
     """Awaited; a synchronous sandbox works on a thread meanwhile."""
     if isinstance(sandbox, Sandbox):
         return await asyncio.to_thread(run, sandbox, operation)
-    send: Any = None
-    failed: SandboxError | None = None
-    while True:
+    stepper = Stepper(operation)
+    while stepper.step is not None:
         try:
-            step = operation.throw(failed) if failed is not None else operation.send(send)
-        except StopIteration as stop:
-            return stop.value  # type: ignore[no-any-return]
-        failed = None
-        try:
-            send = await _bound(sandbox, step)
+            value = await _bound(sandbox, stepper.step)
         except SandboxError as error:
-            failed = error
+            stepper.fail(error)
+        else:
+            stepper.answer(value)
+    return stepper.result  # type: ignore[return-value]
