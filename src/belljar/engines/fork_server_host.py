@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import socket
 from collections.abc import Callable
@@ -13,6 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from belljar.engines.template_host import REQUEST_MAX
+from belljar.lockdown.processes_host import readable
 from belljar.lockdown.seal_host import die_with_parent
 
 QUIET: Final = 0.003
@@ -88,7 +88,7 @@ def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = Fals
     last: Request | None = None
     while True:
         try:
-            if last is not None and len(ready) < spares and not _readable(control.fileno(), QUIET):
+            if last is not None and len(ready) < spares and not readable(control.fileno(), QUIET):
                 made = _fork(control, last, ready, sealed=sealed, ahead=True)
                 if isinstance(made, Child):
                     return made
@@ -119,7 +119,7 @@ def _take(ready: list[_Spare], request: Request) -> _Spare | None:
     """A spare that fits; those that do not are given up."""
     while ready:
         spare = ready.pop(0)
-        if spare.request == request and not _readable(spare.pidfd, 0):
+        if spare.request == request and not readable(spare.pidfd, 0):
             return spare
         spare.close()
     return None
@@ -151,12 +151,6 @@ def _fork(
     if own is not None:
         own[1].close()
     return _Spare(request, pid, os.pidfd_open(pid), ours, own[0] if own is not None else None)
-
-
-def _readable(fd: int, timeout: float) -> bool:
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return bool(poll.poll(timeout * 1e3))
 
 
 def _reap(_number: int, _frame: object) -> None:

@@ -9,21 +9,19 @@ from __future__ import annotations
 
 import atexit
 import os
-import select
-import signal
 import socket
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
+from belljar.lockdown.processes_host import ANSWER_SECONDS, end_server, kill_process, readable, start_server
+
 REQUEST_MAX: Final = 64 << 10
 """The longest request, options included."""
-_ANSWER_SECONDS: Final = 60.0
 
 
 class EngineUnavailable(RuntimeError):
@@ -60,16 +58,12 @@ class EngineProcess:
 
     @property
     def alive(self) -> bool:
-        ended = select.poll()
-        ended.register(self.pidfd, select.POLLIN)
-        return not ended.poll(0)
+        return not readable(self.pidfd, 0)
 
     def kill(self) -> None:
         """End it at once and let go. Idempotent."""
         if self.pidfd >= 0:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-            os.close(self.pidfd)
+            kill_process(self.pidfd)
             self.pidfd = -1
         self.connection.close()
         if self.control is not None:
@@ -102,7 +96,7 @@ def _receive(control: socket.socket) -> EngineProcess:
     connection.setblocking(False)
     own = socket.socket(fileno=fds[2]) if len(fds) == 3 else None
     if own is not None:
-        own.settimeout(_ANSWER_SECONDS)
+        own.settimeout(ANSWER_SECONDS)
     return EngineProcess(int(answer[1:]), fds[1], connection, own)
 
 
@@ -125,8 +119,7 @@ class Template:
             for last_try in (False, True):
                 try:
                     if self._control is None:
-                        self._start()
-                    assert self._control is not None
+                        self._process, self._control = start_server(self._command())
                     self._control.send(request)
                     return _receive(self._control)
                 except (OSError, EngineUnavailable) as error:
@@ -135,23 +128,6 @@ class Template:
                         raise EngineUnavailable(f"the engine's template gives no process: {error}{said}") from error
         raise AssertionError("unreachable")
 
-    def _start(self) -> None:
-        command = self._command()
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self._process = subprocess.Popen(  # noqa: S603 - our own template
-                [*command, str(theirs.fileno())],
-                env={},
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        ours.settimeout(_ANSWER_SECONDS)
-        self._control = ours
-
     def _stop(self) -> str:
         """End the template; gives the last it said, which is why it ended if it did so by itself."""
         said = ""
@@ -159,9 +135,7 @@ class Template:
             self._control.close()
             self._control = None
         if self._process is not None:
-            self._process.kill()
-            lines = self._process.communicate()[1].decode("utf-8", "replace").strip().splitlines()
-            said = "\n" + "\n".join(lines[-12:]) if lines else ""
+            said = end_server(self._process)
             self._process = None
         return said
 

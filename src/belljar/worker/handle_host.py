@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import select
-import signal
 import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
+from belljar.lockdown.processes_host import kill_process, readable
 from belljar.worker.family_host import Family
 
 if TYPE_CHECKING:
@@ -69,16 +68,12 @@ class WorkerHandle:
 
     @property
     def alive(self) -> bool:
-        ended = select.poll()
-        ended.register(self.pidfd, select.POLLIN)
-        return not ended.poll(0)
+        return not readable(self.pidfd, 0)
 
     def kill(self) -> None:
         """End it at once and let go. Idempotent."""
         if self.pidfd >= 0:
-            with suppress(ProcessLookupError):
-                signal.pidfd_send_signal(self.pidfd, signal.SIGKILL)
-            os.close(self.pidfd)
+            kill_process(self.pidfd)
             self.pidfd = -1
             self.family.remove(self.pid)
             if self.cgroup is not None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from belljar.abi.limits import Limits
+from belljar.lockdown.processes_host import end_server, start_server
 from belljar.worker.handle_host import WorkerHandle, Workers, WorkerUnavailable
 
 RECYCLE_AFTER: Final = 10_000
@@ -20,28 +21,14 @@ RECYCLE_AFTER: Final = 10_000
 USUAL: Final = Limits().memory_bytes
 """The memory of most workers."""
 ZYGOTE: Final = (sys.executable, "-I", "-m", "belljar.worker.zygote_host")
-_ANSWER_SECONDS: Final = 60.0
 
 
 class ZygoteHandle:
     """One zygote process. It ends when nobody has a use for it any more."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            self.process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [*command, str(theirs.fileno())],
-                env={},
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        ours.settimeout(_ANSWER_SECONDS)
-        self._control = ours
-        self._end = weakref.finalize(self, _end, ours, self.process, os.getpid())
+        self.process, self._control = start_server(command)
+        self._end = weakref.finalize(self, _end, self._control, self.process, os.getpid())
         self._asked = False
         """Whether the answer to a request is on its way."""
         self.spare: WorkerHandle | None = None
@@ -100,9 +87,7 @@ def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -
     control.close()
     if os.getpid() != owner:
         return ""
-    process.kill()
-    lines = process.communicate()[1].decode("utf-8", "replace").strip().splitlines()
-    return "\n" + "\n".join(lines[-12:]) if lines else ""
+    return end_server(process)
 
 
 class Supervisor:

@@ -24,6 +24,7 @@ from belljar.engines.programs import find, names, preload
 from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.lockdown.forks_host import fork_alone
+from belljar.lockdown.processes_host import readable
 from belljar.lockdown.seal_host import adopt_orphans, enter_namespaces, prepare
 from belljar.worker.fork_judge_host import ForkJudge
 from belljar.worker.life_host import RECURSION, REHEARSED, Life
@@ -90,7 +91,7 @@ class Zygote:
                 self._add_spare()
             for fd, _ in sorted(ready, key=lambda entry: entry[0] != control):
                 # What the host said before a worker forked is known here before that worker is answered.
-                while _readable(control, 0):
+                while readable(control, 0):
                     if not self._answer():
                         return
                     busy_until = time.monotonic() + QUIET
@@ -126,7 +127,7 @@ class Zygote:
     def _take(self, memory: int) -> Worker | None:
         while memory == self._usual and self._spares:
             spare = self._spares.pop(0)
-            if not _readable(spare.pidfd, 0):
+            if not readable(spare.pidfd, 0):
                 return spare
             spare.close()
         try:
@@ -161,13 +162,6 @@ def warm_up(machine: Machine) -> None:
         session.exec(command, stdin=b"a b\n", merge_stderr=True)
     if isinstance(machine.poller, EpollPoller):
         Life(session, machine.poller).practise(REHEARSALS)
-
-
-def _readable(fd: int, timeout: float | None) -> bool:
-    """Whether there is something to read (of a pidfd: the process has ended) within so many seconds."""
-    poll = select.poll()  # select(2) would refuse the high numbers that an owner with many files hands down
-    poll.register(fd, select.POLLIN)
-    return bool(poll.poll(None if timeout is None else timeout * 1e3))
 
 
 def _reap(_number: int, _frame: object) -> None:
