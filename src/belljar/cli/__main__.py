@@ -16,7 +16,7 @@ def build_parser(start: Start | None = None) -> argparse.ArgumentParser:
     import argparse
 
     from belljar.abi.version import __version__
-    from belljar.cli import bench_host, commands, doctor_host, mcp_host, prepare_host, run_host, shell_host
+    from belljar.cli import bench_host, commands, doctor_host, mcp_host, prepare_host, run_host, shell_host, wasm_host
 
     parser = argparse.ArgumentParser(
         prog="belljar",
@@ -26,7 +26,7 @@ def build_parser(start: Start | None = None) -> argparse.ArgumentParser:
     subcommands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     run_host.add_to(subcommands, start)
     shell_host.add_to(subcommands, start)
-    for module in (doctor_host, prepare_host, bench_host, commands, mcp_host):
+    for module in (doctor_host, prepare_host, bench_host, commands, mcp_host, wasm_host):
         module.add_to(subcommands)
     return parser
 

@@ -15,7 +15,7 @@ _BAR: Final = 24
 
 
 @contextmanager
-def progress(expected: float = 30.0) -> Iterator[Progress]:
+def progress(expected: float = 30.0, doing: str = "preparing {} for first use") -> Iterator[Progress]:
     """A function that shows how far something is, by the time it usually takes; nothing where nobody looks."""
     shown = False
     stream = sys.stderr
@@ -26,7 +26,7 @@ def progress(expected: float = 30.0) -> Iterator[Progress]:
             return
         done = min(_BAR - 1, int(_BAR * seconds / expected))
         bar = "#" * done + "." * (_BAR - done)
-        stream.write(f"\r\x1b[Kbelljar: preparing {title} for first use [{bar}] {seconds:.0f} s")
+        stream.write(f"\r\x1b[Kbelljar: {doing.format(title)} [{bar}] {seconds:.0f} s")
         stream.flush()
         shown = True
 

@@ -57,7 +57,7 @@ class WasmProcess:
             bindings = Bindings(linker)
             wasi = Preview1(kernel, HostWorld(self._leave))
             wasi.adopt(kernel, wasi.world, self._program.stdio, self._program.numbers.ttys)
-            wasi.args, wasi.environ = self._program.argv, self._program.env
+            wasi.args, wasi.environ = self._program.argv, _with_directory(self._program)
             bindings.define_all("wasi_snapshot_preview1", numbers.SIGNATURES, functions(wasi))
             exports = linker.instantiate(store, module).exports(store)
             start = exports.get("_start")
@@ -119,6 +119,11 @@ class WasmProcess:
         with suppress(ConnectionEnded):
             self._client.post("exit", code & 0xFF, signal, time.process_time_ns() - self._began)
         os._exit(0)
+
+
+def _with_directory(program: Program) -> list[bytes]:
+    """The environment, with where the program was called as PWD: WASI has no other way to say it."""
+    return [b"PWD=" + program.cwd, *(entry for entry in program.env if not entry.startswith(b"PWD="))]
 
 
 def make_engine() -> wasmtime.Engine:
