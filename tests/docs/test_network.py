@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from belljar import Network, Sandbox
-from belljar.net import dns_host, gate_host, http_host, stream_host
+from belljar.net import dns_host, gate_host, pool_host, stream_host
 from belljar.net.addresses import Address
 from tests.net.servers import Authority, HttpServer, Request, Response, bodies
 
@@ -44,7 +44,7 @@ def internet(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HttpSe
             return authority.client_context()
 
         monkeypatch.setattr(dns_host, "lookup", lookup)
-        monkeypatch.setattr(http_host, "dial", dial)
+        monkeypatch.setattr(pool_host, "dial", dial)
         monkeypatch.setattr(gate_host, "_tls_context", context)
         yield server
 

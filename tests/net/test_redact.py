@@ -46,6 +46,32 @@ def test_the_parts_of_a_header_are_secrets_too() -> None:
     assert {"bob:hunter2", "hunter2"} <= parts("Basic " + base64.b64encode(b"bob:hunter2").decode())
 
 
+def test_a_longer_secret_that_begins_with_a_shorter_one() -> None:
+    redactor = Redactor(["toke", "token-long", "ong-tail"])
+    assert redactor.feed(b"x toke") + redactor.feed(b"n-long-tail y") + redactor.flush() == b"x *************** y"
+
+
+def test_what_can_not_become_a_secret_is_not_held_back() -> None:
+    redactor = Redactor(["s3cret-s3cret-s3cret"])
+    assert redactor.feed(b"data: 1\n\n") == b"data: 1\n\n"
+    assert redactor.feed(b"data: s3cr") == b"data: "
+    assert redactor.feed(b"ew") == b"s3crew"
+
+
+@given(st.lists(st.text("abA%+", min_size=4, max_size=9), min_size=1, max_size=3), st.data())
+def test_wherever_it_is_cut_the_same_is_hidden(secrets: list[str], data: st.DataObject) -> None:
+    """In pieces or whole: the same bytes come out, as long as what went in, and no secret among them."""
+    pieces = [st.sampled_from([secret.encode() for secret in secrets]), st.text("abA%+", max_size=5).map(str.encode)]
+    text = b"".join(data.draw(st.lists(st.one_of(pieces), max_size=8)))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    redactor = Redactor(secrets)
+    parts = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    out = b"".join([*map(redactor.feed, parts), redactor.flush()])
+    assert out == Redactor(secrets).whole(text)
+    assert len(out) == len(text)
+    assert not any(secret.encode() in out for secret in secrets)
+
+
 @given(st.lists(st.binary(max_size=40), max_size=20))
 def test_what_is_no_secret_passes_unchanged(chunks: list[bytes]) -> None:
     redactor = Redactor(["a-very-unlikely-secret-0123456789"])

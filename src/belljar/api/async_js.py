@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
@@ -20,7 +20,7 @@ from belljar.engines.js.prefix_host import PrefixProcess
 from belljar.engines.template_host import EngineUnavailable as NoEngine
 
 if TYPE_CHECKING:
-    from belljar.net.network import Network
+    from belljar.net.gate_host import Gate
 
 
 def async_js() -> AsyncJsInterpreter:
@@ -66,7 +66,7 @@ class AsyncJsInterpreter:
         *,
         tools: Globals = MappingProxyType({}),
         output_bytes: int = OUTPUT_BYTES,
-        network: Network | None = None,
+        network: Callable[[], Gate] | None = None,
     ) -> None:
         self._tools: dict[str, HostFunction] = dict(tools)
         self._network = network

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from typing import Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from belljar.abi.limits import Limits
 from belljar.api import operations
@@ -28,6 +28,9 @@ from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.stepper import Stepper
 from belljar.worker.handle_host import WorkerUnavailable
 
+if TYPE_CHECKING:
+    from belljar.net.gate_host import Gate
+
 
 class AsyncSandbox:
     """A sandbox for asyncio programs.
@@ -45,7 +48,8 @@ class AsyncSandbox:
         self._started = link
         limits, functions = self._settings.limits, self._settings.functions()
         self.python = AsyncInterpreter(lambda: self._link, PYTHON, limits, tools=functions)
-        self.js = AsyncJsInterpreter(tools=functions, output_bytes=limits.output_bytes, network=self._settings.network)
+        network = None if settings.network is None else self._gate
+        self.js = AsyncJsInterpreter(tools=functions, output_bytes=limits.output_bytes, network=network)
         self.files = AsyncFiles(self._run, lambda: self._link)
 
     async def start(self) -> Self:
@@ -73,6 +77,10 @@ class AsyncSandbox:
         settings = self._settings
         if settings.network is not None:
             self._link.offers.network = NetworkDoor(settings.network, settings.name, asyncio.get_running_loop())
+
+    def _gate(self) -> Gate:
+        assert self._link.offers.network is not None
+        return self._link.offers.network.gate(self._link.conversation.observe)
 
     def _watch_events(self) -> None:
         if self._settings.on_event is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
@@ -20,19 +20,19 @@ from belljar.engines.js.prefix_host import PrefixProcess
 from belljar.engines.template_host import EngineUnavailable as NoEngine
 
 if TYPE_CHECKING:
-    from belljar.net.network import Network
+    from belljar.net.gate_host import Gate
 
 OUTPUT_BYTES: Final = Limits().output_bytes
 _SURVIVED: Final = ("cpu_ms", "unsettled")
 Bound = tuple[Mapping[str, HostFunction], Mapping[str, Any]]
 
 
-def bind_fetch(tools: dict[str, HostFunction], network: Network | None) -> None:
+def bind_fetch(tools: dict[str, HostFunction], network: Callable[[], Gate] | None) -> None:
     """Give guests the network their sandbox was granted, as the function behind their `fetch`."""
     if network is not None and "fetch" not in tools:
-        from belljar.net.fetch_host import safe_fetch  # who has no network need not wait for it
+        from belljar.net.fetch_host import fetch_through  # who has no network need not wait for it
 
-        tools["fetch"] = safe_fetch(network)
+        tools["fetch"] = fetch_through(network)
 
 
 def keeps_state(run: Run) -> bool:
@@ -120,7 +120,7 @@ class JsInterpreter:
         *,
         tools: Globals = MappingProxyType({}),
         output_bytes: int = OUTPUT_BYTES,
-        network: Network | None = None,
+        network: Callable[[], Gate] | None = None,
     ) -> None:
         self._tools = dict(tools)
         self._network = network

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,17 +24,23 @@ class NetworkDoor:
         self._name = name
         self._owner = owner
         self._gate: Gate | None = None
+        self._lock = threading.Lock()
 
     def open(self, observe: Observe | None) -> int:
         """The descriptor to hand to the worker."""
         # A sandbox without network need not wait for these.
         from belljar.net.broker_host import shared
+
+        return shared.attach(self.gate(observe)).detach()
+
+    def gate(self, observe: Observe | None) -> Gate:
+        """The sandbox's one way out, whoever asks for it and how often: limits count everything."""
         from belljar.net.gate_host import Gate
 
-        if self._gate is None:
-            # One for its whole life, however often a worker asks: limits count everything.
-            self._gate = Gate(self._network, sandbox=self._name, emit=self._emit(observe), owner=self._owner)
-        return shared.attach(self._gate).detach()
+        with self._lock:
+            if self._gate is None:
+                self._gate = Gate(self._network, sandbox=self._name, emit=self._emit(observe), owner=self._owner)
+            return self._gate
 
     def stats(self) -> dict[str, float]:
         """What passed so far."""

@@ -75,9 +75,12 @@ class Sandbox:
         """JavaScript in this sandbox; loaded when first used."""
         from belljar.api.js import JsInterpreter
 
-        settings = self._settings
+        settings, link = self._settings, self._link
+        door = link.offers.network
         js = JsInterpreter(
-            tools=settings.functions(), output_bytes=settings.limits.output_bytes, network=settings.network
+            tools=settings.functions(),
+            output_bytes=settings.limits.output_bytes,
+            network=None if door is None else lambda: door.gate(link.conversation.observe),
         )
         if self._link.closed:
             js.close()

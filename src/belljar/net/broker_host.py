@@ -40,6 +40,7 @@ from belljar.net.wire import (
 
 _log: Final = logging.getLogger("belljar")
 _STREAMS_MAX: Final = 512
+_SECONDS_MAX: Final = 86400.0
 
 
 class Pipe(Protocol):
@@ -68,8 +69,8 @@ class Flow:
 
     def take(self, data: bytes) -> None:
         self._buffered += len(data)
-        if self._buffered > WINDOW or self._ended:
-            raise WireError("more data than was granted")
+        if not data or self._buffered > WINDOW or self._ended:
+            raise WireError("more data than was granted, or none")
         self._arrived.append(data)
         self._news.set()
 
@@ -161,10 +162,15 @@ class Line(asyncio.Protocol):
             in_background(self._web.close())
 
     def pause_writing(self) -> None:
+        """The worker does not take what it asked for: it can wait for more until it does."""
         self._writable.clear()
+        if self._transport is not None:
+            self._transport.pause_reading()
 
     def resume_writing(self) -> None:
         self._writable.set()
+        if self._transport is not None:
+            self._transport.resume_reading()
 
     async def drained(self) -> None:
         await self._writable.wait()
@@ -196,6 +202,9 @@ class Line(asyncio.Protocol):
     def _open(self, message: Resolve | Dial | Fetch) -> None:
         if message.id in self._flows:
             raise WireError(f"stream {message.id} is in use")
+        for seconds in [getattr(message, name, 0.0) for name in ("timeout", "connect_timeout")]:
+            if not 0 <= seconds <= _SECONDS_MAX:  # neither is what is not a number, which no clock can wait for
+                raise WireError(f"{seconds} seconds")
         if len(self._flows) >= _STREAMS_MAX:
             self.send(Failed(message.id, "denied", "too many streams"))
             return
@@ -207,7 +216,11 @@ class Line(asyncio.Protocol):
         try:
             match message:
                 case Resolve():
-                    lines, _ = await self._gate.resolve(message.name, message.kind)
+                    self._gate.enter()
+                    try:
+                        lines, _ = await self._gate.resolve(message.name, message.kind)
+                    finally:
+                        self._gate.leave()
                     self.send(Resolved(flow.number, lines))
                 case Dial():
                     await self._within(message.timeout, self._connect(flow, message), once=True)
@@ -269,16 +282,20 @@ class Line(asyncio.Protocol):
             gate.leave()
 
     async def _pump(self, flow: Flow, stream: Pipe) -> None:
+        raw = stream if isinstance(stream, Stream) else None  # what was a web request counts for itself
+
         async def up() -> None:
             async for piece in flow.pieces():
-                self._gate.count_out(len(piece))
+                if raw is not None:
+                    self._gate.count_out(len(piece))
                 await stream.write(piece)
-            if isinstance(stream, Stream):
-                stream.write_eof()
+            if raw is not None:
+                raw.write_eof()
 
         async def down() -> None:
             while data := await stream.read(CHUNK):
-                self._gate.count_in(len(data))
+                if raw is not None:
+                    self._gate.count_in(len(data))
                 await flow.give(data)
             self.send(End(flow.number))
 

@@ -30,21 +30,24 @@ class Callbacks:
 
     def __init__(self, owner: asyncio.AbstractEventLoop | None) -> None:
         self._owner = owner
-        self._running = 0
+        self._free = asyncio.Semaphore(_AT_ONCE)
 
     async def call(self, function: Callable[..., Any], argument: object, timeout: float) -> Any:
         """What it returns, awaited if need be. Raises what it raises, TimeoutError, or TooBusy."""
-        if self._running >= _AT_ONCE:
-            raise TooBusy
-        self._running += 1
-        async with asyncio.timeout(timeout):
+        deadline = asyncio.get_running_loop().time() + timeout
+        try:
+            async with asyncio.timeout_at(deadline):
+                await self._free.acquire()
+        except TimeoutError:
+            raise TooBusy from None
+        async with asyncio.timeout_at(deadline):
             if inspect.iscoroutinefunction(function):
                 return await self._await(function(argument))
             result = await self._on_thread(lambda: function(argument))
             return await self._await(result) if inspect.isawaitable(result) else result
 
     def _done(self) -> None:
-        self._running -= 1
+        self._free.release()
 
     async def _await(self, awaitable: Any) -> Any:
         owner = calling_loop.get() or self._owner

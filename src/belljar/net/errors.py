@@ -8,9 +8,13 @@ KINDS: Final = frozenset("denied dns connect tls timeout protocol too-large rese
 
 
 class NetError(Exception):
-    """A kind of `KINDS` and a sentence. The sentence is shown to the guest: nothing of the host is in it."""
+    """A kind of `KINDS` and a sentence. The sentence is shown to the guest: nothing of the host is in it.
+
+    It is one line, and nothing in it moves a cursor, whoever's words it repeats.
+    """
 
     def __init__(self, kind: str, text: str) -> None:
+        text = "".join(character if character.isprintable() else "?" for character in text)
         super().__init__(f"{kind}: {text}")
         self.kind = kind
         self.text = text

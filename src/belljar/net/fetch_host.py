@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
 from belljar.net.callbacks_host import calling_loop
 from belljar.net.errors import NetError
 from belljar.net.network import Network, Policy
+
+if TYPE_CHECKING:
+    from belljar.net.gate_host import Gate
 
 BODY_MAX: Final = 16 << 20
 _TEXT: Final = ("text/", "application/json", "application/xml", "application/javascript", "application/x-www-form")
@@ -39,14 +42,26 @@ def safe_fetch(
         network = Network.allow(policy)
     else:
         network = Network.policy(policy)
+
+    def gate() -> Gate:
+        from belljar.net.gate_host import Gate
+
+        return Gate(network, sandbox="fetch")
+
+    return fetch_through(gate, redirects=redirects, timeout=timeout, max_bytes=max_bytes)
+
+
+def fetch_through(
+    gate: Callable[[], Gate], *, redirects: int = 5, timeout: float = 30.0, max_bytes: int = BODY_MAX
+) -> Callable[..., Awaitable[dict[str, Any]]]:
+    """The same through a gate that is there already, or is made when the first request needs it."""
     made: list[Any] = []
 
     async def run(ask: Any, owner: asyncio.AbstractEventLoop) -> dict[str, Any]:
-        from belljar.net.gate_host import Gate
         from belljar.net.http_host import Web
 
         if not made:
-            made.append(Web(Gate(network, sandbox="fetch")))
+            made.append(Web(gate()))
         web = made[0]
         calling_loop.set(owner)
         async with asyncio.timeout(timeout):
@@ -112,7 +127,7 @@ async def _single(data: bytes) -> AsyncIterator[bytes]:
 
 
 async def _fetch(web: Any, ask: Any, max_bytes: int) -> dict[str, Any]:
-    from belljar.net.http_host import decoded
+    from belljar.net.coding import decoded
 
     web.gate.enter()
     response = None

@@ -17,7 +17,7 @@ from belljar.net.attribution import Attribution
 from belljar.net.audit import Emit, decision
 from belljar.net.callbacks_host import Callbacks, TooBusy
 from belljar.net.errors import NetError
-from belljar.net.hosts import BadHost, parse_host
+from belljar.net.hosts import RECORD_TYPES, BadHost, parse_host, parse_name
 from belljar.net.network import Network
 from belljar.net.policy import AcceptDns, Accepted, AcceptRaw, Conn, Denied, Verdict
 from belljar.net.rate import Rate
@@ -152,6 +152,12 @@ class Gate:
 
     async def resolve(self, name: str, kind: str) -> tuple[list[str], tuple[Address, ...]]:
         """Records as lines, and the addresses among them that may be dialled. NetError."""
+        try:
+            name = parse_name(name)
+        except BadHost as error:
+            raise NetError("denied", str(error)) from None
+        if kind not in RECORD_TYPES:
+            raise NetError("denied", f"{kind[:20]!a} is not a kind of record that can be asked for")
         self.traffic.questions += 1
         conn = Conn("dns", self._src(), RESOLVER, question=(name, kind), sandbox=self.sandbox)
         verdict = await self.decide(conn)
@@ -163,7 +169,8 @@ class Gate:
             addresses = tuple(address for address in known if address.version == version)
             self.names.learn(name, kind, addresses, 0, self.clock())
             return [f"{name} 0 {kind} {address}" for address in addresses], addresses
-        if (fresh := self.names.fresh(name, kind, self.clock())) is not None:
+        fresh = self.names.fresh(name, kind, self.clock())
+        if fresh is not None and all(map(verdict.permits, fresh.addresses)):
             return list(fresh.records), fresh.addresses
         self._count_question()
         return await self._ask(name, kind, verdict)
@@ -203,8 +210,12 @@ class Gate:
 
     # Flows.
 
-    async def reach(self, protocol: str, host: str, port: int) -> list[Reached]:
-        """The destinations that were accepted for a host, best first. NetError when there are none."""
+    async def reach(self, protocol: str, host: str, port: int, *, web: bool = False) -> list[Reached]:
+        """The destinations that were accepted for a host, best first. NetError when there are none.
+
+        A connection by address may be for any of the names that led there. A web request says whom it is for: one
+        for a bare address is for nobody else.
+        """
         try:
             parsed = parse_host(host)
         except BadHost as error:
@@ -215,7 +226,7 @@ class Gate:
             hostnames: tuple[str, ...] = (parsed,)
         else:
             candidates = (parsed,)
-            hostnames = self.names.names(parsed, began)
+            hostnames = () if web else self.names.names(parsed, began)
         seconds = self.clock() - began
         reached: list[Reached] = []
         for address in candidates:

@@ -45,7 +45,9 @@ class Headers:
     def set(self, name: str, value: str) -> None:
         """The only field of this name from now on, whatever the guest had sent."""
         field = check_field(name.encode("latin-1"), value.encode("latin-1"))
-        self.remove(name)
+        # Many servers take X_Api_Key for X-Api-Key.
+        key = _as_servers_read(field[0])
+        self._fields = [other for other in self._fields if _as_servers_read(other[0]) != key]
         self._fields.append(field)
 
     def add(self, name: str, value: str) -> None:
@@ -89,6 +91,10 @@ class Headers:
 
     def __repr__(self) -> str:
         return f"<Headers {', '.join(name for name, _ in self.items())}>"  # values may be secrets
+
+
+def _as_servers_read(name: bytes) -> bytes:
+    return name.lower().replace(b"_", b"-")
 
 
 def check_field(name: bytes, value: bytes) -> tuple[bytes, bytes]:

@@ -20,6 +20,8 @@ _TARGET: Final = re.compile(r"[!-~]*")
 _SCHEMES: Final = {"http": 80, "https": 443}
 NAME_MAX: Final = 253
 URL_MAX: Final = 16 << 10
+RECORD_TYPES: Final = frozenset("A AAAA CNAME MX NS TXT SRV CAA SOA PTR HTTPS SVCB".split())
+"""What a guest may ask a resolver for."""
 
 
 class BadHost(ValueError):

@@ -4,67 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
+from urllib.parse import unquote_plus
 
-import h2.exceptions
-import h11
 import httpcore
 
+from belljar.net.addresses import Scope, classify
 from belljar.net.audit import shown_url
 from belljar.net.callbacks_host import TooBusy
+from belljar.net.coding import decoded
 from belljar.net.errors import NetError
 from belljar.net.gate_host import Gate, Reached
 from belljar.net.headers import CREDENTIALS, HOP_BY_HOP, BadMessage, Headers, check_method, check_request
 from belljar.net.hosts import BadHost, Url, join_url, parse_url
 from belljar.net.message import Body, HttpRequest, HttpResponse
 from belljar.net.policy import AcceptHttp
+from belljar.net.pool_host import Held, Pool, Unreached, explained
 from belljar.net.redact import Redactor, parts
-from belljar.net.stream_host import Stream, dial, in_background, start_tls
+from belljar.net.websocket import check_accepted, check_upgrade
 
-_KEEP_SECONDS: Final = 15.0
-_KEEP_EACH: Final = 6
-_KEEP_ALL: Final = 32
+REDIRECTS_MAX: Final = 50
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_BOMB_RATIO: Final = 200
-_BOMB_LEAST: Final = 1 << 20
-_DECODED_MAX: Final = 256 << 20
-
-Connection = httpcore.AsyncHTTP11Connection | httpcore.AsyncHTTP2Connection
-Key = tuple[str, str, int, str, str]
-
-
-class HttpStream(httpcore.AsyncNetworkStream):
-    """A stream as httpcore wants it, that gives up when nothing moves."""
-
-    def __init__(self, stream: Stream, idle_seconds: float) -> None:
-        self._stream = stream
-        self._idle = idle_seconds
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        try:
-            return await self._stream.read(timeout=timeout or self._idle)
-        except TimeoutError:
-            raise httpcore.ReadTimeout from None
-        except OSError as error:
-            raise httpcore.ReadError(str(error)) from None
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        try:
-            if buffer:
-                await self._stream.write(buffer, timeout or self._idle)
-        except TimeoutError:
-            raise httpcore.WriteTimeout from None
-        except OSError as error:
-            raise httpcore.WriteError(str(error)) from None
-
-    async def aclose(self) -> None:
-        self._stream.close()
-
-    def get_extra_info(self, info: str) -> Any:
-        return self._stream.spoken if info == "is_readable" else self._stream.info(info)
+_REPEATABLE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Sent again if a kept connection turns out to be dead; anything else might be done twice."""
+_OURS: Final = HOP_BY_HOP | {"host", "content-length"}
+_NOT_IN_PART: Final = frozenset({"accept-encoding", "range", "if-range", "sec-websocket-extensions"})
+"""What would let a guest have an answer cut or packed so that a secret in it is not recognized."""
 
 
 @dataclass(slots=True)
@@ -125,8 +92,12 @@ class Web:
     def __init__(self, gate: Gate) -> None:
         _keep_logs_clean()
         self.gate = gate
-        self._idle: dict[Key, list[Connection]] = {}
-        self._closed = False
+        self._pool = Pool(gate)
+        self._home = asyncio.get_running_loop()
+
+    async def close(self) -> None:
+        """Close what is idle, now and from now on."""
+        await self._pool.close()
 
     async def fetch(self, ask: Ask) -> Response:
         """Decide, send, and give the head of the response. NetError."""
@@ -142,7 +113,7 @@ class Web:
                 return response
             seen += 1
             await response.aclose()
-            if seen > ask.redirects:
+            if seen > min(ask.redirects, REDIRECTS_MAX):
                 raise NetError("protocol", f"more than {ask.redirects} redirects")
             try:
                 target = join_url(url, response.headers["location"])
@@ -162,148 +133,171 @@ class Web:
     async def _once(
         self, ask: Ask, method: str, url: Url, given: Headers, body: AsyncIterator[bytes] | None
     ) -> Response:
+        """One request, at the first of its addresses that can be reached."""
+        reached = ask.reached or await self.gate.reach("tcp", str(url.host), url.port, web=True)
+        source = None if body is None else Source(body)
+        for place in reached:
+            try:
+                return await self._attempt(ask, place, method, url, given, source)
+            except Unreached:
+                if place is reached[-1] or (source is not None and source.begun):
+                    raise
+        raise AssertionError("there is always a place")
+
+    async def _attempt(
+        self, ask: Ask, place: Reached, method: str, url: Url, given: Headers, body: Source | None
+    ) -> Response:
+        """One request to one address, with what the policy grants for exactly that address."""
         gate = self.gate
-        reached = ask.reached or await gate.reach("tcp", str(url.host), url.port)
-        grant = reached[0].accepted
-        http = grant if isinstance(grant, AcceptHttp) else AcceptHttp(websocket=True)
-        upgrade = _check_upgrade(given, http)
+        http = place.accepted if isinstance(place.accepted, AcceptHttp) else AcceptHttp(websocket=True)
+        if http.hostname is not None and http.hostname != url.host:
+            raise NetError("denied", f"{url.authority} is not the host that was accepted")
+        socket_key = check_upgrade(method, given, granted=http.websocket)
         announced = given.get("content-length")
         headers = given.copy()
-        for name in (*HOP_BY_HOP, "host", "content-length"):
+        for name in _OURS:
             headers.remove(name)
-        # Header values that middleware sets are secrets from then on.
         before = {(name.lower(), value) for name, value in headers.items()}
-        request = HttpRequest(method, url, headers, Body(body, size=int(announced) if announced else None))
+        size = int(announced) if announced else None
+        request = HttpRequest(method, url, headers, Body(body, size=size, places=self))
         answer = await self._middleware(http, request)
         added = [(name, value) for name, value in request.headers.items() if (name.lower(), value) not in before]
-        redactor = Redactor(_secrets(http, added))
-        event: dict[str, Any] = {"action": "request", "method": request.method, "url": shown_url(request.target)}
-        if added:
-            event["rewrote"] = sorted({name.lower() for name, _ in added})
+        redactor = Redactor(_secrets(http, added, url, request.target))
+        # The record has what the guest asked for: what middleware made of it may hold a secret.
+        event: dict[str, Any] = {"action": "request", "method": request.method, "url": shown_url(url)}
+        if rewrote := sorted({name.lower() for name, _ in added} | ({"url"} if request.target != url else set())):
+            event["rewrote"] = rewrote
         gate.tell(event)
         gate.traffic.requests += 1
+        exchange = Exchange(request, url, redactor, {"url": str(url)})
         if answer is not None:
-            return await self._finish(
-                request, "HTTP/1.1", "", answer, {"url": str(url), "answered-by": "policy"}, redactor
-            )
-        return await self._send(ask, reached, request, upgrade, redactor)
+            exchange.info["answered-by"] = "policy"
+            return await self._finish(exchange, "HTTP/1.1", "", answer)
+        if url.scheme == "http" and classify(place.address) is Scope.PUBLIC and _has_credentials(http, added):
+            raise NetError("denied", f"credentials for {url.authority} are only sent over https")
+        return await self._send(ask, place, exchange, socket_key)
 
     async def _middleware(self, http: AcceptHttp, request: HttpRequest) -> HttpResponse | None:
         if http.middleware is None:
             return None
-        gate = self.gate
-        try:
-            answer = await gate.callbacks.call(http.middleware, request, gate.limits.policy_seconds)
-        except TooBusy:
-            raise NetError("denied", "too many decisions are still open") from None
-        except Exception as error:  # noqa: BLE001 - the owner's code: whatever it raises is a no
-            gate.tell(
-                {
-                    "action": "policy-error",
-                    "error": f"{type(error).__name__}: {error}",
-                    "url": shown_url(request.target),
-                }
-            )
-            raise NetError("denied", "the policy failed") from None
+        url = request.target
+        answer = await self._owners(http.middleware, request, url)
         if request.refusal is not None:
-            gate.tell({"action": "refused", "url": shown_url(request.target), "reason": request.refusal})
+            self.gate.tell({"action": "refused", "url": shown_url(url), "reason": request.refusal})
             raise NetError("denied", request.refusal)
         if answer is not None and not isinstance(answer, HttpResponse):
             raise NetError("denied", "the policy gave no decision")
         return answer
 
-    async def _send(
-        self, ask: Ask, reached: list[Reached], request: HttpRequest, upgrade: str | None, redactor: Redactor
-    ) -> Response:
-        gate, url = self.gate, request.target
+    async def _owners(self, function: Callable[..., Any], argument: object, url: Url | None) -> Any:
+        """What the owner's code says. Whatever it raises is a no."""
+        gate = self.gate
+        try:
+            return await gate.callbacks.call(function, argument, gate.limits.policy_seconds)
+        except TooBusy:
+            raise NetError("denied", "too many decisions are still open") from None
+        except NetError:
+            raise  # from the network below it: the request's body broke off while it was read
+        except Exception as error:  # noqa: BLE001 - the owner's code
+            event = {"action": "policy-error", "error": f"{type(error).__name__}: {error}"}
+            gate.tell(event | ({} if url is None else {"url": shown_url(url)}))
+            raise NetError("denied", "the policy failed") from None
+
+    # Where bodies are read, and where the owner's functions look at them.
+
+    async def at_home(self, work: Coroutine[Any, Any, bytes]) -> bytes:
+        if asyncio.get_running_loop() is self._home:
+            return await work
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._home))
+
+    async def at_owner(self, function: Callable[[bytes], bytes], data: bytes) -> bytes:
+        changed: bytes = await self._owners(function, data, None)
+        return changed
+
+    async def _send(self, ask: Ask, place: Reached, exchange: Exchange, socket_key: str | None) -> Response:
+        gate, request, info, redactor = self.gate, exchange.request, exchange.info, exchange.redactor
+        url = request.target
         fields = [("Host", url.authority)] + [(n, v) for n, v in request.headers.items() if n.lower() not in _OURS]
-        if upgrade:
-            fields += [("Connection", "Upgrade"), ("Upgrade", upgrade)]
+        if socket_key is not None:
+            fields += [("Connection", "Upgrade"), ("Upgrade", "websocket")]
         if redactor:
-            fields = [(name, value) for name, value in fields if name.lower() != "accept-encoding"]
+            fields = [(name, value) for name, value in fields if name.lower() not in _NOT_IN_PART]
             fields.append(("Accept-Encoding", "identity"))
         content: AsyncIterator[bytes] | None = None
-        if not request.body.empty and not upgrade:
+        if not request.body.empty and socket_key is None:
             size = request.body.size
             fields.append(("Content-Length", str(size)) if size is not None else ("Transfer-Encoding", "chunked"))
-            content = self._outgoing(request.body, size)
+            content = _outgoing(request.body, size)
         if sum(len(name) + len(value) + 4 for name, value in fields) > gate.limits.header_bytes:
             raise NetError("too-large", f"more than {gate.limits.header_bytes} bytes of request headers")
-        info: dict[str, str] = {}
+        raw = httpcore.Request(
+            request.method.encode(),
+            httpcore.URL(scheme=url.scheme, host=str(url.host), port=url.port, target=url.target),
+            headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields],
+            content=content or b"",
+        )
         began = gate.clock()
-        retry = content is None
-        while True:
-            connection, key, pooled = await self._connection(ask, reached, url, info, upgrade is not None)
-            raw = httpcore.Request(
-                request.method.encode(),
-                httpcore.URL(scheme=url.scheme, host=str(url.host), port=url.port, target=url.target),
-                headers=[(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields],
-                content=content or b"",
-            )
-            try:
-                with _errors(url):
-                    raw_response = await connection.handle_async_request(raw)
-                break
-            except BaseException as error:
-                # Cancelled at the wrong moment, httpcore forgets to close it.
-                await connection.aclose()
-                if not (pooled and retry and isinstance(error, NetError)):
-                    raise
-        version = raw_response.extensions["http_version"].decode()
+        held, answer = await self._ask(ask, place, exchange, raw, upgrade=socket_key is not None)
+        version = answer.extensions["http_version"].decode()
         info |= {
-            "url": str(url),
             "http-version": version.removeprefix("HTTP/"),
-            "time-firstbyte": f"{reached[0].lookup_seconds + gate.clock() - began:.6f}",
+            "time-firstbyte": f"{place.lookup_seconds + gate.clock() - began:.6f}",
         }
+        incoming = Incoming(self, answer, held, exchange)
         try:
-            headers = Headers(raw_response.headers)
-            if "transfer-encoding" in headers:
-                headers.remove("content-length")  # chunks say how long it is (RFC 9112, 6.3); no reader may disagree
-            if sum(len(n) + len(v) + 4 for n, v in headers.raw()) > gate.limits.header_bytes:
-                raise BadMessage(f"more than {gate.limits.header_bytes} bytes of response headers")
-        except BadMessage as error:
-            await raw_response.aclose()
-            raise NetError("protocol", str(error)) from None
-        if raw_response.status == 101:
-            if not upgrade:
-                await raw_response.aclose()
-                raise NetError("protocol", "the server changed the protocol unasked")
-            return self._upgraded(raw_response, headers, url, info)
-        incoming = Incoming(self, raw_response, connection, key, url)
-        answer = HttpResponse(raw_response.status, headers, Body(incoming, size=_length(headers)))
-        version = "HTTP/2" if version.startswith("HTTP/2") else version
-        reason = raw_response.extensions.get("reason_phrase", b"").decode("latin-1")
-        try:
-            response = await self._finish(request, version, reason, answer, info, redactor)
+            headers = self._response_headers(answer, redactor)
+            if answer.status == 101:
+                return self._upgraded(answer, headers, exchange, socket_key)
+            response = await self._finish(
+                exchange,
+                "HTTP/2" if version.startswith("HTTP/2") else version,
+                answer.extensions.get("reason_phrase", b"").decode("latin-1"),
+                HttpResponse(answer.status, headers, Body(incoming, size=_length(headers), places=self)),
+            )
         except BaseException:
             await incoming.aclose()
             raise
         response.incoming = incoming
         return response
 
-    async def _finish(
-        self,
-        request: HttpRequest,
-        version: str,
-        reason: str,
-        answer: HttpResponse,
-        info: dict[str, str],
-        redactor: Redactor,
-    ) -> Response:
-        """Let hooks see the answer, hide secrets, and hand it on."""
-        gate, status = self.gate, answer.status
-        for hook in request.hooks:
+    async def _ask(
+        self, ask: Ask, place: Reached, exchange: Exchange, raw: httpcore.Request, *, upgrade: bool
+    ) -> tuple[Held, httpcore.Response]:
+        """Send it, and wait for the head of the answer."""
+        request, url = exchange.request, exchange.request.target
+        http2 = url.scheme == "https" and ask.http in ("", "2") and not upgrade
+        while True:
+            held = await self._pool.take(
+                place, url, exchange.info, http2=http2, fresh=upgrade, connect_seconds=ask.connect_timeout
+            )
             try:
-                await gate.callbacks.call(hook, answer, gate.limits.policy_seconds)
-            except Exception as error:  # noqa: BLE001 - the owner's code: whatever it raises is a no
-                gate.tell(
-                    {
-                        "action": "policy-error",
-                        "error": f"{type(error).__name__}: {error}",
-                        "url": shown_url(request.target),
-                    }
-                )
-                raise NetError("denied", "the policy failed") from None
+                with explained(url, quote=not exchange.redactor):
+                    return held, await held.ask(raw)
+            except BaseException as error:
+                # Cancelled at the wrong moment, httpcore forgets to close it.
+                await held.aclose()
+                dead = isinstance(error, NetError) and error.kind in ("reset", "protocol") and held.pooled
+                if not (dead and request.body.empty and request.method in _REPEATABLE):
+                    raise
+
+    def _response_headers(self, answer: httpcore.Response, redactor: Redactor) -> Headers:
+        limit = self.gate.limits.header_bytes
+        try:
+            headers = Headers(answer.headers)
+        except BadMessage as error:
+            raise NetError("protocol", "a malformed header" if redactor else str(error)) from None
+        if "transfer-encoding" in headers:
+            headers.remove("content-length")  # chunks say how long it is (RFC 9112, 6.3); no reader may disagree
+        if sum(len(n) + len(v) + 4 for n, v in headers.raw()) > limit:
+            raise NetError("protocol", f"more than {limit} bytes of response headers")
+        return headers
+
+    async def _finish(self, exchange: Exchange, version: str, reason: str, answer: HttpResponse) -> Response:
+        """Let hooks see the answer, hide secrets, and hand it on."""
+        request, url, redactor = exchange.request, exchange.url, exchange.redactor
+        status = answer.status
+        for hook in request.hooks:
+            await self._owners(hook, answer, url)
         headers, chunks = answer.headers, answer.body.chunks()
         if answer.body.changed:
             headers.remove("content-length")
@@ -316,10 +310,9 @@ class Web:
                 chunks = decoded(chunks, coding)
                 for name in ("content-encoding", "content-length"):
                     headers.remove(name)
-            hidden = Headers((name, redactor.whole(value)) for name, value in headers.raw())
-            headers, chunks = hidden, self._redacted(chunks, redactor)
-        gate.tell({"action": "response", "status": status, "url": shown_url(request.target)})
-        return Response(version, status, reason, headers, request.target, info, chunks)
+            headers, chunks = hidden(headers, redactor), self._redacted(chunks, redactor)
+        self.gate.tell({"action": "response", "status": status, "url": shown_url(url)})
+        return Response(version, status, redactor.text(reason), headers, url, exchange.info, chunks)
 
     async def _redacted(self, chunks: AsyncIterator[bytes], redactor: Redactor) -> AsyncIterator[bytes]:
         async for chunk in chunks:
@@ -330,115 +323,56 @@ class Web:
         if redactor.count:
             self.gate.tell({"action": "redacted", "count": redactor.count})
 
-    def _upgraded(self, raw: httpcore.Response, headers: Headers, url: Url, info: dict[str, str]) -> Response:
-        stream = raw.extensions["network_stream"]
-        info["upgraded"] = "1"
-        return Response("HTTP/1.1", 101, "Switching Protocols", headers, url, info, _raw(stream), stream)
+    def _upgraded(self, raw: httpcore.Response, headers: Headers, exchange: Exchange, key: str | None) -> Response:
+        if key is None:
+            raise NetError("protocol", "the server changed the protocol unasked")
+        check_accepted(key, headers)
+        self.gate.tell({"action": "response", "status": 101, "url": shown_url(exchange.url)})
+        stream = Socket(raw.extensions["network_stream"], exchange.redactor)
+        exchange.info["upgraded"] = "1"
+        headers = hidden(headers, exchange.redactor)
+        return Response(
+            "HTTP/1.1", 101, "Switching Protocols", headers, exchange.url, exchange.info, _raw(stream), stream
+        )
 
-    # Bodies.
+    def keep(self, held: Held) -> None:
+        self._pool.keep(held)
 
-    async def _outgoing(self, body: Body, size: int | None) -> AsyncIterator[bytes]:
-        sent = 0
-        async for chunk in body.chunks():
-            sent += len(chunk)
-            if size is not None and sent > size:
-                raise NetError("protocol", f"the body is longer than its Content-Length of {size}")
-            self.gate.count_out(len(chunk))
-            yield chunk
-        if size is not None and sent < size:
-            raise NetError("protocol", f"the body ended after {sent} bytes of {size}")
 
-    # Connections.
+@dataclass(slots=True)
+class Exchange:
+    """One request on its way to one address."""
 
-    async def _connection(
-        self, ask: Ask, reached: list[Reached], url: Url, info: dict[str, str], fresh: bool
-    ) -> tuple[Connection, Key, bool]:
-        """An idle connection to exactly this place, or a new one."""
-        gate = self.gate
-        http2 = url.scheme == "https" and ask.http in ("", "2") and not fresh
-        limit = min(ask.connect_timeout or gate.limits.connect_seconds, gate.limits.connect_seconds)
-        lookup = reached[0].lookup_seconds
-        failure: NetError | None = None
-        for place in reached:
-            key = (url.scheme, str(url.host), url.port, str(place.address), "2" if http2 else "1")
-            info |= {
-                "remote-ip": str(place.address),
-                "remote-port": str(place.port),
-                "time-namelookup": f"{lookup:.6f}",
-            }
-            kept = self._idle.get(key, [])
-            while kept:
-                connection = kept.pop()
-                if connection.is_available() and not connection.has_expired():
-                    info |= {"time-connect": f"{lookup:.6f}", "reused": "1"}
-                    return connection, key, True
-                await connection.aclose()
-            try:
-                return await self._dial(place, url, http2, limit, info, lookup), key, False
-            except NetError as error:
-                failure = error
-                if error.kind == "tls":
-                    break
-        assert failure is not None
-        raise failure
+    request: HttpRequest
+    url: Url
+    """As the guest asked for it; middleware may have made another path of it, which is none of the guest's business."""
+    redactor: Redactor
+    info: dict[str, str]
 
-    async def _dial(
-        self, place: Reached, url: Url, http2: bool, limit: float, info: dict[str, str], lookup: float
-    ) -> Connection:
-        gate = self.gate
-        began = gate.clock()
-        gate.traffic.connections += 1
-        stream = await dial(place.address, place.port, limit)
-        info["time-connect"] = f"{lookup + gate.clock() - began:.6f}"
-        protocol: str | None = None
-        if url.scheme == "https":
-            stream = await start_tls(stream, gate.tls(http2=http2), str(url.host), limit)
-            info["time-tls"] = f"{lookup + gate.clock() - began:.6f}"
-            protocol = stream.info("ssl_object").selected_alpn_protocol()
-        wrapped = HttpStream(stream, gate.limits.idle_seconds)
-        origin = httpcore.Origin(url.scheme.encode(), str(url.host).encode(), url.port)
-        if protocol == "h2":
-            return httpcore.AsyncHTTP2Connection(origin, wrapped, keepalive_expiry=_KEEP_SECONDS)
-        return httpcore.AsyncHTTP11Connection(origin, wrapped, keepalive_expiry=_KEEP_SECONDS)
 
-    def keep(self, key: Key, connection: Connection) -> None:
-        if not connection.is_idle():
-            in_background(connection.aclose())  # whatever httpcore made of it: it must not stay open
-            return
-        kept = self._idle.setdefault(key, [])
-        if not self._closed and len(kept) < _KEEP_EACH and sum(map(len, self._idle.values())) < _KEEP_ALL:
-            kept.append(connection)
-            asyncio.get_running_loop().call_later(_KEEP_SECONDS + 1, self._sweep, key)
-        else:
-            in_background(connection.aclose())
+class Source:
+    """The guest's body as it comes, which can be read once."""
 
-    def _sweep(self, key: Key) -> None:
-        """Close what has been idle for too long, or was closed by its server."""
-        kept = self._idle.get(key, [])
-        for connection in [connection for connection in kept if connection.has_expired()]:
-            kept.remove(connection)
-            in_background(connection.aclose())
-        if not kept:
-            self._idle.pop(key, None)
+    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
+        self._chunks = chunks
+        self.begun = False
 
-    async def close(self) -> None:
-        """Close what is idle, now and from now on."""
-        self._closed = True
-        idle, self._idle = self._idle, {}
-        for kept in idle.values():
-            for connection in kept:
-                await connection.aclose()
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        self.begun = True
+        return await anext(self._chunks)
 
 
 class Incoming:
-    """The body of a response as it comes; counts it, and gives the connection back when it is through."""
+    """The body of a response as it comes; gives the connection back when it is through."""
 
-    def __init__(self, web: Web, raw: httpcore.Response, connection: Connection, key: Key, url: Url) -> None:
+    def __init__(self, web: Web, raw: httpcore.Response, held: Held, exchange: Exchange) -> None:
         self._web = web
         self._raw = raw
-        self._connection = connection
-        self._key = key
-        self._url = url
+        self._held = held
+        self._exchange = exchange
         self._chunks = raw.aiter_stream()
         self._size = 0
         self._closed = False
@@ -448,13 +382,12 @@ class Incoming:
 
     async def __anext__(self) -> bytes:
         try:
-            with _errors(self._url):
+            with explained(self._exchange.url, quote=not self._exchange.redactor):
                 chunk = await anext(self._chunks)
-            self._size += len(chunk)
-            self._web.gate.count_in(len(chunk))
         except BaseException:
             await self.aclose()
             raise
+        self._size += len(chunk)
         return chunk
 
     async def aclose(self) -> None:
@@ -463,27 +396,64 @@ class Incoming:
             try:
                 await self._raw.aclose()
             finally:
-                self._web.keep(self._key, self._connection)
-            self._web.gate.tell({"action": "done", "url": shown_url(self._url), "bytes": self._size})
+                self._web.keep(self._held)
+            self._web.gate.tell({"action": "done", "url": shown_url(self._exchange.url), "bytes": self._size})
 
 
-_OURS: Final = HOP_BY_HOP | {"host", "content-length"}
+class Socket(httpcore.AsyncNetworkStream):
+    """A connection that has become a WebSocket; an echoed secret is hidden in what comes."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream, redactor: Redactor) -> None:
+        self._stream = stream
+        self._redactor = redactor
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        while data := await self._stream.read(max_bytes, timeout):
+            if clean := self._redactor.feed(data):
+                return clean
+        return self._redactor.flush()
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
 
 
-def _check_upgrade(headers: Headers, http: AcceptHttp) -> str | None:
-    """The protocol a request wants to change to. NetError unless that is a WebSocket, and one is granted."""
-    wanted = headers.get("upgrade")
-    if wanted is None:
-        return None
-    if wanted.lower() != "websocket" or not http.websocket:
-        raise NetError("denied", f"this sandbox may not change the protocol to {wanted[:40]!a} here")
-    return wanted
+async def _outgoing(body: Body, size: int | None) -> AsyncIterator[bytes]:
+    """The request's body: exactly as long as was announced. NetError."""
+    sent = 0
+    async for chunk in body.chunks():
+        sent += len(chunk)
+        if size is not None and sent > size:
+            raise NetError("protocol", f"the body is longer than its Content-Length of {size}")
+        yield chunk
+    if size is not None and sent < size:
+        raise NetError("protocol", f"the body ended after {sent} bytes of {size}")
 
 
-def _secrets(http: AcceptHttp, added: list[tuple[str, str]]) -> set[str]:
-    if http.redact is True:
-        return {part for _, value in added for part in parts(value)}
-    return {part for secret in http.redact or () for part in parts(secret)}
+def hidden(headers: Headers, redactor: Redactor) -> Headers:
+    return Headers((name, redactor.whole(value)) for name, value in headers.raw())
+
+
+def _has_credentials(http: AcceptHttp, added: list[tuple[str, str]]) -> bool:
+    """Whether middleware added what nobody on the way may read."""
+    return bool(added and http.redact) or any(name.lower() in CREDENTIALS for name, _ in added)
+
+
+def _secrets(http: AcceptHttp, added: list[tuple[str, str]], asked: Url, sent: Url) -> set[str]:
+    """What to hide in answers. With `redact=True` all that middleware added: header values, and new parts of a URL."""
+    if http.redact is not True:
+        return {part for secret in http.redact or () for part in parts(secret)}
+    known = set(_pieces(asked))
+    new = {piece for piece in _pieces(sent) if piece not in known}
+    return {part for _, value in added for part in parts(value)} | new | {unquote_plus(piece) for piece in new}
+
+
+def _pieces(url: Url) -> list[str]:
+    """The segments of a path and the values of a query."""
+    path, _, query = url.target.partition("?")
+    return [*path.split("/"), *(pair.partition("=")[2] or pair for pair in query.split("&"))]
 
 
 def _length(headers: Headers) -> int | None:
@@ -491,48 +461,6 @@ def _length(headers: Headers) -> int | None:
     return int(value) if value is not None and value.isascii() and value.isdigit() and len(value) < 19 else None
 
 
-async def _raw(stream: Any) -> AsyncIterator[bytes]:
+async def _raw(stream: Socket) -> AsyncIterator[bytes]:
     while data := await stream.read(1 << 18):
         yield data
-
-
-async def decoded(chunks: AsyncIterator[bytes], coding: str) -> AsyncIterator[bytes]:
-    """A compressed body, to be looked into. NetError for codings we can't read, and for bombs."""
-    if coding not in ("gzip", "x-gzip", "deflate"):
-        raise NetError("protocol", f"the server sent {coding[:20]!a} although asked not to compress")
-    decoder = zlib.decompressobj(47)
-    size_in = size_out = 0
-    async for chunk in chunks:
-        size_in += len(chunk)
-        while chunk:
-            try:
-                data = decoder.decompress(chunk, 1 << 18)
-            except zlib.error:
-                raise NetError("protocol", "the compressed body is broken") from None
-            size_out += len(data)
-            if size_out > min(_DECODED_MAX, max(_BOMB_LEAST, _BOMB_RATIO * size_in)):
-                raise NetError("too-large", "the compressed body grows too large")
-            chunk = decoder.unconsumed_tail
-            if data:
-                yield data
-    if data := decoder.flush():
-        yield data
-
-
-class _errors:
-    """Turns what can go wrong below into words for the guest."""
-
-    def __init__(self, url: Url) -> None:
-        self._host = url.authority
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        match error:
-            case httpcore.TimeoutException():
-                raise NetError("timeout", f"{self._host} went silent") from None
-            case httpcore.ProtocolError() | h11.ProtocolError() | h2.exceptions.ProtocolError():
-                raise NetError("protocol", f"{self._host} broke the protocol: {error}") from None
-            case httpcore.NetworkError() | OSError():
-                raise NetError("reset", f"the connection to {self._host} broke") from None

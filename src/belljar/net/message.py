@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Final, TypeAlias
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, Final, Protocol, TypeAlias
 
 from belljar.net.headers import BadMessage, Headers, check_method
 from belljar.net.hosts import Url, parse_url
@@ -12,11 +12,22 @@ Chunks: TypeAlias = AsyncIterator[bytes]
 READ_MAX: Final = 16 << 20
 
 
+class Places(Protocol):
+    """Where code runs: bytes arrive on the network's own loop, the owner's functions must never hold that up."""
+
+    async def at_home(self, work: Coroutine[Any, Any, bytes]) -> bytes:
+        """What `work` gives, run on the network's loop, awaited on any."""
+
+    async def at_owner(self, function: Callable[[bytes], bytes], data: bytes) -> bytes:
+        """What the owner's function makes of `data`."""
+
+
 class Body:
     """Bytes on their way. Leave it alone and it streams through; or read it, replace it, or change each piece."""
 
-    def __init__(self, chunks: Chunks | None, *, size: int | None = None) -> None:
+    def __init__(self, chunks: Chunks | None, *, size: int | None = None, places: Places | None = None) -> None:
         self._chunks = chunks
+        self._places = places
         self.size = size
         """How long it is, if that is known."""
         self.changed = False
@@ -27,6 +38,10 @@ class Body:
 
     async def read(self, limit: int = READ_MAX) -> bytes:
         """All of it, to look at; it still goes on afterwards. BadMessage beyond `limit`."""
+        reading = self._read(limit)
+        return await (reading if self._places is None else self._places.at_home(reading))
+
+    async def _read(self, limit: int) -> bytes:
         parts: list[bytes] = []
         size = 0
         async for chunk in self.chunks():
@@ -48,7 +63,7 @@ class Body:
     def map(self, change: Callable[[bytes], bytes]) -> None:
         """Send what `change` makes of each piece."""
         if self._chunks is not None:
-            self._chunks = _mapped(self._chunks, change)
+            self._chunks = _mapped(self._chunks, change, self._places)
             self.changed = True
             self.size = None
 
@@ -67,9 +82,12 @@ async def _single(data: bytes) -> Chunks:
         yield data
 
 
-async def _mapped(chunks: Chunks, change: Callable[[bytes], bytes]) -> Chunks:
+async def _mapped(chunks: Chunks, change: Callable[[bytes], bytes], places: Places | None) -> Chunks:
     async for chunk in chunks:
-        if changed := change(chunk):
+        changed = change(chunk) if places is None else await places.at_owner(change, chunk)
+        if not isinstance(changed, bytes):
+            raise BadMessage(f"map's function gives bytes, not {type(changed).__name__}")
+        if changed:
             yield changed
 
 

@@ -17,14 +17,13 @@ from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.synthetic import Device, Entry, SyntheticServer, folder
 from belljar.kernel.vfs.server import Handle
 from belljar.net.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
-from belljar.net.hosts import BadHost, parse_host, parse_name, parse_port
+from belljar.net.hosts import RECORD_TYPES, BadHost, parse_host, parse_name, parse_port
 from belljar.net.uplink import Stream, Uplink, errno_of
 from belljar.net.wire import Dial, Failed, Resolve
 
 CONNECTIONS_MAX: Final = 256
 GUEST_ADDRESS: Final = "10.0.2.15"
 _FIRST_PORT: Final = 32768
-TYPES: Final = frozenset("A AAAA CNAME MX NS TXT SRV CAA SOA PTR HTTPS SVCB".split())
 
 
 class Connection(Numbered):
@@ -168,7 +167,7 @@ class DnsHandle(Handle):
         kind = words[1].upper() if len(words) == 2 else "A"
         try:
             name = parse_name(words[0])
-            if kind not in TYPES:
+            if kind not in RECORD_TYPES:
                 raise BadHost(f"{kind[:20]!r}: not a record type")
         except BadHost as error:
             self._fail(Failed(0, "protocol", str(error)), EINVAL)

@@ -28,12 +28,12 @@ class NetworkLimits:
     """DNS questions, and connections and requests, on average; a burst of four seconds' worth is fine."""
     bytes_in: int = 64 << 30
     bytes_out: int = 16 << 30
-    """Over the sandbox's whole life."""
+    """Over the sandbox's whole life, headers included."""
     header_bytes: int = 64 << 10
     """All headers of one request or response."""
     connect_seconds: float = 30.0
     idle_seconds: float = 120.0
-    """A connection on which nothing moves for so long ends."""
+    """A web request in which nothing moves for so long ends."""
     policy_seconds: float = 30.0
     """How long a policy or middleware may think before the answer is no."""
 

@@ -222,8 +222,8 @@ class HttpMatch:
     ) -> Accepted:
         """Let web requests through, each given to `middleware(request)` first (sync or async).
 
-        `redact` hides these texts wherever a response has them, plain or encoded; True: every header value that the
-        middleware set. `websocket` lets a request turn into a WebSocket.
+        `redact` hides these texts wherever a response has them, plain or encoded; True: every header value and part of
+        a URL that the middleware added. `websocket` lets a request turn into a WebSocket.
         """
         if middleware is not None and not callable(middleware):
             raise PolicyError("middleware is a function of a request")

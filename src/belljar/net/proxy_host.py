@@ -325,13 +325,11 @@ class Proxy:
 
         async def up() -> None:
             while data := await guest.read():
-                self.gate.count_out(len(data))
                 await stream.write(data)
             await stream.aclose()
 
         async def down() -> None:
             while data := await stream.read(1 << 18):
-                self.gate.count_in(len(data))
                 await guest.write(data)
             guest.close()
 

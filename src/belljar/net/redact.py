@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 from collections.abc import Iterable
@@ -12,13 +13,15 @@ from urllib.parse import quote, quote_plus
 SECRET_MIN: Final = 4
 """Shorter texts are no secrets: hiding "a" everywhere would only break the answer."""
 SECRET_MAX: Final = 8192
+_LOWER_ESCAPES: Final = re.compile(rb"%[0-9A-F]{2}")
 
 
 def variants(secret: bytes) -> set[bytes]:
     """The ways an echo may write a secret: plain, quoted for URLs and JSON, in hex, and inside any base64 text."""
     text = secret.decode("latin-1")
     found = {secret, quote(secret, safe="").encode(), quote_plus(secret).encode(), quote(secret).encode()}
-    found.add(json.dumps(text)[1:-1].encode())
+    found |= {_LOWER_ESCAPES.sub(lambda match: match[0].lower(), form) for form in found}
+    found |= {json.dumps(text)[1:-1].encode(), html.escape(text).encode("latin-1")}
     found |= {secret.hex().encode(), secret.hex().upper().encode()}
     for before in range(3):
         # What the text looks like at each alignment, without the characters that its neighbours share.
@@ -47,37 +50,68 @@ def parts(value: str) -> set[str]:
 
 
 class Redactor:
-    """Masks every occurrence with asterisks. Holds back only as much as may still become one."""
+    """Masks every occurrence with asterisks, also where two overlap. Holds back only what may still become one."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         hidden = [secret.encode() for secret in secrets if SECRET_MIN <= len(secret) <= SECRET_MAX]
-        wanted = {form for secret in hidden for form in variants(secret)}
-        ordered = sorted(wanted, key=len, reverse=True)
-        self._pattern = re.compile(b"|".join(map(re.escape, ordered))) if ordered else None
-        self._longest = len(ordered[0]) if ordered else 0
+        self._forms = sorted({form for secret in hidden for form in variants(secret)})
+        self._longest = max(map(len, self._forms), default=0)
         self._held = b""
+        self._covered = 0
+        """So many bytes of what is held belong to an occurrence that began before it."""
         self.count = 0
 
     def __bool__(self) -> bool:
-        return self._pattern is not None
+        return bool(self._forms)
 
     def whole(self, data: bytes) -> bytes:
         """A text that is complete."""
-        return data if self._pattern is None else self._pattern.sub(self._mask, data)
+        return self._masked(data, len(data))[0]
+
+    def text(self, text: str) -> str:
+        return self.whole(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
     def feed(self, data: bytes) -> bytes:
         """What can be given out now."""
-        if self._pattern is None:
+        if not self._forms:
             return data
-        masked = self.whole(self._held + data)
-        keep = min(len(masked), self._longest - 1)
-        self._held = masked[len(masked) - keep :]
-        return masked[: len(masked) - keep]
+        data = self._held + data
+        return self._give(data, len(data) - self._may_begin(data))
 
     def flush(self) -> bytes:
-        held, self._held = self._held, b""
-        return held
+        """The rest: nothing follows."""
+        return self._give(self._held, len(self._held))
 
-    def _mask(self, match: re.Match[bytes]) -> bytes:
-        self.count += 1
-        return b"*" * len(match[0])
+    def _give(self, data: bytes, cut: int) -> bytes:
+        given, reach = self._masked(data, cut, self._covered)
+        self._held, self._covered = data[cut:], max(0, reach - cut)
+        return given
+
+    def _may_begin(self, data: bytes) -> int:
+        """How many bytes at the end of `data` may be the beginning of an occurrence."""
+        tail = data[-(self._longest - 1) :] if self._longest > 1 else b""
+        most = 0
+        for form in self._forms:
+            at = tail.find(form[:1], max(0, len(tail) - len(form) + 1))
+            while 0 <= at < len(tail) - most:
+                if form.startswith(tail[at:]):
+                    most = len(tail) - at
+                at = tail.find(form[:1], at + 1)
+        return most
+
+    def _masked(self, data: bytes, cut: int, covered: int = 0) -> tuple[bytes, int]:
+        """The bytes before `cut`, with every occurrence that begins there hidden, and where the last of these ends."""
+        spans = [(0, covered)] if covered else []
+        for form in self._forms:
+            at = data.find(form)
+            while 0 <= at < cut:
+                spans.append((at, at + len(form)))
+                self.count += 1
+                at = data.find(form, at + 1)
+        if not spans:
+            return data[:cut], 0
+        hidden = bytearray(data)
+        for start, end in spans:
+            end = min(end, len(data))
+            hidden[start:end] = b"*" * (end - start)
+        return bytes(hidden[:cut]), max(end for _, end in spans)
