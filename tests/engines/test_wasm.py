@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -54,7 +55,8 @@ PROGRAMS = {
         "(loop $l (br_if $l (i32.ne (memory.grow (i32.const 256)) (i32.const -1)))) (call $exit (i32.const 3))"
     ),
     "starts": plain('(memory (export "memory") 1) (func $s (loop $l (br $l))) (start $s) (func (export "_start"))'),
-    "many": module("", MANY),
+    # Never the same bytes, so that it is always compiled.
+    "many": module("", f'{MANY} (data "{os.urandom(8).hex()}")'),
     "poll": module("(call $exit (call $poll (i32.const 0) (i32.const 0) (i32.const 1000000) (i32.const 8)))"),
     "renumber": module(f"(drop (call $renumber (i32.const 1) (i32.const 0))) {COPY} (call $exit (i32.const 0))"),
     "wild": module("(call $exit (call $write (i32.const 1) (i32.const 0x7fffffff) (i32.const 9) (i32.const -4)))"),

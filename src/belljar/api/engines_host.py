@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from errno import EAGAIN, ENOEXEC
+from errno import EAGAIN, ENOENT, ENOEXEC, ENOMEM
 from typing import Any, Final
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec import Struct
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Answer, Ask, WireError, encode
 from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, Template, template
+from belljar.engines.wasm.orders import PROGRAM_MAX, CompilerRefused, NotCompiled
 
 ENGINES_MAX: Final = 16
 """Engine processes that one sandbox may have at a time."""
@@ -29,6 +30,8 @@ class Opening(Struct, frozen=True):
     origin: str | int
     """A kind, or the number of the engine process to copy."""
     options: dict[str, Any]
+    program: bytearray | None = None
+    """To compile instead."""
 
 
 class EngineBroker:
@@ -41,6 +44,8 @@ class EngineBroker:
         self._lock = threading.Lock()
         self._engines: dict[int, EngineProcess | None] = {}
         """None while it is being made."""
+        self._programs: dict[int, bytearray] = {}
+        """What has come so far of programs to compile."""
         self._closed = False
 
     def take(self, ask: Ask) -> Opening | bytes:
@@ -53,16 +58,28 @@ class EngineBroker:
                 return self._opening(ask.id, number, kind, options)
             case "fork", [int(number), int(original), dict(options)]:
                 return self._opening(ask.id, number, original, options)
+            case "piece", [int(number), bytes(piece)]:
+                return self._collect(ask.id, number, piece)
+            case "compile", [int(number), dict(options)]:
+                return self._opening(ask.id, number, "wasm", options, self._programs.pop(number, bytearray()))
         raise WireError(f"asked the engines for {ask.operation!r}")
 
-    def _opening(self, ask: int, number: int, origin: str | int, options: dict[str, Any]) -> Opening | bytes:
+    def _collect(self, ask: int, number: int, piece: bytes) -> bytes:
+        if sum(map(len, self._programs.values())) + len(piece) > PROGRAM_MAX:
+            return _refusal(ask, ENOMEM, "programs to compile are over the limit")
+        self._programs.setdefault(number, bytearray()).extend(piece)
+        return encode(Answer(ask, None))
+
+    def _opening(
+        self, ask: int, number: int, origin: str | int, options: dict[str, Any], program: bytearray | None = None
+    ) -> Opening | bytes:
         with self._lock:
             if number in self._engines:
                 raise WireError(f"engine {number} is open already")
             if self._count() >= ENGINES_MAX:
                 return _refusal(ask, EAGAIN, f"a sandbox may run {ENGINES_MAX} engine processes at a time")
             self._engines[number] = None
-        return Opening(ask, number, origin, options)
+        return Opening(ask, number, origin, options, program)
 
     def _count(self) -> int:
         for number, process in list(self._engines.items()):
@@ -74,8 +91,14 @@ class EngineBroker:
     def open(self, opening: Opening) -> tuple[bytes, list[int]]:
         """The frame that answers, and the descriptors that go with it. Blocks while the template forks."""
         try:
-            process = self._origin(opening.origin).fork(self._narrow(opening.options), opening.options)
+            if opening.program is not None:
+                return self._compile(opening, opening.program), []
+            process = self._fork(opening)
             self._bound(process)
+        except NotCompiled:
+            with self._lock:
+                self._engines.pop(opening.number, None)
+            return _refusal(opening.ask, ENOENT, "not compiled"), []
         except Exception as error:  # noqa: BLE001 - whatever it is, the sandbox must not wait for ever
             with self._lock:
                 self._engines.pop(opening.number, None)
@@ -92,6 +115,35 @@ class EngineBroker:
             process.kill()
             return _refusal(opening.ask, ENOEXEC, "it is not wanted any more"), []
         return encode(Answer(opening.ask, process.pid, fds=1)), [process.connection.detach()]
+
+    def _fork(self, opening: Opening) -> EngineProcess:
+        limits = self._narrow(opening.options)
+        if opening.origin == "wasm":
+            from belljar.engines.wasm.start_host import start  # with the cache behind it; few programs need them
+
+            return start(limits, opening.options.get("program"))
+        return self._origin(opening.origin).fork(limits, opening.options)
+
+    def _compile(self, opening: Opening, program: bytearray) -> bytes:
+        from belljar.engines.wasm.start_host import compile_program
+
+        def begun(process: EngineProcess) -> None:
+            self._bound(process)
+            with self._lock:
+                wanted = opening.number in self._engines and not self._closed
+                if wanted:
+                    self._engines[opening.number] = process
+            if not wanted:
+                raise CompilerRefused("it is not wanted any more")
+
+        try:
+            seconds = compile_program(program, self._narrow(opening.options), begun)
+            return encode(Answer(opening.ask, [True, seconds, False]))
+        except CompilerRefused as error:
+            return encode(Answer(opening.ask, [False, error.seconds, error.spent], 0, str(error).encode()))
+        finally:
+            with self._lock:
+                self._engines.pop(opening.number, None)
 
     def _bound(self, process: EngineProcess) -> None:
         try:
@@ -125,6 +177,7 @@ class EngineBroker:
     def kill(self, number: int) -> None:
         with self._lock:
             process = self._engines.pop(number, None)
+            self._programs.pop(number, None)
         if process is not None:
             process.kill()
 

@@ -91,8 +91,8 @@ def _key(place: Path) -> bytes:
 
 
 @cache
-def _machine() -> str:
-    """What of this computer the code depends on: its instruction set, as exactly as it can be told."""
+def instruction_set() -> str:
+    """What of this computer native code depends on, as exactly as it can be told."""
     words = [platform.machine()]
     with suppress(OSError), open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         words += sorted({line.partition(":")[2].strip() for line in file if line.startswith(("flags", "Features"))})
@@ -101,7 +101,7 @@ def _machine() -> str:
 
 def artefact_name(source: Source, quality: Quality) -> str:
     """Changes with anything that the native code depends on."""
-    parts = ("4", source.digest, version("wasmtime"), _machine(), quality)
+    parts = ("4", source.digest, version("wasmtime"), instruction_set(), quality)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
@@ -133,13 +133,13 @@ def open_checked(path: Path) -> Iterator[str]:
         os.close(descriptor)
 
 
-def _seal(place: Path, name: str, contents: mmap.mmap | bytes) -> bytes:
+def _seal(place: Path, name: str, contents: mmap.mmap | bytes | bytearray) -> bytes:
     code = hmac.new(_key(place), name.encode() + b"\0", _MAC)
     code.update(contents)
     return code.digest()
 
 
-def store(path: Path, contents: bytes) -> None:
+def store(path: Path, contents: bytes | bytearray) -> None:
     """Write an artefact and its seal, durably, the seal first: a file at its place is complete."""
     for target, data in ((path.with_suffix(".mac"), _seal(path.parent, path.stem, contents)), (path, contents)):
         beside = target.with_name(f".{target.name}.{os.getpid()}")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from errno import ENOSYS
+from errno import ENOEXEC, ENOSYS
 from typing import Protocol
 
 from belljar.abi.errors import SysError
@@ -21,6 +21,16 @@ class EngineUnavailable(SysError):
     @property
     def reason(self) -> str:
         return self._message
+
+
+class NotCompilable(EngineUnavailable):
+    """A program that can't be compiled; `reason` says why. `seconds` of processor time went into it."""
+
+    def __init__(self, message: str, seconds: float = 0.0, *, spent: bool = False) -> None:
+        super().__init__(ENOEXEC, message)
+        self.seconds = seconds
+        self.spent = spent
+        """Whether that was all there was."""
 
 
 class EngineLink(Protocol):
@@ -58,6 +68,13 @@ class Engines(Protocol):
         """A new process of a kind. Raises EngineUnavailable.
 
         The options `memory_bytes` and `cpu_seconds` ask for less than the sandbox may use; the others are the kind's.
+        ENOENT: of the kind "wasm", that the `program` of this digest is not compiled.
+        """
+
+    def compile(self, pieces: Iterable[bytes], options: Mapping[str, Plain]) -> float:
+        """Have a WebAssembly program compiled: the seconds of processor time it took.
+
+        Raises NotCompilable, EngineUnavailable, and whatever `pieces` does.
         """
 
 
@@ -68,4 +85,7 @@ class NoEngines:
         raise EngineUnavailable(ENOSYS, f"no {kind} engine: this sandbox runs without engine processes")
 
     def fork(self, link: EngineLink, options: Mapping[str, Plain]) -> EngineLink:
+        raise EngineUnavailable(ENOSYS, "this sandbox runs without engine processes")
+
+    def compile(self, pieces: Iterable[bytes], options: Mapping[str, Plain]) -> float:
         raise EngineUnavailable(ENOSYS, "this sandbox runs without engine processes")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from errno import EIO, EPIPE
 
 from belljar.abi.errors import SysError
 from belljar.abi.wire import Plain
-from belljar.kernel.engines import EngineLink, EngineUnavailable
+from belljar.kernel.engines import EngineLink, EngineUnavailable, NotCompilable
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import EpollPoller
 from belljar.worker.hosted import Hosted
@@ -37,6 +37,23 @@ class HostEngines:
         if not isinstance(link, HostEngineLink):
             raise EngineUnavailable(EIO, "it is no engine process of the owner's")
         return self._ask("fork", [link.number, dict(options)])
+
+    def compile(self, pieces: Iterable[bytes], options: Mapping[str, Plain]) -> float:
+        number, self._next = self._next, self._next + 1
+        try:
+            for piece in pieces:
+                self._hosted.ask(b"engine", "piece", [number, piece])
+            answer, _ = self._hosted.question(b"engine", "compile", [number, dict(options)])
+        except BaseException:
+            self._kill(number)
+            raise
+        match answer.value:
+            case [bool(done), int() | float() as seconds, bool(spent)]:
+                reason = answer.message.decode("utf-8", "replace")
+                if not done:
+                    raise NotCompilable(reason, seconds, spent=spent)
+                return float(seconds)
+        raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
 
     def _ask(self, operation: str, arguments: list[Plain]) -> HostEngineLink:
         number, self._next = self._next, self._next + 1

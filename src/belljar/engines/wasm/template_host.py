@@ -1,71 +1,92 @@
 """A template of WebAssembly programs: `python -I -m belljar.engines.wasm.template_host FD`.
 
-Each program is compiled in its own process, sealed before it reads the file: what a module does to the compiler happens
-in a room without doors, within the program's processor time and memory. Nothing compiled there is kept: native code
-that such a process made is not to be trusted by another.
+Each process made of it does one thing (see `start_host`): it compiles a program, or it runs one. It is sealed before it
+sees the first byte of it: what a program does to the compiler, or to the code that loads native code, happens in a room
+without doors, within its processor time and memory.
 """
 
 from __future__ import annotations
 
+import array  # noqa: F401 - receiving a descriptor needs it, and a sealed process can't import
 import ctypes
 import gc
 import os
 import socket
 import sys
+import threading
 import time
 from contextlib import suppress
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import wasmtime
 
-from belljar.abi.flags import O_RDONLY
 from belljar.engines.calls.client_host import CallError, Client, ConnectionEnded, Program
-from belljar.engines.calls.protocol import AT_FDCWD, DATA_MAX, BadFrame
-from belljar.engines.fork_server_host import Request, serve_forks
+from belljar.engines.calls.protocol import BadFrame
+from belljar.engines.fork_server_host import Request, become_child
 from belljar.engines.python.watch_host import Watch
 from belljar.engines.wasi import numbers
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
 from belljar.engines.wasi.linker_host import Bindings, _address, _library, configuration, guest_memory
-from belljar.engines.wasi.preview1 import Preview1, functions
+from belljar.engines.wasi.preview1 import Preview1, Refused, functions
+from belljar.engines.wasm.orders import COMPILE, LENGTH, MADE, PROGRAM_MAX, REFUSED, RESULT, RUN, SPENT
 from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
 
+SPARES: Final = 2
 OVERHEAD: Final = 256 << 20
 """What the process around the program, and the compiler, need on top of its memory."""
-MODULE_MAX: Final = 128 << 20
 MEMORY_MAX: Final = (1 << 32) - (1 << 16)
 CANNOT_EXECUTE, ABORTED = 126, 6
 
 
-class WasmProcess:
-    """One program, from its file to its end."""
+class NoKernel:
+    """What a template's functions would ask: nobody, for it runs no program."""
 
-    def __init__(self, engine: wasmtime.Engine, client: Client, program: Program, memory: int) -> None:
-        self._engine = engine
+    def call(self, name: str, *arguments: Any) -> list[Any]:
+        raise Refused(numbers.ENOSYS)
+
+    def post(self, name: str, *arguments: Any) -> None:
+        return
+
+
+class Template:
+    """What is made once for all programs: the engine, and WASI's functions."""
+
+    def __init__(self) -> None:
+        config = configuration(optimised=True)
+        # A memory's first contents would be shared by a file in memory, which a sealed process may not make.
+        _library().wasmtime_config_memory_init_cow_set(_address(config.ptr()), ctypes.c_bool(False))
+        self.engine = wasmtime.Engine(config)
+        self.linker = wasmtime.Linker(self.engine)
+        self.bindings = Bindings(self.linker)
+        self.wasi = Preview1(NoKernel(), HostWorld(lambda code: code))
+        self.bindings.define_all("wasi_snapshot_preview1", numbers.SIGNATURES, functions(self.wasi))
+
+
+class WasmProcess:
+    """One program, from its native code to its end."""
+
+    def __init__(self, template: Template, client: Client, program: Program, memory: int) -> None:
+        self._template = template
         self._client = client
         self._program = program
         self._memory = memory
         self._began = time.process_time_ns()
 
-    def run(self) -> NoReturn:
+    def run(self, native: bytes) -> NoReturn:
+        template, wasi = self._template, self._template.wasi
         kernel = RemoteKernel(self._client)
         Watch(self._client, kernel.interrupt, self._spent).allow(self._program.numbers.cpu_ns)
+        wasi.adopt(kernel, HostWorld(self._leave), self._program.stdio, self._program.numbers.ttys)
+        wasi.args, wasi.environ = self._program.argv, _with_directory(self._program)
         try:
-            module = wasmtime.Module(self._engine, self._read())
-            store = wasmtime.Store(self._engine)
+            module = wasmtime.Module.deserialize(template.engine, native)
+            store = wasmtime.Store(template.engine)
             store.set_limits(memory_size=self._memory)
-            linker = wasmtime.Linker(self._engine)
-            bindings = Bindings(linker)
-            wasi = Preview1(kernel, HostWorld(self._leave))
-            wasi.adopt(kernel, wasi.world, self._program.stdio, self._program.numbers.ttys)
-            wasi.args, wasi.environ = self._program.argv, _with_directory(self._program)
-            bindings.define_all("wasi_snapshot_preview1", numbers.SIGNATURES, functions(wasi))
-            exports = linker.instantiate(store, module).exports(store)
+            exports = template.linker.instantiate(store, module).exports(store)
             start = exports.get("_start")
             if not isinstance(start, wasmtime.Func):
                 raise wasmtime.WasmtimeError("it has no _start: it is a library, or not for wasm32-wasip1")
             wasi.memory = guest_memory(store, exports)
-        except CallError as error:
-            self._fail(os.strerror(error.errno))
         except wasmtime.WasmtimeError as error:
             self._fail(str(error).splitlines()[0])
         except wasmtime.Trap as error:
@@ -73,22 +94,10 @@ class WasmProcess:
         try:
             start(store)
         except (wasmtime.Trap, wasmtime.WasmtimeError) as error:
-            if bindings.raised is not None:
-                raise bindings.raised from error
+            if template.bindings.raised is not None:
+                raise template.bindings.raised from error
             self._trapped(error)
         self._end(0, 0)
-
-    def _read(self) -> bytes:
-        """The module's file, by the kernel's calls: with the rights of the process that runs it."""
-        path = str(self._program.options.get("module", "")).encode("utf-8", "surrogateescape")
-        fd, _ = self._client.call("open", AT_FDCWD, path, O_RDONLY, 0)
-        data = bytearray()
-        while piece := self._client.call("read", fd, DATA_MAX)[0]:
-            data += piece
-            if len(data) > MODULE_MAX:
-                self._fail(f"larger than {MODULE_MAX >> 20} MB")
-        self._client.call("close", fd)
-        return bytes(data)
 
     def _say(self, text: str) -> None:
         name = self._program.argv[0] if self._program.argv else b"wasm"
@@ -126,33 +135,82 @@ def _with_directory(program: Program) -> list[bytes]:
     return [b"PWD=" + program.cwd, *(entry for entry in program.env if not entry.startswith(b"PWD="))]
 
 
-def make_engine() -> wasmtime.Engine:
-    config = configuration(optimised=True)
-    # A memory's first contents would be shared by a file in memory, which a sealed process may not make.
-    _library().wasmtime_config_memory_init_cow_set(_address(config.ptr()), ctypes.c_bool(False))
-    return wasmtime.Engine(config)
+def compile_for(connection: socket.socket, engine: wasmtime.Engine, cpu_seconds: float) -> None:
+    """Receive a program, send its native code or why there is none."""
+    began = time.process_time()
+
+    def answer(outcome: bytes, result: bytes) -> None:
+        connection.sendall(RESULT.pack(outcome, time.process_time() - began, len(result)))
+        connection.sendall(result)
+
+    def watch() -> None:
+        while (left := began + cpu_seconds - time.process_time()) > 0:
+            time.sleep(max(left, 0.001))
+        answer(SPENT, b"its processor time was used up")
+        os._exit(0)
+
+    (length,) = LENGTH.unpack(_receive(connection, LENGTH.size))
+    if length > PROGRAM_MAX:
+        answer(REFUSED, b"larger than %d MB" % (PROGRAM_MAX >> 20))
+        return
+    program = _receive(connection, length)
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        native = bytes(wasmtime.Module(engine, bytes(program)).serialize())
+    except wasmtime.WasmtimeError as error:
+        answer(REFUSED, str(error).splitlines()[0].encode()[:1000])
+    else:
+        answer(MADE, native)
+
+
+def _receive(connection: socket.socket, size: int) -> bytearray:
+    data = bytearray()
+    while len(data) < size:
+        piece = connection.recv(min(size - len(data), 1 << 20))
+        if not piece:
+            raise ConnectionEnded
+        data += piece
+    return data
+
+
+def _read(fd: int) -> bytes:
+    with open(fd, "rb", buffering=0, closefd=True) as file:
+        return file.readall()
+
+
+def serve(template: Template, connection: socket.socket, request: Request) -> int:
+    """Be what the owner orders."""
+    memory = min(request.memory_bytes, MEMORY_MAX)
+    try:
+        seal({connection.fileno()}, memory + OVERHEAD, int(request.cpu_seconds) + 2, compiles=True)
+        prove()
+        order, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
+        if order == COMPILE:
+            compile_for(connection, template.engine, request.cpu_seconds)
+        elif order == RUN:
+            native = _read(descriptors[0])
+            client = Client(connection)
+            WasmProcess(template, client, client.wait_for_start(), memory).run(native)
+    except (LockdownFailed, OSError):
+        return 1
+    except (ConnectionEnded, BadFrame):
+        return 0
+    return 0
 
 
 def main(arguments: list[str]) -> None:
-    engine = make_engine()
+    template = Template()
     prepare_filter(judged=False, copies=False, compiles=True)
     enter_namespaces()
     gc.collect()
     gc.freeze()
-
-    def body(connection: socket.socket, request: Request) -> int:
-        memory = min(request.memory_bytes, MEMORY_MAX)
+    child = become_child(socket.socket(fileno=int(arguments[0])), SPARES)
+    if child is not None:
+        status = 1
         try:
-            seal({connection.fileno()}, memory + OVERHEAD, int(request.cpu_seconds) + 2, compiles=True)
-            prove()
-            client = Client(connection)
-            WasmProcess(engine, client, client.wait_for_start(), memory).run()
-        except (LockdownFailed, OSError):
-            return 1
-        except (ConnectionEnded, BadFrame):
-            return 0
-
-    serve_forks(socket.socket(fileno=int(arguments[0])), body)
+            status = serve(template, child.connection, child.request)
+        finally:
+            os._exit(status)
 
 
 if __name__ == "__main__":
