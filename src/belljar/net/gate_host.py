@@ -19,7 +19,7 @@ from belljar.net.callbacks_host import Callbacks, TooBusy
 from belljar.net.errors import NetError
 from belljar.net.hosts import RECORD_TYPES, BadHost, parse_host, parse_name
 from belljar.net.network import Network
-from belljar.net.policy import AcceptDns, Accepted, AcceptRaw, Conn, Denied, Verdict
+from belljar.net.policy import AcceptDns, Accepted, Conn, Denied, Verdict
 from belljar.net.rate import Rate
 from belljar.net.stream_host import Datagrams, Stream, dial, dial_udp
 
@@ -242,35 +242,31 @@ class Gate:
         conn = Conn(protocol, self._src(), dst, hostnames=hostnames, sandbox=self.sandbox)
         return await self.decide(conn)
 
-    async def dial(self, protocol: str, host: str, port: int, timeout: float) -> tuple[Stream | Datagrams, Reached]:
-        """A raw connection. NetError; kind denied also where only web requests may go."""
-        reached = await self.reach(protocol, host, port)
-        raw = [place for place in reached if isinstance(place.accepted, AcceptRaw)]
-        if not raw:
-            raise NetError("denied", f"{host}:{port} is only open to web requests (curl, wget, /mnt/web)")
-        seconds = min(timeout or self.limits.connect_seconds, self.limits.connect_seconds)
+    async def open(self, protocol: str, places: list[Reached], seconds: float) -> tuple[Stream | Datagrams, Reached]:
+        """A connection to the first of these places that answers. NetError."""
         failure: NetError | None = None
-        for place in raw:
+        for place in places:
             try:
                 self.traffic.connections += 1
                 if protocol == "udp":
-                    return await dial_udp(place.address, port), place
-                return await dial(place.address, port, seconds), place
+                    return await dial_udp(place.address, place.port), place
+                return await dial(place.address, place.port, seconds), place
             except NetError as error:
                 failure = error
         assert failure is not None
         raise failure
 
-    def tls(self, *, http2: bool) -> ssl.SSLContext:
-        """How to verify servers: always, by the owner's bundle or the system's."""
-        return _tls_context(self.network.ca_bundle, http2)
+    def tls(self, protocols: tuple[str, ...]) -> ssl.SSLContext:
+        """How to verify servers: always, by the owner's bundle or the system's. The protocols are offered by ALPN."""
+        return _tls_context(self.network.ca_bundle, protocols)
 
 
 @lru_cache(maxsize=16)
-def _tls_context(ca_bundle: str | None, http2: bool) -> ssl.SSLContext:
+def _tls_context(ca_bundle: str | None, protocols: tuple[str, ...]) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=ca_bundle)
     except OSError as error:
         raise NetError("tls", f"the sandbox's owner gave a CA bundle that can't be read ({error.strerror})") from None
-    context.set_alpn_protocols(["h2", "http/1.1"] if http2 else ["http/1.1"])
+    if protocols:
+        context.set_alpn_protocols(protocols)
     return context

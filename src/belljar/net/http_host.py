@@ -23,6 +23,7 @@ from belljar.net.message import Body, HttpRequest, HttpResponse
 from belljar.net.policy import AcceptHttp
 from belljar.net.pool_host import Held, Pool, Unreached, explained
 from belljar.net.redact import Redactor, parts
+from belljar.net.stream_host import Stream
 from belljar.net.websocket import check_accepted, check_upgrade
 
 REDIRECTS_MAX: Final = 50
@@ -47,7 +48,9 @@ class Ask:
     connect_timeout: float = 0.0
     http: str = ""
     reached: list[Reached] | None = None
-    """Where it goes, if that was decided already: the proxy's flows have their address."""
+    """Where it goes, if that was decided already: connections that are looked into have their address."""
+    ahead: Stream | None = None
+    """A connection to there that was made already, and verified if it is a secure one."""
 
 
 @dataclass(slots=True)
@@ -267,9 +270,13 @@ class Web:
         request, url = exchange.request, exchange.request.target
         http2 = url.scheme == "https" and ask.http in ("", "2") and not upgrade
         while True:
-            held = await self._pool.take(
-                place, url, exchange.info, http2=http2, fresh=upgrade, connect_seconds=ask.connect_timeout
-            )
+            if ask.ahead is not None:
+                ahead, ask.ahead = ask.ahead, None
+                held = self._pool.adopt(ahead, place, url)
+            else:
+                held = await self._pool.take(
+                    place, url, exchange.info, http2=http2, fresh=upgrade, connect_seconds=ask.connect_timeout
+                )
             try:
                 with explained(url, quote=not exchange.redactor):
                     return held, await held.ask(raw)

@@ -12,7 +12,7 @@ from errno import EBUSY, EINVAL, EISCONN, ENOENT, ENOTCONN
 from typing import Final, NoReturn
 
 from belljar.abi.errors import SysError
-from belljar.abi.flags import POLLOUT
+from belljar.abi.flags import POLLERR, POLLOUT
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.synthetic import Device, Entry, SyntheticServer, folder
 from belljar.kernel.vfs.server import Handle
@@ -34,15 +34,31 @@ class Connection(Numbered):
         self._uplink = uplink
         self.protocol = protocol
         self._timeout = 0.0
+        self._waits = True
+        self._web = False
         self._stream: Stream | None = None
         self._error: Failed | None = None
 
     @property
     def stream(self) -> Stream:
-        """ENOTCONN before `connect`."""
+        """ENOTCONN before it is connected, and why it is not."""
         if self._stream is None or self._stream.opened is None:
+            if self._stream is not None:
+                self._stream.check()
             raise SysError(ENOTCONN)
         return self._stream
+
+    @property
+    def begun(self) -> bool:
+        """Whether `connect` was written, and has not failed while somebody waited."""
+        return self._stream is not None
+
+    @property
+    def waiters(self) -> WaitQueue | None:
+        return self._stream.waiters if self._stream is not None else None
+
+    def poll(self) -> int:
+        return self._stream.poll() if self._stream is not None else POLLERR
 
     @property
     def error(self) -> Failed | None:
@@ -54,12 +70,18 @@ class Connection(Numbered):
                 self._connect(rest)
             case "timeout":
                 self._timeout = self._checked(lambda: parse_seconds(rest))
+            case "nowait":
+                self._waits = False
+            case "web":
+                self._web = True
+            case "tls":
+                self._secure(rest)
             case "shutdown":
                 self.stream.end()
             case "hangup":
                 self.close()
             case _:
-                self._fail(f"{word!r}: commands are connect, timeout, shutdown and hangup")
+                self._fail(f"{word!r}: commands are connect, timeout, nowait, web, tls, shutdown and hangup")
 
     def _checked(self, parse: Callable[[], float]) -> float:
         try:
@@ -83,7 +105,11 @@ class Connection(Numbered):
         except BadHost as error:
             self._fail(str(error))
         self._error = None
-        self._stream = stream = self._uplink.open(lambda id: Dial(id, self.protocol, host, number, self._timeout))
+        self._stream = stream = self._uplink.open(
+            lambda id: Dial(id, self.protocol, host, number, self._timeout, self._web)
+        )
+        if not self._waits:
+            return
         try:
             stream.wait_open()
             if stream.failure is not None:
@@ -93,6 +119,19 @@ class Connection(Numbered):
             stream.drop()
             self._stream = None
             raise
+
+    def _secure(self, rest: str) -> None:
+        """`tls NAME [PROTOCOL...]`; `-` is the host that was dialled."""
+        name, *protocols = rest.split() or ["-"]
+        try:
+            if name != "-":
+                parse_host(name)
+            if self.protocol != "tcp" or len(protocols) > 16 or any(len(word) > 255 for word in protocols):
+                raise BadHost("write `tls name protocol...`")
+        except BadHost as error:
+            self._fail(str(error))
+        announcement = b"" if self._waits else b"secured %d\n" % self.number
+        self.stream.secure("" if name == "-" else name, protocols, announcement)
 
     def close(self) -> None:
         if self._stream is not None:
@@ -117,6 +156,10 @@ class Connection(Numbered):
         opened = self._stream.opened if self._stream is not None else None
         return f"{opened.info['remote-ip']}!{opened.info['remote-port']}\n".encode() if opened else b"::!0\n"
 
+    def tls(self) -> bytes:
+        secured = self._stream.secured if self._stream is not None else None
+        return "".join(f"{key} {value}\n" for key, value in secured.info.items()).encode() if secured else b""
+
     def error_line(self) -> bytes:
         return f"{self.error.kind}: {self.error.text}\n".encode() if self.error is not None else b""
 
@@ -127,7 +170,8 @@ class DataHandle(StreamHandle):
     __slots__ = ("_connection",)
 
     def __init__(self, connection: Connection) -> None:
-        connection.stream  # noqa: B018 - ENOTCONN
+        if not connection.begun:
+            raise SysError(ENOTCONN)
         super().__init__(connection)
         self._connection = connection
 
@@ -140,11 +184,11 @@ class DataHandle(StreamHandle):
         return self._connection.stream.write(data, nonblocking=self.nonblocking, whole=udp)
 
     def poll(self) -> int:
-        return self._connection.stream.poll()
+        return self._connection.poll()
 
     @property
     def waiters(self) -> WaitQueue | None:
-        return self._connection.stream.waiters
+        return self._connection.waiters
 
 
 class DnsHandle(Handle):
@@ -225,5 +269,6 @@ def _files(connection: Connection) -> dict[str, Entry]:
         "local": text(connection, connection.local),
         "remote": text(connection, connection.remote),
         "status": text(connection, connection.status),
+        "tls": text(connection, connection.tls),
         "error": text(connection, connection.error_line),
     }

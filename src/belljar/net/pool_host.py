@@ -105,7 +105,7 @@ class Pool:
         """An idle connection to exactly this place, or a new one. Unreached; NetError of kind tls."""
         longest = self._gate.limits.connect_seconds
         limit = min(connect_seconds or longest, longest)
-        key = (url.scheme, str(url.host), url.port, str(place.address), "2" if http2 else "1")
+        key = _key(place, url, http2)
         lookup = place.lookup_seconds
         info |= {"remote-ip": str(place.address), "remote-port": str(place.port), "time-namelookup": f"{lookup:.6f}"}
         kept = [] if fresh else self._idle.get(key, [])
@@ -117,6 +117,13 @@ class Pool:
                 return held
             await held.aclose()
         stream, http2 = await self._dial(place, url, http2, limit, info)
+        return self._hold(key, stream, url, http2)
+
+    def adopt(self, stream: Stream, place: Reached, url: Url) -> Held:
+        """A connection that somebody else made to exactly this place."""
+        return self._hold(_key(place, url, http2=False), stream, url, http2=False)
+
+    def _hold(self, key: _Key, stream: Stream, url: Url, http2: bool) -> Held:
         wrapped = HttpStream(stream, self._gate)
         origin = httpcore.Origin(url.scheme.encode(), str(url.host).encode(), url.port)
         kind = httpcore.AsyncHTTP2Connection if http2 else httpcore.AsyncHTTP11Connection
@@ -136,7 +143,8 @@ class Pool:
         info["time-connect"] = f"{gate.clock() - began:.6f}"
         if url.scheme != "https":
             return stream, False
-        stream = await start_tls(stream, gate.tls(http2=http2), str(url.host), limit)
+        protocols = ("h2", "http/1.1") if http2 else ("http/1.1",)
+        stream = await start_tls(stream, gate.tls(protocols), str(url.host), limit)
         info["time-tls"] = f"{gate.clock() - began:.6f}"
         return stream, stream.info("ssl_object").selected_alpn_protocol() == "h2"
 
@@ -166,6 +174,10 @@ class Pool:
         for kept in idle.values():
             for held in kept:
                 await held.aclose()
+
+
+def _key(place: Reached, url: Url, http2: bool) -> _Key:
+    return (url.scheme, str(url.host), url.port, str(place.address), "2" if http2 else "1")
 
 
 class explained:

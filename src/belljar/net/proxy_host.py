@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import struct
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from ipaddress import ip_address
 from typing import Any, Final, TypeAlias, cast
 
@@ -30,12 +30,13 @@ from belljar.net.audit import Emit
 from belljar.net.authority_host import SandboxAuthority
 from belljar.net.broker_host import shared
 from belljar.net.errors import NetError
-from belljar.net.gate_host import Gate, Reached
+from belljar.net.gate_host import Gate
 from belljar.net.hello import HELLO_MAX, Hello, NotTls, is_http, parse_hello
-from belljar.net.hosts import BadHost, Url, parse_name, parse_url
-from belljar.net.http_host import Ask, Response, Web
+from belljar.net.hosts import BadHost, parse_name
+from belljar.net.http_host import Web
 from belljar.net.network import Network
 from belljar.net.policy import AcceptHttp, AcceptRaw, Denied, Verdict
+from belljar.net.serve_host import Requests
 from belljar.net.stream_host import Stream, dial, in_background
 
 _SO_ORIGINAL_DST: Final = 80
@@ -44,7 +45,6 @@ _HELLO_SECONDS: Final = 10.0
 _UDP_ROOM: Final = 1232
 _DNS_AT_ONCE: Final = 64
 Work: TypeAlias = Coroutine[Any, Any, None]
-_OURS: Final = frozenset({"transfer-encoding", "connection", "keep-alive"})
 
 
 def original_destination(connection: socket.socket) -> tuple[str, int]:
@@ -214,126 +214,13 @@ class Proxy:
         else:
             _refuse(connection)
 
-    # Web requests.
-
     async def _serve_http(self, guest: Stream, dst: Endpoint, scheme: str, names: tuple[str, ...]) -> None:
-        peer = h11.Connection(h11.SERVER, max_incomplete_event_size=self.gate.limits.header_bytes)
         try:
-            while True:
-                event = await self._next(peer, guest)
-                if not isinstance(event, h11.Request):
-                    return
-                if not await self._exchange(peer, guest, event, dst, scheme, names):
-                    return
-                peer.start_next_cycle()
-        except (h11.ProtocolError, OSError):
-            return  # not HTTP, or gone
+            await Requests(self._web, guest, dst, scheme, names, answered=True).serve()
+        except (h11.ProtocolError, OSError, NetError):
+            return  # not HTTP, gone, or broken in the middle of a body: the client sees it cut short
         finally:
             guest.close()
-
-    async def _next(self, peer: h11.Connection, guest: Stream) -> object:
-        while (event := peer.next_event()) is h11.NEED_DATA:
-            if peer.they_are_waiting_for_100_continue:
-                await guest.write(peer.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
-            peer.receive_data(await guest.read(timeout=self.gate.limits.idle_seconds))
-        return event
-
-    async def _exchange(
-        self,
-        peer: h11.Connection,
-        guest: Stream,
-        event: h11.Request,
-        dst: Endpoint,
-        scheme: str,
-        names: tuple[str, ...],
-    ) -> bool:
-        """One request and its answer; whether another may follow."""
-        response: Response | None = None
-        try:
-            try:
-                ask = await self._ask(peer, guest, event, dst, scheme, names)
-                response = await self._web.fetch(ask)
-            except NetError as error:
-                status = 403 if error.kind == "denied" else 502
-                head = h11.Response(
-                    status_code=status, headers=[("Content-Type", "text/plain"), ("Connection", "close")]
-                )
-                await guest.write(peer.send(head) or b"")
-                await guest.write(peer.send(h11.Data(data=f"belljar: {error}\n".encode())) or b"")
-                await guest.write(peer.send(h11.EndOfMessage()) or b"")
-                return False
-            if response.stream is not None:
-                await self._upgrade(peer, guest, response)
-                return False
-            fields = [(name, value) for name, value in response.headers.raw() if name.decode().lower() not in _OURS]
-            head = h11.Response(status_code=response.status, headers=fields, reason=response.reason.encode("latin-1"))
-            await guest.write(peer.send(head) or b"")
-            async for chunk in response.chunks:
-                await guest.write(peer.send(h11.Data(data=chunk)) or b"", self.gate.limits.idle_seconds)
-            await guest.write(peer.send(h11.EndOfMessage()) or b"")
-            return peer.our_state is h11.DONE and peer.their_state is h11.DONE
-        except NetError:
-            return False  # broken in the middle of a body: the client sees it cut short
-        finally:
-            if response is not None:
-                await response.aclose()
-
-    async def _ask(
-        self,
-        peer: h11.Connection,
-        guest: Stream,
-        event: h11.Request,
-        dst: Endpoint,
-        scheme: str,
-        names: tuple[str, ...],
-    ) -> Ask:
-        """The request as we send it: to the address the client dialled, for a name that led there."""
-        hosts = [value for name, value in event.headers if name == b"host"]
-        target = event.target.decode("latin-1")
-        if len(hosts) != 1 or not target.startswith("/"):
-            raise NetError("protocol", "a request has one Host header, and a path")
-        try:
-            url: Url = parse_url(f"{scheme}://{hosts[0].decode('latin-1')}{target}")
-        except BadHost as error:
-            raise NetError("protocol", str(error)) from None
-        known = url.host in names if isinstance(url.host, str) else canonical(url.host) == dst.address and not names
-        if not known or url.port != dst.port:
-            raise NetError("denied", f"{url.authority} is not whom this connection leads to")
-        hostnames = (url.host,) if isinstance(url.host, str) else ()
-        verdict = await self.gate.judge("tcp", dst, hostnames)
-        if isinstance(verdict, Denied):
-            raise NetError("denied", f"{url.authority} is not open to this sandbox")
-        place = Reached(dst.address, dst.port, hostnames[0] if hostnames else None, verdict)
-        framed = {name for name, _ in event.headers} & {b"content-length", b"transfer-encoding"}
-        body = self._body(peer, guest) if framed else None
-        fields = [(bytes(name), bytes(value)) for name, value in event.headers.raw_items()]
-        return Ask(event.method.decode(), str(url), fields, body, http="1.1", reached=[place])
-
-    async def _body(self, peer: h11.Connection, guest: Stream) -> AsyncIterator[bytes]:
-        while isinstance(event := await self._next(peer, guest), h11.Data):
-            yield bytes(event.data)
-
-    async def _upgrade(self, peer: h11.Connection, guest: Stream, response: Response) -> None:
-        assert response.stream is not None
-        stream = response.stream
-        head = h11.InformationalResponse(status_code=101, headers=response.headers.raw(), reason=b"Switching Protocols")
-        await self._next(peer, guest)  # the end of the request
-        await guest.write(peer.send(head) or b"")
-        early, _ = peer.trailing_data
-        if early:
-            await stream.write(early)
-
-        async def up() -> None:
-            while data := await guest.read():
-                await stream.write(data)
-            await stream.aclose()
-
-        async def down() -> None:
-            while data := await stream.read(1 << 18):
-                await guest.write(data)
-            guest.close()
-
-        await asyncio.gather(up(), down(), return_exceptions=True)
 
     # Names.
 

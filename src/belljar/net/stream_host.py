@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Coroutine
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from belljar.net.addresses import Address, Endpoint
 from belljar.net.errors import NetError
@@ -24,6 +24,13 @@ def in_background(work: Coroutine[Any, Any, None]) -> None:
     task = asyncio.get_running_loop().create_task(work)
     _running.add(task)
     task.add_done_callback(_running.discard)
+
+
+class Pipe(Protocol):
+    """Bytes both ways."""
+
+    async def read(self, size: int, /) -> bytes: ...
+    async def write(self, data: bytes, /) -> None: ...
 
 
 class Stream(asyncio.Protocol):

@@ -26,6 +26,8 @@ from belljar.net.wire import (
     Opened,
     Resolve,
     Resolved,
+    Secure,
+    Secured,
     encode,
 )
 
@@ -147,6 +149,8 @@ class Stream:
         self._room = WINDOW
         self._ended = False
         self._end_sent = False
+        self.secured: Secured | None = None
+        self._announcement = b""
 
     def take(self, message: BrokerFrame) -> None:
         match message:
@@ -161,6 +165,11 @@ class Stream:
                 self._room += count
             case Opened():
                 self.opened = message
+            case Secured():
+                self.secured = message
+                if self._announcement:
+                    self._chunks.append(memoryview(self._announcement))
+                    self._buffered += len(self._announcement)
             case Resolved(records=records):
                 self.records = records
             case Failed():
@@ -223,16 +232,36 @@ class Stream:
             self._end_sent = True
             self._uplink.send(End(self.number), wait=False)
 
+    def secure(self, name: str, protocols: list[str], announcement: bytes = b"") -> None:
+        """Speak TLS from here on, with this host. Returns when it is verified to be that. EPIPE if it has ended.
+
+        With an announcement it returns at once, and that is read when it is.
+        """
+        self.check()
+        if self._ended or self._end_sent:
+            raise SysError(errno.EPIPE)
+        self.secured = None
+        self._announcement = announcement
+        self._uplink.send(Secure(self.number, name, protocols))
+        while not announcement and not self._secured():
+            self.waiters.wait()
+
+    def _secured(self) -> bool:
+        self.check()
+        if self.secured is None and self._ended:
+            raise SysError(errno.EPIPE)
+        return self.secured is not None
+
     def drop(self) -> None:
         """Let go of it. Does not wait."""
         self._uplink.forget(self.number)
 
     def poll(self) -> int:
-        events = POLLIN if self._chunks or self._ended or self.failure is not None else 0
+        if self.failure is not None:
+            return POLLIN | POLLOUT | POLLERR
+        events = POLLIN if self._chunks or self._ended else 0
         if self.opened is not None and self._room > 0 and not self._end_sent:
             events |= POLLOUT
-        if self.failure is not None:
-            events |= POLLERR
         return events | (POLLHUP if self._ended and self._end_sent else 0)
 
     @property

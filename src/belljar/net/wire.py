@@ -38,12 +38,24 @@ class Resolve(_Message, tag="resolve"):
 
 
 class Dial(_Message, tag="dial"):
-    """Connect to a host and port over "tcp" or "udp". Answered by Opened or Failed."""
+    """Connect to a host and port over "tcp" or "udp". Answered by Opened or Failed.
+
+    `web`: a connection over which only web requests pass will do, where there is no other.
+    """
 
     protocol: str
     host: str
     port: int
     timeout: float
+    web: bool = False
+
+
+class Secure(_Message, tag="secure"):
+    """Speak TLS from here on over a stream that was dialled, and verify that it is this host's. Answered by Secured or
+    Failed. `protocols` are offered by ALPN."""
+
+    name: str
+    protocols: list[str]
 
 
 class Fetch(_Message, tag="fetch"):
@@ -79,6 +91,12 @@ class Opened(_Message, tag="opened"):
     head: bytes = b""
 
 
+class Secured(_Message, tag="secured"):
+    """What is sent from here on is encrypted on its way: `version`, `cipher`, `protocol`, `certificate`, `peer`."""
+
+    info: dict[str, str]
+
+
 class Failed(_Message, tag="failed"):
     """The stream could not be opened, or broke: a kind of the list in docs/network.md, and a sentence."""
 
@@ -103,8 +121,8 @@ class Grant(_Message, tag="grant"):
     count: int
 
 
-GuestFrame = Resolve | Dial | Fetch | Data | End | Grant | Drop
-BrokerFrame = Resolved | Opened | Failed | Data | End | Grant
+GuestFrame = Resolve | Dial | Secure | Fetch | Data | End | Grant | Drop
+BrokerFrame = Resolved | Opened | Secured | Failed | Data | End | Grant
 
 _encoder: Final = msgspec.msgpack.Encoder()
 

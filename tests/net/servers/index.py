@@ -12,6 +12,7 @@ import ssl
 import tarfile
 import zipfile
 from collections.abc import Mapping
+from importlib.metadata import distribution
 
 from tests.net.servers.http1 import HttpServer, Request, Response
 
@@ -78,6 +79,22 @@ class PackageIndex(HttpServer):
             )
         if requires_python:
             self.requires_python[name] = requires_python
+        return name
+
+    def installed(self, project: str) -> str:
+        """A wheel of what is installed for these tests, without its compiled parts; the file's name."""
+        found = distribution(project)
+        stem = normalise(project).replace("-", "_")
+        info = f"{stem}-{found.version}.dist-info"
+        files = {
+            str(path): path.read_text("utf-8")
+            for path in found.files or ()
+            if path.suffix in (".py", ".pem", ".typed") and ".." not in path.parts
+        }
+        name = f"{stem}-{found.version}-py3-none-any.whl"
+        text = found.read_text("METADATA")
+        assert text is not None, f"{project} is not installed from a wheel: {info}"
+        self.add(project, name, _wheel(stem, found.version, files, text, {}), metadata=text.encode())
         return name
 
     def _page(self, request: Request) -> Response:

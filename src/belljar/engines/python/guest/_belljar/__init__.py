@@ -6,8 +6,9 @@ what most programs need, then waits in `park`; the process that comes back from 
 
 
 def start(kind):
-    from _belljar import door, errors, preload
+    from _belljar import door, errors, preload, sockets
 
+    sockets.install()
     preload.load(kind)
     door.calibrate()
     errors.install()

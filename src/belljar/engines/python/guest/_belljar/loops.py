@@ -1,10 +1,10 @@
-"""asyncio without sockets: the event loop needs one only to be woken by other threads, and there are none."""
+"""asyncio without threads: nobody else wakes the event loop, and names are looked up where it runs."""
 
 import os
 
 
 def install():
-    from asyncio import selector_events, unix_events
+    from asyncio import base_events, selector_events, unix_events
 
     def make_self_pipe(self):
         self._ssock = self._csock = None
@@ -20,11 +20,25 @@ def install():
     loop._make_self_pipe = make_self_pipe
     loop._close_self_pipe = close_self_pipe
     loop._write_to_self = write_to_self
+    base_events.BaseEventLoop.getaddrinfo = getaddrinfo
+    base_events.BaseEventLoop.getnameinfo = getnameinfo
     unix_events._ThreadedChildWatcher = ChildWatcher
     unix_events.can_use_pidfd = lambda: False
     # Signals reach the loop's thread by themselves, between two steps of it.
     unix_events._UnixSelectorEventLoop.add_signal_handler = add_signal_handler
     unix_events._UnixSelectorEventLoop.remove_signal_handler = remove_signal_handler
+
+
+async def getaddrinfo(self, host, port, *, family=0, type=0, proto=0, flags=0):
+    import socket
+
+    return socket.getaddrinfo(host, port, family, type, proto, flags)
+
+
+async def getnameinfo(self, sockaddr, flags=0):
+    import socket
+
+    return socket.getnameinfo(sockaddr, flags)
 
 
 class ChildWatcher:

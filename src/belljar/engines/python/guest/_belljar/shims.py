@@ -464,7 +464,7 @@ def _complete_shutil():
 
 def _load_subprocess():
     """The standard module, which asks once, when it is loaded, whether the platform has processes."""
-    sys.modules.pop("subprocess", None)
+    old = sys.modules.pop("subprocess", None)
     platform, sys.platform = sys.platform, "linux"
     try:
         import subprocess
@@ -472,5 +472,5 @@ def _load_subprocess():
         sys.platform = platform
     subprocess._USE_POSIX_SPAWN = subprocess._USE_VFORK = False
     for module in list(sys.modules.values()):
-        if getattr(module, "subprocess", None) is not None and module is not subprocess:
+        if old is not None and getattr(module, "subprocess", None) is old:
             module.subprocess = subprocess

@@ -1,0 +1,137 @@
+"""One stream of a sandbox at the broker: what its guest sent, what it was granted, and the task that carries it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator
+from typing import Protocol
+
+from belljar.abi.wire import WireError
+from belljar.net.wire import CHUNK, WINDOW, BrokerFrame, Data, End, Grant, Secure
+
+
+class Sender(Protocol):
+    """The way to the sandbox."""
+
+    def send(self, message: BrokerFrame) -> None: ...
+    async def drained(self) -> None: ...
+
+
+class Flow:
+    """Reads what the guest sends, in order; gives it things as fast as it takes them."""
+
+    def __init__(self, line: Sender, number: int, *, dialled: bool) -> None:
+        self._line = line
+        self.number = number
+        self.task: asyncio.Task[None] | None = None
+        self._dialled = dialled
+        self._arrived: deque[bytes | Secure] = deque()
+        self._buffered = 0
+        self._consumed = 0
+        self._ended = False
+        self._closed = False
+        self._news = asyncio.Event()
+        self._room = WINDOW
+        self._granted = asyncio.Event()
+
+    # From the guest.
+
+    def take(self, data: bytes) -> None:
+        self._buffered += len(data)
+        if not data or self._buffered > WINDOW or self._ended:
+            raise WireError("more data than was granted, or none")
+        self._arrived.append(data)
+        self._news.set()
+
+    def secure(self, message: Secure) -> None:
+        if not self._dialled or any(isinstance(item, Secure) for item in self._arrived):
+            raise WireError("TLS where it can't be")
+        self._arrived.append(message)
+        self._news.set()
+
+    def end(self) -> None:
+        self._ended = True
+        self._news.set()
+
+    def grant(self, count: int) -> None:
+        if not 0 < count <= 2 * WINDOW:
+            raise WireError(f"a grant of {count} bytes")
+        self._room = min(WINDOW, self._room + count)
+        self._granted.set()
+
+    async def _arrival(self) -> bytes | Secure | None:
+        """What is next, left where it is; None at the end."""
+        while not self._arrived:
+            if self._ended or self._closed:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        return self._arrived[0]
+
+    async def begun(self) -> None:
+        """Until something came, or the end."""
+        await self._arrival()
+
+    @property
+    def wish(self) -> Secure | None:
+        """The guest's wish for TLS, if that is what comes next."""
+        item = self._arrived[0] if self._arrived else None
+        return item if isinstance(item, Secure) else None
+
+    def take_wish(self) -> Secure:
+        item = self._arrived.popleft()
+        assert isinstance(item, Secure)
+        return item
+
+    async def read(self, *, timeout: float | None = None) -> bytes:
+        """The next piece; b"" at the end, and where the guest wishes for TLS. TimeoutError."""
+        async with asyncio.timeout(timeout):
+            item = await self._arrival()
+        if item is None or isinstance(item, Secure):
+            return b""
+        self._arrived.popleft()
+        self._buffered -= len(item)
+        self._consumed += len(item)
+        if self._consumed >= WINDOW // 2 or not self._arrived:
+            count, self._consumed = self._consumed, 0
+            self._line.send(Grant(self.number, count))
+        return item
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """What the guest sends, until `read` gives b""."""
+        while piece := await self.read():
+            yield piece
+
+    # To the guest.
+
+    async def write(self, data: bytes, timeout: float | None = None) -> None:
+        """Send a piece of any size as fast as the guest takes it. TimeoutError."""
+        async with asyncio.timeout(timeout):
+            await self._write(data)
+
+    async def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            while self._room <= 0:
+                self._granted.clear()
+                await self._granted.wait()
+            piece = view[: min(self._room, CHUNK)]
+            self._room -= len(piece)
+            self._line.send(Data(self.number, bytes(piece)))
+            view = view[len(piece) :]
+            await self._line.drained()
+
+    def write_datagram(self, data: bytes) -> None:
+        """Send it whole, or lose it."""
+        if self._room >= len(data):
+            self._room -= len(data)
+            self._line.send(Data(self.number, data))
+
+    def write_eof(self) -> None:
+        self._line.send(End(self.number))
+
+    def close(self) -> None:
+        """There will be no more either way."""
+        self._closed = True
+        self._news.set()
