@@ -79,7 +79,6 @@ class AsyncInterpreter:
     async def _run(
         self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits
     ) -> RunResult:
-        check_code(code)
         link, began = self._link(), monotonic()
         run = dialogue.begin(code, mode, *bound, limits)
         try:
@@ -112,6 +111,7 @@ class AsyncPrefix:
 
     async def run(self, code: str, *, limits: RunLimits | None = None, globals: Globals | None = None) -> RunResult:
         """Run code from the prefix's exact state; `globals` rebinds existing names for this run."""
+        check_code(code)
         limits = limits or DEFAULT
         bound = check_globals(globals)
         check_rebinding(globals, self._dialogue.names | self._values)

@@ -101,7 +101,6 @@ class Conversation:
         """Where in our own code the worker failed, if it had the time to say so."""
         self.outbox: list[bytes] = []
         """Frames to send because of what was received (credits)."""
-        self.on_event: Callable[[Event], None] | None = None
         self.on_ask: Callable[[Ask], None] | None = None
         self.observe: Callable[[str, dict[str, Any]], None] | None = None
         """Told of what happens, kind and details, if the owner wants to know."""
@@ -204,9 +203,8 @@ class Conversation:
             case Event(kind="bug", data=data):
                 trace = data.get(b"trace")
                 self.bug = trace.decode("utf-8", "replace") if isinstance(trace, bytes) else "it did not say where"
-            case Event():
-                if self.on_event is not None:
-                    self.on_event(message)
+            case Event(kind=kind):
+                raise WireError(f"an event of no known kind: {kind!r}")
             case Ask():
                 if self.on_ask is None:
                     raise WireError("asked for something that was never offered")

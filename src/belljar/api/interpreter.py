@@ -100,7 +100,6 @@ class Interpreter:
     def _run(
         self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits
     ) -> RunResult:
-        check_code(code)
         link, began = self._link(), monotonic()
         run = dialogue.begin(code, mode, *bound, limits)
         try:
@@ -129,6 +128,7 @@ class Prefix:
 
         Never raises for what the code did: see `ok` and `error`.
         """
+        check_code(code)
         limits = limits or DEFAULT
         bound = check_globals(globals)
         check_rebinding(globals, self._dialogue.names | self._values)

@@ -7,7 +7,6 @@ from belljar.kernel.process import Process
 
 NATIVE = "the native and vm tiers run real programs"
 VM = "the vm tier has it"
-PYTHON = "it comes with the Python engine, pip install 'belljar[python]'"
 JAVASCRIPT = "it comes with the JavaScript engine, pip install 'belljar[js]'"
 
 
