@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Self
 
 from belljar.abi.limits import Limits, RunLimits
@@ -15,6 +15,7 @@ from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_rebinding
 from belljar.api.request import GRACE
 from belljar.api.runs import RunResult
+from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
 
 
 class AsyncInterpreter:
@@ -50,6 +51,11 @@ class AsyncInterpreter:
             raise PrefixError(result)
         return AsyncPrefix(self, dialogue, frozenset(values))
 
+    @property
+    def started(self) -> bool:
+        """Whether it has variables: it has run something, and was not ended since."""
+        return self._dialogue is not None and not self._dialogue.ended
+
     async def interrupt(self) -> None:
         """What ^C does to the run under way: it ends with KeyboardInterrupt, the variables stay."""
         if self._dialogue is not None:
@@ -60,6 +66,32 @@ class AsyncInterpreter:
         dialogue, self._dialogue = self._dialogue, None
         if dialogue is not None:
             dialogue.kill()
+
+    async def save(self, *, max_bytes: int = MAX_BYTES, leave_out: Iterable[str] = ()) -> SavedVariables:
+        """The variables, for an interpreter elsewhere or later. See `Interpreter.save`."""
+        values = {"max_bytes": check_size(max_bytes), "leave_out": sorted(leave_out)}
+        async with self._lock:
+            if self._dialogue is None or self._dialogue.ended:
+                self._dialogue = self._open("")
+            result = await self._run(self._dialogue, "", "save", ({}, values), DEFAULT)
+        return saved_from(result, "python", max_bytes)
+
+    async def load(self, saved: SavedVariables, *, globals: Globals | None = None) -> dict[str, str]:
+        """Start afresh with saved variables; gives those that can't be had back. See `Interpreter.load`."""
+        check_language(saved, "python")
+        functions, _ = check_globals(globals)
+        async with self._lock:
+            await self.reset()
+            self._dialogue = dialogue = self._open(saved.begins_with)
+            bound = ({**self._tools, **functions}, {"data": saved.data})
+            result = await self._run(dialogue, "", "load", bound, DEFAULT)
+            if result.error is not None:
+                await self.reset()
+        return lost_from(result)
+
+    def another(self) -> AsyncInterpreter:
+        """A further interpreter in the same sandbox, with variables of its own; `reset` ends it."""
+        return AsyncInterpreter(self._link, self._engine, self._limits, tools=self._tools)
 
     def _open(self, code: str, forks: Dialogue | None = None, *, prefix: bool = False) -> Dialogue:
         link = self._link()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 from weakref import WeakSet
@@ -11,11 +11,13 @@ from weakref import WeakSet
 from belljar.abi.limits import RunLimits
 from belljar.api.bridge import HostFunction, check_globals
 from belljar.api.clock_host import monotonic
+from belljar.api.dialogue import Mode
 from belljar.api.errors import EngineUnavailable, SandboxClosed
 from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code
-from belljar.api.js import OUTPUT_BYTES, JsPrefix, bind_fetch, keeps_state
+from belljar.api.js import OUTPUT_BYTES, Bound, JsPrefix, bind_fetch, keeps_state
 from belljar.api.js_link_host import JsLink
 from belljar.api.runs import RunResult
+from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
 from belljar.engines.js.prefix_host import PrefixProcess
 from belljar.engines.template_host import EngineUnavailable as NoEngine
 
@@ -75,29 +77,60 @@ class AsyncJsInterpreter:
         self._base: AsyncJsPrefix | None = None
         self._session: JsLink | None = None
         self._prefixes: WeakSet[JsPrefix] = WeakSet()
+        self._others: WeakSet[AsyncJsInterpreter] = WeakSet()
         self._closed = False
 
     async def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
         """Run code in the interpreter; its value is that of the last expression. Never raises for what the code did."""
         check_code(code)
-        limits = limits or DEFAULT
-        functions, values = check_globals(globals)
+        bound = check_globals(globals)
         async with self._lock:
-            began = monotonic()
-            link = self._session
-            if link is None:
-                if self._base is None:
-                    self._base = await self.precompile()
-                self._session = link = await asyncio.to_thread(self._base._prefix._open)
-            run, frame = link.dialogue.begin(code, "repl", "run.js", functions, values, limits, bound=self._tools)
-            try:
-                await link.drive_async(run, frame, limits.wall_ms / 1e3)
-            except BaseException:
+            return await self._run(code, "repl", bound, limits or DEFAULT)
+
+    async def _run(self, code: str, mode: Mode, bound: Bound, limits: RunLimits) -> RunResult:
+        began = monotonic()
+        link = self._session
+        if link is None:
+            if self._base is None:
+                self._base = await self.precompile()
+            self._session = link = await asyncio.to_thread(self._base._prefix._open)
+        run, frame = link.dialogue.begin(code, mode, "run.js", *bound, limits, bound=self._tools)
+        try:
+            await link.drive_async(run, frame, limits.wall_ms / 1e3)
+        except BaseException:
+            await self.reset()
+            raise
+        if not keeps_state(run):
+            await self.reset()
+        return run.result(monotonic() - began)
+
+    async def save(self, *, max_bytes: int = MAX_BYTES, leave_out: Iterable[str] = ()) -> SavedVariables:
+        """The variables, for an interpreter elsewhere or later. See `JsInterpreter.save`."""
+        values = {"max_bytes": check_size(max_bytes), "leave_out": sorted(leave_out)}
+        async with self._lock:
+            return saved_from(await self._run("", "save", ({}, values), DEFAULT), "javascript", max_bytes)
+
+    async def load(self, saved: SavedVariables, *, globals: Globals | None = None) -> dict[str, str]:
+        """Start afresh with saved variables; gives those that can't be had back. See `JsInterpreter.load`."""
+        check_language(saved, "javascript")
+        functions, _ = check_globals(globals)
+        async with self._lock:
+            await self.reset()
+            result = await self._run("", "load", (functions, {"data": saved.data}), DEFAULT)
+            if result.error is not None:
                 await self.reset()
-                raise
-            if not keeps_state(run):
-                await self.reset()
-            return run.result(monotonic() - began)
+        return lost_from(result)
+
+    @property
+    def started(self) -> bool:
+        """Whether it has variables: it has run something, and was not ended since."""
+        return self._session is not None
+
+    def another(self) -> AsyncJsInterpreter:
+        """A further interpreter with the same tools and network, and variables of its own; `close` ends it."""
+        other = AsyncJsInterpreter(tools=self._tools, output_bytes=self._output_bytes, network=self._network)
+        self._others.add(other)
+        return other
 
     async def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> AsyncJsPrefix:
         """Evaluate `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
@@ -139,6 +172,8 @@ class AsyncJsInterpreter:
         await self.reset()
         for prefix in list(self._prefixes):
             prefix.close()
+        for other in list(self._others):
+            await other.close()
 
     async def __aenter__(self) -> Self:
         return self

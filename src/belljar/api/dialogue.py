@@ -31,7 +31,8 @@ from belljar.api.request import raise_failure
 from belljar.api.results import decode
 from belljar.api.runs import ErrorCode, Exports, Output, RunError, RunResult
 
-Mode = Literal["repl", "prefix", "module"]
+Mode = Literal["repl", "prefix", "module", "save", "load"]
+"""The last two write an interpreter's variables down, and take them from there: see `saved.py`."""
 
 _WITHOUT_END: Final = 1 << 60
 _LINE_MAX: Final = 64 << 20

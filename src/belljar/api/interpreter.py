@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Self
 
 from belljar.abi.limits import Limits, RunLimits
@@ -14,6 +14,7 @@ from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.link_host import Link
 from belljar.api.request import GRACE
 from belljar.api.runs import RunResult
+from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
 
 Globals = Mapping[str, Any]
 DEFAULT: Final = RunLimits()
@@ -73,6 +74,11 @@ class Interpreter:
             raise PrefixError(result)
         return Prefix(self, dialogue, frozenset(values))
 
+    @property
+    def started(self) -> bool:
+        """Whether it has variables: it has run something, and was not ended since."""
+        return self._dialogue is not None and not self._dialogue.ended
+
     def interrupt(self) -> None:
         """What ^C does to the run under way, from another thread: it ends with KeyboardInterrupt."""
         if self._dialogue is not None:
@@ -83,6 +89,42 @@ class Interpreter:
         dialogue, self._dialogue = self._dialogue, None
         if dialogue is not None:
             dialogue.kill()
+
+    def save(self, *, max_bytes: int = MAX_BYTES, leave_out: Iterable[str] = ()) -> SavedVariables:
+        """The variables, for an interpreter elsewhere or later: data, functions and classes by value, modules by name.
+
+        What can't be saved is named in `left_out`, with the reason. Files are the sandbox's and not among them.
+        Raises SnapshotError if nothing could be saved.
+
+        >>> saved = sandbox.python.save()
+        >>> another_sandbox.python.load(saved)
+        """
+        values = {"max_bytes": check_size(max_bytes), "leave_out": sorted(leave_out)}
+        with self._lock:
+            if self._dialogue is None or self._dialogue.ended:
+                self._dialogue = self._open("")
+            result = self._run(self._dialogue, "", "save", ({}, values), DEFAULT)
+        return saved_from(result, "python", max_bytes)
+
+    def load(self, saved: SavedVariables, *, globals: Globals | None = None) -> dict[str, str]:
+        """Start afresh with saved variables; gives the names of those that can't be had back, with the reason.
+
+        `globals` binds host functions that the variables may refer to. Raises SnapshotError, and is then empty.
+        """
+        check_language(saved, "python")
+        functions, _ = check_globals(globals)
+        with self._lock:
+            self.reset()
+            self._dialogue = dialogue = self._open(saved.begins_with)
+            bound = ({**self._tools, **functions}, {"data": saved.data})
+            result = self._run(dialogue, "", "load", bound, DEFAULT)
+            if result.error is not None:
+                self.reset()
+        return lost_from(result)
+
+    def another(self) -> Interpreter:
+        """A further interpreter in the same sandbox, with variables of its own; `reset` ends it."""
+        return Interpreter(self._link, self._engine, self._limits, tools=self._tools)
 
     def _open(self, code: str, forks: Dialogue | None = None, *, prefix: bool = False) -> Dialogue:
         link = self._link()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Self
 from weakref import WeakSet
@@ -11,11 +11,12 @@ from belljar.abi.limits import Limits, RunLimits
 from belljar.api.await_host import exclusive
 from belljar.api.bridge import HostFunction, check_globals
 from belljar.api.clock_host import monotonic
-from belljar.api.dialogue import Run
+from belljar.api.dialogue import Mode, Run
 from belljar.api.errors import EngineUnavailable, SandboxClosed, SandboxError
 from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_rebinding
 from belljar.api.js_link_host import JsLink
 from belljar.api.runs import RunResult
+from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
 from belljar.engines.js.prefix_host import PrefixProcess
 from belljar.engines.template_host import EngineUnavailable as NoEngine
 
@@ -129,6 +130,7 @@ class JsInterpreter:
         self._base: JsPrefix | None = None
         self._session: JsLink | None = None
         self._prefixes: WeakSet[JsPrefix] = WeakSet()
+        self._others: WeakSet[JsInterpreter] = WeakSet()
         self._closed = False
 
     def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
@@ -137,24 +139,59 @@ class JsInterpreter:
         `globals` binds names before it runs: host functions, and plain data. They stay bound.
         """
         check_code(code)
-        limits = limits or DEFAULT
-        functions, values = check_globals(globals)
         with self._lock:
-            began = monotonic()
-            link = self._session
-            if link is None:
-                if self._base is None:
-                    self._base = self.precompile()
-                self._session = link = self._base._open()
-            run, frame = link.dialogue.begin(code, "repl", "run.js", functions, values, limits, bound=self._tools)
-            try:
-                link.drive(run, frame, limits.wall_ms / 1e3)
-            except BaseException:
+            return self._run(code, "repl", check_globals(globals), limits or DEFAULT)
+
+    def _run(self, code: str, mode: Mode, bound: Bound, limits: RunLimits) -> RunResult:
+        began = monotonic()
+        link = self._session
+        if link is None:
+            if self._base is None:
+                self._base = self.precompile()
+            self._session = link = self._base._open()
+        run, frame = link.dialogue.begin(code, mode, "run.js", *bound, limits, bound=self._tools)
+        try:
+            link.drive(run, frame, limits.wall_ms / 1e3)
+        except BaseException:
+            self.reset()
+            raise
+        if not keeps_state(run):
+            self.reset()
+        return run.result(monotonic() - began)
+
+    def save(self, *, max_bytes: int = MAX_BYTES, leave_out: Iterable[str] = ()) -> SavedVariables:
+        """The variables, for an interpreter elsewhere or later: data by structure, functions and classes by source.
+
+        What can't be saved is named in `left_out`, with the reason. Raises SnapshotError if nothing could be saved.
+        """
+        values = {"max_bytes": check_size(max_bytes), "leave_out": sorted(leave_out)}
+        with self._lock:
+            return saved_from(self._run("", "save", ({}, values), DEFAULT), "javascript", max_bytes)
+
+    def load(self, saved: SavedVariables, *, globals: Globals | None = None) -> dict[str, str]:
+        """Start afresh with saved variables; gives the names of those that can't be had back, with the reason.
+
+        `globals` binds host functions that the variables may refer to. Raises SnapshotError, and is then empty.
+        """
+        check_language(saved, "javascript")
+        functions, _ = check_globals(globals)
+        with self._lock:
+            self.reset()
+            result = self._run("", "load", (functions, {"data": saved.data}), DEFAULT)
+            if result.error is not None:
                 self.reset()
-                raise
-            if not keeps_state(run):
-                self.reset()
-            return run.result(monotonic() - began)
+        return lost_from(result)
+
+    @property
+    def started(self) -> bool:
+        """Whether it has variables: it has run something, and was not ended since."""
+        return self._session is not None
+
+    def another(self) -> JsInterpreter:
+        """A further interpreter with the same tools and network, and variables of its own; `close` ends it."""
+        other = JsInterpreter(tools=self._tools, output_bytes=self._output_bytes, network=self._network)
+        self._others.add(other)
+        return other
 
     def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> JsPrefix:
         """Evaluate `code` once, in a process of its own; each `prefix.run` then starts from exactly there.
@@ -199,6 +236,8 @@ class JsInterpreter:
         self.reset()
         for prefix in list(self._prefixes):
             prefix.close()
+        for other in list(self._others):
+            other.close()
 
     def __enter__(self) -> Self:
         return self

@@ -23,6 +23,7 @@ from belljar.api.python import async_python, python
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.runs import Output, RunError, RunResult
 from belljar.api.sandbox import Sandbox
+from belljar.api.saved import SavedVariables
 from belljar.net.audit_host import AuditLog
 from belljar.net.fetch_host import safe_fetch
 from belljar.net.network import Network, NetworkLimits
@@ -55,6 +56,7 @@ __all__ = [
     "SandboxClosed",
     "SandboxCreationError",
     "SandboxError",
+    "SavedVariables",
     "SnapshotError",
     "async_js",
     "async_python",

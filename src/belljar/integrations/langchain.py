@@ -8,58 +8,87 @@ One program can search, filter, join and count; only what it prints or returns g
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 import re
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal, NotRequired, get_args, get_type_hints
 
-from langchain.agents.middleware import AgentMiddleware
-from langchain.tools import ToolRuntime
-from langchain_core.tools import BaseTool, StructuredTool
+try:
+    from langchain.agents.middleware import AgentMiddleware, AgentState
+    from langchain.agents.middleware.types import PrivateStateAttr
+    from langchain.tools import ToolRuntime
+    from langchain_core.messages import ToolMessage
+    from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool
+    from langgraph.config import get_config
+    from langgraph.prebuilt import ToolNode
+    from langgraph.types import Command
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(f"{error.name} is missing: pip install 'belljar[langchain]'", name=error.name) from error
 
 from belljar.abi.limits import RunLimits
+from belljar.api.await_host import run_awaitable
+from belljar.api.clock_host import new_id
 from belljar.api.errors import SandboxError
-from belljar.api.interpreter import Interpreter
-from belljar.api.js import JsInterpreter
-from belljar.api.runs import RunResult
+from belljar.api.runs import NotExported, RunResult
 from belljar.api.sandbox import Sandbox
+from belljar.api.saved import MAX_BYTES, check_size
+from belljar.integrations.conversations import Conversations, Language
 
-Language = Literal["python", "js"]
 Mode = Literal["thread", "turn", "call"]
 
 _NAMES: Final = {"python": "py_eval", "js": "eval"}
 _PRELUDE: Final = {
     "python": """
 class _Tools:
-    def __dir__(self): return _tool_names
+    _names = NAMES
+    def __dir__(self): return self._names
     def __getattr__(self, name):
-        if name not in _tool_names: raise AttributeError(f"no tool {name!r}; there are: {', '.join(_tool_names)}")
-        def call(**arguments): return call_tool(name, arguments)
+        if name not in self._names: raise AttributeError(f"no tool {name!r}; there are: {', '.join(self._names)}")
+        def call(given={}, /, **arguments): return call_tool(name, {**given, **arguments})
         return call
 tools = _Tools()
 """,
     "js": """
-globalThis.tools = new Proxy({}, {
-  ownKeys: () => _tool_names,
-  get: (_, name) => {
-    if (typeof name !== "string" || name === "then") return undefined
-    if (!_tool_names.includes(name)) throw new Error(`no tool ${name}; there are: ${_tool_names.join(", ")}`)
-    return (args = {}) => call_tool(name, args)
-  },
-})
+{
+  const names = NAMES
+  globalThis.tools = new Proxy({}, {
+    ownKeys: () => names,
+    get: (_, name) => {
+      if (typeof name !== "string" || name === "then") return undefined
+      if (!names.includes(name)) throw new Error(`no tool ${name}; there are: ${names.join(", ")}`)
+      return (given = {}) => call_tool(name, given)
+    },
+  })
+}
 """,
 }
+_GIVEN: Final = ("tools", "_Tools", "call_tool")
+"""The names that the prelude and we bind: no variables of a program's."""
 _HOW: Final = {
-    "python": "Run a Python program. The last expression, and what it prints, is shown to you. ",
-    "js": "Run a JavaScript program (top-level await). The last expression, and what it logs, is shown to you. ",
+    "python": "Run a Python program (top-level await works). The last expression, and what it prints, is shown to you.",
+    "js": "Run a JavaScript program (top-level await works). The last expression, and what it logs, is shown to you.",
+}
+_CALLS: Final = {
+    "python": "It can call tools as tools.NAME(argument=value) or await tools.NAME(argument=value): {}.",
+    "js": "It can call tools as await tools.NAME({{ argument: value }}): {}.",
 }
 _STATE: Final = {
     "thread": "Variables stay for the whole conversation.",
     "turn": "Variables stay until you answer the user.",
     "call": "Each program starts afresh.",
 }
-SESSIONS_MAX: Final = 32
+
+
+class _PythonState(AgentState[Any]):
+    belljar_python_token: NotRequired[Annotated[str, PrivateStateAttr]]
+    belljar_python_saved: NotRequired[Annotated[bytes | None, PrivateStateAttr]]
+
+
+class _JsState(AgentState[Any]):
+    belljar_js_token: NotRequired[Annotated[str, PrivateStateAttr]]
+    belljar_js_saved: NotRequired[Annotated[bytes | None, PrivateStateAttr]]
 
 
 class ToolCallLimit(Exception):
@@ -71,8 +100,11 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
 
     - `tools`: which of the agent's tools a program may call, by name, or tools of its own; none unless said.
     - `max_tool_calls`: by one program; `limits`: CPU, time, memory and calls of one program.
+    - `max_output`: characters of what a program says that the model is shown.
     - `mode`: how long variables live: "thread" (a conversation), "turn" (one invocation of the agent), "call".
     - `sandbox`: what programs run in; each conversation has one of its own if you give none.
+    - `max_saved_bytes`: of variables, which are saved in the conversation's checkpoints whenever programs have run.
+    - `key`: seals what is saved, so that nobody who can write to the checkpoints can make programs of it.
     """
 
     def __init__(
@@ -83,18 +115,35 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
         max_tool_calls: int = 256,
         mode: Mode = "thread",
         limits: RunLimits | None = None,
+        max_output: int = 20_000,
         sandbox: Sandbox | None = None,
+        max_saved_bytes: int = MAX_BYTES,
+        key: bytes = b"",
+        max_conversations: int = 32,
     ) -> None:
         super().__init__()
-        self._language = language
-        self._allowed = [tool for tool in tools if isinstance(tool, str)]
+        if language not in _NAMES:
+            raise ValueError(f"language is 'python' or 'js', not {language!r}")
+        if mode not in _STATE:
+            raise ValueError(f"mode is 'thread', 'turn' or 'call', not {mode!r}")
+        self._language: Language = language
+        self.state_schema = _PythonState if language == "python" else _JsState
+        self._token_key, self._saved_key = f"belljar_{language}_token", f"belljar_{language}_saved"
+        self._allowed = [tool for tool in tools if isinstance(tool, str) and tool != _NAMES[language]]
         own = [tool for tool in tools if not isinstance(tool, str)]
         self._own = {tool.name: tool for tool in (_as_tool(tool) for tool in own)}
         self._max_tool_calls = max_tool_calls
         self._mode = mode
         self._limits = limits
-        self._sandbox = sandbox
-        self._sandboxes: OrderedDict[str, Sandbox] = OrderedDict()
+        self._max_output = max_output
+        self._conversations = Conversations(
+            language,
+            sandbox=sandbox,
+            key=key,
+            max_bytes=check_size(max_saved_bytes),
+            most=max_conversations,
+            leave_out=_GIVEN,
+        )
         self.tools = [self._tool()]
 
     @property
@@ -102,82 +151,149 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
         return f"{type(self).__name__}[{self._language}]"
 
     def _tool(self) -> BaseTool:
-        names = [*self._allowed, *self._own]
-        which = f"It can call these tools as tools.NAME(...): {', '.join(names)}. " if names else ""
-        keywords = {"python": "Arguments are keywords. ", "js": "They take one object and give a promise. "}
+        offered = [*self._allowed, *(_signature(tool, self._language) for tool in self._own.values())]
+        calls = _CALLS[self._language].format("; ".join(offered)) if offered else ""
+        parts = [_HOW[self._language], calls, _STATE[self._mode]]
 
-        def evaluate(code: str, runtime: ToolRuntime) -> str:
+        def evaluate(code: str, runtime: ToolRuntime) -> Any:
             return self._evaluate(code, runtime, None)
 
-        async def evaluate_async(code: str, runtime: ToolRuntime) -> str:
+        async def evaluate_async(code: str, runtime: ToolRuntime) -> Any:
             loop = asyncio.get_running_loop()
-            return await asyncio.to_thread(self._evaluate, code, runtime, loop)
+            try:
+                return await asyncio.to_thread(self._evaluate, code, runtime, loop)
+            except asyncio.CancelledError:
+                self._conversations.interrupt(_get(runtime.state, self._token_key))
+                raise
 
         return StructuredTool.from_function(
-            evaluate,
-            coroutine=evaluate_async,
-            name=_NAMES[self._language],
-            description=_HOW[self._language] + which + (keywords[self._language] if names else "") + _STATE[self._mode],
+            evaluate, coroutine=evaluate_async, name=_NAMES[self._language], description=" ".join(filter(None, parts))
         )
 
-    def before_agent(self, state: Any, runtime: Any) -> None:
+    # Where variables begin and go between programs.
+
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
         """A new turn begins."""
-        if self._mode == "turn":
-            for sandbox in [*self._sandboxes.values(), *([self._sandbox] if self._sandbox else [])]:
-                self._interpreter(sandbox).reset()
+        token, saved = _get(state, self._token_key), _get(state, self._saved_key)
+        if self._mode == "thread":
+            return {self._token_key: self._conversations.begin(token, saved)}
+        self._conversations.end(token)
+        return {self._token_key: self._conversations.begin(None, None), self._saved_key: None}
+
+    def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """Programs may have run: if this turn is interrupted here, another process can go on from what they left."""
+        if self._mode == "call":
+            return None
+        saved = self._conversations.save(_get(state, self._token_key), _thread(get_config()))
+        return {self._saved_key: saved} if saved is not None else None
+
+    async def abefore_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        return await asyncio.to_thread(self.before_model, state, runtime)
+
+    def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        """The turn is over."""
+        if self._mode == "thread" and _thread(get_config()):
+            return self.before_model(state, runtime)  # a tool whose result is the answer ran last
+        self._conversations.end(_get(state, self._token_key))
+        return {self._saved_key: None} if self._mode == "turn" else None
+
+    async def aafter_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+        return await asyncio.to_thread(self.after_agent, state, runtime)
 
     def close(self) -> None:
-        """End the sandboxes that were made for conversations."""
-        while self._sandboxes:
-            self._sandboxes.popitem()[1].close()
+        """End the interpreters, and the sandboxes that were made for them. What was saved can still be gone on from."""
+        self._conversations.close()
 
-    def _sandbox_of(self, thread: str) -> Sandbox:
-        if self._sandbox is not None:
-            return self._sandbox
-        if thread not in self._sandboxes:
-            while len(self._sandboxes) >= SESSIONS_MAX:
-                self._sandboxes.popitem(last=False)[1].close()
-            self._sandboxes[thread] = Sandbox()
-        self._sandboxes.move_to_end(thread)
-        return self._sandboxes[thread]
+    # A program.
 
-    def _interpreter(self, sandbox: Sandbox) -> Interpreter | JsInterpreter:
-        return sandbox.python if self._language == "python" else sandbox.js
-
-    def _evaluate(self, code: str, runtime: ToolRuntime, loop: asyncio.AbstractEventLoop | None) -> str:
+    def _evaluate(self, code: str, runtime: ToolRuntime, loop: asyncio.AbstractEventLoop | None) -> Any:
         known = {tool.name: tool for tool in runtime.tools} if runtime.tools else {}
-        callable_tools = {name: known[name] for name in self._allowed if name in known} | self._own
-        interpreter = self._interpreter(self._sandbox_of(str(_thread(runtime))))
-        calls = 0
-
-        def call_tool(name: str, arguments: dict[str, Any]) -> Any:
-            nonlocal calls
-            calls += 1
-            if calls > self._max_tool_calls:
-                raise ToolCallLimit(f"a program may call tools {self._max_tool_calls} times")
-            tool = callable_tools.get(name) or callable_tools.get(_snake(name))
-            if tool is None:
-                raise LookupError(f"no tool {name!r}")
-            if loop is None:
-                return _plain(tool.invoke(arguments, runtime.config))
-            return _plain(asyncio.run_coroutine_threadsafe(tool.ainvoke(arguments, runtime.config), loop).result())
-
-        names = list(callable_tools)
+        offered = {name: known[name] for name in self._allowed if name in known} | self._own
+        names = list(offered)
         if self._language == "js":
-            names += [camel for name in callable_tools if (camel := _camel(name)) != name]
+            names += [camel for name in offered if (camel := _camel(name)) not in offered]
+        calls = Calls(offered, self._max_tool_calls, runtime, loop)
+        token, saved = _get(runtime.state, self._token_key), _get(runtime.state, self._saved_key)
+        bound = {"call_tool": calls}
         try:
-            if self._mode == "call":
-                interpreter.reset()
-            bound = {"call_tool": call_tool, "_tool_names": names}
-            prelude = interpreter.run(_PRELUDE[self._language], globals=bound)
-            if prelude.error is not None:
-                return f"Error: {prelude.error}"
-            return show(interpreter.run(code, limits=self._limits))
+            with self._conversations.use(token or new_id(), saved, _thread(runtime.config), bound) as talk:
+                if self._mode == "call":
+                    talk.interpreter.reset()
+                prelude = _PRELUDE[self._language].replace("NAMES", json.dumps(names))
+                made = talk.interpreter.run(prelude, globals=bound)
+                if made.error is not None:
+                    return f"Error: {made.error}"
+                result = talk.interpreter.run(code, limits=self._limits)
+                told, talk.told = talk.told, ""
+                if not talk.interpreter.started:
+                    told += "\n[The interpreter was ended: variables are as they were before this step.]"
+                text = "\n".join(filter(None, [told.strip(), show(result, self._max_output)]))
         except SandboxError as error:
-            return f"Error: {error}"
+            self._conversations.end(token)
+            text = f"Error: {error}"
+        if calls.updates:
+            return [*calls.updates, ToolMessage(text, tool_call_id=runtime.tool_call_id, name=_NAMES[self._language])]
+        return text
 
 
-def show(result: RunResult) -> str:
+class Calls:
+    """The tool calls of one program: what it may call, how often, and what they change in the agent's state."""
+
+    def __init__(
+        self,
+        tools: Mapping[str, BaseTool],
+        most: int,
+        runtime: ToolRuntime,
+        loop: asyncio.AbstractEventLoop | None,
+    ) -> None:
+        self._tools = {**{_camel(name): tool for name, tool in tools.items()}, **tools}
+        self._most = most
+        self._runtime = runtime
+        self._loop = loop
+        self._numbers = itertools.count(1)
+        self.updates: list[Command[Any]] = []
+
+    def __call__(self, name: str, arguments: dict[str, Any]) -> Any:
+        number = next(self._numbers)
+        if number > self._most:
+            raise ToolCallLimit(f"a program may call tools {self._most} times")
+        tool = self._tools.get(name)
+        if tool is None:
+            raise LookupError(f"no tool {name!r}")
+        if not isinstance(arguments, dict):
+            raise TypeError(f"{name} takes its arguments by name")
+        return self._unwrapped(self._invoke(tool, arguments, number))
+
+    def _invoke(self, tool: BaseTool, arguments: dict[str, Any], number: int) -> Any:
+        runtime = replace(self._runtime, tool_call_id=f"{self._runtime.tool_call_id}-{number}")
+        call: Any = {"name": tool.name, "args": arguments, "id": runtime.tool_call_id, "type": "tool_call"}
+        # As the agent itself would call it: what only the agent may fill in (its state, its store) a program can't.
+        filled = ToolNode([tool])._inject_tool_args(call, runtime, tool)
+        given = filled if _wants_id(tool) else filled["args"]
+        config = self._runtime.config
+        if self._loop is not None:
+            return asyncio.run_coroutine_threadsafe(tool.ainvoke(given, config), self._loop).result()
+        if isinstance(tool, StructuredTool) and tool.func is None:
+            return run_awaitable(tool.ainvoke(given, config))
+        return tool.invoke(given, config)
+
+    def _unwrapped(self, value: Any) -> Any:
+        """What a tool gives, as data that can cross. Its changes of the agent's state are kept for the agent."""
+        if isinstance(value, list) and value and all(isinstance(item, Command | ToolMessage) for item in value):
+            return [self._unwrapped(item) for item in value][-1]
+        if isinstance(value, Command):
+            update = value.update if isinstance(value.update, dict) else {}
+            messages = update.get("messages", [])
+            rest = {key: held for key, held in update.items() if key != "messages"}
+            if rest:
+                self.updates.append(replace(value, update=rest))
+            return self._unwrapped(messages[-1]) if messages else None
+        if isinstance(value, ToolMessage):
+            return _plain(value.content)
+        return _plain(value)
+
+
+def show(result: RunResult, most: int = 20_000) -> str:
     """What a model sees of a run."""
     parts = [text.rstrip("\n") for text in (result.stdout, result.stderr) if text]
     if result.error is not None:
@@ -185,22 +301,62 @@ def show(result: RunResult) -> str:
         if result.error.code not in ("RUNTIME_ERROR", "SYNTAX_ERROR"):
             parts.append(f"({result.error.code})")
     else:
-        value = result.value
-        if value is not None:
-            parts.append(value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False))
-    return "\n".join(parts) or "(no output)"
+        parts += [output.text for output in result.outputs if output.mime == "text/plain"]
+        parts += [f"[{output.mime}, not shown]" for output in result.outputs if not output.mime.startswith("text/")]
+        try:
+            value = result.value
+        except NotExported as error:
+            if not result.outputs:
+                parts.append(f"[{error}]")
+        else:
+            if value is not None:
+                parts.append(value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False))
+    text = "\n".join(parts) or "(no output)"
+    if len(text) > most:
+        half = most // 2
+        text = f"{text[:half]}\n[... {len(text) - 2 * half} characters left out ...]\n{text[-half:]}"
+    return text
 
 
 def _as_tool(tool: BaseTool | Callable[..., Any]) -> BaseTool:
-    return tool if isinstance(tool, BaseTool) else StructuredTool.from_function(tool)
+    if isinstance(tool, BaseTool):
+        return tool
+    if asyncio.iscoroutinefunction(tool):
+        return StructuredTool.from_function(coroutine=tool)
+    return StructuredTool.from_function(tool)
 
 
-def _thread(runtime: ToolRuntime) -> object:
-    return runtime.config.get("configurable", {}).get("thread_id", "")
+def _signature(tool: BaseTool, language: Language) -> str:
+    """A tool that only programs have, as the model needs to know it."""
+    schema: Any = tool.tool_call_schema
+    fields = schema if isinstance(schema, dict) else schema.model_json_schema()
+    needed = fields.get("required", [])
+    arguments = ", ".join(
+        f"{name}{'' if name in needed else '?'}: {field.get('type', 'any')}"
+        for name, field in fields.get("properties", {}).items()
+    )
+    name = tool.name if language == "python" else _camel(tool.name)
+    about = tool.description.strip().split("\n")[0].rstrip(".")
+    return f"{name}({arguments})" + (f" - {about}" if about else "")
+
+
+def _get(state: Any, key: str) -> Any:
+    return state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
+
+
+def _thread(config: Mapping[str, Any]) -> str:
+    """Which conversation this is; empty if nobody keeps it."""
+    return str(config.get("configurable", {}).get("thread_id", ""))
+
+
+def _wants_id(tool: BaseTool) -> bool:
+    hints = get_type_hints(tool.get_input_schema(), include_extras=True)
+    marks = [mark for hint in hints.values() for mark in get_args(hint)[1:]]
+    return any(mark is InjectedToolCallId or isinstance(mark, InjectedToolCallId) for mark in marks)
 
 
 def _plain(value: Any) -> Any:
-    """What a tool gives, as data that can cross."""
+    """As data that can cross."""
     return value if isinstance(value, str | bytes | int | float | bool | type(None)) else json.loads(_dump(value))
 
 
@@ -210,7 +366,3 @@ def _dump(value: Any) -> str:
 
 def _camel(name: str) -> str:
     return re.sub(r"_([a-z0-9])", lambda match: match[1].upper(), name)
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"[A-Z]", lambda match: f"_{match[0].lower()}", name)

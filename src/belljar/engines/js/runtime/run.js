@@ -11,6 +11,7 @@ const timers = require('belljar/timers');
 const random = require('belljar/random');
 const repl = require('belljar/repl');
 const clock = require('belljar/clock');
+const state = require('belljar/state');
 const { setTransport } = require('belljar/fetch');
 
 const BRIDGE = 4, UNSETTLED = 5;
@@ -36,6 +37,7 @@ let run; // { code, mode, file, settled, failed, value, exports }
 
 function hostFunction(name) {
   const { [name]: stub } = { [name](...values) { return callHost(name, values); } };
+  state.know(name, stub);
   return stub;
 }
 
@@ -71,7 +73,12 @@ function define(name, value) {
 // TypeScript: only then is it stripped.
 function start(code, compiled) {
   switch (run.mode) {
-    case 'repl': return repl.start(code, run.file, compiled);
+    case 'repl':
+      state.remember(code);
+      return repl.start(code, run.file, compiled);
+    case 'save': case 'load':
+      run.namespace = run.mode === 'save' ? state.save(run.values) : state.load(run.values);
+      return undefined;
     case 'prefix':
       try {
         return native.script(code, run.file, compiled);
@@ -91,7 +98,9 @@ function begin(message) {
     if (name === 'fetch') setTransport(hostFunction(name));
     else define(name, hostFunction(name));
   }
-  for (const name of ObjectKeys(message.values)) define(name, untagged(message.values[name]));
+  const values = untagged(message.values);
+  if (mode === 'save' || mode === 'load') run.values = values;
+  else for (const name of ObjectKeys(values)) define(name, values[name]);
   if (message.wasm) native.allowWasm();
   else if (mode === 'prefix') delete globalThis.WebAssembly;
   if (message !== REHEARSAL) native.limits(limits.cpu_ms, limits.wall_ms, limits.memory_mb);

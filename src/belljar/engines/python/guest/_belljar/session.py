@@ -42,6 +42,8 @@ class Session:
         self.buffer = b""
         self.answers = {}
         self.calls = 0
+        self.bound = set()
+        """The names of host functions."""
         self.namespace = main.fresh_main()
         self.namespace["__name__"] = "__main__"
         builtins.display = self.display
@@ -97,6 +99,9 @@ class Session:
         """Run code; gives the line that says how it ended."""
         for name in message["globals"]:
             self.namespace[name] = self.function(name)
+            self.bound.add(name)
+        if message["mode"] in ("save", "load"):
+            return self.keep(message["mode"], message["values"])
         self.namespace.update(message["values"])
         sys.modules["__main__"].__dict__.pop("__all__", None)
         code, file = message["code"], message["file"]
@@ -120,6 +125,27 @@ class Session:
             return self.failed("MEMORY_LIMIT", error)
         except BaseException as error:
             return self.failed("RUNTIME_ERROR", error)
+
+    def keep(self, mode, options):
+        """Write the variables down, or take them from there."""
+        from _belljar import state
+
+        try:
+            if mode == "load":
+                exports = {"lost": state.load(self, options["data"])}
+            else:
+                data, left_out = state.save(self, options["max_bytes"], options["leave_out"])
+                used = [name for name in ("numpy", "pandas", "matplotlib") if name in sys.modules]
+                exports = {
+                    "data": data,
+                    "left_out": left_out,
+                    "begins_with": "".join(f"import {name}\n" for name in used),
+                }
+        except MemoryError as error:
+            return self.failed("MEMORY_LIMIT", error)
+        except Exception as error:
+            return self.failed("RUNTIME_ERROR", error)
+        return dumps({"op": "done", "ok": True, "exports": exports, "unsent": {}})
 
     def compile(self, code, file):
         tree = ast.parse(code, file)
@@ -220,6 +246,7 @@ class Session:
             return self.result_later(number)
 
         call.__name__ = call.__qualname__ = name
+        call.host_name = name
         call.__doc__ = f"{name}(...): a function of the host. In async code it gives an awaitable."
         return call
 
