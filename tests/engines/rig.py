@@ -24,6 +24,8 @@ from belljar.worker.session import Session
 class SocketLink:
     """An engine link over a socket of this process."""
 
+    waits = False
+
     def __init__(self, connection: socket.socket, hub: Hub, poller: EpollPoller) -> None:
         connection.setblocking(False)
         self._socket = connection

@@ -145,7 +145,7 @@ def test_a_killed_engine_process(box: Sandbox) -> None:
 
 
 def test_an_engine_process_has_nothing(box: Sandbox) -> None:
-    """The outer wall: its descriptors are its connection, and every layer is on."""
+    """The outer wall: its descriptors are its connection and where it is asked for copies; every layer is on."""
     running = box.spawn(["python3", "-c", "while True: pass"])
     pid = busiest()
     status = dict(
@@ -153,7 +153,8 @@ def test_an_engine_process_has_nothing(box: Sandbox) -> None:
     )
     assert status["Seccomp"].strip() == "2"
     assert status["NoNewPrivs"].strip() == "1"
-    assert len(os.listdir(f"/proc/{pid}/fd")) == 1
+    descriptors = Path(f"/proc/{pid}/fd")
+    assert [os.readlink(fd).partition(":")[0] for fd in descriptors.iterdir()] == ["socket", "socket"]
     assert Path(f"/proc/{pid}/environ").read_bytes() == b""
     running.kill("KILL")
     running.wait(30)

@@ -21,7 +21,7 @@ WINDOW: Final = 4 << 20
 """Bytes of one stream that may be on the way before the reader grants more."""
 HELLO: Final = b"!"
 """The first byte of a branch: its owner learns from it, by the kernel's word, which process sent it."""
-FDS_MAX: Final = 8
+FDS_MAX: Final = 32
 """Descriptors that one message may carry."""
 
 CONTROL_IN: Final = 3

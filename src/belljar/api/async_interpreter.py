@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import Self
 
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.async_link_host import AsyncLink
 from belljar.api.bridge import HostCall, check_globals
 from belljar.api.clock_host import monotonic
-from belljar.api.dialogue import Dialogue, Engine, Mode, Run
+from belljar.api.dialogue import AT_WORK, Dialogue, Engine, Mode, Run, Stem
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_rebinding
 from belljar.api.request import GRACE
@@ -28,12 +29,33 @@ class AsyncInterpreter:
         self._tools = tools
         self._dialogue: Dialogue | None = None
         self._lock = asyncio.Lock()
+        self._lost = False
+        """It was at work when this branch was made of its sandbox."""
+
+    @asynccontextmanager
+    async def at_rest(self) -> AsyncIterator[Stem]:
+        """For a fork of the sandbox: no run begins meanwhile."""
+        if self._lock.locked():
+            yield Stem(at_work=True)
+            return
+        async with self._lock:
+            dialogue = self._dialogue
+            yield Stem(None if dialogue is None or dialogue.ended else dialogue, at_work=self._lost)
+
+    def grow(self, stem: Stem) -> None:
+        """In a branch: be what the origin's is."""
+        self._lost = stem.at_work
+        if stem.dialogue is not None and not stem.dialogue.ended:
+            link = self._link()
+            self._dialogue = stem.dialogue.branch(link.conversation, link.send, self._caller(link))
 
     async def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
         """Run code in the interpreter. Never raises for what the code did: see `ok` and `error`."""
         check_code(code)
         functions, values = check_globals(globals)
         async with self._lock:
+            if self._lost:
+                raise SandboxError(AT_WORK)
             dialogue = self._dialogue
             if dialogue is None or dialogue.ended:
                 functions = {**self._tools, **functions}
@@ -64,6 +86,7 @@ class AsyncInterpreter:
     async def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""
         dialogue, self._dialogue = self._dialogue, None
+        self._lost = False
         if dialogue is not None:
             dialogue.kill()
 
@@ -71,6 +94,8 @@ class AsyncInterpreter:
         """The variables, for an interpreter elsewhere or later. See `Interpreter.save`."""
         values = {"max_bytes": check_size(max_bytes), "leave_out": sorted(leave_out)}
         async with self._lock:
+            if self._lost:
+                raise SandboxError(AT_WORK)
             if self._dialogue is None or self._dialogue.ended:
                 self._dialogue = self._open("")
             result = await self._run(self._dialogue, "", "save", ({}, values), DEFAULT)
@@ -95,6 +120,19 @@ class AsyncInterpreter:
 
     def _open(self, code: str, forks: Dialogue | None = None, *, prefix: bool = False) -> Dialogue:
         link = self._link()
+        return Dialogue(
+            link.conversation,
+            link.send,
+            self._engine,
+            self._limits,
+            self._caller(link),
+            forks=forks,
+            prefix=prefix,
+            begins_with=code,
+        )
+
+    def _caller(self, link: AsyncLink) -> Callable[[Dialogue, HostCall], None]:
+        """What calls host functions."""
         tasks: set[asyncio.Task[None]] = set()
 
         def call(dialogue: Dialogue, wanted: HostCall) -> None:
@@ -104,9 +142,7 @@ class AsyncInterpreter:
             tasks.add(task)
             task.add_done_callback(tasks.discard)
 
-        return Dialogue(
-            link.conversation, link.send, self._engine, self._limits, call, forks=forks, prefix=prefix, begins_with=code
-        )
+        return call
 
     async def _run(
         self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakSet
 
 from belljar.abi.limits import RunLimits
 from belljar.api.bridge import HostFunction, check_globals
 from belljar.api.clock_host import monotonic
-from belljar.api.dialogue import Mode
-from belljar.api.errors import EngineUnavailable, SandboxClosed
+from belljar.api.dialogue import AT_WORK, Mode
+from belljar.api.errors import EngineUnavailable, SandboxClosed, SandboxError
 from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code
-from belljar.api.js import OUTPUT_BYTES, Bound, JsPrefix, bind_fetch, keeps_state
+from belljar.api.js import OUTPUT_BYTES, Bound, JsPrefix, bind_fetch, branch_session, keeps_state
 from belljar.api.js_link_host import JsLink
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
@@ -79,6 +79,19 @@ class AsyncJsInterpreter:
         self._prefixes: WeakSet[JsPrefix] = WeakSet()
         self._others: WeakSet[AsyncJsInterpreter] = WeakSet()
         self._closed = False
+        self._lost = False
+        """It was at work when this branch was made of its sandbox."""
+
+    async def branch_into(self, branch: AsyncJsInterpreter) -> None:
+        """Its sandbox was forked: give the branch's interpreter a copy of what there is here. Raises SandboxError."""
+        if self._lock.locked():
+            branch._lost = True
+            return
+        async with self._lock:
+            branch._lost = self._lost
+            if self._session is not None:
+                bind_fetch(branch._tools, branch._network)
+                branch._session = await asyncio.to_thread(branch_session, self._session)
 
     async def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
         """Run code in the interpreter; its value is that of the last expression. Never raises for what the code did."""
@@ -88,11 +101,13 @@ class AsyncJsInterpreter:
             return await self._run(code, "repl", bound, limits or DEFAULT)
 
     async def _run(self, code: str, mode: Mode, bound: Bound, limits: RunLimits) -> RunResult:
+        if self._lost:
+            raise SandboxError(AT_WORK)
         began = monotonic()
         link = self._session
         if link is None:
             if self._base is None:
-                self._base = await self.precompile()
+                self._base = await self._precompile("", {}, {}, sessions=True)
             self._session = link = await asyncio.to_thread(self._base._prefix._open)
         run, frame = link.dialogue.begin(code, mode, "run.js", *bound, limits, bound=self._tools)
         try:
@@ -135,13 +150,23 @@ class AsyncJsInterpreter:
     async def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> AsyncJsPrefix:
         """Evaluate `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
         check_code(code)
-        functions, values = check_globals(globals)
+        return await self._precompile(code, *check_globals(globals), wasm=wasm)
+
+    async def _precompile(
+        self,
+        code: str,
+        functions: Mapping[str, HostFunction],
+        values: Mapping[str, Any],
+        *,
+        wasm: bool = False,
+        sessions: bool = False,
+    ) -> AsyncJsPrefix:
         bind_fetch(self._tools, self._network)
         bound: Mapping[str, HostFunction] = {**self._tools, **functions}
         if self._closed:
             raise SandboxClosed("the interpreter is closed, with its sandbox")
         try:
-            process = await asyncio.to_thread(PrefixProcess)
+            process = await asyncio.to_thread(lambda: PrefixProcess(sessions=sessions))
         except NoEngine as error:
             raise EngineUnavailable(str(error)) from error
         began = monotonic()
@@ -163,6 +188,7 @@ class AsyncJsInterpreter:
     async def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""
         session, self._session = self._session, None
+        self._lost = False
         if session is not None:
             session.kill()
 

@@ -13,12 +13,13 @@ from typing import Final
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Answer, Ask, WireError, encode
 from belljar.api.core import Conversation, Pending
-from belljar.api.engines_host import EngineBroker, Opening
+from belljar.api.engines_host import EngineBroker, EngineCopies, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
-from belljar.api.forking import FORK_SECONDS, Fork
+from belljar.api.forking import FORK_SECONDS, Fork, Held
 from belljar.api.offers import Offers
 from belljar.api.request import GRACE, STOPPED
 from belljar.api.tools import Tool
+from belljar.engines.template_host import EngineUnavailable
 from belljar.worker.branch_host import Branching
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 from belljar.worker.supervisor_host import shared
@@ -50,14 +51,55 @@ class AsyncLink:
         self._tasks: set[asyncio.Task[None]] = set()
         self._gone: SandboxError | None = None
         self._changed = asyncio.Event()
+        self._forking = asyncio.Lock()
         self._loop.add_reader(worker.connection.fileno(), self._readable)
 
-    async def fork(self) -> AsyncLink:
-        """A link to a new branch of the worker, with the same offers. Raises SandboxError."""
-        fork = Fork(self.conversation, self.offers)
+    async def fork(self, interpreters: Sequence[int] = ()) -> AsyncLink:
+        """A link to a new branch of the worker, with the same offers. Raises SandboxError. See `Link.fork`."""
+        async with self._forking:
+            copies = await self._copy_engines(interpreters)
+            try:
+                link = await self._fork(interpreters, copies)
+            except BaseException:
+                copies.close()
+                raise
+        try:
+            link._engines.adopt(copies)
+        except EngineUnavailable as error:
+            link.close()
+            raise SandboxError(f"could not fork the sandbox: {error}") from error
+        return link
+
+    async def _copy_engines(self, interpreters: Sequence[int]) -> EngineCopies:
+        """Copies of the engine processes that can be copied now; the worker holds them still until it is forked."""
+        if not interpreters and not self._engines.busy:
+            return EngineCopies()
+        held = Held(self.conversation, interpreters)
+        self.send(held.frame)
+        try:
+            await self.expect(lambda: held.pending.done)
+            making = asyncio.ensure_future(asyncio.to_thread(self._engines.copy, held.numbers()))
+            try:
+                copies = await asyncio.shield(making)
+            except asyncio.CancelledError:
+                (await making).close()
+                raise
+            try:
+                held.check(copies.made, copies.failed)
+            except BaseException:
+                copies.close()
+                raise
+        except BaseException:
+            if self._gone is None:
+                self.send(self.conversation.call("release")[1])
+            raise
+        return copies
+
+    async def _fork(self, interpreters: Sequence[int], copies: EngineCopies) -> AsyncLink:
+        fork = Fork(self.conversation, self.offers, interpreters, copies.made)
         making = Branching(self._worker)
         try:
-            self.send(fork.frame, [making.permit()])
+            self.send(fork.frame, [making.permit(), *copies.descriptors()])
             await asyncio.wait_for(self.wait(fork.pending), FORK_SECONDS)
             fork.check()
             await asyncio.wait_for(self._readable_once(making.fileno()), FORK_SECONDS)

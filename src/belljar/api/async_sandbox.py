@@ -202,13 +202,19 @@ class AsyncSandbox:
     async def fork(self, count: int) -> Self | list[Self]: ...
 
     async def fork(self, count: int = 1) -> Self | list[Self]:
-        """An independent branch of everything, live; a list if `count` > 1. Started already; close it when done."""
+        """An independent branch of everything, live; a list if `count` > 1. Started already; close it when done.
+
+        See `Sandbox.fork`.
+        """
         branches: list[Self] = []
         try:
             for _ in range(check_count(count)):
                 branch = type(self).__new__(type(self))
-                branch._assemble(self._settings.branch(), await self._link.fork())
-                branches.append(branch)
+                async with self.python.at_rest() as stem:
+                    branch._assemble(self._settings.branch(), await self._link.fork(stem.jobs))
+                    branches.append(branch)
+                    branch.python.grow(stem)
+                await self.js.branch_into(branch.js)
                 branch._open_network()
                 branch._watch_events()
         except BaseException:

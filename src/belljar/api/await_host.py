@@ -7,8 +7,7 @@ import contextvars
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Protocol
 
 
 def run_awaitable(awaitable: Awaitable[Any]) -> Any:
@@ -29,8 +28,18 @@ async def call_async(function: Callable[..., Any], kwargs: dict[str, Any], args:
     return await result if inspect.isawaitable(result) else result
 
 
-def exclusive() -> AbstractContextManager[object]:
+class Exclusive(Protocol):
     """Enter it to be the only thread inside."""
+
+    def acquire(self, blocking: bool = True) -> bool:
+        """Enter; False if that would mean to wait, and `blocking` is not wanted."""
+
+    def release(self) -> None: ...
+    def __enter__(self) -> bool: ...
+    def __exit__(self, *_: Any) -> None: ...
+
+
+def exclusive() -> Exclusive:
     return threading.Lock()
 
 

@@ -109,6 +109,12 @@ class Conversation:
         """The conversation with a branch of the worker, which may still speak of what was asked of its origin."""
         return Conversation(self._next)
 
+    def adopt(self, number: int, allowed_output: int, on_chunk: dict[int, OnChunk]) -> Running:
+        """In a branch: go on with a command with a control channel that was started in the origin."""
+        running = Running(allowed_output, on_chunk, control=True)
+        self._waiting[number] = running
+        return running
+
     def call(self, name: str, *arguments: Plain, fds: int = 0) -> tuple[Pending, bytes]:
         pending = Pending()
         return pending, encode(Call(self._register(pending), name, list(arguments), fds))
@@ -162,7 +168,7 @@ class Conversation:
             self._take(message)
 
     def _take(self, message: WorkerMessage) -> None:
-        if isinstance(message, Exited | Output | Reply | Failure | Started) and 0 < message.id < self._first:
+        if isinstance(message, Exited | Output | Reply | Failure | Started) and self._is_origins(message.id):
             return
         match message:
             case Exited(id=number):
@@ -209,6 +215,14 @@ class Conversation:
                 if self.on_ask is None:
                     raise WireError("asked for something that was never offered")
                 self.on_ask(message)
+
+    def waits_for(self, number: int) -> bool:
+        """Whether a request is not answered yet."""
+        return number in self._waiting
+
+    def _is_origins(self, number: int) -> bool:
+        """Whether it was asked of the worker's origin, by somebody who did not go on with it here."""
+        return 0 < number < self._first and number not in self._waiting
 
     def _observe_end(self, exited: Exited) -> None:
         assert self.observe is not None

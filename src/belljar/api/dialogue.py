@@ -3,6 +3,7 @@
 An interpreter is a program with a control channel; lines of JSON go over it (`abi/values.py`):
 
     to it      {"op": "run", "code", "mode", "file", "globals": [names], "values": {name: value}}
+               {"op": "branched"}                                  it is a copy, and draws its own random numbers
                {"op": "answer", "id", "value"}  or  {"op": "answer", "id", "error": {"name", "message"}}
     from it    {"op": "ready"}                                     it has started
                {"op": "call", "id", "name", "args", "kwargs"}      a host function is wanted
@@ -15,6 +16,7 @@ Everything that comes from it is hostile until checked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
 
@@ -25,7 +27,7 @@ from belljar.abi.values import dumps
 from belljar.abi.wire import CONTROL_IN, CONTROL_OUT, Input, Renew, Signal
 from belljar.api.bridge import Bridge, BridgeLimit, HostCall, HostFunction, read_message
 from belljar.api.command import pieces
-from belljar.api.core import Conversation
+from belljar.api.core import Conversation, OnChunk
 from belljar.api.errors import EngineUnavailable, SandboxError, printable
 from belljar.api.request import raise_failure
 from belljar.api.results import decode
@@ -60,6 +62,25 @@ class Engine:
     file: str
     """What a run's code is called in tracebacks, with its number."""
 
+
+@dataclass(frozen=True, slots=True)
+class Stem:
+    """What the interpreter of a branch grows from."""
+
+    dialogue: Dialogue | None = None
+    """It waits for its next run, and is copied."""
+    at_work: bool = False
+    """A run is under way: there will be none in the branch."""
+
+    @property
+    def jobs(self) -> list[int]:
+        return [self.dialogue.number] if self.dialogue is not None else []
+
+
+AT_WORK: Final = (
+    "the interpreter was at work when the sandbox was forked, so this branch has no copy of it; "
+    "reset() starts a new one"
+)
 
 PYTHON: Final = Engine("python", ("python3", "--belljar-session"), ("python3", "--belljar-prefix"), "<run {}>")
 
@@ -173,11 +194,30 @@ class Dialogue:
             live=True,
             limits={},
             allowed_output=_WITHOUT_END,
-            on_chunk={1: lambda data: self._say(1, data), 2: lambda data: self._say(2, data), CONTROL_OUT: self._hear},
+            on_chunk=self._listeners(),
             control=True,
             forks=forks.number if forks is not None else 0,
         )
         send(frame)
+
+    def _listeners(self) -> dict[int, OnChunk]:
+        return {1: lambda data: self._say(1, data), 2: lambda data: self._say(2, data), CONTROL_OUT: self._hear}
+
+    def branch(
+        self,
+        conversation: Conversation,
+        send: Callable[[bytes], None],
+        call: Callable[[Dialogue, HostCall], None],
+    ) -> Dialogue:
+        """The same in a branch of the sandbox, which has a copy of the interpreter. Both wait for their next run."""
+        twin = copy(self)
+        twin._conversation, twin._send, twin._call = conversation, send, call
+        twin._functions = dict(self._functions)
+        twin._line = list(self._line)
+        twin.run = None
+        twin.running = conversation.adopt(self.number, _WITHOUT_END, twin._listeners())
+        twin._write('{"op":"branched"}')
+        return twin
 
     @property
     def ended(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from errno import EAGAIN, ENOENT, ENOEXEC, ENOMEM
 from typing import Any, Final
 
@@ -32,6 +32,24 @@ class Opening(Struct, frozen=True):
     options: dict[str, Any]
     program: bytearray | None = None
     """To compile instead."""
+
+
+class EngineCopies:
+    """Engine processes of a branch that is being made, by the numbers of their originals."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, EngineProcess] = {}
+        self.failed: dict[int, str] = {}
+        """Why there is no copy."""
+
+    def descriptors(self) -> list[int]:
+        """Their connections, for the branch, in order."""
+        return [process.connection.detach() for process in self.made.values()]
+
+    def close(self) -> None:
+        """Nothing comes of it. Idempotent."""
+        for process in self.made.values():
+            process.kill()
 
 
 class EngineBroker:
@@ -173,6 +191,36 @@ class EngineBroker:
         elif isinstance(wanted_cpu, int | float) and wanted_cpu > 0:
             cpu = min(cpu, wanted_cpu)
         return EngineLimits(memory, cpu)
+
+    @property
+    def busy(self) -> bool:
+        """Whether there are any."""
+        with self._lock:
+            return self._count() > 0
+
+    def copy(self, numbers: Iterable[int]) -> EngineCopies:
+        """Copies of those that can be copied where they are, for a branch. Blocks until they are made."""
+        copies = EngineCopies()
+        for number in numbers:
+            with self._lock:
+                process = self._engines.get(number)
+            if process is None or process.control is None:
+                continue
+            try:
+                copies.made[number] = process.copy()
+            except EngineUnavailable as error:
+                copies.failed[number] = str(error)
+            except BaseException:
+                copies.close()
+                raise
+        return copies
+
+    def adopt(self, copies: EngineCopies) -> None:
+        """In a branch: these are its engine processes. Raises EngineUnavailable if they can't be bounded as it is."""
+        with self._lock:
+            self._engines.update(copies.made)
+        for process in copies.made.values():
+            self._bound(process)
 
     def kill(self, number: int) -> None:
         with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping, Sequence
 from errno import ENOSYS, EPERM
 from typing import Final
 
@@ -11,6 +12,7 @@ from belljar.abi.wire import Failure
 from belljar.api.core import Conversation
 from belljar.api.errors import SandboxError
 from belljar.api.offers import Offers
+from belljar.api.request import raise_failure
 
 FORK_SECONDS: Final = 30.0
 """How long a worker may take to fork."""
@@ -24,14 +26,59 @@ def check_count(count: object) -> int:
     return count
 
 
-class Fork:
-    """A fork under way. The branch's side of the conversation begins where the worker split in two: at its answer."""
+class Held:
+    """The engine processes that a sandbox holds still, so that copies can be made of them: it is to be forked."""
 
-    def __init__(self, conversation: Conversation, offers: Offers) -> None:
+    def __init__(self, conversation: Conversation, interpreters: Sequence[int]) -> None:
+        self._conversation = conversation
+        self._wanted = interpreters
+        self._driven: dict[int, int] = {}
+        """The engines of interpreters."""
+        self.pending, self.frame = conversation.call("hold", list(interpreters))
+
+    def numbers(self) -> list[int]:
+        """Raises SandboxError if one of the interpreters that wait for their next run is not among them."""
+        raise_failure(self.pending)
+        match self.pending.value:
+            case [*pairs] if all(_is_pair(pair) for pair in pairs):
+                self._driven = {job: engine for engine, job in pairs if job}
+                if not set(self.interpreters) <= self._driven.keys():
+                    raise SandboxError("the sandbox could not be forked: its interpreter does not come to rest")
+                return [engine for engine, _ in pairs]
+        raise SandboxError("the sandbox could not be forked: what it says of its interpreters makes no sense")
+
+    @property
+    def interpreters(self) -> list[int]:
+        """Those that have not ended meanwhile."""
+        return [job for job in self._wanted if self._conversation.waits_for(job)]
+
+    def check(self, copied: Container[int], reasons: Mapping[int, str]) -> None:
+        """Every interpreter that is to go on in the branch must have a copy. Raises SandboxError."""
+        for job in self.interpreters:
+            engine = self._driven[job]
+            if engine not in copied:
+                why = reasons.get(engine, "it ended")
+                raise SandboxError(f"the sandbox could not be forked, because of its interpreter: {why}")
+
+
+def _is_pair(pair: object) -> bool:
+    return isinstance(pair, list) and len(pair) == 2 and all(type(number) is int for number in pair)
+
+
+class Fork:
+    """A fork under way. The branch's side of the conversation begins where the worker split in two: at its answer.
+
+    `interpreters` are the commands that the branch's owner goes on with, `engines` those whose copies go with it.
+    """
+
+    def __init__(
+        self, conversation: Conversation, offers: Offers, interpreters: Iterable[int], engines: Iterable[int]
+    ) -> None:
         self._conversation = conversation
         self._offers = offers
         self._halves: tuple[Conversation, Offers] | None = None
-        self.pending, self.frame = conversation.call("fork", fds=1)
+        copied = list(engines)
+        self.pending, self.frame = conversation.call("fork", list(interpreters), copied, fds=1 + len(copied))
         self.pending.on_done = self._answered
 
     def _answered(self) -> None:

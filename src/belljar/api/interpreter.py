@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, Self
 
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.await_host import exclusive, run_aside
 from belljar.api.bridge import HostCall, check_globals
 from belljar.api.clock_host import monotonic
-from belljar.api.dialogue import Dialogue, Engine, Mode, Run
+from belljar.api.dialogue import AT_WORK, Dialogue, Engine, Mode, Run, Stem
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.link_host import Link
 from belljar.api.request import GRACE
@@ -45,6 +46,27 @@ class Interpreter:
         self._tools = tools
         self._dialogue: Dialogue | None = None
         self._lock = exclusive()
+        self._lost = False
+        """It was at work when this branch was made of its sandbox."""
+
+    @contextmanager
+    def at_rest(self) -> Iterator[Stem]:
+        """For a fork of the sandbox: no run begins meanwhile."""
+        if not self._lock.acquire(blocking=False):
+            yield Stem(at_work=True)
+            return
+        try:
+            dialogue = self._dialogue
+            yield Stem(None if dialogue is None or dialogue.ended else dialogue, at_work=self._lost)
+        finally:
+            self._lock.release()
+
+    def grow(self, stem: Stem) -> None:
+        """In a branch: be what the origin's is."""
+        self._lost = stem.at_work
+        if stem.dialogue is not None and not stem.dialogue.ended:
+            link = self._link()
+            self._dialogue = stem.dialogue.branch(link.conversation, link.send, _call)
 
     def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
         """Run code in the interpreter. Never raises for what the code did: see `ok` and `error`.
@@ -54,6 +76,8 @@ class Interpreter:
         check_code(code)
         functions, values = check_globals(globals)
         with self._lock:
+            if self._lost:
+                raise SandboxError(AT_WORK)
             dialogue = self._dialogue
             if dialogue is None or dialogue.ended:
                 functions = {**self._tools, **functions}
@@ -87,6 +111,7 @@ class Interpreter:
     def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""
         dialogue, self._dialogue = self._dialogue, None
+        self._lost = False
         if dialogue is not None:
             dialogue.kill()
 
@@ -101,6 +126,8 @@ class Interpreter:
         """
         values = {"max_bytes": check_size(max_bytes), "leave_out": sorted(leave_out)}
         with self._lock:
+            if self._lost:
+                raise SandboxError(AT_WORK)
             if self._dialogue is None or self._dialogue.ended:
                 self._dialogue = self._open("")
             result = self._run(self._dialogue, "", "save", ({}, values), DEFAULT)

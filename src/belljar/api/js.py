@@ -11,7 +11,7 @@ from belljar.abi.limits import Limits, RunLimits
 from belljar.api.await_host import exclusive
 from belljar.api.bridge import HostFunction, check_globals
 from belljar.api.clock_host import monotonic
-from belljar.api.dialogue import Mode, Run
+from belljar.api.dialogue import AT_WORK, Mode, Run
 from belljar.api.errors import EngineUnavailable, SandboxClosed, SandboxError
 from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_rebinding
 from belljar.api.js_link_host import JsLink
@@ -39,6 +39,14 @@ def bind_fetch(tools: dict[str, HostFunction], network: Callable[[], Gate] | Non
 def keeps_state(run: Run) -> bool:
     """Whether a session is as its run left it: it is not if the process was ended, or is out of memory."""
     return run.error is None or run.error.name in _SURVIVED or run.error.code in ("SYNTAX_ERROR", "RUNTIME_ERROR")
+
+
+def branch_session(session: JsLink) -> JsLink:
+    """A copy of a session that waits for its next run. Raises SandboxError."""
+    try:
+        return session.branch()
+    except NoEngine as error:
+        raise SandboxError(f"the sandbox could not be forked, because of its interpreter: {error}") from error
 
 
 def js() -> JsInterpreter:
@@ -132,6 +140,21 @@ class JsInterpreter:
         self._prefixes: WeakSet[JsPrefix] = WeakSet()
         self._others: WeakSet[JsInterpreter] = WeakSet()
         self._closed = False
+        self._lost = False
+        """It was at work when this branch was made of its sandbox."""
+
+    def branch_into(self, branch: JsInterpreter) -> None:
+        """Its sandbox was forked: give the branch's interpreter a copy of what there is here. Raises SandboxError."""
+        if not self._lock.acquire(blocking=False):
+            branch._lost = True
+            return
+        try:
+            branch._lost = self._lost
+            if self._session is not None:
+                bind_fetch(branch._tools, branch._network)
+                branch._session = branch_session(self._session)
+        finally:
+            self._lock.release()
 
     def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
         """Run code in the interpreter; its value is that of the last expression. Never raises for what the code did.
@@ -143,11 +166,13 @@ class JsInterpreter:
             return self._run(code, "repl", check_globals(globals), limits or DEFAULT)
 
     def _run(self, code: str, mode: Mode, bound: Bound, limits: RunLimits) -> RunResult:
+        if self._lost:
+            raise SandboxError(AT_WORK)
         began = monotonic()
         link = self._session
         if link is None:
             if self._base is None:
-                self._base = self.precompile()
+                self._base = self._precompile("", {}, {}, sessions=True)
             self._session = link = self._base._open()
         run, frame = link.dialogue.begin(code, mode, "run.js", *bound, limits, bound=self._tools)
         try:
@@ -199,13 +224,23 @@ class JsInterpreter:
         `wasm` gives it and its runs WebAssembly. Raises `PrefixError` if it fails.
         """
         check_code(code)
-        functions, values = check_globals(globals)
+        return self._precompile(code, *check_globals(globals), wasm=wasm)
+
+    def _precompile(
+        self,
+        code: str,
+        functions: Mapping[str, HostFunction],
+        values: Mapping[str, Any],
+        *,
+        wasm: bool = False,
+        sessions: bool = False,
+    ) -> JsPrefix:
         bind_fetch(self._tools, self._network)
         functions = {**self._tools, **functions}
         if self._closed:
             raise SandboxClosed("the interpreter is closed, with its sandbox")
         try:
-            process = PrefixProcess()
+            process = PrefixProcess(sessions=sessions)
         except NoEngine as error:
             raise EngineUnavailable(str(error)) from error
         began = monotonic()
@@ -227,6 +262,7 @@ class JsInterpreter:
     def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""
         session, self._session = self._session, None
+        self._lost = False
         if session is not None:
             session.kill()
 

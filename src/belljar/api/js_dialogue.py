@@ -55,6 +55,13 @@ class JsDialogue:
         self.layers: tuple[str, ...] = ()
         """The layers that hold around the process."""
 
+    def branch(self) -> JsDialogue:
+        """The same with a copy of the process, between two runs."""
+        twin = JsDialogue(self._output_bytes)
+        twin._functions = dict(self._functions)
+        twin.layers = self.layers
+        return twin
+
     def begin(
         self,
         code: str,

@@ -29,6 +29,14 @@ class JsLink:
         self._connection = connection
         self._sending = threading.Lock()
 
+    def branch(self) -> JsLink:
+        """A link to a copy of the process, which waits for its next run. Raises EngineUnavailable."""
+        assert self._process is not None
+        process = self._process.copy()
+        twin = JsLink(process, process.connection, 0)
+        twin.dialogue = self.dialogue.branch()
+        return twin
+
     def drive(self, run: Run, frame: bytes, seconds: float) -> None:
         """Send a run and see it through. After `seconds` it is over, whatever the process does."""
         deadline = time.monotonic() + seconds + GRACE

@@ -18,12 +18,13 @@ from typing import Final
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Answer, Ask, WireError, encode
 from belljar.api.core import Conversation, Pending
-from belljar.api.engines_host import EngineBroker, Opening
+from belljar.api.engines_host import EngineBroker, EngineCopies, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
-from belljar.api.forking import FORK_SECONDS, Fork
+from belljar.api.forking import FORK_SECONDS, Fork, Held
 from belljar.api.offers import Offers
 from belljar.api.request import GRACE, STOPPED
 from belljar.api.tools import Tool
+from belljar.engines.template_host import EngineUnavailable
 from belljar.worker.branch_host import Branching
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 
@@ -50,6 +51,7 @@ class Link:
         longest = struct.pack("@ll", int(min(limits.wall_seconds + GRACE, 1 << 30)), 0)
         worker.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, longest)
         self._reader: threading.Thread | None = None
+        self._forking = threading.Lock()
         self._gone: SandboxError | None = None
         self._limits = limits
         self.offers = offers if offers is not None else Offers(threading.RLock())
@@ -95,12 +97,51 @@ class Link:
         except SandboxError:
             return  # the sandbox ended while its tool was at work
 
-    def fork(self) -> Link:
-        """A link to a new branch of the worker, with the same offers. Raises SandboxError."""
-        fork = Fork(self.conversation, self.offers)
+    def fork(self, interpreters: Sequence[int] = ()) -> Link:
+        """A link to a new branch of the worker, with the same offers. Raises SandboxError.
+
+        `interpreters` are the commands that the branch goes on with: those that wait for their next run.
+        """
+        with self._forking:
+            copies = self._copy_engines(interpreters)
+            try:
+                link = self._fork(interpreters, copies)
+            except BaseException:
+                copies.close()
+                raise
+        try:
+            link._engines.adopt(copies)
+        except EngineUnavailable as error:
+            link.close()
+            raise SandboxError(f"could not fork the sandbox: {error}") from error
+        if copies.made:
+            link.serve_in_background()
+        return link
+
+    def _copy_engines(self, interpreters: Sequence[int]) -> EngineCopies:
+        """Copies of the engine processes that can be copied now; the worker holds them still until it is forked."""
+        if not interpreters and not self._engines.busy:
+            return EngineCopies()
+        held = Held(self.conversation, interpreters)
+        self.send(held.frame)
+        self.expect(lambda: held.pending.done, self.patience())
+        try:
+            copies = self._engines.copy(held.numbers())
+            try:
+                held.check(copies.made, copies.failed)
+            except BaseException:
+                copies.close()
+                raise
+        except BaseException:
+            self.send(self.conversation.call("release")[1])
+            raise
+        return copies
+
+    def _fork(self, interpreters: Sequence[int], copies: EngineCopies) -> Link:
+        fork = Fork(self.conversation, self.offers, interpreters, copies.made)
         making = Branching(self._worker)
         try:
-            self.send(fork.frame, [making.permit()])
+            self.send(fork.frame, [making.permit(), *copies.descriptors()])
             if not self.wait(fork.pending, time.monotonic() + FORK_SECONDS):
                 self.close()
                 raise SandboxClosed("the sandbox stopped answering while it was forked, and was ended")

@@ -225,10 +225,12 @@ class Sandbox:
     def fork(self, count: int) -> Self | list[Self]: ...
 
     def fork(self, count: int = 1) -> Self | list[Self]:
-        """An independent branch of everything, live: files, mounts, and the processes that run. A list if `count` > 1.
+        """An independent branch of everything, live: files, mounts, the processes that run, and the variables of
+        `python` and `js`. A list if `count` > 1.
 
         Branches share memory until they write to it, draw their own random numbers, and outlive their origin. What was
-        started here goes on in a branch too, where its output is dropped.
+        started here goes on in a branch too, where its output is dropped. An interpreter is copied between its runs: of
+        one that is at work there is no copy, and the branch's says so.
 
         >>> sandbox.files.write("state", "common")
         >>> branch = sandbox.fork()
@@ -238,7 +240,7 @@ class Sandbox:
         try:
             for _ in range(check_count(count)):
                 branch = type(self).__new__(type(self))
-                branch._assemble(self._settings.branch(), self._link.fork())
+                self._fork_into(branch)
                 branches.append(branch)
                 branch._watch_events()
                 branch._serve_offers()
@@ -247,6 +249,17 @@ class Sandbox:
                 branch.close()
             raise
         return branches[0] if count == 1 else branches
+
+    def _fork_into(self, branch: Self) -> None:
+        """The worker, and the interpreters that were used."""
+        if "python" in self.__dict__:
+            with self.python.at_rest() as stem:
+                branch._assemble(self._settings.branch(), self._link.fork(stem.jobs))
+                branch.python.grow(stem)
+        else:
+            branch._assemble(self._settings.branch(), self._link.fork())
+        if "js" in self.__dict__:
+            self.js.branch_into(branch.js)
 
     def mount(self, path: str, mount: Mount) -> None:
         """Make a tree appear at `path`, for every command started from now on."""

@@ -13,7 +13,7 @@ import msgspec
 
 from belljar.engines.template_host import REQUEST_MAX
 from belljar.lockdown.processes_host import readable
-from belljar.lockdown.seal_host import die_with_parent
+from belljar.lockdown.seal_host import adopt_orphans, die_with_parent
 
 QUIET: Final = 0.003
 """Seconds without a request before a spare is made: the process just handed over needs the processor first."""
@@ -36,7 +36,7 @@ class Child:
     request: Request
     ahead: bool
     control: socket.socket | None
-    """By which it can be asked for copies of itself, if the options say `forkable`."""
+    """By which it can be asked for copies of itself, if the options say `forkable` or `copied`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,8 @@ def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = Fals
     `sealed`: this process is locked already, and may only do what a filter with `forks` allows.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if not sealed:
+        adopt_orphans()  # copies whose origin has ended
     # A sealed process may not wait for its children: ignoring their ends has the kernel forget them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN if sealed else _reap)
     ready: list[_Spare] = []
@@ -133,7 +135,7 @@ def _fork(
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
     own: tuple[socket.socket, socket.socket] | None = None
-    if request.options.get("forkable"):
+    if request.options.get("forkable") or request.options.get("copied"):
         own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     template = os.getpid()
     pid = os.fork()

@@ -14,11 +14,14 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from belljar.lockdown.processes_host import ANSWER_SECONDS, end_server, kill_process, readable, start_server
+
+if TYPE_CHECKING:
+    from belljar.engines.copies_host import Kin
 
 REQUEST_MAX: Final = 64 << 10
 """The longest request, options included."""
@@ -44,7 +47,37 @@ class EngineProcess:
     pidfd: int
     connection: socket.socket
     control: socket.socket | None = None
-    """Of one that can be forked itself, as its template was."""
+    """Of one that can be forked itself, as its template was; or copied where it waits for an answer."""
+    kin: Kin | None = None
+    """Itself and its copies, once there is one."""
+
+    def copy(self) -> EngineProcess:
+        """Another like it, made where it waits for the kernel's answer, while nothing is on its way to it.
+
+        Blocks until it is made. Raises EngineUnavailable; one that does not answer at all is ended.
+        """
+        from belljar.engines.copies_host import Copying, Kin, NoCopy  # an owner hardly ever needs it
+
+        if self.control is None or self.pidfd < 0:
+            raise EngineUnavailable("this engine process can't be copied")
+        kin = self.kin = self.kin or Kin(self.pid)
+        with kin.making:
+            kin.expect()
+            copying = Copying(self.pid, self.pidfd, self.control, kin)
+            try:
+                pid, pidfd = copying.make()
+            except BaseException as error:
+                copying.abandon()
+                kin.settle(made=False)
+                if isinstance(error, TimeoutError):
+                    self.kill()
+                if isinstance(error, OSError | NoCopy):
+                    raise EngineUnavailable(f"the engine process gives no copy of itself: {error}") from error
+                raise
+            kin.settle(made=True)
+        copying.connection.setblocking(False)
+        copying.control.settimeout(ANSWER_SECONDS)
+        return EngineProcess(pid, pidfd, copying.connection, copying.control, kin)
 
     def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
         """A copy of it, made where it waits for that. Blocks until it does. Raises EngineUnavailable."""
@@ -65,6 +98,8 @@ class EngineProcess:
         if self.pidfd >= 0:
             kill_process(self.pidfd)
             self.pidfd = -1
+            if self.kin is not None:
+                self.kin.remove(self.pid)
         self.connection.close()
         if self.control is not None:
             self.control.close()

@@ -36,6 +36,10 @@ class NotCompilable(EngineUnavailable):
 class EngineLink(Protocol):
     """A byte stream to an engine process. Whoever opened it closes it, in a `finally`: that ends the process."""
 
+    number: int
+    waits: bool
+    """Whether the process has asked something and will do nothing until it is answered; kept by whoever answers."""
+
     def recv(self, size: int = 1 << 16) -> bytes:
         """What came, at most `size` bytes; waits for at least one. b"" when the process is gone."""
 
@@ -61,6 +65,13 @@ class EngineProgram:
 class Engines(Protocol):
     """Where engine processes come from."""
 
+    def hold(self) -> tuple[set[int], set[int]]:
+        """Hold back what is to be sent to the processes that wait, until `release`. Of those that can be copied, gives
+        the numbers of the ones that are held, and of those that are at work."""
+
+    def release(self) -> None:
+        """Let everything go on."""
+
     def fork(self, link: EngineLink, options: Mapping[str, Plain]) -> EngineLink:
         """A copy of a process that was opened as `forkable`, made where it waits for that. Raises EngineUnavailable."""
 
@@ -80,6 +91,12 @@ class Engines(Protocol):
 
 class NoEngines:
     """A kernel without an owner to ask."""
+
+    def hold(self) -> tuple[set[int], set[int]]:
+        return set(), set()
+
+    def release(self) -> None:
+        return
 
     def open(self, kind: str, options: Mapping[str, Plain]) -> EngineLink:
         raise EngineUnavailable(ENOSYS, f"no {kind} engine: this sandbox runs without engine processes")

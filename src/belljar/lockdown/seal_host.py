@@ -225,8 +225,7 @@ class _Program(ctypes.Structure):
 
 def prepare() -> None:
     """For a zygote: make what sealing needs once, for all its workers. Raises LockdownFailed on a strange machine."""
-    prepare_filter(judged=True, copies=False, compiles=False)
-    _prepare_fork_filter(platform.machine())
+    prepare_judged()
     _landlock_rules()
     set_signal(signal.SIGPIPE, ignored=True)
 
@@ -239,6 +238,12 @@ def prepare_filter(*, judged: bool, copies: bool, compiles: bool) -> _Program:
         raise LockdownFailed(f"seccomp: no filter for {machine}; belljar knows {', '.join(MACHINES)}")
     program = worker_filter(MACHINES[machine], judged=judged, forks=copies, compiles=compiles)
     return _Program(len(program) // 8, program)
+
+
+def prepare_judged() -> None:
+    """For a template: what the processes made from it need to seal themselves so that their forks are judged."""
+    prepare_filter(judged=True, copies=False, compiles=False)
+    _prepare_fork_filter(platform.machine())
 
 
 @cache
@@ -272,7 +277,10 @@ def _seccomp(*, judged: bool, copies: bool, compiles: bool = False) -> None:
 
 
 def prove(*, forks: bool = False) -> None:
-    """Try what must not work. Raises LockdownFailed, naming the first thing that did."""
+    """Try what must not work. Raises LockdownFailed, naming the first thing that did.
+
+    `forks`: it may fork, or whoever answers for its forks is not there yet.
+    """
     for what, attempt in (
         ("open a file", lambda: os.open("/", os.O_RDONLY)),
         ("make a socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)),
@@ -289,5 +297,5 @@ def prove(*, forks: bool = False) -> None:
 
 
 def _refuse() -> None:
-    """In place of a fork that is allowed."""
+    """In place of a fork."""
     raise PermissionError

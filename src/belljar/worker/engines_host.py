@@ -11,6 +11,7 @@ from belljar.abi.wire import Plain
 from belljar.kernel.engines import EngineLink, EngineUnavailable, NotCompilable
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import EpollPoller
+from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.hosted import Hosted
 
 
@@ -24,14 +25,26 @@ class HostEngines:
         self._next = 1
         self._links: dict[int, HostEngineLink] = {}
 
-    def lose_all(self) -> None:
-        """In a branch: the processes are the origin's. Their programs see them end."""
+    def hold(self) -> tuple[set[int], set[int]]:
+        held = {number for number, link in self._links.items() if link.copied and link.hold()}
+        return held, {number for number, link in self._links.items() if link.copied} - held
+
+    def release(self) -> None:
         for link in self._links.values():
-            link.lose()
-        self._links.clear()
+            link.release()
+
+    def part(self, copies: Mapping[int, Descriptor]) -> None:
+        """In a branch: go on with the copies of processes; the others are the origin's, and seen to end here."""
+        links, self._links = self._links, {}
+        for number, link in links.items():
+            if number in copies:
+                link.switch(copies[number].take())
+                self._links[number] = link
+            else:
+                link.lose()
 
     def open(self, kind: str, options: Mapping[str, Plain]) -> HostEngineLink:
-        return self._ask("open", [kind, dict(options)])
+        return self._ask("open", [kind, dict(options)], copied=bool(options.get("copied")))
 
     def fork(self, link: EngineLink, options: Mapping[str, Plain]) -> HostEngineLink:
         if not isinstance(link, HostEngineLink):
@@ -55,7 +68,7 @@ class HostEngines:
                 return float(seconds)
         raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
 
-    def _ask(self, operation: str, arguments: list[Plain]) -> HostEngineLink:
+    def _ask(self, operation: str, arguments: list[Plain], *, copied: bool = False) -> HostEngineLink:
         number, self._next = self._next, self._next + 1
         try:
             answer, descriptors = self._hosted.question(b"engine", operation, [number, *arguments])
@@ -65,6 +78,7 @@ class HostEngines:
         if answer.errno or not descriptors:
             raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
         link = HostEngineLink(number, descriptors[0].take(), self._hub, self._poller, lambda: self._kill(number))
+        link.copied = copied
         self._links[number] = link
         return link
 
@@ -83,6 +97,12 @@ class HostEngineLink:
         self._kill = kill
         self._killed = False
         self._changed = WaitQueue(hub)
+        self.waits = False
+        self.copied = False
+        """Whether a copy can be made of the process where it waits."""
+        self._held = False
+        self._sending = 0
+        """Frames that are half sent."""
         poller.watch(fd, self._changed.wake_all, writable=True, edge=True)
 
     def recv(self, size: int = 1 << 16) -> bytes:
@@ -97,15 +117,37 @@ class HostEngineLink:
 
     def send(self, data: bytes) -> None:
         view = memoryview(data)
-        while view:
-            if self._fd < 0:
-                raise SysError(EPIPE)
-            try:
-                view = view[os.write(self._fd, view) :]
-            except BlockingIOError:
-                self._changed.wait()
-            except OSError:
-                raise SysError(EPIPE) from None
+        while self._held and self._fd >= 0:
+            self._changed.wait()
+        self._sending += 1
+        try:
+            while view:
+                if self._fd < 0:
+                    raise SysError(EPIPE)
+                try:
+                    view = view[os.write(self._fd, view) :]
+                except BlockingIOError:
+                    self._changed.wait()
+                except OSError:
+                    raise SysError(EPIPE) from None
+        finally:
+            self._sending -= 1
+
+    def hold(self) -> bool:
+        """If its process waits: send nothing until `release`."""
+        self._held = self.waits and not self._sending
+        return self._held
+
+    def release(self) -> None:
+        self._held = False
+        self._changed.wake_all()
+
+    def switch(self, fd: int) -> None:
+        """In a branch: go on with a copy of the process."""
+        self._poller.unwatch(self._fd)
+        os.close(self._fd)
+        self._fd = fd
+        self._poller.watch(fd, self._changed.wake_all, writable=True, edge=True)
 
     def kill(self) -> None:
         if not self._killed:

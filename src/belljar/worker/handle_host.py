@@ -7,8 +7,8 @@ import socket
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
+from belljar.lockdown.family_host import Family
 from belljar.lockdown.processes_host import kill_process, readable
-from belljar.worker.family_host import Family
 
 if TYPE_CHECKING:
     from belljar.worker.cgroup_host import Cgroup

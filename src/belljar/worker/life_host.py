@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import traceback
+from collections.abc import Mapping
 from typing import Final
 
 from belljar.abi.wire import HELLO, Event, Exited, Ready, Start, WorkerMessage, encode
@@ -127,16 +128,17 @@ class Life:
     def _report(self) -> None:
         self._send(Ready(self._layers, os.getpid()))
 
-    def _branch(self, descriptor: Descriptor) -> int:
+    def _branch(self, descriptor: Descriptor, engines: Mapping[int, Descriptor]) -> int:
         pid = fork_alone()
         if pid:
-            descriptor.close()
+            for given in (descriptor, *engines.values()):
+                given.close()
             return pid
         assert self._channel is not None
         try:
             # An epoll object is shared by both: a change to it here would be one there.
             self._poller.renew()
-            self._engines.lose_all()
+            self._engines.part(engines)
             self._session.uplink.hang_up()
             self._guard.resume()
             ours = socket.socket(_UNIX, _STREAM, 0, descriptor.take())

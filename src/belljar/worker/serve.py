@@ -35,6 +35,7 @@ from belljar.abi.wire import (
     WireError,
     WorkerMessage,
 )
+from belljar.kernel.engines import EngineLink
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.process import Process
 from belljar.worker.descriptor_host import Descriptor
@@ -46,8 +47,9 @@ from belljar.worker.watching import Watching
 
 Send = Callable[[WorkerMessage], None]
 """Hands a message to the host; in a fiber it waits while the host does not read."""
-Branch = Callable[[Descriptor], int]
-"""Forks the worker: gives the branch's pid, and 0 in the branch, which then talks over the descriptor. OSError."""
+Branch = Callable[[Descriptor, Mapping[int, Descriptor]], int]
+"""Forks the worker: gives the branch's pid, and 0 in the branch, which then talks over the descriptor, and over the
+others to copies of its engine processes. OSError."""
 
 _SMALL: Final = 64 << 10
 """Output below this waits for the command's end, so that a short command is answered by one frame."""
@@ -56,6 +58,12 @@ _SMALL: Final = 64 << 10
 _TIDY_SHARE: Final = 4
 """A command that took this many times as long as tidying up is followed by it: short ones leave little."""
 _TIDY_LEAST: Final = 0.001
+
+
+_REST_SECONDS: Final = 10.0
+_MOMENT: Final = 0.05
+_REST_LOOK: Final = 0.0005
+"""How long to wait for interpreters and for programs that are to be copied, and how often to look."""
 
 
 class _Stream:
@@ -93,6 +101,11 @@ class _Job:
         self.waiters = WaitQueue(session.kernel.hub)
         self.task: Task | None = None
 
+    def renew_credit(self) -> None:
+        """In a branch: what its owner has granted anew."""
+        for stream in self.streams.values():
+            stream.credit = WINDOW
+
     def take(self, stream: int) -> bytes:
         """What is held back of a stream, and what a writer waits to hand on."""
         held = self.streams.get(stream)
@@ -121,8 +134,8 @@ class Server:
         match message:
             case Start():
                 self._start(message)
-            case Call(id=number, name="fork"):
-                self.hosted.when_quiet(lambda: self._fork(number, descriptors))
+            case Call(name="fork"):
+                self.hosted.when_quiet(lambda: self._fork(message, descriptors))
             case Call():
                 self._spawn(lambda: self._call(message))
             case Credit(id=number, stream=stream, count=count):
@@ -295,13 +308,49 @@ class Server:
         else:
             self._send(Reply(message.id, value))
 
-    def _fork(self, number: int, descriptors: Sequence[Descriptor]) -> None:
-        """On the loop, where no fiber runs: from here on there are two of us, each with all that is under way."""
-        if self._branch is None or len(descriptors) != 1:
-            self._send(Failure(number, ENOSYS, b""))
-            return
+    def _hold(self, jobs: list[int]) -> Plain:
+        """Before a fork: which engine processes can be copied now, each with the job it is the interpreter of, or 0.
+
+        What they wait for is held back from here on, until the fork. Those of `jobs` will be at rest: they have no run.
+        Programs have a moment to come to it.
+        """
+        kernel = self._session.kernel
+        clock = kernel.hub.clock
+        began = clock.monotonic()
+        while True:
+            driven = {link.number: job for job in jobs if (link := self._interpreter(job)) is not None}
+            held, working = kernel.engines.hold()
+            patience = _REST_SECONDS if driven.keys() & working else _MOMENT
+            if not working or clock.monotonic() - began > patience:
+                return [[number, driven.get(number, 0)] for number in held]
+            kernel.engines.release()
+            kernel.hub.sleep(_REST_LOOK)
+
+    def _interpreter(self, number: int) -> EngineLink | None:
+        job = self._jobs.get(number)
+        engine = job.task.process.engine if job is not None and job.task is not None else None
+        return engine.link if engine is not None else None
+
+    def _release(self) -> Plain:
+        self._session.kernel.engines.release()
+        return None
+
+    def _fork(self, message: Call, descriptors: Sequence[Descriptor]) -> None:
+        """On the loop, where no fiber runs: from here on there are two of us, each with all that is under way.
+
+        The arguments: the jobs that the branch's owner goes on with, and the engine processes it has copied.
+        """
+        match message.arguments:
+            case [list(kept), list(copied)] if self._branch is not None and len(descriptors) == 1 + len(copied):
+                self._split(message.id, kept, descriptors[0], dict(zip(copied, descriptors[1:], strict=True)))
+            case _:
+                self._send(Failure(message.id, ENOSYS, b""))
+        self._release()
+
+    def _split(self, number: int, kept: list[int], descriptor: Descriptor, engines: Mapping[int, Descriptor]) -> None:
+        assert self._branch is not None
         try:
-            pid = self._branch(descriptors[0])
+            pid = self._branch(descriptor, engines)
         except OSError as error:
             self._send(Failure(number, error.errno or EPERM, b""))
             return
@@ -310,11 +359,14 @@ class Server:
             return
         self._session.kernel.branched += 1
         # What was started goes on, but here nobody waits for it: its output is read and dropped.
-        jobs, self._jobs = self._jobs, {}
-        for job in jobs.values():
-            job.waiters.wake_all()
-            if job.task is not None:
+        jobs = self._jobs
+        self._jobs = {number: job for number, job in jobs.items() if number in kept}
+        for number, job in jobs.items():
+            if number in kept:
+                job.renew_credit()
+            elif job.task is not None:
                 job.task.close_input(CONTROL_IN)  # an interpreter that nobody drives
+            job.waiters.wake_all()
         self.hosted.lose_all()
         self._watching.end_all()
 
@@ -328,6 +380,8 @@ class Server:
             "watch": self._watch,
             "changes": self._watching.changes,
             "unwatch": self._watching.unwatch,
+            "hold": self._hold,
+            "release": self._release,
         }
 
     def _mount(self, path: bytes, recipe: list[Any], read_only: bool) -> Plain:

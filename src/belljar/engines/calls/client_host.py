@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import threading
 from collections.abc import Callable
@@ -52,14 +53,16 @@ class Program(msgspec.Struct, frozen=True):
 
 
 class Client:
-    """Makes calls. `signals` collects the numbers of reported signals as they come."""
+    """Makes calls. `signals` collects the numbers of reported signals as they come.
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._send = connection.sendall
-        self._recv = connection.recv
+    With a control socket, the connection must be one that `hurries` (`copies_host`).
+    """
+
+    def __init__(self, connection: socket.socket, control: socket.socket | None = None) -> None:
         self._rest = b""
-        self._sending = threading.Lock()
+        self.on_copy: Callable[[socket.socket], None] | None = None
+        """Called while a call waits for its answer, when something is to be read from the control socket."""
+        self.connect(connection, control)
         self.signals: list[int] = []
         self.on_limits: Callable[[int, int], None] = lambda cpu_ns, memory: None
         """Called with the limits of an interpreter's next run."""
@@ -68,6 +71,19 @@ class Client:
         self.busy = False
         """Whether a call is under way."""
         self.calls = 0
+
+    def connect(self, connection: socket.socket, control: socket.socket | None) -> None:
+        """Go on over another connection: in a copy of the process, whose threads but this one are not there."""
+        self._connection = connection
+        self._control = control
+        self._send = connection.sendall
+        self._recv = connection.recv
+        self._sending = threading.Lock()
+        self._ready: select.poll | None = None
+        if control is not None:
+            self._ready = select.poll()
+            for end in (connection, control):
+                self._ready.register(end.fileno(), select.POLLIN)
 
     def wait_for_start(self) -> Program:
         """What to run. Blocks until the worker says it."""
@@ -116,11 +132,15 @@ class Client:
 
     def peek_signals(self) -> list[int]:
         """The signals that have come since the last look, without receiving them: for another thread than the caller's,
-        while that makes no call."""
+        while that makes no call. Raises ConnectionEnded when the kernel's side is gone."""
         try:
             data = self._connection.recv(_FIRST, socket.MSG_DONTWAIT | socket.MSG_PEEK)
-        except OSError:
+        except BlockingIOError:
             return []
+        except OSError:
+            raise ConnectionEnded from None
+        if not data:
+            raise ConnectionEnded
         found: list[int] = []
         while len(data) >= ANSWER.size:
             length, id, kind = ANSWER.unpack_from(data)
@@ -145,7 +165,7 @@ class Client:
     def _receive(self) -> tuple[int, int, bytes]:
         data = self._rest
         while len(data) < ANSWER.size:
-            data += self._more(_FIRST)
+            data += self._more(_FIRST, between=not data)
         length, id, status = ANSWER.unpack_from(data)
         if not 8 <= length <= ANSWER_MAX:
             raise BadFrame(f"an answer claims {length} bytes")
@@ -164,11 +184,38 @@ class Client:
         self._rest = b""
         return id, status, b"".join(parts)[12:]
 
-    def _more(self, size: int) -> bytes:
-        try:
-            data = self._recv(size)
-        except OSError:
-            raise ConnectionEnded from None
+    def _wait(self) -> None:
+        """Until something comes. Who asks for a copy meanwhile gets it: nothing is on its way."""
+        while self._ready is not None:
+            ready = [fd for fd, _ in self._ready.poll()]
+            if self._connection.fileno() in ready:
+                return
+            assert self._control is not None
+            if self.on_copy is not None:
+                self.on_copy(self._control)
+            else:
+                self._ready.unregister(self._control.fileno())
+
+    def disconnect(self) -> None:
+        """In a copy: its origin's sockets are not its own."""
+        self._connection.close()
+        if self._control is not None:
+            self._control.close()
+
+    def let_go(self) -> None:
+        """Nobody asks for copies any more."""
+        self._control = self._ready = None
+
+    def _more(self, size: int, *, between: bool = False) -> bytes:
+        while True:
+            try:
+                data = self._recv(size)
+                break
+            except BlockingIOError:  # nothing came for a while: only then look elsewhere too
+                if between:
+                    self._wait()
+            except OSError:
+                raise ConnectionEnded from None
         if not data:
             raise ConnectionEnded
         return data

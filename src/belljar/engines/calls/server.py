@@ -43,6 +43,8 @@ BACKGROUND_MAX: Final = 256
 class Link(Protocol):
     """A byte stream to an engine process (`kernel.engines.EngineLink`); all but `close` may wait."""
 
+    waits: bool
+
     def recv(self, size: int = ..., /) -> bytes: ...
     def send(self, data: bytes, /) -> None: ...
     def close(self) -> None: ...
@@ -151,9 +153,11 @@ class CallServer:
             self._background += 1
             self._process.add_fiber(lambda: self._later(id, number, body))
         else:
+            self.link.waits = not flags & NO_ANSWER and not buffer
             answer = self._answer(id, number, body)
             if not flags & NO_ANSWER:
                 self._send(answer)
+                self.link.waits = False
 
     def _more(self) -> None:
         data = self.link.recv(1 << 20 if self._buffer else 1 << 16)

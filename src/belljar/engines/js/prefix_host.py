@@ -13,7 +13,7 @@ from typing import Final
 from belljar.engines.calls.protocol import CALLS
 from belljar.engines.js.frames import FORK, frame
 from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, template
-from belljar.lockdown.bpf import MACHINES, worker_filter
+from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
 
 NODE_FLAGS: Final = (
     "--single-threaded",  # a fork has one thread: whatever V8 left to others would never be done
@@ -35,16 +35,25 @@ def command() -> list[str]:
     machine = MACHINES.get(platform.machine())
     if machine is None:
         raise EngineUnavailable(f"JavaScript does not run on {platform.machine()}; it does on {', '.join(MACHINES)}")
-    filters = [worker_filter(machine, compiles=True, forks=True), worker_filter(machine, compiles=True)]
+    filters = [
+        worker_filter(machine, compiles=True, forks=True),
+        worker_filter(machine, compiles=True),
+        worker_filter(machine, compiles=True, judged=True),
+        fork_filter(machine),
+    ]
     script = str(HERE / "runtime" / "template.cjs")
     calls = json.dumps({name: list(call) for name, call in CALLS.items()})
     return [str(node()), *NODE_FLAGS, script, str(addon()), *(program.hex() for program in filters), calls]
 
 
 class PrefixProcess:
-    """A process that has evaluated a prefix, and forks itself for each run. One run is kept ready."""
+    """A process that has evaluated a prefix, and forks itself for each run. One run is kept ready.
 
-    def __init__(self) -> None:
+    `sessions`: what it makes runs one thing after another, and can be copied between them.
+    """
+
+    def __init__(self, *, sessions: bool = False) -> None:
+        self._wanted = frame(FORK, b"session" if sessions else b"")
         self._process = template("node").fork(EngineLimits(0, 0.0), {"role": "prefix"})
         self._lock = threading.Lock()
         self._asked = 0
@@ -70,23 +79,24 @@ class PrefixProcess:
             try:
                 if self._asked == 0:
                     self._ask()
-                answer, fds, _flags, _address = socket.recv_fds(self.connection, 4096, 2)
+                answer, fds, _flags, _address = socket.recv_fds(self.connection, 4096, 3)
                 self._asked -= 1
                 if answer.startswith(b"+"):
                     self._ask()
             except OSError as error:
                 raise EngineUnavailable(f"the prefix gives no run: {error}; precompile it again") from error
-        if not answer.startswith(b"+") or len(fds) != 2:
+        if not answer.startswith(b"+") or len(fds) not in (2, 3):
             for fd in fds:
                 os.close(fd)
             said = answer[1:].decode("utf-8", "replace") or "its process ended"
             raise EngineUnavailable(f"the prefix gives no run: {said}; precompile it again")
         connection = socket.socket(fileno=fds[0])
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
-        return EngineProcess(int(answer[1:]), fds[1], connection)
+        control = socket.socket(fileno=fds[2]) if len(fds) == 3 else None
+        return EngineProcess(int(answer[1:]), fds[1], connection, control)
 
     def _ask(self) -> None:
-        self.connection.sendall(frame(FORK, b""))
+        self.connection.sendall(self._wanted)
         self._asked += 1
 
     def close(self) -> None:

@@ -51,10 +51,11 @@ def main(process: Process) -> int:
         process.argv = process.argv[:1]
     kind = "python-data" if _DATA.search(text) else "python"
     limits = process.budget.limits
-    options = {"memory_bytes": limits.memory_bytes, "cpu_seconds": limits.cpu_seconds}
+    options = {"memory_bytes": limits.memory_bytes, "cpu_seconds": limits.cpu_seconds, "copied": True}
     if session:
         # Its limits are those of each run; memory is what the sandbox may use.
-        options = {"memory_bytes": process.kernel.limits.memory_bytes, "session": True, "forkable": prefix}
+        memory = process.kernel.limits.memory_bytes
+        options = {"memory_bytes": memory, "session": True, "forkable" if prefix else "copied": True}
     try:
         link = process.kernel.engines.open(kind, options)
     except EngineUnavailable as error:

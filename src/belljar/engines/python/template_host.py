@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 import socket
 import struct
 import sys
@@ -18,10 +19,12 @@ from typing import Any, Final, NoReturn
 import msgspec
 import wasmtime
 
+from belljar.abi.wire import HELLO
 from belljar.engines.artefact_host import open_checked
 from belljar.engines.calls.client_host import Client, ConnectionEnded
 from belljar.engines.calls.protocol import BadFrame, encode
-from belljar.engines.fork_server_host import Request, become_child
+from belljar.engines.copies_host import hurries, take_request
+from belljar.engines.fork_server_host import Child, become_child
 from belljar.engines.python.door_host import Door
 from belljar.engines.python.guest_host import added_modules
 from belljar.engines.python.library_host import PythonLibrary
@@ -31,7 +34,16 @@ from belljar.engines.wasi import numbers
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
 from belljar.engines.wasi.linker_host import Bindings, engine, guest_memory
 from belljar.engines.wasi.preview1 import Preview1, Refused, functions
-from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal, tighten
+from belljar.lockdown.seal_host import (
+    LockdownFailed,
+    enter_namespaces,
+    prepare_filter,
+    prepare_judged,
+    prove,
+    seal,
+    set_signal,
+    tighten,
+)
 
 SPARES: Final = 3
 RUN_SPARES: Final = 1
@@ -80,8 +92,9 @@ class Template:
     def __init__(self, kind: str, quality: str, artefact: Path, stdlib: Path, control: socket.socket) -> None:
         self._control = control
         self._client: Client | None = None
+        self._watch: Watch
         self._runs: socket.socket | None = None
-        """By which copies of this very process are asked for."""
+        """By which an interpreter with a prefix is asked for runs."""
         native = engine(optimised=quality == "optimised")
         with open_checked(artefact) as name:
             module = wasmtime.Module.deserialize_file(native, name)
@@ -128,29 +141,35 @@ class Template:
             return self._wait(self._client)
         if self._door.interrupter is not None:
             self._door.interrupter.settle()
-        for copies in (False, True):
-            prepare_filter(judged=False, copies=copies, compiles=False)
+        prepare_filter(judged=False, copies=False, compiles=False)
+        prepare_filter(judged=False, copies=True, compiles=False)
+        prepare_judged()
         enter_namespaces()
         gc.collect()
         gc.freeze()
         child = become_child(self._control, SPARES)
         if child is None:
             os._exit(0)
-        self._runs = child.control
-        self._client = self._become(child.connection, child.request)
+        self._client = self._become(child)
         return REHEARSE if child.ahead else self._wait(self._client)
 
-    def _become(self, connection: socket.socket, request: Request) -> Client:
-        forks = self._runs is not None
+    def _become(self, child: Child) -> Client:
+        request, control = child.request, child.control
+        self._runs = control if request.options.get("forkable") else None
+        copied = None if self._runs is not None else control
         try:
+            if copied is not None:
+                hurries(child.connection)
             memory = min(request.memory_bytes, MEMORY_MAX)
             self._store.set_limits(memory_size=memory)
-            keep = {connection.fileno()} | ({self._runs.fileno()} if self._runs is not None else set())
-            seal(keep, memory + OVERHEAD, int(request.cpu_seconds) + 2, copies=forks)
-            prove(forks=forks)
+            keep = {child.connection.fileno()} | ({control.fileno()} if control is not None else set())
+            seal(keep, memory + OVERHEAD, int(request.cpu_seconds) + 2, copied, copies=self._runs is not None)
+            prove(forks=control is not None)
+            if copied is not None:
+                set_signal(signal.SIGCHLD, ignored=True)  # it may not wait for its copies
         except (LockdownFailed, OSError):
             os._exit(1)
-        return Client(connection)
+        return Client(child.connection, copied)
 
     def _park_again(self, control: socket.socket) -> bytes:
         """Where an interpreter with a prefix waits; returns in each copy of it, with its beginnings."""
@@ -175,15 +194,11 @@ class Template:
         kernel = RemoteKernel(client)
         if self._door.interrupter is not None:
             kernel.interrupt = self._door.interrupter.interrupt
-        watch = Watch(client, kernel.interrupt, self._spent)
-        watch.allow(program.numbers.cpu_ns)
-
-        def limit(cpu_ns: int, memory: int) -> None:
-            watch.allow(cpu_ns)
-            self._store.set_limits(memory_size=min(self._wasi.memory.size() + memory, MEMORY_MAX))
-
         self._client = client
-        client.on_limits = limit
+        client.on_limits = self._limit
+        client.on_copy = lambda control: self._copy(client, kernel, control)
+        self._watch = Watch(client, kernel.interrupt, self._spent)
+        self._watch.allow(program.numbers.cpu_ns)
         control = self._runs
         self._door.enter(client, kernel, None if control is None else lambda: self._park_again(control))
         self._wasi.adopt(kernel, HostWorld(self._door.leave), program.stdio, program.numbers.ttys)
@@ -191,6 +206,37 @@ class Template:
         return struct.pack("<i", 0) + encode(
             "llssQ", [program.argv, program.env, program.cwd, msgspec.json.encode(options), program.numbers]
         )
+
+    def _limit(self, cpu_ns: int, memory: int) -> None:
+        self._watch.allow(cpu_ns)
+        self._store.set_limits(memory_size=min(self._wasi.memory.size() + memory, MEMORY_MAX))
+
+    def _copy(self, client: Client, kernel: RemoteKernel, control: socket.socket) -> None:
+        """Asked for a copy of this process while it waits for an answer; both of them then wait."""
+        try:
+            ends = take_request(control)
+        except OSError:
+            ends = None
+        if ends is None:
+            client.let_go()
+            return
+        used, left = time.process_time_ns() - self._door.started_ns, self._watch.left
+        try:
+            pid = os.fork()
+        except OSError as error:
+            control.send(f"-{os.strerror(error.errno or 0)}".encode())
+            pid = -1
+        if pid:
+            for end in ends:
+                end.close()
+            return
+        # The copy's processor time is counted from nothing; what was used before is its own too.
+        self._door.started_ns = time.process_time_ns() - used
+        client.disconnect()
+        client.connect(*ends)
+        self._watch = Watch(client, kernel.interrupt, self._spent)
+        self._watch.allow(left)
+        ends[1].send(HELLO)
 
     def _spent(self) -> None:
         """The processor time is used up."""

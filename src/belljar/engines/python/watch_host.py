@@ -6,12 +6,13 @@ way the kernel answers for signals. The thread only peeks at the connection: the
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Final
 
-from belljar.engines.calls.client_host import Client
+from belljar.engines.calls.client_host import Client, ConnectionEnded
 
 LEAST: Final = 0.001
 PERIOD, PERIOD_MAX = 0.1, 1.0
@@ -40,6 +41,11 @@ class Watch:
         else:
             self._changed.set()
 
+    @property
+    def left(self) -> int:
+        """What may still be used, in nanoseconds."""
+        return max(self._limit - time.process_time_ns(), 0)
+
     def _watch(self) -> None:
         while (left := self._limit - time.process_time_ns()) > 0:
             if self._changed.wait(min(max(left / 1e9, LEAST), self._period)):
@@ -54,6 +60,9 @@ class Watch:
             return
         self._period = PERIOD
         if self._calls == client.calls:
-            for number in client.peek_signals():
-                self._interrupt(number)
+            try:
+                for number in client.peek_signals():
+                    self._interrupt(number)
+            except ConnectionEnded:
+                os._exit(0)  # nobody else may be left to end it
         self._calls = client.calls

@@ -181,6 +181,11 @@ void Guest::Reseed() {
   CallHook("reseed", Undefined(isolate_));
 }
 
+void Guest::Redraw() {
+  Inside inside;
+  CallHook("redraw", Undefined(isolate_));
+}
+
 // Until our JavaScript says that nothing is left to do. `turn` runs what is due and gives the milliseconds until
 // something else is: none at all (negative) when the run is over, infinity when only the host can go on.
 void Guest::Loop(bool waits) {

@@ -21,6 +21,8 @@ class Guest {
 
   // In a new process: nothing random is shared with its siblings.
   void Reseed();
+  // The same in a copy of a session, whose clock goes on.
+  void Redraw();
   // While nobody waits: the memory that any run writes to is this process's own by then.
   void Rehearse();
   // Hands a message to our JavaScript and runs whatever it starts to its end. False: a limit ended it.

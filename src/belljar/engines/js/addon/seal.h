@@ -95,9 +95,43 @@ inline std::string EnterNamespaces() {
   return held;
 }
 
+inline int Filter(unsigned flags, std::string_view filter) {
+  sock_fprog program{static_cast<unsigned short>(filter.size() / sizeof(sock_filter)),
+                     reinterpret_cast<sock_filter*>(const_cast<char*>(filter.data()))};
+  return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program));
+}
+
+// Sends some text with descriptors. False: the other side is gone.
+inline bool SendRights(int socket, std::string_view text, const int* fds, size_t count) {
+  alignas(cmsghdr) char rights[CMSG_SPACE(3 * sizeof(int))] = {};
+  iovec part{const_cast<char*>(text.data()), text.size()};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  if (count > 0) {
+    *reinterpret_cast<cmsghdr*>(rights) = {CMSG_LEN(count * sizeof(int)), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(reinterpret_cast<cmsghdr*>(rights)), fds, count * sizeof(int));
+    message.msg_control = rights;
+    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+  }
+  return sendmsg(socket, &message, MSG_NOSIGNAL) >= 0;
+}
+
+// Has the kernel ask about each fork, on a descriptor that goes to the owner over `control`.
+inline void AskAboutForks(int control, std::string_view filter) {
+  constexpr unsigned kNewListener = 8, kWaitKillable = 32;
+  int listener = Filter(kNewListener | kWaitKillable, filter);
+  if (listener < 0) listener = Filter(kNewListener, filter);
+  if (listener < 0) return;  // then it can't fork, and is not copied
+  SendRights(control, std::to_string(getpid()), &listener, 1);
+  close(listener);
+}
+
 // For a forked process, before anything of a guest: no descriptors but `keep`, limits, Landlock, the filter. Ends the
-// process if a layer that must hold does not. Gives the layers that hold.
-inline std::string Seal(std::set<int> keep, std::string_view filter) {
+// process if a layer that must hold does not. Gives the layers that hold. If the owner is to answer for its forks,
+// `control` leads there, and `fork_filter` asks.
+inline std::string Seal(std::set<int> keep, std::string_view filter, int control = -1,
+                        std::string_view fork_filter = {}) {
   setsid();
   signal(SIGPIPE, SIG_IGN);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) signal(number, SIG_DFL);
@@ -114,14 +148,20 @@ inline std::string Seal(std::set<int> keep, std::string_view filter) {
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) Fail("prctl");
   std::string held = "rlimits no_new_privs ";
   if (Landlock()) held += "landlock ";
-  sock_fprog program{static_cast<unsigned short>(filter.size() / sizeof(sock_filter)),
-                     reinterpret_cast<sock_filter*>(const_cast<char*>(filter.data()))};
-  if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0) Fail("seccomp");
+  if (control >= 0) AskAboutForks(control, fork_filter);
+  if (Filter(SECCOMP_FILTER_FLAG_TSYNC, filter) != 0) Fail("seccomp");
   return held + "seccomp";
 }
 
 // fork(2) without the C library's handlers: libuv's would close descriptors that by now may be ours.
 inline int PlainFork() { return static_cast<int>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)); }
+
+// The same as the C library would ask for it, which is what the owner answers for (`FORK_FLAGS` of lockdown/bpf.py).
+inline int JudgedFork() {
+  static int thread;
+  constexpr long kFlags = 0x00200000 | 0x01000000 | SIGCHLD;
+  return static_cast<int>(syscall(SYS_clone, kFlags, 0, 0, &thread, &thread));
+}
 
 // Tries what must not work, and ends the process if it does.
 inline void Prove() {

@@ -17,7 +17,7 @@ namespace belljar {
 enum class Kind : uint8_t {
   kMessage = 'M',  // JSON, both ways
   kOutput = 'O',   // u8 stream, bytes
-  kFork = 'F',     // to a prefix: make a run; it answers as a template does
+  kFork = 'F',     // to a prefix: make a run, or a session if there is a body; it answers as a template does
 };
 
 constexpr size_t kFrameMax = 64u << 20;
@@ -37,6 +37,14 @@ class Wire {
     Flush();
     pollfd wanted{fd_, POLLIN, 0};
     return poll(&wanted, 1, timeout_ms) > 0;
+  }
+
+  // Until there is something to receive (true), or on another descriptor.
+  bool Wait(int other) {
+    Flush();
+    pollfd wanted[2] = {{fd_, POLLIN, 0}, {other, POLLIN, 0}};
+    while (poll(wanted, 2, -1) < 0 && errno == EINTR) continue;
+    return wanted[0].revents != 0;
   }
 
   Frame Receive() {
@@ -110,7 +118,7 @@ class Wire {
   void Take(char* to, size_t size) {
     while (size > 0) {
       ssize_t count = read(fd_, to, size);
-      if (count < 0 && errno == EINTR) continue;
+      if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;  // a copy's connection gives up now and then
       if (count <= 0) _exit(0);
       to += count;
       size -= count;

@@ -227,4 +227,6 @@ module.exports = {
     random.reseed();
     clock.restart();
   },
+  // In a copy of a session, which keeps its time.
+  redraw: random.reseed,
 };

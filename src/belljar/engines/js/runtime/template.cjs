@@ -1,13 +1,13 @@
 // Runs in Node itself, once: hands Node's library sources, ours, and the TypeScript stripper to the addon, which then
-// serves forks of this process. Arguments: addon, template filter (hex), run filter (hex), the
-// table of kernel calls (JSON), control descriptor.
+// serves forks of this process. Arguments: addon; filters (hex) of prefixes, runs, sessions, and
+// their forks; the table of kernel calls (JSON); control descriptor.
 'use strict';
 
 const fs = require('node:fs');
 const path = require('node:path');
 const { stripTypeScriptTypes } = require('node:module');
 
-const [addon, templateFilter, runFilter, calls, control] = process.argv.slice(2);
+const [addon, templateFilter, runFilter, sessionFilter, forkFilter, calls, control] = process.argv.slice(2);
 
 const sources = { ...process.binding('natives') };
 for (const name of fs.readdirSync(__dirname)) {
@@ -34,4 +34,6 @@ require(addon).serve(Number(control), {
   strip,
   templateFilter: Buffer.from(templateFilter, 'hex'),
   runFilter: Buffer.from(runFilter, 'hex'),
+  sessionFilter: Buffer.from(sessionFilter, 'hex'),
+  forkFilter: Buffer.from(forkFilter, 'hex'),
 });

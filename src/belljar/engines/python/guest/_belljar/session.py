@@ -81,6 +81,8 @@ class Session:
             self.send(op="ready")
             while True:
                 message = self.receive()
+                if message["op"] == "branched":
+                    reseed()
                 if message["op"] != "run":
                     continue  # an answer that came too late
                 done = self.run(message)
@@ -263,6 +265,16 @@ class Session:
     async def result_later(self, number):
         await asyncio.sleep(0)  # what runs beside this gets to make its calls first
         return self.result(number)
+
+
+def reseed():
+    """In a copy of the interpreter: the numbers that it draws are its own, as in a child that Python forks."""
+    random = sys.modules.get("random")
+    if random is not None:
+        random.seed()
+    numbers = sys.modules.get("numpy.random")
+    if numbers is not None:
+        numbers.seed()
 
 
 def serve():

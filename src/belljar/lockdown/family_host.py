@@ -1,4 +1,4 @@
-"""A worker and the branches forked from it, as the owner knows them: who they are, and that there is no other."""
+"""A sealed process and those forked from it, as the owner knows them: who they are, and that there is no other."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import suppress
 
 
 class Family:
-    """The processes that descend from one worker.
+    """The processes that descend from one worker or engine process.
 
     The kernel has them all in one session, whose number is the first one's pid and which a sealed process can't leave:
-    so a process that a worker forked without telling us is found.
+    so a process that one of them forked without telling us is found.
     """
 
     def __init__(self, pid: int) -> None:

@@ -1,0 +1,71 @@
+"""A template of sealed processes that say who they are, give copies of themselves, and try to fork unasked."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+import threading
+
+from belljar.abi.wire import HELLO
+from belljar.engines.copies_host import take_request
+from belljar.engines.fork_server_host import become_child
+from belljar.lockdown.forks_host import fork_alone
+from belljar.lockdown.seal_host import enter_namespaces, prepare_judged, prove, seal
+
+
+def fork_unasked(connection: socket.socket) -> None:
+    try:
+        if fork_alone() == 0:
+            os._exit(0)
+        connection.sendall(b"forked")
+    except OSError as error:
+        connection.sendall(b"refused %d" % error.errno)
+
+
+def live(connection: socket.socket, control: socket.socket) -> None:
+    while True:
+        waiting = select.poll()
+        waiting.register(connection, select.POLLIN)
+        waiting.register(control, select.POLLIN)
+        ready = [fd for fd, _ in waiting.poll()]
+        if connection.fileno() in ready:
+            match connection.recv(1 << 16):
+                case b"":
+                    return
+                case b"unasked":
+                    threading.Thread(target=fork_unasked, args=(connection,)).start()
+                case b"deaf":
+                    threading.Event().wait()
+                case data:
+                    connection.sendall(b"%d %s" % (os.getpid(), data))
+        else:
+            ends = take_request(control)
+            if ends is None:
+                return
+            if os.fork() == 0:
+                connection.close()
+                control.close()
+                connection, control = ends
+                control.send(HELLO)
+            else:
+                for end in ends:
+                    end.close()
+
+
+def main() -> None:
+    prepare_judged()
+    enter_namespaces()
+    child = become_child(socket.socket(fileno=int(sys.argv[-1])))
+    if child is None or child.control is None:
+        return
+    child.connection.setblocking(True)
+    seal({child.connection.fileno(), child.control.fileno()}, 1 << 30, 60, child.control)
+    prove(forks=True)
+    live(child.connection, child.control)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
