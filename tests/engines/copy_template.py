@@ -21,7 +21,7 @@ def fork_unasked(connection: socket.socket) -> None:
             os._exit(0)
         connection.sendall(b"forked")
     except OSError as error:
-        connection.sendall(b"refused %d" % error.errno)
+        connection.sendall(b"refused %d" % (error.errno or 0))
 
 
 def live(connection: socket.socket, control: socket.socket) -> None:

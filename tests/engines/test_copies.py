@@ -83,3 +83,12 @@ def test_one_that_has_ended_gives_none(process: EngineProcess) -> None:
     with pytest.raises(EngineUnavailable, match="no copy of itself"):
         process.copy()
     assert not is_alive(process.pid)
+
+
+def test_a_forked_child_of_the_owner_ends_nobody(process: EngineProcess) -> None:
+    pid = os.fork()
+    if pid == 0:
+        process.kill()
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert ask(process, "still") == f"{process.pid} still"

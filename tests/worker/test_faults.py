@@ -197,3 +197,14 @@ def test_many_threads_while_workers_die() -> None:
         thread.join(60)
     assert not wrong
     assert closed.acquire(blocking=False)
+
+
+def test_a_forked_child_of_the_owner_ends_no_sandbox() -> None:
+    """Whatever becomes of its copies of our objects there."""
+    with Sandbox() as sandbox:
+        pid = os.fork()
+        if pid == 0:
+            sandbox.close()
+            os._exit(0)
+        os.waitpid(pid, 0)
+        assert sandbox.exec("echo still").stdout == "still\n"

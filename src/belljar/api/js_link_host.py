@@ -110,6 +110,4 @@ class JsLink:
     def kill(self) -> None:
         """End the process. Idempotent."""
         if self._process is not None:
-            with suppress(OSError):
-                self._connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it hears of the end
             self._process.kill()

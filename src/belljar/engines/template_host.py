@@ -13,7 +13,8 @@ import socket
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -50,6 +51,7 @@ class EngineProcess:
     """Of one that can be forked itself, as its template was; or copied where it waits for an answer."""
     kin: Kin | None = None
     """Itself and its copies, once there is one."""
+    owner: int = field(default_factory=os.getpid)
 
     def copy(self) -> EngineProcess:
         """Another like it, made where it waits for the kernel's answer, while nothing is on its way to it.
@@ -94,12 +96,17 @@ class EngineProcess:
         return not readable(self.pidfd, 0)
 
     def kill(self) -> None:
-        """End it at once and let go. Idempotent."""
+        """End it at once and let go. Idempotent. In a forked child of its owner it is only let go of."""
         if self.pidfd >= 0:
-            kill_process(self.pidfd)
+            if os.getpid() == self.owner:
+                kill_process(self.pidfd)
+                with suppress(OSError):
+                    self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it hears of the end
+                if self.kin is not None:
+                    self.kin.remove(self.pid)
+            else:
+                os.close(self.pidfd)
             self.pidfd = -1
-            if self.kin is not None:
-                self.kin.remove(self.pid)
         self.connection.close()
         if self.control is not None:
             self.control.close()

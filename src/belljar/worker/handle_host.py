@@ -38,7 +38,7 @@ class WorkerHandle:
     It keeps its zygote: that may be old, and give no more workers, but it is the one to say when this worker may fork.
     """
 
-    __slots__ = ("cgroup", "connection", "family", "pid", "pidfd", "zygote")
+    __slots__ = ("_owner", "cgroup", "connection", "family", "pid", "pidfd", "zygote")
 
     def __init__(
         self,
@@ -55,6 +55,7 @@ class WorkerHandle:
         self.family = family if family is not None else Family(pid)
         self.family.add(pid)
         self.cgroup: Cgroup | None = None
+        self._owner = os.getpid()
 
     def confine(self, memory_bytes: int) -> None:
         """Put it into a control group of its own, which bounds it and its engine processes. CgroupUnavailable."""
@@ -71,8 +72,10 @@ class WorkerHandle:
         return not readable(self.pidfd, 0)
 
     def kill(self) -> None:
-        """End it at once and let go. Idempotent."""
-        if self.pidfd >= 0:
+        """End it at once and let go. Idempotent. In a forked child of its owner it is only let go of."""
+        if os.getpid() != self._owner:
+            self.release()
+        elif self.pidfd >= 0:
             kill_process(self.pidfd)
             self.pidfd = -1
             self.family.remove(self.pid)
@@ -83,9 +86,10 @@ class WorkerHandle:
         self.connection.close()
 
     def release(self) -> None:
-        """Let go of it without ending it: it was handed on."""
-        os.close(self.pidfd)
-        self.pidfd = -1
+        """Let go of it without ending it: it was handed on, or is another's."""
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+            self.pidfd = -1
         self.connection.close()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -28,6 +29,9 @@ class SpawnedWorker(WorkerHandle):
         return self._process.poll() is None
 
     def kill(self) -> None:
+        if os.getpid() != self._owner:
+            self.release()
+            return
         self._process.kill()
         self._process.wait()
         with suppress(OSError):
