@@ -97,16 +97,15 @@ class EngineProcess:
 
     def kill(self) -> None:
         """End it at once and let go. Idempotent. In a forked child of its owner it is only let go of."""
-        if self.pidfd >= 0:
-            if os.getpid() == self.owner:
-                kill_process(self.pidfd)
-                with suppress(OSError):
-                    self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it hears of the end
-                if self.kin is not None:
-                    self.kin.remove(self.pid)
-            else:
-                os.close(self.pidfd)
-            self.pidfd = -1
+        pidfd, self.pidfd = self.pidfd, -1  # two threads may both come to end it
+        if pidfd >= 0 and os.getpid() != self.owner:
+            os.close(pidfd)
+        elif pidfd >= 0:
+            kill_process(pidfd)
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it hears of the end
+            if self.kin is not None:
+                self.kin.remove(self.pid)
         self.connection.close()
         if self.control is not None:
             self.control.close()
