@@ -1,6 +1,8 @@
 """A guest in a network namespace of its own, run as a program by test_proxy.py: makes the sockets, then does as told.
 
-Its first message has the listening sockets; from then on each line of JSON is a job, and each gets a line back.
+With ports as arguments it listens on these; with `redirect` every connection and question is redirected to its sockets
+by the kernel's rules. Its first message has the sockets; from then on each line of JSON is a job, and each gets a line
+back.
 """
 
 from __future__ import annotations
@@ -14,7 +16,15 @@ import socket
 import ssl
 import struct
 import sys
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from h2.exceptions import H2Error
+
+from tests.net.http2_client import speak
+from tests.net.redirection import redirect
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
@@ -23,17 +33,28 @@ SIOCSIFFLAGS, IFF_UP = 0x8914, 1
 def enter() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     uid, gid = os.getuid(), os.getgid()
-    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
+    if not libc.unshare(CLONE_NEWUSER | CLONE_NEWNET):
+        for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+            with open(f"/proc/self/{name}", "w") as file:
+                file.write(text)
+    elif libc.unshare(CLONE_NEWNET):  # root may do that without a user namespace
         raise OSError(ctypes.get_errno(), "unshare")
-    for name, text in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         fcntl.ioctl(control, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 
 
 def dial(address: str, port: int) -> socket.socket:
     return socket.create_connection((address, port), timeout=20)
+
+
+OPEN: list[socket.socket] = []
+
+
+def http2(job: dict[str, Any]) -> Any:
+    context = ssl.create_default_context(cadata=job["ca"])
+    context.set_alpn_protocols(["h2"])
+    with context.wrap_socket(dial(job["address"], job["port"]), server_hostname=job["name"]) as connection:
+        return [connection.selected_alpn_protocol(), speak(connection, job["requests"])]
 
 
 def do(job: dict[str, Any]) -> Any:
@@ -48,8 +69,29 @@ def do(job: dict[str, Any]) -> Any:
         case "dns":
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
                 client.settimeout(20)
-                client.sendto(bytes.fromhex(job["send"]), ("127.0.0.1", job["port"]))
+                client.connect((job.get("address", "127.0.0.1"), job["port"]))
+                client.send(bytes.fromhex(job["send"]))
                 return client.recv(65536).hex()
+        case "datagram":
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+                client.settimeout(0.5)
+                client.connect((job["address"], job["port"]))
+                client.send(b"x")
+                return client.recv(10).hex()
+        case "open":  # a connection that stays, for talking step by step
+            plain = dial(job["address"], job["port"])
+            if "ca" in job:
+                context = ssl.create_default_context(cadata=job["ca"])
+                plain = context.wrap_socket(plain, server_hostname=job["name"])
+            OPEN.append(plain)
+            return len(OPEN) - 1
+        case "say":
+            OPEN[job["on"]].sendall(job["send"].encode("latin-1"))
+            return None
+        case "hear":
+            return OPEN[job["on"]].recv(65536).decode("latin-1")
+        case "http2":
+            return http2(job)
         case "https":
             context = ssl.create_default_context(cadata=job["ca"])
             plain = dial(job["address"], job["port"])
@@ -73,9 +115,18 @@ def main() -> None:
     except OSError as error:
         channel.sendall(f"no {error}".encode())
         return
-    listeners = [socket.create_server(("0.0.0.0", int(port))) for port in sys.argv[2:]]
     names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     names.bind(("127.0.0.1", 0))
+    if sys.argv[2:] == ["redirect"]:
+        both = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+        listeners = [both, socket.create_server(("127.0.0.1", 0))]
+        try:
+            redirect(*(int(server.getsockname()[1]) for server in (both, names, listeners[1])))
+        except OSError as error:
+            channel.sendall(f"no redirection: {error}".encode())
+            return
+    else:
+        listeners = [socket.create_server(("0.0.0.0", int(port))) for port in sys.argv[2:]]
     socket.send_fds(
         channel, [f"ok {names.getsockname()[1]}".encode()], [names.fileno(), *(server.fileno() for server in listeners)]
     )
@@ -83,7 +134,7 @@ def main() -> None:
         for line in lines:
             try:
                 result: Any = ["ok", do(json.loads(line))]
-            except OSError as error:
+            except (OSError, H2Error) as error:
                 result = ["failed", type(error).__name__]
             lines.write(json.dumps(result) + "\n")
             lines.flush()

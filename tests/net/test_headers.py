@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from belljar.net.gate_host import Gate
 from belljar.net.headers import BadMessage, Headers, check_method, check_request, parse_field
+from belljar.net.name_server_host import NameServer
 from belljar.net.network import Network
-from belljar.net.proxy_host import Proxy
 
 BYTES = st.text(alphabet="aZ09-_:;, \t\r\n\x00\x0b\x7f\xe9()", max_size=12).map(lambda text: text.encode("latin-1"))
 NAMES = st.one_of(BYTES, st.sampled_from([b"Host", b"Content-Length", b"Transfer-Encoding", b"Connection", b"X-A"]))
@@ -87,10 +87,5 @@ def test_dns_questions_of_any_bytes_do_no_harm(given_bytes: bytes | tuple[int, i
         assert not dns.message.from_wire(reply).answer
 
 
-_proxy: list[Proxy] = []
-
-
 async def _answer(data: bytes) -> bytes | None:
-    if not _proxy:
-        _proxy.append(Proxy(Gate(Network.deny())))
-    return await _proxy[0].answer(data, 512)
+    return await NameServer(Gate(Network.deny())).answer(data, 512)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import ssl
 from collections import OrderedDict
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from typing import Final
@@ -19,24 +20,29 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LEAVES_MAX: Final = 256
-_DAYS: Final = 30
+_DAYS: Final = 365
+_LEAF_DAYS: Final = 7
+_RENEWED: Final = timedelta(days=1)
+"""A leaf with less left than this is replaced before it is used again."""
 
 
 class SandboxAuthority:
     """Signs certificates for the hosts whose requests a policy wants to see."""
 
-    def __init__(self, sandbox: str) -> None:
+    def __init__(self, sandbox: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self._now = now
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"belljar sandbox {sandbox[:32]}")])
         usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
         self._certificate = (
-            self._begin(self._name, self._key.public_key())
+            self._begin(self._name, self._key.public_key(), _DAYS)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
             .sign(self._key, hashes.SHA256())
         )
-        self._contexts: OrderedDict[str, ssl.SSLContext] = OrderedDict()
+        self._contexts: OrderedDict[str, tuple[ssl.SSLContext, datetime]] = OrderedDict()
+        """How to meet clients of a host, and until when."""
 
     @property
     def certificate(self) -> bytes:
@@ -44,15 +50,17 @@ class SandboxAuthority:
         return self._certificate.public_bytes(Encoding.PEM)
 
     def context(self, host: str) -> ssl.SSLContext:
-        """How to meet a client that asked for this host. A bounded number is kept."""
-        context = self._contexts.pop(host, None) or self._make(host)
-        self._contexts[host] = context
+        """How to meet a client that asked for this host. A bounded number is kept, each for its time."""
+        kept = self._contexts.pop(host) if host in self._contexts else self._make(host)
+        if kept[1] - self._now() < _RENEWED:
+            kept = self._make(host)
+        self._contexts[host] = kept
         while len(self._contexts) > _LEAVES_MAX:
             self._contexts.popitem(last=False)
-        return context
+        return kept[0]
 
-    def _begin(self, name: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-        now = datetime.now(UTC)
+    def _begin(self, name: x509.Name, key: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
+        now = self._now()
         return (
             x509.CertificateBuilder()
             .subject_name(name)
@@ -60,17 +68,17 @@ class SandboxAuthority:
             .public_key(key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=_DAYS))
+            .not_valid_after(now + timedelta(days=days))
         )
 
-    def _make(self, host: str) -> ssl.SSLContext:
+    def _make(self, host: str) -> tuple[ssl.SSLContext, datetime]:
         key = ec.generate_private_key(ec.SECP256R1())
         try:
             alternative: x509.GeneralName = x509.IPAddress(ip_address(host))
         except ValueError:
             alternative = x509.DNSName(host)
         certificate = (
-            self._begin(x509.Name([]), key.public_key())
+            self._begin(x509.Name([]), key.public_key(), _LEAF_DAYS)
             .add_extension(x509.SubjectAlternativeName([alternative]), critical=True)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -81,7 +89,7 @@ class SandboxAuthority:
             Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
         )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.set_alpn_protocols(["http/1.1"])
+        context.set_alpn_protocols(["h2", "http/1.1"])
         # OpenSSL's Python face only takes files; this one is memory, and gone when it is closed.
         fd = os.memfd_create("leaf", os.MFD_CLOEXEC)
         try:
@@ -89,4 +97,4 @@ class SandboxAuthority:
             context.load_cert_chain(f"/proc/self/fd/{fd}")
         finally:
             os.close(fd)
-        return context
+        return context, certificate.not_valid_after_utc

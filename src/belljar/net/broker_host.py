@@ -180,7 +180,7 @@ class Line(asyncio.Protocol):
 
     async def _fetch(self, flow: Flow, message: Fetch) -> None:
         from belljar.net.connect_host import pump
-        from belljar.net.http_host import Ask
+        from belljar.net.exchange_host import Ask
 
         self._gate.enter()
         try:
@@ -199,7 +199,7 @@ class Line(asyncio.Protocol):
             try:
                 self.send(Opened(flow.number, response.info, response.head))
                 if response.stream is not None:
-                    await pump(self._gate, flow, response.stream)
+                    await pump(self._gate, flow, response.stream, None)
                     return
                 async for chunk in response.chunks:
                     await flow.write(chunk)

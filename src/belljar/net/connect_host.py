@@ -18,7 +18,7 @@ from belljar.net.flow_host import Flow, Sender
 from belljar.net.gate_host import Gate, Reached
 from belljar.net.hosts import BadHost, parse_host
 from belljar.net.policy import AcceptHttp, AcceptRaw
-from belljar.net.stream_host import Datagrams, Pipe, Stream, start_tls
+from belljar.net.stream_host import Datagrams, Meter, Pipe, Stream, start_tls
 from belljar.net.wire import CHUNK, DATAGRAM_MAX, Dial, Opened, Secure, Secured
 
 if TYPE_CHECKING:
@@ -62,23 +62,23 @@ class Connection:
 
     async def _raw_flow(self, places: list[Reached]) -> None:
         gate, flow = self._gate, self._flow
-        sent, received = gate.traffic.bytes_out, gate.traffic.bytes_in
+        meter = Meter()
         stream, place = await gate.open(self._message.protocol, places, self._limit)
         try:
             self._opened(place)
             if isinstance(stream, Datagrams):
-                await pump_datagrams(gate, flow, stream)
+                await pump_datagrams(gate, flow, stream, meter)
                 return
-            await pump(gate, flow, stream)
+            await pump(gate, flow, stream, meter)
             while flow.wish is not None:
                 wish = flow.take_wish()
                 offered = tuple(protocol for protocol in ("h2", "http/1.1") if protocol in wish.protocols)
                 stream = await start_tls(stream, gate.tls(offered), wish.name or self._message.host, self._limit)
                 self._line.send(Secured(flow.number, _tls_info(stream)))
-                await pump(gate, flow, stream)
+                await pump(gate, flow, stream, meter)
         finally:
             stream.close()
-            passed = {"sent": gate.traffic.bytes_out - sent, "received": gate.traffic.bytes_in - received}
+            passed = {"sent": meter.sent, "received": meter.received}
             gate.tell({"action": "closed", "ip": str(place.address), "port": place.port, **passed})
 
     # Web requests.
@@ -121,11 +121,12 @@ class Connection:
     async def _serve(self, dst: Endpoint, scheme: str, names: tuple[str, ...], ahead: Stream | None) -> None:
         import h11
 
-        from belljar.net.serve_host import Requests
+        from belljar.net.front_host import Front
+        from belljar.net.front_http1_host import serve_http1
 
-        requests = Requests(self._web(), self._flow, dst, scheme, names, ahead=ahead)
+        front = Front(self._web(), dst, scheme, names, http="1.1", ahead=ahead)
         try:
-            await requests.serve()
+            await serve_http1(front, self._flow, answered=False)
         except h11.ProtocolError:
             raise NetError("protocol", f"{self._where} is only open to web requests, and this is none") from None
         except TimeoutError:
@@ -159,14 +160,17 @@ def _tls_info(stream: Stream) -> dict[str, str]:
     }
 
 
-async def pump(gate: Gate, flow: Flow, stream: Pipe) -> None:
-    """Carry bytes both ways until both sides are done, or the guest wishes for TLS. NetError."""
-    raw = stream if isinstance(stream, Stream) else None  # what was a web request counts for itself
+async def pump(gate: Gate, flow: Flow, stream: Pipe, meter: Meter | None) -> None:
+    """Carry bytes both ways until both sides are done, or the guest wishes for TLS. NetError.
+
+    Without a meter it is a WebSocket: the request it was counts for it.
+    """
 
     async def down() -> None:
         while data := await stream.read(CHUNK):
-            if raw is not None:
+            if meter is not None:
                 gate.count_in(len(data))
+                meter.received += len(data)
             await flow.write(data)
         flow.write_eof()
 
@@ -174,26 +178,28 @@ async def pump(gate: Gate, flow: Flow, stream: Pipe) -> None:
         async with asyncio.TaskGroup() as group:
             reading = group.create_task(down())
             async for piece in flow.pieces():
-                if raw is not None:
+                if meter is not None:
                     gate.count_out(len(piece))
+                    meter.sent += len(piece)
                 await stream.write(piece)
             if flow.wish is not None:
                 reading.cancel()
-            elif raw is not None:
-                raw.write_eof()
+            elif isinstance(stream, Stream):
+                stream.write_eof()
     except* OSError:
         raise NetError("reset", "the connection broke") from None
     except* NetError as errors:
         raise errors.exceptions[0] from None
 
 
-async def pump_datagrams(gate: Gate, flow: Flow, datagrams: Datagrams) -> None:
+async def pump_datagrams(gate: Gate, flow: Flow, datagrams: Datagrams, meter: Meter) -> None:
     """Carry datagrams both ways until the guest is done. NetError."""
 
     async def down() -> None:
         while True:
             data = await datagrams.read()
             gate.count_in(len(data))
+            meter.received += len(data)
             flow.write_datagram(data)
 
     try:
@@ -202,6 +208,7 @@ async def pump_datagrams(gate: Gate, flow: Flow, datagrams: Datagrams) -> None:
             async for piece in flow.pieces():
                 if len(piece) <= DATAGRAM_MAX:
                     gate.count_out(len(piece))
+                    meter.sent += len(piece)
                     datagrams.write(piece)
     except* NetError as errors:
         raise errors.exceptions[0] from None

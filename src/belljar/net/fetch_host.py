@@ -92,7 +92,7 @@ def _close(made: list[Any]) -> None:
 
 
 def _ask(url: Any, options: Mapping[str, Any], redirects: int) -> Any:
-    from belljar.net.http_host import Ask
+    from belljar.net.exchange_host import Ask
 
     unknown = set(options) - {"method", "headers", "body"}
     if not isinstance(url, str) or unknown:

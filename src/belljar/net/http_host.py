@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine
-from dataclasses import dataclass, field
-from typing import Any, Final, Self
-from urllib.parse import unquote_plus
+from typing import Any, Final
 
 import httpcore
 
@@ -16,14 +14,27 @@ from belljar.net.audit import shown_url
 from belljar.net.callbacks_host import TooBusy
 from belljar.net.coding import decoded
 from belljar.net.errors import NetError
+from belljar.net.exchange_host import (
+    Ask,
+    Exchange,
+    Incoming,
+    Response,
+    Socket,
+    Source,
+    has_credentials,
+    hidden,
+    length_of,
+    outgoing,
+    pieces_of,
+    secrets_of,
+)
 from belljar.net.gate_host import Gate, Reached
 from belljar.net.headers import CREDENTIALS, HOP_BY_HOP, BadMessage, Headers, check_method, check_request
 from belljar.net.hosts import BadHost, Url, join_url, parse_url
 from belljar.net.message import Body, HttpRequest, HttpResponse
 from belljar.net.policy import AcceptHttp
 from belljar.net.pool_host import Held, Pool, Unreached, explained
-from belljar.net.redact import Redactor, parts
-from belljar.net.stream_host import Stream
+from belljar.net.redact import Redactor
 from belljar.net.websocket import check_accepted, check_upgrade
 
 REDIRECTS_MAX: Final = 50
@@ -33,52 +44,6 @@ _REPEATABLE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _OURS: Final = HOP_BY_HOP | {"host", "content-length"}
 _NOT_IN_PART: Final = frozenset({"accept-encoding", "range", "if-range", "sec-websocket-extensions"})
 """What would let a guest have an answer cut or packed so that a secret in it is not recognized."""
-
-
-@dataclass(slots=True)
-class Ask:
-    """What a guest (or `safe_fetch`) wants, as it came."""
-
-    method: str
-    url: str
-    headers: list[tuple[bytes, bytes]] = field(default_factory=list)
-    body: AsyncIterator[bytes] | None = None
-    redirects: int = 0
-    timeout: float = 0.0
-    connect_timeout: float = 0.0
-    http: str = ""
-    reached: list[Reached] | None = None
-    """Where it goes, if that was decided already: connections that are looked into have their address."""
-    ahead: Stream | None = None
-    """A connection to there that was made already, and verified if it is a secure one."""
-
-
-@dataclass(slots=True)
-class Response:
-    """What came back. The body is read from `chunks`; after `upgrade`, `stream` is a raw connection."""
-
-    version: str
-    status: int
-    reason: str
-    headers: Headers
-    url: Url
-    info: dict[str, str]
-    chunks: AsyncIterator[bytes]
-    stream: httpcore.AsyncNetworkStream | None = None
-    incoming: Incoming | None = None
-
-    async def aclose(self) -> None:
-        """Let go of the connection, wherever the body is. Idempotent."""
-        if self.incoming is not None:
-            await self.incoming.aclose()
-        if self.stream is not None:
-            await self.stream.aclose()
-
-    @property
-    def head(self) -> bytes:
-        lines = [f"{self.version} {self.status}{' ' + self.reason if self.reason else ''}".encode("latin-1")]
-        lines += [name + b": " + value for name, value in self.headers.raw()]
-        return b"\r\n".join([*lines, b"", b""])
 
 
 def _keep_logs_clean() -> None:
@@ -165,7 +130,7 @@ class Web:
         request = HttpRequest(method, url, headers, Body(body, size=size, places=self))
         answer = await self._middleware(http, request)
         added = [(name, value) for name, value in request.headers.items() if (name.lower(), value) not in before]
-        redactor = Redactor(_secrets(http, added, url, request.target))
+        redactor = Redactor(secrets_of(http, added, url, request.target))
         # The record has what the guest asked for: what middleware made of it may hold a secret.
         event: dict[str, Any] = {"action": "request", "method": request.method, "url": shown_url(url)}
         if rewrote := sorted({name.lower() for name, _ in added} | ({"url"} if request.target != url else set())):
@@ -176,7 +141,7 @@ class Web:
         if answer is not None:
             exchange.info["answered-by"] = "policy"
             return await self._finish(exchange, "HTTP/1.1", "", answer)
-        if url.scheme == "http" and classify(place.address) is Scope.PUBLIC and _has_credentials(http, added):
+        if url.scheme == "http" and classify(place.address) is Scope.PUBLIC and has_credentials(http, added):
             raise NetError("denied", f"credentials for {url.authority} are only sent over https")
         return await self._send(ask, place, exchange, socket_key)
 
@@ -230,7 +195,7 @@ class Web:
         if not request.body.empty and socket_key is None:
             size = request.body.size
             fields.append(("Content-Length", str(size)) if size is not None else ("Transfer-Encoding", "chunked"))
-            content = _outgoing(request.body, size)
+            content = outgoing(request.body, size)
         if sum(len(name) + len(value) + 4 for name, value in fields) > gate.limits.header_bytes:
             raise NetError("too-large", f"more than {gate.limits.header_bytes} bytes of request headers")
         raw = httpcore.Request(
@@ -246,7 +211,7 @@ class Web:
             "http-version": version.removeprefix("HTTP/"),
             "time-firstbyte": f"{place.lookup_seconds + gate.clock() - began:.6f}",
         }
-        incoming = Incoming(self, answer, held, exchange)
+        incoming = Incoming(gate, self._pool, answer, held, exchange)
         try:
             headers = self._response_headers(answer, redactor)
             if answer.status == 101:
@@ -255,7 +220,7 @@ class Web:
                 exchange,
                 "HTTP/2" if version.startswith("HTTP/2") else version,
                 answer.extensions.get("reason_phrase", b"").decode("latin-1"),
-                HttpResponse(answer.status, headers, Body(incoming, size=_length(headers), places=self)),
+                HttpResponse(answer.status, headers, Body(incoming, size=length_of(headers), places=self)),
             )
         except BaseException:
             await incoming.aclose()
@@ -339,135 +304,5 @@ class Web:
         exchange.info["upgraded"] = "1"
         headers = hidden(headers, exchange.redactor)
         return Response(
-            "HTTP/1.1", 101, "Switching Protocols", headers, exchange.url, exchange.info, _raw(stream), stream
+            "HTTP/1.1", 101, "Switching Protocols", headers, exchange.url, exchange.info, pieces_of(stream), stream
         )
-
-    def keep(self, held: Held) -> None:
-        self._pool.keep(held)
-
-
-@dataclass(slots=True)
-class Exchange:
-    """One request on its way to one address."""
-
-    request: HttpRequest
-    url: Url
-    """As the guest asked for it; middleware may have made another path of it, which is none of the guest's business."""
-    redactor: Redactor
-    info: dict[str, str]
-
-
-class Source:
-    """The guest's body as it comes, which can be read once."""
-
-    def __init__(self, chunks: AsyncIterator[bytes]) -> None:
-        self._chunks = chunks
-        self.begun = False
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        self.begun = True
-        return await anext(self._chunks)
-
-
-class Incoming:
-    """The body of a response as it comes; gives the connection back when it is through."""
-
-    def __init__(self, web: Web, raw: httpcore.Response, held: Held, exchange: Exchange) -> None:
-        self._web = web
-        self._raw = raw
-        self._held = held
-        self._exchange = exchange
-        self._chunks = raw.aiter_stream()
-        self._size = 0
-        self._closed = False
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __anext__(self) -> bytes:
-        try:
-            with explained(self._exchange.url, quote=not self._exchange.redactor):
-                chunk = await anext(self._chunks)
-        except BaseException:
-            await self.aclose()
-            raise
-        self._size += len(chunk)
-        return chunk
-
-    async def aclose(self) -> None:
-        if not self._closed:
-            self._closed = True
-            try:
-                await self._raw.aclose()
-            finally:
-                self._web.keep(self._held)
-            self._web.gate.tell({"action": "done", "url": shown_url(self._exchange.url), "bytes": self._size})
-
-
-class Socket(httpcore.AsyncNetworkStream):
-    """A connection that has become a WebSocket; an echoed secret is hidden in what comes."""
-
-    def __init__(self, stream: httpcore.AsyncNetworkStream, redactor: Redactor) -> None:
-        self._stream = stream
-        self._redactor = redactor
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        while data := await self._stream.read(max_bytes, timeout):
-            if clean := self._redactor.feed(data):
-                return clean
-        return self._redactor.flush()
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        await self._stream.write(buffer, timeout)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-
-async def _outgoing(body: Body, size: int | None) -> AsyncIterator[bytes]:
-    """The request's body: exactly as long as was announced. NetError."""
-    sent = 0
-    async for chunk in body.chunks():
-        sent += len(chunk)
-        if size is not None and sent > size:
-            raise NetError("protocol", f"the body is longer than its Content-Length of {size}")
-        yield chunk
-    if size is not None and sent < size:
-        raise NetError("protocol", f"the body ended after {sent} bytes of {size}")
-
-
-def hidden(headers: Headers, redactor: Redactor) -> Headers:
-    return Headers((name, redactor.whole(value)) for name, value in headers.raw())
-
-
-def _has_credentials(http: AcceptHttp, added: list[tuple[str, str]]) -> bool:
-    """Whether middleware added what nobody on the way may read."""
-    return bool(added and http.redact) or any(name.lower() in CREDENTIALS for name, _ in added)
-
-
-def _secrets(http: AcceptHttp, added: list[tuple[str, str]], asked: Url, sent: Url) -> set[str]:
-    """What to hide in answers. With `redact=True` all that middleware added: header values, and new parts of a URL."""
-    if http.redact is not True:
-        return {part for secret in http.redact or () for part in parts(secret)}
-    known = set(_pieces(asked))
-    new = {piece for piece in _pieces(sent) if piece not in known}
-    return {part for _, value in added for part in parts(value)} | new | {unquote_plus(piece) for piece in new}
-
-
-def _pieces(url: Url) -> list[str]:
-    """The segments of a path and the values of a query."""
-    path, _, query = url.target.partition("?")
-    return [*path.split("/"), *(pair.partition("=")[2] or pair for pair in query.split("&"))]
-
-
-def _length(headers: Headers) -> int | None:
-    value = headers.get("content-length")
-    return int(value) if value is not None and value.isascii() and value.isdigit() and len(value) < 19 else None
-
-
-async def _raw(stream: Socket) -> AsyncIterator[bytes]:
-    while data := await stream.read(1 << 18):
-        yield data

@@ -33,6 +33,14 @@ class Pipe(Protocol):
     async def write(self, data: bytes, /) -> None: ...
 
 
+class Meter:
+    """What passed on one connection."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.received = 0
+
+
 class Stream(asyncio.Protocol):
     """Reads pieces as they came, writes when the other side takes them."""
 

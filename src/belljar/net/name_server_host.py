@@ -1,0 +1,126 @@
+"""The resolver of a sandbox that runs real programs: DNS questions from its namespace, answered as the gate decides."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Final, cast
+
+import dns.exception
+import dns.flags
+import dns.message
+import dns.name
+import dns.opcode
+import dns.rcode
+import dns.rdataclass
+import dns.rdatatype
+import dns.rrset
+
+from belljar.net.errors import NetError
+from belljar.net.gate_host import Gate
+from belljar.net.hosts import BadHost, parse_name
+from belljar.net.stream_host import Stream, in_background
+
+_UDP_ROOM: Final = 1232
+_TCP_ROOM: Final = 65535
+_AT_ONCE: Final = 64
+_SILENCE_SECONDS: Final = 10.0
+
+
+class NameServer:
+    """Answers over UDP and TCP. Used on the broker's loop only."""
+
+    def __init__(self, gate: Gate) -> None:
+        self._gate = gate
+        self._asked = 0
+        self._transports: list[asyncio.BaseTransport] = []
+
+    async def serve(self, datagrams: socket.socket) -> None:
+        datagrams.setblocking(False)
+        loop = asyncio.get_running_loop()
+        transport, _ = await loop.create_datagram_endpoint(lambda: _Questions(self), sock=datagrams)
+        self._transports.append(transport)
+
+    def close(self) -> None:
+        for transport in self._transports:
+            transport.close()
+
+    async def answer(self, data: bytes, room: int) -> bytes | None:
+        """The reply to a DNS question; None for what is none."""
+        if self._asked >= _AT_ONCE:
+            return None
+        self._asked += 1
+        try:
+            return await self._answer(data, room)
+        finally:
+            self._asked -= 1
+
+    async def _answer(self, data: bytes, room: int) -> bytes | None:
+        try:
+            question = dns.message.from_wire(data)
+            reply = dns.message.make_response(question, recursion_available=True)
+        except (dns.exception.DNSException, ValueError):
+            return None
+        asked = question.question
+        if question.opcode() != dns.opcode.QUERY or len(asked) != 1 or asked[0].rdclass != dns.rdataclass.IN:
+            reply.set_rcode(dns.rcode.REFUSED)
+            return reply.to_wire()
+        try:
+            name = parse_name(asked[0].name.to_text())
+            lines, _ = await self._gate.resolve(name, dns.rdatatype.to_text(asked[0].rdtype))
+        except BadHost:
+            reply.set_rcode(dns.rcode.REFUSED)
+        except NetError as error:
+            missing = error.kind == "dns" and error.text.startswith("no such name")
+            reply.set_rcode(
+                dns.rcode.NXDOMAIN if missing else dns.rcode.REFUSED if error.kind == "denied" else dns.rcode.SERVFAIL
+            )
+        else:
+            for line in lines:
+                owner, ttl, kind, value = line.split(" ", 3)
+                reply.answer.append(dns.rrset.from_text(dns.name.from_text(owner), int(ttl), "IN", kind, value))
+        wire = reply.to_wire(max_size=_TCP_ROOM)
+        if len(wire) > room:
+            reply.answer.clear()
+            reply.flags |= dns.flags.TC
+            wire = reply.to_wire()
+        return wire
+
+    async def converse(self, connection: socket.socket) -> None:
+        """Questions over TCP, one after the other."""
+        _, stream = await asyncio.get_running_loop().connect_accepted_socket(Stream, connection)
+        buffer = b""
+        try:
+            while True:
+                while len(buffer) < 2 or len(buffer) < 2 + int.from_bytes(buffer[:2], "big"):
+                    data = await stream.read(timeout=_SILENCE_SECONDS)
+                    if not data:
+                        return
+                    buffer += data
+                size = int.from_bytes(buffer[:2], "big")
+                reply = await self.answer(buffer[2 : 2 + size], _TCP_ROOM)
+                buffer = buffer[2 + size :]
+                if reply is None:
+                    return
+                await stream.write(len(reply).to_bytes(2, "big") + reply)
+        except OSError:
+            return  # gone, or silent
+        finally:
+            stream.close()
+
+
+class _Questions(asyncio.DatagramProtocol):
+    def __init__(self, server: NameServer) -> None:
+        self._server = server
+        self._transport: asyncio.DatagramTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.DatagramTransport, transport)
+
+    def datagram_received(self, data: bytes, address: object) -> None:
+        in_background(self._reply(data, address))
+
+    async def _reply(self, data: bytes, address: object) -> None:
+        reply = await self._server.answer(data, _UDP_ROOM)
+        if reply is not None and self._transport is not None and not self._transport.is_closing():
+            self._transport.sendto(reply, address)  # type: ignore[arg-type]
