@@ -13,7 +13,7 @@ from belljar.abi.records import Stat
 from belljar.bin._kit import UsageError, choice, flag, many, utility, value
 from belljar.bin._kit.choices import pick
 from belljar.bin._kit.clock import format_time, zone_of
-from belljar.bin._kit.files0 import files0_names
+from belljar.bin._kit.files0 import files0_entries
 from belljar.bin._kit.human import HUMAN, SI, BlockSize, bad_block_size, default_block_size, parse_block_size
 from belljar.bin._kit.quoting import quote, quote_name
 from belljar.bin._kit.sizes import parse_size
@@ -72,12 +72,15 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         if operands:
             shown = quote(operands[0], process.env)
             raise UsageError(f"extra operand {shown}\nfile operands cannot be combined with --files0-from")
-        operands = files0_names(process, options.files0) or []
-    elif not operands:
-        operands = ["."]
+        names = files0_entries(process, options.files0) or iter([None])
+    else:
+        names = iter(operands or ["."])
     usage = Usage(process, options)
-    for path in operands:
-        usage.measure(path)
+    for path in names:
+        if path is None:
+            usage.status = 1
+        else:
+            usage.measure(path)
     if options.total:
         usage.show(usage.grand, usage.latest, "total")
     return usage.status

@@ -62,9 +62,10 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         process.error("file operands cannot be combined with --files0-from\n")
         process.error(f"Try '{process.name} --help' for more information.\n")
         return 1
-    entries = files0_entries(process, options.files0)
-    if entries is None:
+    found = files0_entries(process, options.files0)
+    if found is None:
         return 1
+    entries = list(found)
     names = [name for name in entries if name is not None]
     status = report(process, options, chosen, names, len(entries))
     return status if len(names) == len(entries) else 1
