@@ -11,12 +11,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Final
 
 from belljar.abi.limits import Limits
-from belljar.abi.wire import Answer, Ask, WireError, encode
+from belljar.abi.wire import Ask, Plain, WireError
+from belljar.api.bridge import HostCall
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, EngineCopies, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.forking import FORK_SECONDS, Fork, Held
-from belljar.api.offers import Offers
+from belljar.api.offers import Offers, answer_frame
 from belljar.api.request import GRACE, STOPPED
 from belljar.api.tools import Tool
 from belljar.engines.template_host import EngineUnavailable
@@ -208,6 +209,9 @@ class AsyncLink:
         if frame is not None:
             self.conversation.outbox.append(frame)
             return
+        if (call := self.offers.value_call(ask)) is not None:
+            self._spawn(self._run_call(ask.id, call))
+            return
         tool, args = self.offers.tool_call(ask)
         self._spawn(self._run_tool(ask.id, tool, args))
 
@@ -223,10 +227,15 @@ class AsyncLink:
         else:
             _close(fds)
 
+    async def _run_call(self, number: int, call: HostCall) -> None:
+        self._answer(number, (await call.run_async()).encode())
+
     async def _run_tool(self, number: int, tool: Tool, args: list[str]) -> None:
-        answer = encode(Answer(number, list(await tool.run_async(args))))
+        self._answer(number, list(await tool.run_async(args)))
+
+    def _answer(self, number: int, value: Plain) -> None:
         if self._gone is None:
-            self.send(answer)
+            self.send(answer_frame(number, value))
 
     async def expect(self, ready: Callable[[], bool], seconds: float | None = None) -> None:
         """Until it is so; a worker that does not answer in time is ended. Raises SandboxError."""

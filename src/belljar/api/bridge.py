@@ -15,6 +15,10 @@ from belljar.api.errors import printable
 HostFunction = Callable[..., Any]
 
 
+def _senseless() -> None:
+    raise ValueError('write {"args": [...], "kwargs": {...}}, in JSON on one line')
+
+
 @dataclass(frozen=True, slots=True)
 class HostCall:
     """A guest's call of a host function, checked for shape."""
@@ -24,6 +28,17 @@ class HostCall:
     function: HostFunction
     args: list[Any]
     kwargs: dict[str, Any]
+
+    @classmethod
+    def parse(cls, number: int, name: str, function: HostFunction, line: bytes) -> HostCall:
+        """The call a guest wrote down. One that makes no sense is a call that raises."""
+        try:
+            match loads(line):
+                case {"args": list(args), "kwargs": dict(kwargs)} if all(isinstance(key, str) for key in kwargs):
+                    return cls(number, name, function, args, kwargs)
+        except ValueError:
+            pass
+        return cls(number, name, _senseless, [], {})
 
     def run(self) -> str:
         """Call it and wait: the line that answers the guest."""

@@ -16,14 +16,13 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from belljar.abi.limits import Limits
-from belljar.abi.wire import Answer, Ask, WireError, encode
+from belljar.abi.wire import Ask, Plain, WireError
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, EngineCopies, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.forking import FORK_SECONDS, Fork, Held
-from belljar.api.offers import Offers
+from belljar.api.offers import Offers, answer_frame
 from belljar.api.request import GRACE, STOPPED
-from belljar.api.tools import Tool
 from belljar.engines.template_host import EngineUnavailable
 from belljar.worker.branch_host import Branching
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
@@ -71,8 +70,11 @@ class Link:
         if frame is not None:
             self.conversation.outbox.append(frame)
             return
+        if (call := self.offers.value_call(ask)) is not None:
+            self._start(ask.id, lambda: call.run().encode())
+            return
         tool, args = self.offers.tool_call(ask)
-        threading.Thread(target=self._run_tool, args=(ask.id, tool, args), daemon=True).start()
+        self._start(ask.id, lambda: list(tool.run(args)))
 
     def _engine_asked(self, ask: Ask) -> None:
         todo = self._engines.take(ask)
@@ -90,12 +92,17 @@ class Link:
         except SandboxError:
             return  # the sandbox ended, and its engines with it
 
-    def _run_tool(self, number: int, tool: Tool, args: list[str]) -> None:
-        answer = encode(Answer(number, list(tool.run(args))))
-        try:
-            self.send(answer)
-        except SandboxError:
-            return  # the sandbox ended while its tool was at work
+    def _start(self, number: int, work: Callable[[], Plain]) -> None:
+        """Have a function of the owner's run on a thread of its own."""
+
+        def run() -> None:
+            answer = answer_frame(number, work())
+            try:
+                self.send(answer)
+            except SandboxError:
+                return  # the sandbox ended while its tool was at work
+
+        threading.Thread(target=run, daemon=True).start()
 
     def fork(self, interpreters: Sequence[int] = ()) -> Link:
         """A link to a new branch of the worker, with the same offers. Raises SandboxError.

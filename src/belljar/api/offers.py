@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from errno import EACCES
+from errno import EACCES, EFBIG
 
 from belljar.abi.paths import fsdecode
-from belljar.abi.wire import Answer, Ask, WireError, encode
+from belljar.abi.wire import Answer, Ask, Plain, WireError, encode
+from belljar.api.bridge import HostCall
 from belljar.api.network_host import NetworkDoor, Observe
 from belljar.api.tools import Tool
 from belljar.kernel.fs.remote import Export
 from belljar.kernel.vfs.server import FileServer
+
+
+def answer_frame(number: int, value: Plain) -> bytes:
+    """The frame that answers a question; EFBIG instead of more than a frame can hold."""
+    try:
+        return encode(Answer(number, value))
+    except WireError:
+        return encode(Answer(number, None, EFBIG))
 
 
 class _Opened:
@@ -94,6 +103,16 @@ class Offers:
         with self._guard:
             reply = self._exports[int(ask.target)].serve(ask.arguments[0])
         return encode(Answer(ask.id, dict(reply)))
+
+    def value_call(self, ask: Ask) -> HostCall | None:
+        """The call a question asks for, by values; None if it is about something else."""
+        if ask.operation != "call":
+            return None
+        tool = self._tools.get(ask.target)
+        match ask.arguments:
+            case [bytes(line)] if tool is not None:
+                return HostCall.parse(ask.id, tool.name, tool.function, line)
+        raise WireError(f"asked for a call of {ask.target[:40]!r}, which was never offered")
 
     def tool_call(self, ask: Ask) -> tuple[Tool, list[str]]:
         """The function a question is for, and its arguments. WireError if it was never offered."""

@@ -19,6 +19,8 @@ from belljar.kernel.process import Process
 from belljar.kernel.vfs.server import FileServer
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.session import Session
+from belljar.worker.toolfs import PATH as TOOLS
+from belljar.worker.toolfs import ToolServer
 
 Answered = tuple[Answer, Sequence[Descriptor]]
 
@@ -43,6 +45,7 @@ class Hosted:
         """What waits for those answers; until it is done, no further question about files is asked."""
         self._scheduled = False
         self._resumed = WaitQueue(session.kernel.hub)
+        self._tools: ToolServer | None = None
 
     def when_quiet(self, act: Callable[[], None]) -> None:
         """Call `act` on the loop, between questions about files; soon in any case."""
@@ -172,10 +175,23 @@ class Hosted:
     # Tools.
 
     def add_tool(self, name: bytes) -> Plain:
-        """Make a host function a command on the PATH."""
+        """Make a host function a command on the PATH, and a file to call it by."""
         command = fsdecode(name)
         self._session.add_program(command, lambda process: self._run_tool(process, name))
+        if self._tools is None:
+            kernel = self._session.kernel
+            self._tools = ToolServer(self._call_tool, kernel.now)
+            self._make_point(TOOLS, directory=True)
+            kernel.register(self._tools)
+            kernel.init.fs.mount(self._tools, TOOLS, source=self._tools.kind)
+        self._tools.add(command)
         return None
+
+    def _call_tool(self, name: str, line: bytes) -> bytes:
+        answer = self.ask(fsencode(name), "call", [line])
+        if not isinstance(answer, bytes):
+            raise SysError(EIO)
+        return answer
 
     def _run_tool(self, process: Process, name: bytes) -> int:
         arguments = [fsencode(arg) for arg in process.argv[1:]]

@@ -9,7 +9,8 @@ import os
 import sys
 import traceback
 
-from _belljar import main
+from _belljar import main, tools
+from _belljar.tools import HostError
 from _belljar.values import NotPlain, dumps, loads
 
 INPUT, OUTPUT = 3, 4
@@ -17,15 +18,6 @@ TEXT_MAX = 200_000
 """Characters of one object's text, shown."""
 OWN = main.OWN
 FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-
-
-class HostError(Exception):
-    """A host function raised: the name of what, and its message."""
-
-    def __init__(self, name, message):
-        super().__init__(f"{name}: {message}" if message else name)
-        self.name = name
-        self.message = message
 
 
 class Closed(BaseException):
@@ -100,7 +92,7 @@ class Session:
     def run(self, message):
         """Run code; gives the line that says how it ended."""
         for name in message["globals"]:
-            self.namespace[name] = self.function(name)
+            self.namespace[name] = tools.bound[name] = self.function(name)
             self.bound.add(name)
         if message["mode"] in ("save", "load"):
             return self.keep(message["mode"], message["values"])
