@@ -1,57 +1,27 @@
-"""A Deep Agent that repairs a repository it can't touch. The model is scripted: no key is needed.
+"""A Deep Agent that repairs a repository. The model is scripted: no key is needed.
 
-pip install 'belljar[langchain]'
+pip install 'belljar[langchain,python]'
 """
 
-import tempfile
-from pathlib import Path
-from typing import Any
-
 from deepagents import create_deep_agent
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import AIMessage, HumanMessage
+from repository import BEGIN, DIFF, RIGHT, TASK, TEST, WRONG, overlay, repository
+from scripted_langchain import Scripted, call
 
-from belljar import Mount, Sandbox
+from belljar import Sandbox
 from belljar.integrations.deepagents import BelljarSandbox
 
-
-class Scripted(BaseChatModel):
-    """Says what it was told to say, one message after the other."""
-
-    script: list[AIMessage]
-
-    def _generate(self, messages: list[BaseMessage], *_: Any, **__: Any) -> ChatResult:
-        said = sum(message.type == "ai" for message in messages)
-        return ChatResult(generations=[ChatGeneration(message=self.script[said])])
-
-    def bind_tools(self, *_: Any, **__: Any) -> Any:
-        return self
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-
-def call(name: str, **args: Any) -> AIMessage:
-    return AIMessage("", tool_calls=[{"name": name, "args": args, "id": name, "type": "tool_call"}])
-
-
 SCRIPT = [
-    call("execute", command="cd /work && cat greet.sh && bash greet.sh"),
-    call("edit_file", file_path="/work/greet.sh", old_string="Helo", new_string="Hello"),
-    call("execute", command="cd /work && bash greet.sh && git diff"),
-    AIMessage("Fixed the greeting."),
+    call("execute", command=TEST),
+    call("edit_file", file_path="/work/stats.py", old_string=WRONG, new_string=RIGHT),
+    call("execute", command=TEST),
+    AIMessage("The mean was divided by one too many."),
 ]
 
-with tempfile.TemporaryDirectory() as repository:
-    (Path(repository) / "greet.sh").write_text("echo Helo world\n")
-    with Sandbox(mounts={"/work": Mount.overlay(Mount.host(repository))}) as sandbox:
-        sandbox.exec(
-            "cd /work && git init -q && git add . && git -c user.name=me -c user.email=me@example.com commit -qm base"
-        ).check()
-        agent = create_deep_agent(Scripted(script=SCRIPT), backend=BelljarSandbox(sandbox=sandbox))
-        state = agent.invoke({"messages": [HumanMessage("Fix the typo.")]})
+with repository() as directory, Sandbox(mounts=overlay(directory)) as sandbox:
+    sandbox.exec(BEGIN).check()
+    agent = create_deep_agent(Scripted(script=SCRIPT), backend=BelljarSandbox(sandbox=sandbox))
+    state = agent.invoke({"messages": [HumanMessage(TASK)]})
     for message in state["messages"]:
         print(f"[{message.type}] {message.content}")
-    print("on the host it is still:", (Path(repository) / "greet.sh").read_text().strip())
+    print(sandbox.exec(DIFF).stdout)

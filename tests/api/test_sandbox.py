@@ -333,3 +333,19 @@ def test_a_killed_command_that_nobody_reads_can_be_waited_for(sandbox: Sandbox) 
     time.sleep(0.2)
     process.kill("KILL")
     assert process.wait(timeout=30) == 137
+
+
+def test_a_file_without_end_is_not_read_into_our_memory(sandbox: Sandbox) -> None:
+    sandbox.exec("ln -s /dev/zero report.txt").check()
+    for read in (sandbox.files.read, sandbox.files.read_bytes, sandbox.files.as_user().read_bytes):
+        with pytest.raises(FileError, match="File too large"):
+            read("report.txt")
+    assert sandbox.files.read("/proc/version")
+
+
+def test_a_word_that_is_no_pattern_matches_only_what_is_there(sandbox: Sandbox) -> None:
+    sandbox.files.write("a[1].txt", "")
+    assert sandbox.files.glob("nope") == []
+    assert sandbox.files.glob("$(touch pwned)") == []
+    assert sandbox.files.glob("/workspace") == ["/workspace"]
+    assert sandbox.files.glob("*") == ["a[1].txt"]

@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2] / "examples"
-EXAMPLES = [*sorted(ROOT.glob("*.py")), ROOT / "agents" / "deep_agent.py"]
+EXAMPLES = sorted(ROOT.glob("*.py"))
+PARTS = ("any_endpoint", "repository", "scripted_langchain")
+AGENTS = [path for path in sorted((ROOT / "agents").glob("*.py")) if path.stem not in PARTS]
+REPAIRED = "-    return sum(numbers) / (len(numbers) + 1)\n+    return sum(numbers) / len(numbers)\n"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -23,6 +26,34 @@ def test_example(path: Path, tmp_path: Path) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", AGENTS, ids=lambda path: path.stem)
+def test_an_agent_of_each_framework_repairs_what_it_can_not_touch(path: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout
+    assert said.index("FAILED") < said.index("OK") < said.index(REPAIRED)
+    assert said.endswith("on this machine nothing has changed\n")
+
+
+def test_every_framework_has_an_example() -> None:
+    adapters = {
+        "deepagents",
+        "inspect_ai",
+        "langchain",
+        "mcp",
+        "openai_agents",
+        "pydantic_ai",
+        "smolagents",
+        "commands",
+    }
+    used = "".join(path.read_text() for path in AGENTS)
+    assert {name for name in adapters if f"belljar.integrations.{name}" not in used} == {"mcp"}
+    assert '"-m", "belljar.cli", "mcp"' in used
 
 
 ANSWERS = (

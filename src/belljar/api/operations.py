@@ -6,6 +6,7 @@ The synchronous and the asynchronous front both run these; neither has logic of 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable
+from errno import EFBIG
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -24,6 +25,8 @@ from belljar.api.settings import Settings
 from belljar.api.stepper import Stepper
 
 PIECE: Final = 8 << 20
+READ_MAX: Final = 1 << 30
+"""Bytes of one file that are read into the owner's memory. What has no end is given up after the first piece."""
 _GLOB: Final = 'IFS=; printf "%s\\0" $1'
 
 
@@ -57,6 +60,8 @@ def read_bytes(path: str) -> Steps[bytes]:
         parts.append(data)
         offset += len(data)
         ended = ended or not data
+        if not ended and (offset > READ_MAX or (yield from stat(path)).kind != "file"):
+            raise FileError(EFBIG, path)
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
@@ -131,7 +136,9 @@ def rename(old: str, new: str) -> Steps[None]:
 def glob(pattern: str) -> Steps[list[str]]:
     argv = ["bash", "-O", "globstar", "-O", "nullglob", "-O", "dotglob", "-c", _GLOB, "glob", pattern]
     result: ExecResult = yield Run(argv)
-    return [fsdecode(path) for path in result.check().stdout_bytes.split(b"\0") if path]
+    paths = [fsdecode(path) for path in result.check().stdout_bytes.split(b"\0") if path]
+    # A word without a pattern is given back as it is, whether there is such a file or not.
+    return [] if paths == [pattern] and not (yield from exists(pattern)) else paths
 
 
 def grep(pattern: str, path: str) -> Steps[list[GrepMatch]]:

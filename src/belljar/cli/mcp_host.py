@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, Final
 
 from belljar.cli.options import add_sandbox_options, sandbox_arguments
 from belljar.cli.screen_host import complain
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
 def add_to(subcommands: Any) -> None:
@@ -30,49 +32,82 @@ def serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int
     except ModuleNotFoundError as error:
         complain(f"belljar: {error.name} is missing: pip install 'belljar[mcp]'")
         return 125
-    options = sandbox_options(parser, arguments)
+    arguments, options = read_options(parser, arguments)
     server = make_server(options, most=arguments.most)  # type: ignore[arg-type]
     if arguments.http is None:
         server.run("stdio")
         return 0
     host, _, port = arguments.http.rpartition(":")
-    if not host or not port.isdigit():
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
         parser.error(f"--http {arguments.http!r}: expected HOST:PORT, such as 127.0.0.1:8000")
-    server.run("streamable-http", host=host, port=int(port))
+    if host not in LOOPBACK:
+        complain(f"belljar: whoever can reach {host}:{port} can use it: put a server that asks who they are before it")
+    server.run("streamable-http", host=host.strip("[]"), port=int(port))
     return 0
 
 
-def sandbox_options(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> dict[str, Any]:
-    """What the command line says, on top of what the file does."""
-    if arguments.config is None:
-        return sandbox_arguments(parser, arguments)
+def read_options(
+    parser: argparse.ArgumentParser, arguments: argparse.Namespace
+) -> tuple[argparse.Namespace, dict[str, Any]]:
+    """What the command line says, on top of what the file does; and the sandboxes' part of it, checked."""
     from dataclasses import replace
 
+    from belljar.api.errors import SandboxError
+    from belljar.api.settings import Settings
+
+    limits: dict[str, Any] = {}
+    if arguments.config is not None:
+        try:
+            given, limits = read_config(arguments.config, known_options(parser))
+        except (OSError, ValueError) as error:
+            parser.error(f"--config {arguments.config}: {error}")
+        usual = vars(parser.parse_args([]))
+        spoken = {name: value for name, value in vars(arguments).items() if value != usual.get(name)}
+        arguments = parser.parse_args(given)
+        for name, value in spoken.items():
+            setattr(arguments, name, [*getattr(arguments, name), *value] if isinstance(value, list) else value)
+    options = sandbox_arguments(parser, arguments)
     try:
-        given, limits = read_config(arguments.config)
-    except (OSError, ValueError) as error:
-        parser.error(f"--config {arguments.config}: {error}")
-    usual = vars(parser.parse_args([]))
-    spoken = {name: value for name, value in vars(arguments).items() if value != usual.get(name)}
-    both = parser.parse_args(given)
-    for name, value in spoken.items():
-        setattr(both, name, [*getattr(both, name), *value] if isinstance(value, list) else value)
-    options = sandbox_arguments(parser, both)
-    try:
-        return options | {"limits": replace(options["limits"], **limits)}
+        options["limits"] = replace(options["limits"], **limits)
     except (TypeError, ValueError) as error:
         parser.error(f"--config {arguments.config}: [limits]: {error}")
+    try:
+        Settings.check(options)  # type: ignore[arg-type]
+    except (TypeError, ValueError, SandboxError) as error:
+        parser.error(str(error))
+    return arguments, options
 
 
-def read_config(path: str) -> tuple[list[str], dict[str, Any]]:
+def known_options(parser: argparse.ArgumentParser) -> set[str]:
+    """The long names that a file may use."""
+    names = {name.removeprefix("--") for action in parser._actions for name in action.option_strings}
+    return {name for name in names if not name.startswith("-")} - {"config", "help"}
+
+
+def read_config(path: str, known: set[str]) -> tuple[list[str], dict[str, Any]]:
     """A file as options, and its limits. OSError, ValueError."""
     import tomllib
+    from dataclasses import fields
     from pathlib import Path
+
+    from belljar.abi.limits import Limits
 
     given = tomllib.loads(Path(path).read_text())
     limits = given.pop("limits", {})
+    check_names("[limits]", limits, {field.name for field in fields(Limits)})
+    check_names("the file", given, known)
     options: list[str] = []
     for name, value in given.items():
         values = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
-        options += [f"--{name}={item}" for item in (values if isinstance(values, list) else [values])]
+        items = values if isinstance(values, list) else [values]
+        options += [f"--{name}" if item is True else f"--{name}={item}" for item in items if item is not False]
     return options, limits
+
+
+def check_names(where: str, given: object, known: set[str]) -> None:
+    """ValueError for what is no table of known names."""
+    if not isinstance(given, dict):
+        raise ValueError(f"{where} is a table of names and values")
+    unknown = sorted(set(given) - known)
+    if unknown:
+        raise ValueError(f"{where} has no option {', '.join(unknown)}; there are: {', '.join(sorted(known))}")

@@ -1,7 +1,7 @@
 """Inspect: belljar as the sandbox environment of an evaluation, `Task(..., sandbox="belljar")`.
 
-Each sample gets a sandbox of its own. `sandbox=("belljar", "belljar.toml")` names a file that may give `cwd`, `env`,
-`user`, `hostname` and a table of `limits`.
+Each sample gets a sandbox of its own. `sandbox=("belljar", "belljar.toml")` names a file that may give what
+`BelljarConfig` has: `cwd`, `env`, `user`, `hostname`, `mounts`, `allow_hosts` and a table of `limits`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from belljar.abi.limits import Limits
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.errors import FileError
 from belljar.api.local_host import read_local
+from belljar.api.mounts import Mount
 from belljar.api.settings import SandboxOptions
+from belljar.net.network import Network
 
 NOT_EXECUTABLE: Final = 126
 _RETRIES: Final = (60, 30)
@@ -37,11 +39,25 @@ class BelljarConfig(BaseModel, frozen=True, extra="forbid"):
     env: dict[str, str] = Field(default_factory=dict)
     user: str = "agent"
     hostname: str = "belljar"
+    mounts: dict[str, str] = Field(default_factory=dict)
+    """Directories of the host by the path where they appear. What a sample changes there stays in its sandbox."""
+    allow_hosts: list[str] = Field(default_factory=list)
+    """What the network may reach; nothing unless said."""
     limits: dict[str, int | float] = Field(default_factory=dict)
 
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())  # Inspect tells samples with the same configuration by it
+
     def options(self) -> SandboxOptions:
-        limits = Limits(**self.limits)  # type: ignore[arg-type]
-        return SandboxOptions(cwd=self.cwd, env=self.env, user=self.user, hostname=self.hostname, limits=limits)
+        return SandboxOptions(
+            cwd=self.cwd,
+            env=self.env,
+            user=self.user,
+            hostname=self.hostname,
+            mounts={path: Mount.overlay(Mount.host(source)) for path, source in self.mounts.items()},
+            network=Network.allow(*self.allow_hosts) if self.allow_hosts else Network.deny(),
+            limits=Limits(**self.limits),  # type: ignore[arg-type]
+        )
 
 
 @sandboxenv(name="belljar")

@@ -31,10 +31,11 @@ from belljar.abi.limits import RunLimits
 from belljar.api.await_host import run_awaitable
 from belljar.api.clock_host import new_id
 from belljar.api.errors import SandboxError
-from belljar.api.runs import NotExported, RunResult
+from belljar.api.runs import RunResult
 from belljar.api.sandbox import Sandbox
 from belljar.api.saved import MAX_BYTES, check_size
 from belljar.integrations.conversations import Conversations, Language
+from belljar.integrations.shown import texts
 
 Mode = Literal["thread", "turn", "call"]
 
@@ -295,22 +296,8 @@ class Calls:
 
 def show(result: RunResult, most: int = 20_000) -> str:
     """What a model sees of a run."""
-    parts = [text.rstrip("\n") for text in (result.stdout, result.stderr) if text]
-    if result.error is not None:
-        parts.append(result.error.stack.rstrip() or f"{result.error.name}: {result.error.message}")
-        if result.error.code not in ("RUNTIME_ERROR", "SYNTAX_ERROR"):
-            parts.append(f"({result.error.code})")
-    else:
-        parts += [output.text for output in result.outputs if output.mime == "text/plain"]
-        parts += [f"[{output.mime}, not shown]" for output in result.outputs if not output.mime.startswith("text/")]
-        try:
-            value = result.value
-        except NotExported as error:
-            if not result.outputs:
-                parts.append(f"[{error}]")
-        else:
-            if value is not None:
-                parts.append(value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False))
+    parts = texts(result)
+    parts += [f"[{output.mime}, not shown]" for output in result.outputs if not output.mime.startswith("text/")]
     text = "\n".join(parts) or "(no output)"
     if len(text) > most:
         half = most // 2

@@ -1,7 +1,8 @@
 """An MCP server whose tools are a sandbox: `belljar mcp`.
 
-A client gets a sandbox of its own with its first call. Over stdio that is the process's one client; over HTTP it is
-an MCP session. A client that keeps no session names the sandbox it made with `sandbox_create` in each call.
+A client gets a sandbox of its own with its first call, and it ends with the client. Over stdio that is the process's
+only client; over HTTP it is an MCP session. A client that keeps no session names the sandbox that it made with
+`sandbox_create` in each call.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from mcp.server.mcpserver import Context, Image, MCPServer
-from mcp.server.mcpserver.exceptions import ResourceNotFoundError, ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from pydantic import BaseModel, Field
 
 from belljar.abi.version import __version__
@@ -23,13 +24,17 @@ from belljar.api.clock_host import monotonic
 from belljar.api.errors import FileError, SandboxError
 from belljar.api.runs import RunResult
 from belljar.api.settings import SandboxOptions
+from belljar.integrations.shown import texts
 
 INSTRUCTIONS: Final = (
     "A sealed Unix sandbox: bash and the usual utilities, Python, JavaScript, files under /workspace, no network "
     "unless granted. Nothing of the host is reachable. Files and background processes stay between calls."
 )
 READ_LINES: Final = 2000
+READ_MAX: Final = 1 << 20
+"""Characters of one page of a file, and bytes of one resource."""
 SEARCH_MAX: Final = 500
+FIND_MAX: Final = 5000
 HELD_MAX: Final = 1 << 20
 """Bytes of a background process's stream that are kept for whoever asks."""
 
@@ -52,13 +57,21 @@ class Background:
         ]
 
     async def _collect(self, held: bytearray, stream: AsyncStream) -> None:
-        async for data in stream:
-            held += data
+        try:
+            async for data in stream:
+                held += data
+                self._news.set()
+                while len(held) > HELD_MAX:
+                    self._room.clear()
+                    await self._room.wait()
+        except SandboxError:
+            return  # whoever asks for more hears of it
+        finally:
             self._news.set()
-            while len(held) > HELD_MAX:
-                self._room.clear()
-                await self._room.wait()
-        self._news.set()
+
+    def drop(self) -> None:
+        for reader in self._readers:
+            reader.cancel()
 
     async def take(self, wait: float) -> tuple[bytes, bytes, int | None]:
         """Output so far, after at most `wait` seconds for there to be some, and the exit code once all was taken."""
@@ -82,6 +95,8 @@ class Box:
     """A sandbox, its background processes, and when it was last used."""
 
     sandbox: AsyncSandbox
+    session: str | None
+    """Whose it is; nobody's if its client keeps no session: then it is whose who knows its name."""
     processes: dict[int, Background] = field(default_factory=dict)
     used: float = 0.0
 
@@ -108,6 +123,8 @@ class FilePage(BaseModel):
     first_line: int
     last_line: int
     total_lines: int
+    truncated: bool = False
+    """The last line shown was too long, and was cut."""
 
 
 class FileEntry(BaseModel):
@@ -138,42 +155,58 @@ class Boxes:
         async with self._lock:
             await self._close_idle()
             if name is None:
-                name = await self._own_name(_session(context))
-            box = self._boxes.get(name)
-            if box is None:
-                raise ToolError(f"there is no sandbox {name!r} (any more); make one with sandbox_create")
+                name = await self._own_name(context)
+            box = self._find(_session(context), name)
             box.used = monotonic()
             self._boxes.move_to_end(name)
             return box
 
-    async def _own_name(self, session: str | None) -> str:
+    def _find(self, session: str | None, name: str) -> Box:
+        box = self._boxes.get(name)
+        if box is None or box.session not in (None, session):
+            raise ToolError(f"there is no sandbox {name!r} (any more); make one with sandbox_create")
+        return box
+
+    async def _own_name(self, context: Context[Any, Any]) -> str:
+        session = _session(context)
         if session is None:
             raise ToolError("this connection keeps no session: make a sandbox with sandbox_create and name it")
         if self._own.get(session) not in self._boxes:
-            self._own[session] = await self._make()
+            self._own[session] = await self._make(context)
         return self._own[session]
 
-    async def make(self) -> str:
+    async def make(self, context: Context[Any, Any]) -> str:
         async with self._lock:
             await self._close_idle()
-            return await self._make()
+            return await self._make(context)
 
-    async def _make(self) -> str:
+    async def _make(self, context: Context[Any, Any]) -> str:
         self._check_room()
-        return self._add(await AsyncSandbox(**self._options).start())
+        return self._add(await AsyncSandbox(**self._options).start(), context)
 
-    async def fork(self, box: Box) -> str:
+    async def fork(self, box: Box, context: Context[Any, Any]) -> str:
         async with self._lock:
             self._check_room()
-            return self._add(await box.sandbox.fork())
+            return self._add(await box.sandbox.fork(), context)
 
     def _check_room(self) -> None:
         if len(self._boxes) >= self._most:
             raise ToolError(f"there are {self._most} sandboxes already; close one with sandbox_close")
 
-    def _add(self, sandbox: AsyncSandbox) -> str:
-        self._boxes[sandbox.name] = Box(sandbox, used=monotonic())
-        return sandbox.name
+    def _add(self, sandbox: AsyncSandbox, context: Context[Any, Any]) -> str:
+        session, name = _session(context), sandbox.name
+        self._boxes[name] = Box(sandbox, session, used=monotonic())
+        # The SDK's place for what ends with a connection; a request that is a connection of its own keeps nothing.
+        connection = getattr(context.request_context.session, "_connection", None)
+        if connection is not None and connection.session_id is not None:
+            connection.exit_stack.push_async_callback(self._end, session, name)
+        return name
+
+    async def _end(self, session: str, name: str) -> None:
+        """A client has gone."""
+        self._own.pop(session, None)
+        async with self._lock:
+            await self._close(name)
 
     async def _close_idle(self) -> None:
         while self._boxes:
@@ -185,15 +218,20 @@ class Boxes:
     async def _close(self, name: str) -> None:
         box = self._boxes.pop(name, None)
         if box is not None:
+            for process in box.processes.values():
+                process.drop()
             await box.sandbox.close()
 
-    async def close(self, name: str) -> None:
+    async def close(self, context: Context[Any, Any], name: str) -> None:
+        """ToolError if there is none of that name."""
         async with self._lock:
+            self._find(_session(context), name)
             await self._close(name)
 
     async def close_all(self) -> None:
-        for name in list(self._boxes):
-            await self.close(name)
+        async with self._lock:
+            for name in list(self._boxes):
+                await self._close(name)
 
 
 def _session(context: Context[Any, Any]) -> str | None:
@@ -310,6 +348,12 @@ def _add_commands(server: MCPServer[None], boxes: Boxes) -> None:
 
 
 def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
+    async def read(box: Box, path: str) -> bytes:
+        files = box.sandbox.files.as_user()
+        if (await files.stat(path)).kind == "other":
+            raise ToolError(f"{path}: not a regular file; use exec to read from it")
+        return await files.read_bytes(path)
+
     @server.tool()
     async def read_file(
         path: str,
@@ -321,15 +365,21 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
         """Read a text file, or a page of it."""
         box = await boxes.of(ctx, sandbox)
         async with _told():
-            data = await box.sandbox.files.as_user().read_bytes(path)
-            text = data.decode()
+            text = (await read(box, path)).decode()
         found = text.split("\n")[: -1 if text.endswith("\n") else None]
-        page = found[first_line - 1 : first_line - 1 + lines]
+        page: list[str] = []
+        room = READ_MAX
+        for line in found[first_line - 1 : first_line - 1 + lines]:
+            if page and len(line) >= room:
+                break
+            page.append(line)
+            room -= len(line) + 1
         return FilePage(
-            content="\n".join(page),
+            content="\n".join(page)[:READ_MAX],
             first_line=first_line,
             last_line=first_line - 1 + len(page),
             total_lines=len(found),
+            truncated=room < -1,
         )
 
     @server.tool()
@@ -350,14 +400,13 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
         if not old:
             raise ToolError("`old` is empty: give the exact text to replace")
         async with _told():
-            files = box.sandbox.files.as_user()
-            text = (await files.read_bytes(path)).decode()
+            text = (await read(box, path)).decode()
             count = text.count(old)
             if count == 0:
                 raise ToolError(f"{path}: the text to replace does not occur")
             if count > 1 and not replace_all:
                 raise ToolError(f"{path}: the text occurs {count} times; give more of it, or replace_all")
-            await files.write(path, text.replace(old, new))
+            await box.sandbox.files.as_user().write(path, text.replace(old, new))
         return count
 
     @server.tool()
@@ -370,10 +419,10 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
 
     @server.tool()
     async def find_files(pattern: str, ctx: Context, sandbox: SandboxId = None) -> list[str]:
-        """Paths that match a bash pattern, `**` included, such as /workspace/**/*.py."""
+        """Paths that match a bash pattern, `**` included, such as /workspace/**/*.py; at most 5000."""
         box = await boxes.of(ctx, sandbox)
         async with _told():
-            return await box.sandbox.files.glob(pattern)
+            return (await box.sandbox.files.glob(pattern))[:FIND_MAX]
 
     @server.tool()
     async def search_files(
@@ -394,11 +443,21 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
 
     @server.resource("sandbox:///{+path}", name="file", description="A file of your sandbox, by absolute path.")
     async def file(path: str, ctx: Context) -> str | bytes:
-        box = await boxes.of(ctx, None)
+        return await contents(await boxes.of(ctx, None), path)
+
+    @server.resource(
+        "sandbox://{sandbox}/{+path}", name="named_file", description="A file of a sandbox that you made, by its name."
+    )
+    async def named_file(sandbox: str, path: str, ctx: Context) -> str | bytes:
+        return await contents(await boxes.of(ctx, sandbox), path)
+
+    async def contents(box: Box, path: str) -> str | bytes:
         try:
-            data = await box.sandbox.files.as_user().read_bytes("/" + path)
-        except FileError as error:
+            data = await read(box, "/" + path)
+        except (FileError, ToolError) as error:
             raise ResourceNotFoundError(str(error)) from error
+        if len(data) > READ_MAX:
+            raise ResourceError(f"/{path}: {len(data)} bytes are too many for a resource; use read_file")
         try:
             return data.decode()
         except UnicodeDecodeError:
@@ -407,17 +466,11 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
 
 def _add_interpreters(server: MCPServer[None], boxes: Boxes) -> None:
     def shown(result: RunResult) -> list[str | Image]:
-        parts: list[str | Image] = [text for text in (result.stdout, result.stderr) if text]
-        if result.error is not None:
-            parts.append(result.error.stack or f"{result.error.name}: {result.error.message}")
-        elif result.value is not None:
-            parts.append(repr(result.value))
+        parts: list[str | Image] = [*texts(result)]
         for output in result.outputs:
             kind, _, subtype = output.mime.partition("/")
             if kind == "image":
                 parts.append(Image(data=output.data, format=subtype))
-            elif output.mime == "text/plain":
-                parts.append(output.text)
         return parts or ["(no output)"]
 
     @server.tool(structured_output=False)
@@ -437,19 +490,19 @@ def _add_interpreters(server: MCPServer[None], boxes: Boxes) -> None:
 
 def _add_sandboxes(server: MCPServer[None], boxes: Boxes) -> None:
     @server.tool()
-    async def sandbox_create() -> str:
+    async def sandbox_create(ctx: Context) -> str:
         """Make a further sandbox; gives the name to use it by."""
         async with _told():
-            return await boxes.make()
+            return await boxes.make(ctx)
 
     @server.tool()
     async def sandbox_fork(ctx: Context, sandbox: SandboxId = None) -> str:
         """Branch a sandbox, live: files, processes and interpreters; gives the branch's name."""
         box = await boxes.of(ctx, sandbox)
         async with _told():
-            return await boxes.fork(box)
+            return await boxes.fork(box, ctx)
 
     @server.tool()
-    async def sandbox_close(sandbox: str) -> None:
+    async def sandbox_close(sandbox: str, ctx: Context) -> None:
         """End a sandbox and all that runs in it."""
-        await boxes.close(sandbox)
+        await boxes.close(ctx, sandbox)

@@ -12,6 +12,7 @@ from smolagents.local_python_executor import CodeOutput, PythonExecutor
 
 from belljar.abi.limits import RunLimits
 from belljar.api.sandbox import Sandbox
+from belljar.integrations.shown import plain_value
 
 _FINAL: Final = "final_answer"
 
@@ -47,7 +48,7 @@ class BelljarExecutor(PythonExecutor):
         if result.error is not None and not self._answer:
             raise RuntimeError(f"{result.stdout}{result.error.stack or result.error}")
         answered = bool(self._answer)
-        output = self._answer.pop() if answered else result.value
+        output = self._answer.pop() if answered else plain_value(result)
         return CodeOutput(output=output, logs=result.stdout + result.stderr, is_final_answer=answered)
 
     def cleanup(self) -> None:
