@@ -22,10 +22,12 @@ from belljar.engines.wasi.kernel_host import RemoteKernel
 from belljar.engines.wasi.memory import Fault
 from belljar.engines.wasi.preview1 import Preview1, Refused
 
-PARK, EXIT, MARK, COMPARE = 1000, 1001, 1002, 1003
+PARK, EXIT, MARK, COMPARE, IMMORTAL = 1000, 1001, 1002, 1003, 1004
 FAULT: Final = 0xFFFFFFFE
 """What the guest's C code takes for a broken host."""
 ENOSYS, EBADF = 38, 9
+IMMORTAL_COUNT: Final = 5 << 28
+"""The count of references by which CPython knows an immortal object, where pointers have 32 bits."""
 _STATUS: Final = struct.Struct("<i")
 _FORWARDED: Final = frozenset(call.number for name, call in CALLS.items() if name not in ("exit", "exceeded"))
 _SPAWN, _DUP, _DUP2 = (CALLS[name].number for name in ("spawn", "dup", "dup2"))
@@ -97,7 +99,8 @@ class Door:
                 self._kernel.take_signals()
 
     def _template(self, number: int, body: bytes) -> bytes:
-        """What a template may ask: to wait, and to learn where signals are noted (see `interrupt_host`)."""
+        """What a template may ask: to wait, to learn where signals are noted (see `interrupt_host`), and for objects to
+        be made immortal (see `guest/_belljar/immortal.py`)."""
         if number == PARK:
             return self._park()
         if number == MARK:
@@ -105,6 +108,9 @@ class Door:
             self.interrupter.begin()
         elif number == COMPARE and self.interrupter is not None and len(body) == 1:
             self.interrupter.end(body[0])
+        elif number == IMMORTAL:
+            for (address,) in struct.iter_unpack("<I", body):
+                self._wasi.memory.write_u32(address, IMMORTAL_COUNT)
         else:
             return _STATUS.pack(ENOSYS)
         return _STATUS.pack(0)

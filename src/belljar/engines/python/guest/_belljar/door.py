@@ -7,7 +7,7 @@ import struct
 import _host
 from _belljar.protocol import CALLS, decode, encode
 
-PARK, EXIT, MARK, COMPARE = 1000, 1001, 1002, 1003
+PARK, EXIT, MARK, COMPARE, IMMORTAL = 1000, 1001, 1002, 1003, 1004
 _NUMBER = struct.Struct("<H")
 _STATUS = struct.Struct("<i")
 

@@ -25,6 +25,8 @@ PRIMING = (
     "open('/no/such/file')",
     "raise SystemExit(0)",
 )
+PRIMINGS = 8
+"""How often: the interpreter adapts its code to what it does while it does it, and a program would do so page by page."""
 REHEARSAL = """
 import os, sys
 print(1)
@@ -370,6 +372,8 @@ def prime():
     """Do what every program does, so that what is made when first used is made for all."""
     import site
 
+    from _belljar import session
+
     site.setquit()
     site.setcopyright()
     site.sethelper()
@@ -377,9 +381,13 @@ def prime():
     del sys.ps1, sys.ps2
     shims.identity.update(pid=1, ppid=0, uid=1000, gid=1000, umask=0o022)
     path = list(sys.path)
-    for source in PRIMING:
-        Options(["python3", "-c", source], {}).flags()
-        outcome(lambda source=source: run_source(source + "\n", "<string>", -1))
+    _template["modules"] = frozenset(sys.modules)
+    for _ in range(PRIMINGS):
+        for source in PRIMING:
+            Options(["python3", "-c", source], {}).flags()
+            outcome(lambda source=source: run_source(source + "\n", "<string>", -1))
+        session.rehearse(PRIMING)
+        rehearse()
     flush()
     sys.path[:] = path
     fresh_main()

@@ -1,8 +1,9 @@
 """What a template loads ahead: the modules programs import most."""
 
-import gc
 import os
 import sys
+
+from _belljar import immortal
 
 COMMON = (
     "abc argparse ast asyncio base64 bisect calendar code codeop collections collections.abc contextlib copy csv "
@@ -28,7 +29,6 @@ def load(kind):
 
 
 def settle():
-    """What is there now belongs to the template: collections of programs need not look at it."""
+    """What is there now belongs to the template."""
     sys.path_importer_cache.pop("", None)
-    gc.collect()
-    gc.freeze()
+    immortal.settle()
