@@ -12,8 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from belljar.engines.template_host import REQUEST_MAX
+from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.processes_host import readable
-from belljar.lockdown.seal_host import adopt_orphans, die_with_parent
+from belljar.lockdown.seal_host import adopt_orphans, die_with_parent, set_signal
 
 QUIET: Final = 0.003
 """Seconds without a request before a spare is made: the process just handed over needs the processor first."""
@@ -138,10 +139,11 @@ def _fork(
     if request.options.get("forkable") or request.options.get("copied"):
         own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     template = os.getpid()
-    pid = os.fork()
+    # A sealed one has a second thread: what that held has to be put in order.
+    pid = os.fork() if sealed else fork_alone()
     if pid == 0:
         die_with_parent(template)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        set_signal(signal.SIGCHLD, ignored=False)
         control.close()
         ours.close()
         for other in others:

@@ -109,8 +109,9 @@ class Door:
         elif number == COMPARE and self.interrupter is not None and len(body) == 1:
             self.interrupter.end(body[0])
         elif number == IMMORTAL:
+            write = self._wasi.memory.write_u32
             for (address,) in struct.iter_unpack("<I", body):
-                self._wasi.memory.write_u32(address, IMMORTAL_COUNT)
+                write(address, IMMORTAL_COUNT)
         else:
             return _STATUS.pack(ENOSYS)
         return _STATUS.pack(0)

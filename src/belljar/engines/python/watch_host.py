@@ -6,8 +6,8 @@ way the kernel answers for signals. The thread only peeks at the connection: the
 
 from __future__ import annotations
 
+import _thread
 import os
-import threading
 import time
 from collections.abc import Callable
 from typing import Final
@@ -29,17 +29,19 @@ class Watch:
         self._limit = 0
         self._period = PERIOD
         self._calls = -1
-        self._changed = threading.Event()
-        self._thread: threading.Thread | None = None
+        # Not `threading`, whose threads and events are a hundred objects: each program pays for what they write to.
+        self._changed = _thread.allocate_lock()
+        self._changed.acquire()
+        self._started = False
 
     def allow(self, cpu_ns: int) -> None:
         """This much from now on."""
         self._limit = time.process_time_ns() + cpu_ns
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._watch, daemon=True)
-            self._thread.start()
-        else:
-            self._changed.set()
+        if not self._started:
+            self._started = True
+            _thread.start_new_thread(self._watch, ())
+        elif self._changed.locked():
+            self._changed.release()
 
     @property
     def left(self) -> int:
@@ -48,8 +50,7 @@ class Watch:
 
     def _watch(self) -> None:
         while (left := self._limit - time.process_time_ns()) > 0:
-            if self._changed.wait(min(max(left / 1e9, LEAST), self._period)):
-                self._changed.clear()
+            self._changed.acquire(timeout=min(max(left / 1e9, LEAST), self._period))
             self._look()
         self._exceeded()
 

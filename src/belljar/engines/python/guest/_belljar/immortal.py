@@ -9,15 +9,16 @@ import gc
 import sys
 import types
 from array import array
+from itertools import filterfalse
 
 from _belljar import door
 
-
-BATCH = 1000
+BATCH = 2000
 
 
 def settle():
     """For all there is now, of which collections need not look at anything either."""
+    gc.unfreeze()
     gc.collect()
     sample = object()
     if immortalise([sample]) and sys._is_immortal(sample):
@@ -32,17 +33,15 @@ def immortalise(objects):
 
 
 def spread(todo):
-    """To these objects, and all that they lead to."""
-    batch = []
+    """To these objects, and all that they lead to. Many at a time: there are hundreds of thousands."""
     while todo:
-        one = todo.pop()
-        if sys._is_immortal(one):
-            continue
-        todo += parts(one) if type(one) is types.CodeType else gc.get_referents(one)
-        batch.append(one)
-        if len(batch) == BATCH or not todo:
-            immortalise(batch)
-            batch.clear()
+        batch = list(filterfalse(sys._is_immortal, todo[-BATCH:]))
+        del todo[-BATCH:]
+        immortalise(batch)
+        todo += filterfalse(sys._is_immortal, gc.get_referents(*batch))
+        for one in batch:
+            if type(one) is types.CodeType:
+                todo += parts(one)
 
 
 def parts(code):

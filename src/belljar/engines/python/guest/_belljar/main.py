@@ -26,7 +26,7 @@ PRIMING = (
     "raise SystemExit(0)",
 )
 PRIMINGS = 8
-"""How often: the interpreter adapts its code to what it does while it does it, and a program would do so page by page."""
+"""How often: the interpreter adapts its code while it runs it, and a program would do so page by page."""
 REHEARSAL = """
 import os, sys
 print(1)
@@ -361,6 +361,13 @@ def clear(namespace):
                 namespace[name] = None
 
 
+class AnyModule:
+    """All modules are the template's, also those that its own rehearsal is the first to import."""
+
+    def __contains__(self, name):
+        return True
+
+
 def rehearse():
     """Run a program that nobody sees."""
     begin([b"PATH=/usr/bin", b"HOME=/", b"USER=x", b"LANG=C"], b"/", [1, 0, 0, 0, 0o022, 0])
@@ -381,7 +388,8 @@ def prime():
     del sys.ps1, sys.ps2
     shims.identity.update(pid=1, ppid=0, uid=1000, gid=1000, umask=0o022)
     path = list(sys.path)
-    _template["modules"] = frozenset(sys.modules)
+    _template["modules"] = AnyModule()
+    gc.freeze()  # what is collected at a program's end need not look at all there is
     for _ in range(PRIMINGS):
         for source in PRIMING:
             Options(["python3", "-c", source], {}).flags()
