@@ -4,7 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.engines.js_engines import engine, engines
 from tests.escape.oracles import Watch
+
+__all__ = ["engine", "engines"]
 
 
 @pytest.fixture(scope="session")

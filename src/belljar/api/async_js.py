@@ -14,11 +14,12 @@ from belljar.api.clock_host import monotonic
 from belljar.api.dialogue import AT_WORK, Mode
 from belljar.api.errors import EngineUnavailable, SandboxClosed, SandboxError
 from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code
-from belljar.api.js import OUTPUT_BYTES, Bound, JsPrefix, bind_fetch, branch_session, keeps_state
+from belljar.api.js import OUTPUT_BYTES, Bound, JsPrefix, bind_fetch, branch_session, engine_name, keeps_state
 from belljar.api.js_link_host import JsLink
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
 from belljar.engines.js.prefix_host import PrefixProcess
+from belljar.engines.quickjs.choice_host import check_wasm
 from belljar.engines.template_host import EngineUnavailable as NoEngine
 
 if TYPE_CHECKING:
@@ -147,6 +148,11 @@ class AsyncJsInterpreter:
         self._others.add(other)
         return other
 
+    @property
+    def engine(self) -> str:
+        """What runs its code: see `JsInterpreter.engine`."""
+        return engine_name()
+
     async def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> AsyncJsPrefix:
         """Evaluate `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
         check_code(code)
@@ -166,6 +172,8 @@ class AsyncJsInterpreter:
         if self._closed:
             raise SandboxClosed("the interpreter is closed, with its sandbox")
         try:
+            if wasm:
+                await asyncio.to_thread(check_wasm)
             process = await asyncio.to_thread(lambda: PrefixProcess(sessions=sessions))
         except NoEngine as error:
             raise EngineUnavailable(str(error)) from error

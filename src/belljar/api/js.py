@@ -18,6 +18,7 @@ from belljar.api.js_link_host import JsLink
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
 from belljar.engines.js.prefix_host import PrefixProcess
+from belljar.engines.quickjs.choice_host import check_wasm, expected
 from belljar.engines.template_host import EngineUnavailable as NoEngine
 
 if TYPE_CHECKING:
@@ -47,6 +48,14 @@ def branch_session(session: JsLink) -> JsLink:
         return session.branch()
     except NoEngine as error:
         raise SandboxError(f"the sandbox could not be forked, because of its interpreter: {error}") from error
+
+
+def engine_name() -> str:
+    """The engine of this process's JavaScript. Raises EngineUnavailable."""
+    try:
+        return expected().engine
+    except NoEngine as error:
+        raise EngineUnavailable(str(error)) from error
 
 
 def js() -> JsInterpreter:
@@ -218,10 +227,15 @@ class JsInterpreter:
         self._others.add(other)
         return other
 
+    @property
+    def engine(self) -> str:
+        """What runs its code: "v8", or "quickjs" where V8 can't be had or is not wanted (docs/javascript.md)."""
+        return engine_name()
+
     def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> JsPrefix:
         """Evaluate `code` once, in a process of its own; each `prefix.run` then starts from exactly there.
 
-        `wasm` gives it and its runs WebAssembly. Raises `PrefixError` if it fails.
+        `wasm` gives it and its runs WebAssembly (V8 only). Raises `PrefixError` if it fails.
         """
         check_code(code)
         return self._precompile(code, *check_globals(globals), wasm=wasm)
@@ -240,6 +254,8 @@ class JsInterpreter:
         if self._closed:
             raise SandboxClosed("the interpreter is closed, with its sandbox")
         try:
+            if wasm:
+                check_wasm()
             process = PrefixProcess(sessions=sessions)
         except NoEngine as error:
             raise EngineUnavailable(str(error)) from error

@@ -26,6 +26,7 @@ _LIMITS: Final[dict[str, tuple[ErrorCode, str]]] = {
     "wall_ms": ("WALL_LIMIT", "the run took longer than {wall_ms} ms"),
     "unsettled": ("WALL_LIMIT", "the run waits for a promise that nothing is left to settle"),
     "memory_mb": ("MEMORY_LIMIT", "the run needed more than {memory_mb} MB"),
+    "stack": ("CRASHED", "the run's calls are nested too deep for the engine's stack"),
     "max_bridge_bytes": ("BRIDGE_LIMIT", "more than max_bridge_bytes={max_bridge_bytes} to and from host functions"),
     "engine": ("CRASHED", "the engine gave up"),
 }

@@ -97,6 +97,8 @@ class Info:
     """The layers that hold around this sandbox."""
     image: str
     created: float
+    js: str = ""
+    """What runs its JavaScript: "v8", or "quickjs" and, in parentheses, why; "none" and why if nothing does."""
 
 
 def split_grep(output: bytes) -> list[GrepMatch]:

@@ -118,7 +118,9 @@ class Settings(Struct, frozen=True):
         return {name: function for name, function in named.items() if name.isidentifier()}
 
     def info(self, layers: list[str]) -> Info:
-        return Info(self.name, "virtual", tuple(layers), "base", self.created)
+        from belljar.engines.quickjs.choice_host import describe  # who does not ask need not wait for it
+
+        return Info(self.name, "virtual", tuple(layers), "base", self.created, describe())
 
     def confine(self, worker: WorkerHandle) -> None:
         """The layer that is only put up when it is required. IsolationUnavailable."""

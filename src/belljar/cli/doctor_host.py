@@ -59,7 +59,7 @@ def examine() -> dict[str, Any]:
     import platform
 
     from belljar.api.sandbox import Sandbox
-    from belljar.cli.engines_host import installed, look
+    from belljar.cli.engines_host import installed, look, runs_js
     from belljar.lockdown.seal_host import LAYERS
     from belljar.worker.cgroup_host import place
 
@@ -80,6 +80,7 @@ def examine() -> dict[str, Any]:
             engine.name: {"version": engine.version, "ready": engine.ready, "advice": engine.advice}
             for engine in look()
         },
+        "javascript": runs_js(),
         "packages": {name: installed(name) for name in PACKAGES},
     }
 
@@ -118,6 +119,7 @@ def show(report: dict[str, Any]) -> None:
     say("\nEngines")
     for name, engine in report["engines"].items():
         line(engine["ready"], name, engine["version"] or "not installed", engine["advice"])
+    say(f"       {'':<13} JavaScript runs on {report['javascript']}")
     say("\nPackages")
     for name, version in report["packages"].items():
         line(bool(version), name, version or "not installed", "" if version else PACKAGES[name])

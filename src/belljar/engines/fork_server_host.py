@@ -41,7 +41,7 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spare:
+class Spare:
     """A process made before anyone asked for it."""
 
     request: Request
@@ -87,12 +87,12 @@ def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = Fals
         adopt_orphans()  # copies whose origin has ended
     # A sealed process may not wait for its children: ignoring their ends has the kernel forget them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN if sealed else _reap)
-    ready: list[_Spare] = []
+    ready: list[Spare] = []
     last: Request | None = None
     while True:
         try:
             if last is not None and len(ready) < spares and not readable(control.fileno(), QUIET):
-                made = _fork(control, last, ready, sealed=sealed, ahead=True)
+                made = fork_child(control, last, ready, sealed=sealed, ahead=True)
                 if isinstance(made, Child):
                     return made
                 ready.append(made)
@@ -107,7 +107,7 @@ def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = Fals
         given = _take(ready, last)
         if given is None:
             try:
-                made = _fork(control, last, ready, sealed=sealed)
+                made = fork_child(control, last, ready, sealed=sealed)
             except OSError as error:
                 control.send(f"-fork failed: {error}".encode())
                 continue
@@ -118,7 +118,7 @@ def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = Fals
         given.close()
 
 
-def _take(ready: list[_Spare], request: Request) -> _Spare | None:
+def _take(ready: list[Spare], request: Request) -> Spare | None:
     """A spare that fits; those that do not are given up."""
     while ready:
         spare = ready.pop(0)
@@ -128,9 +128,9 @@ def _take(ready: list[_Spare], request: Request) -> _Spare | None:
     return None
 
 
-def _fork(
-    control: socket.socket, request: Request, others: list[_Spare], *, sealed: bool, ahead: bool = False
-) -> _Spare | Child:
+def fork_child(
+    control: socket.socket, request: Request, others: list[Spare], *, sealed: bool, ahead: bool = False
+) -> Spare | Child:
     ours, theirs = socket.socketpair()
     if not sealed:
         for end in (ours, theirs):
@@ -154,7 +154,7 @@ def _fork(
     theirs.close()
     if own is not None:
         own[1].close()
-    return _Spare(request, pid, os.pidfd_open(pid), ours, own[0] if own is not None else None)
+    return Spare(request, pid, os.pidfd_open(pid), ours, own[0] if own is not None else None)
 
 
 def _reap(_number: int, _frame: object) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from belljar.engines.js import prefix_host
 from belljar.engines.python import start_host
 from belljar.engines.python.package_host import check_wasmtime
+from belljar.engines.quickjs import choice_host
 
 
 def _wasm() -> list[str]:
@@ -20,6 +20,6 @@ def commands() -> dict[str, Callable[[], list[str]]]:
     return {
         "python": lambda: start_host.command("python"),
         "python-data": lambda: start_host.command("python-data"),
-        "node": prefix_host.command,
+        "node": choice_host.command,
         "wasm": _wasm,
     }

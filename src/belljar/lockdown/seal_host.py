@@ -181,11 +181,13 @@ def seal(
     return held
 
 
-def tighten(keep: set[int]) -> None:
-    """For a copy of a sealed process that could fork: it can't. Raises LockdownFailed."""
+def tighten(keep: set[int], fork_judge: socket.socket | None = None) -> None:
+    """For a copy of a sealed process that could fork: it can't, or only if whoever is behind `fork_judge` (one of those
+    it keeps) lets it. Raises LockdownFailed."""
     os.setsid()
     _close_all_but(keep)
-    _seccomp(judged=False, copies=False)
+    judged = fork_judge is not None and _ask_about_forks(fork_judge)
+    _seccomp(judged=judged, copies=False)
 
 
 def _close_all_but(keep: set[int]) -> None:

@@ -1,4 +1,4 @@
-"""One interpreter and one prefix for all tests here: what a test does to its run, no other run sees."""
+"""One interpreter and one prefix for all tests of an engine: what a test does to its run, no other run sees."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,9 @@ import pytest
 
 import belljar
 from belljar.api.js import JsInterpreter, JsPrefix
+from tests.engines.js_engines import engine, engines
+
+__all__ = ["engine", "engines"]
 
 
 def lookup(key: object, *rest: object) -> object:
@@ -16,7 +19,7 @@ def lookup(key: object, *rest: object) -> object:
 
 
 @pytest.fixture(scope="session")
-def js() -> Iterator[JsInterpreter]:
+def js(engine: str) -> Iterator[JsInterpreter]:
     with belljar.js() as interpreter:
         yield interpreter
 

@@ -164,7 +164,7 @@ STDIN = "one\ntwo words\nthree"
 
 
 @pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
+def sandbox(engine: str) -> Iterator[Sandbox]:
     with Sandbox() as made:
         yield made
 

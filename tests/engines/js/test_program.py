@@ -44,13 +44,13 @@ def run(code: str) -> tuple[str, ExitStatus]:
     return session.exec("cat /tmp/out").stdout.decode(), ended[0]
 
 
-def test_it_prints_waits_and_exits() -> None:
+def test_it_prints_waits_and_exits(engine: str) -> None:
     said, status = run("console.log('hello', [1]); setTimeout(() => console.log('later'), 5)")
     assert said == "hello [ 1 ]\nlater\n"
     assert status.code == 0
 
 
-def test_an_exception_is_the_end_of_it() -> None:
+def test_an_exception_is_the_end_of_it(engine: str) -> None:
     said, status = run("throw new TypeError('no')")
     assert "TypeError: no" in said
     assert status.code == 1

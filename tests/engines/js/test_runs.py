@@ -1,6 +1,7 @@
 """precompile and run: modules, exports, host functions, what crosses and what does not."""
 
 import asyncio
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -181,8 +182,8 @@ def test_typescript_is_stripped(prefix: JsPrefix) -> None:
     [
         ("export default (", "SYNTAX_ERROR", "SyntaxError", "Unexpected end of input"),
         ("const a = 1; const a = 2", "SYNTAX_ERROR", "SyntaxError", "already been declared"),
-        ("undefined.x", "RUNTIME_ERROR", "TypeError", "Cannot read properties of undefined"),
-        ("eval('(')", "RUNTIME_ERROR", "SyntaxError", "Unexpected end of input"),
+        ("undefined.x", "RUNTIME_ERROR", "TypeError", "undefined"),
+        ("eval('(')", "RUNTIME_ERROR", "SyntaxError", "nexpected"),
         ("throw { odd: true }", "RUNTIME_ERROR", "object", "{ odd: true }"),
         ("Promise.reject(new RangeError('lost')); await lookup(1)", "RUNTIME_ERROR", "RangeError", "lost"),
         ("import fs from 'node:fs'", "RUNTIME_ERROR", "TypeError", "can't import 'node:fs'"),
@@ -199,7 +200,7 @@ def test_errors_have_code_name_and_message(prefix: JsPrefix, code: str, error: s
 def test_a_stack_names_the_guests_code_only(prefix: JsPrefix) -> None:
     result = prefix.run("function f() {\n  throw new Error('here') }\nf()")
     assert result.error is not None
-    assert "run.mjs:2:9" in result.error.stack
+    assert re.search(r"at f \(run\.mjs:2:\d+\)\n +at run\.mjs:3:1$", result.error.stack)
     assert "belljar" not in result.error.stack
 
 
@@ -223,7 +224,7 @@ def test_plain_globals_are_values(js: JsInterpreter) -> None:
         assert prefix.run("export default config.limit", globals={"config": {"limit": 4}}).value == 4
 
 
-def test_a_session_keeps_its_variables() -> None:
+def test_a_session_keeps_its_variables(engine: str) -> None:
     with belljar.js() as js:
         assert js.run("let x = 41").value is None
         assert js.run("x + 1").value == 42
@@ -242,13 +243,13 @@ def test_a_session_keeps_its_variables() -> None:
         assert js.run("typeof x").value == "undefined"
 
 
-def test_a_sandbox_has_its_tools_as_functions() -> None:
+def test_a_sandbox_has_its_tools_as_functions(engine: str) -> None:
     with Sandbox(tools={"add": lambda a, b: a + b}) as sandbox:
         assert sandbox.js.run("await add(1, 2)").value == 3
         assert sandbox.js.precompile("globalThis.k = 5").run("export default k + await add(1, 1)").value == 7
 
 
-def test_async_fronts() -> None:
+def test_async_fronts(engine: str) -> None:
     async def main() -> list[Any]:
         async def add(a: int, b: int) -> int:
             await asyncio.sleep(0)

@@ -49,8 +49,13 @@ def settled(measure: object, wanted: int) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("count", "ways"), [(2000, 1), (500, 50)], ids=["consecutive", "parallel"])
-def test_many_runs(count: int, ways: int) -> None:
+@pytest.mark.parametrize(
+    ("engine", "count", "ways"),
+    [("v8", 2000, 1), ("v8", 500, 50), ("quickjs", 100, 1), ("quickjs", 100, 20)],
+    indirect=["engine"],
+    ids=["consecutive", "parallel", "quickjs-consecutive", "quickjs-parallel"],
+)
+def test_many_runs(engine: str, count: int, ways: int) -> None:
     with belljar.js() as js, js.precompile("globalThis.base = 1", globals={"lookup": lambda key: key}) as prefix:
         template = prefix._process._process.pid
 

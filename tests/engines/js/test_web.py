@@ -127,7 +127,7 @@ def test_fetch_goes_to_the_hosts_policy(js: JsInterpreter, server: HttpServer) -
         assert "denied" in denied[1]
 
 
-def test_a_sandboxs_network_is_its_javascripts(server: HttpServer) -> None:
+def test_a_sandboxs_network_is_its_javascripts(server: HttpServer, engine: str) -> None:
     with Sandbox(network=Network.allow(server.authority)) as sandbox:
         url = f"http://{server.authority}/json"
         assert sandbox.js.run(f"(await (await fetch('{url}')).json()).n").value == [1, 2]

@@ -72,14 +72,25 @@ def addon() -> Path:
     return built
 
 
-def build(target: Path) -> None:
-    """Compile the addon to `target`, all or nothing. Raises EngineUnavailable."""
-    compiler = next(filter(None, map(shutil.which, (os.environ.get("CXX") or "c++", "g++", "clang++"))), None)
-    if compiler is None:
+def check_buildable() -> None:
+    """Raises EngineUnavailable, with what to do, if there is no addon and none could be built."""
+    if not any(place.exists() for place in addon_places()):
+        _compiler()
+
+
+def _compiler() -> str:
+    found = next(filter(None, map(shutil.which, (os.environ.get("CXX") or "c++", "g++", "clang++"))), None)
+    if found is None:
         raise EngineUnavailable(
-            "JavaScript needs a C++ compiler once, to build its addon: install g++ (Debian: apt-get install g++), "
+            "V8 needs a C++ compiler once, to build its addon: install g++ (Debian: apt-get install g++), "
             "or a wheel of belljar that carries the addon"
         )
+    return found
+
+
+def build(target: Path) -> None:
+    """Compile the addon to `target`, all or nothing. Raises EngineUnavailable."""
+    compiler = _compiler()
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         made = Path(scratch) / "belljar.node"
         command = [compiler, *FLAGS, f"-I{headers()}", "-o", str(made), *map(str, sources("*.cc"))]

@@ -1,0 +1,194 @@
+"""A template of QuickJS: `... -m belljar.engines.quickjs.template_host QUALITY ENGINE QUALITY STRIPPER LIBRARY FD`.
+
+Brings the engine to the point where our JavaScript and Node's library are in it, and is forked from then on: a prefix
+is a fork of it, a run is a fork of a prefix, a program is a fork of it. Each seals itself before it sees a guest's
+code.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+from belljar.abi.wire import HELLO
+from belljar.engines.artefact_host import open_checked
+from belljar.engines.calls.protocol import CALLS
+from belljar.engines.copies_host import take_request
+from belljar.engines.fork_server_host import Child, Request, become_child, fork_child
+from belljar.engines.js.frames import FORK, MESSAGE
+from belljar.engines.quickjs.guest_host import Guest
+from belljar.engines.quickjs.strip_host import Stripper
+from belljar.engines.quickjs.wire_host import Wire
+from belljar.lockdown.seal_host import (
+    LockdownFailed,
+    adopt_orphans,
+    enter_namespaces,
+    prepare_filter,
+    prepare_judged,
+    prove,
+    seal,
+    set_signal,
+    tighten,
+)
+
+SPARES: Final = 2
+OVERHEAD: Final = 256 << 20
+"""What the process around the engine needs on top of the guest's memory."""
+PREFIX_MEMORY: Final = 4 << 30
+FOREVER: Final = 1 << 30
+"""Seconds: a prefix computes only while it is evaluated, and its owner watches that."""
+_RUN: Final = Request(0, 0.0, {})
+_SESSION: Final = Request(0, 0.0, {"copied": True})
+
+
+class _Run(msgspec.Struct):
+    """Of a message that begins a run, what this process has to know before its JavaScript does."""
+
+    op: str
+    limits: dict[str, float] = msgspec.field(default_factory=dict)
+
+
+def load_sources(library: Path) -> dict[str, str]:
+    """Node's library and ours: the runtime of engines/js, except for the files that this engine has its own of."""
+    with open_checked(library) as name:
+        sources: dict[str, str] = json.loads(Path(name).read_bytes())
+    here = Path(__file__).parent
+    for runtime in (here.parent / "js" / "runtime", here / "runtime"):
+        for file in runtime.glob("*.js"):
+            sources[f"belljar/{file.stem}"] = file.read_text()
+    table = {name: list(call) for name, call in CALLS.items()}
+    sources["belljar/call_table"] = f"module.exports = {json.dumps(table)}"
+    return sources
+
+
+class Template:
+    """The engine of this process, and what its forks become."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        quality, engine, strip_quality, transformer, library = arguments
+        stripper = Stripper(Path(transformer), strip_quality)
+        stripper.javascript("const warm: number = 1; type T = { a: string }; function f<T>(x: T): T { return x }")
+        self._guest = Guest(Path(engine), quality, stripper, load_sources(Path(library)))
+        self._guest.warm()
+        self._layers: list[str] = []
+
+    def serve(self, control: socket.socket) -> NoReturn:
+        for copies in (False, True):
+            prepare_filter(judged=False, copies=copies, compiles=False)
+        prepare_judged()
+        self._layers = enter_namespaces()
+        gc.collect()
+        gc.freeze()
+        child = become_child(control, SPARES)
+        if child is None:
+            os._exit(0)
+        try:
+            if child.request.memory_bytes == 0:
+                self._be_prefix(child)
+            self._be_program(child)
+        except LockdownFailed:
+            os._exit(1)
+
+    def _be_program(self, child: Child) -> NoReturn:
+        """Its connection is to the sandbox's kernel, and nothing else is."""
+        memory = child.request.memory_bytes
+        seal({child.connection.fileno()}, memory + OVERHEAD, int(child.request.cpu_seconds) + 2)
+        prove()
+        self._guest.open(Wire(child.connection))
+        self._guest.limit_memory(memory)
+        self._guest.reseed()
+        self._guest.run_program()
+        os._exit(0)
+
+    def _be_prefix(self, child: Child) -> NoReturn:
+        """Evaluates its code, then makes runs of itself whenever it is asked."""
+        adopt_orphans()  # copies of sessions whose origin has ended
+        self._layers += seal({child.connection.fileno()}, PREFIX_MEMORY + OVERHEAD, FOREVER, copies=True)
+        prove(forks=True)
+        wire = Wire(child.connection)
+        self._guest.open(wire)
+        self._guest.reseed()
+        _, start = wire.receive()
+        if not self._handle(start):
+            os._exit(0)
+        self._guest.collect()
+        gc.collect()
+        gc.freeze()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        while True:
+            kind, body = wire.receive()
+            if kind != FORK:
+                continue
+            made = fork_child(child.connection, _SESSION if body else _RUN, [], sealed=True)
+            if isinstance(made, Child):
+                self._be_run(made)
+            socket.send_fds(child.connection, [b"+%d" % made.pid], made.descriptors())
+            made.close()
+
+    def _be_run(self, child: Child) -> NoReturn:
+        """One run; or, with a control socket, a session: one run after another, and copies between them if asked."""
+        control = child.control
+        tighten({child.connection.fileno()} | ({control.fileno()} if control is not None else set()), control)
+        prove(forks=control is not None)
+        if control is not None:
+            set_signal(signal.SIGCHLD, ignored=True)  # it may not wait for its copies
+        wire = Wire(child.connection)
+        self._guest.open(wire)
+        self._guest.reseed()
+        if not wire.readable(0):
+            self._guest.rehearse()
+        wire.send(MESSAGE, json.dumps({"op": "ready", "layers": " ".join(self._layers)}).encode())
+        while True:
+            if control is not None and not wire.wait(control):
+                wire, control = self._copy(wire, control)
+                continue
+            kind, body = wire.receive()
+            if kind == MESSAGE:
+                self._handle(body)
+
+    def _copy(self, wire: Wire, control: socket.socket) -> tuple[Wire, socket.socket]:
+        """Asked for a copy of this process between two runs; gives what each of the two goes on with."""
+        try:
+            ends = take_request(control)
+        except OSError:
+            ends = None
+        if ends is None:
+            os._exit(0)  # the owner let go
+        try:
+            pid = os.fork()
+        except OSError as error:
+            control.send(f"-{os.strerror(error.errno or 0)}".encode())
+            pid = -1
+        if pid:
+            for end in ends:
+                end.close()
+            return wire, control
+        wire.connection.close()
+        control.close()
+        copied = Wire(ends[0])
+        self._guest.open(copied)
+        self._guest.redraw()
+        ends[1].send(HELLO)
+        return copied, ends[1]
+
+    def _handle(self, body: bytes) -> bool:
+        message: Any = msgspec.json.decode(body, type=_Run)
+        if message.op == "run":
+            self._guest.limit_memory(int(message.limits.get("memory_mb", 1.0) * (1 << 20)))
+        return self._guest.handle(body.decode("utf-8", "replace"))
+
+
+def main(arguments: list[str]) -> None:
+    Template(arguments[:-1]).serve(socket.socket(fileno=int(arguments[-1])))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,52 @@
+"""The engines that JavaScript may run on, one after the other in one test process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import pytest
+
+from belljar.engines import template_host
+from belljar.engines.quickjs.choice_host import VARIABLE
+
+ENGINES: Final = ("v8", "quickjs")
+_KIND: Final = "node"
+_kept: Final[dict[str, template_host.Template]] = {}
+
+
+@contextmanager
+def using(engine: str) -> Iterator[str]:
+    """JavaScript runs on that engine meanwhile. Its template is kept: the next who asks for it need not wait."""
+    templates = template_host._templates
+    before = templates.pop(_KIND, None)
+    if engine in _kept:
+        templates[_KIND] = _kept[engine]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(VARIABLE, engine)
+        yield engine
+    made = templates.pop(_KIND, None)
+    if made is not None:
+        _kept[engine] = made
+    if before is not None:
+        templates[_KIND] = before
+
+
+def close_all() -> None:
+    for template in _kept.values():
+        template.close()
+    _kept.clear()
+
+
+@pytest.fixture(scope="session")
+def engines() -> Iterator[None]:
+    yield
+    close_all()
+
+
+@pytest.fixture(scope="session", params=ENGINES)
+def engine(request: pytest.FixtureRequest, engines: None) -> Iterator[str]:
+    """What JavaScript runs on in this test: it is run once for each."""
+    with using(request.param) as name:
+        yield name
