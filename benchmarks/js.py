@@ -1,6 +1,8 @@
 """How fast JavaScript runs start, beside isolated-vm with a snapshot and `node -e`, turn by turn in the same run.
 
-Usage: python benchmarks/js.py [--json] [--quick] [--npm DIRECTORY]
+Usage: python benchmarks/js.py [--json] [--quick] [--npm DIRECTORY] [--fallback]
+
+QuickJS, which is there for machines without V8, is measured after that, in a process of its own (--fallback: only it).
 
 The prefix is a bundle of lodash, ajv and zod; a run is a module that awaits one host function and exports an object.
 The other side's packages are installed from npm into DIRECTORY (by default in the cache), never into the repository.
@@ -135,6 +137,28 @@ def parallel(prefix: JsPrefix, ways: int, count: int) -> float:
         return count / (time.perf_counter() - began)
 
 
+def fallback(bundle: Path, rounds: int, turns: int) -> dict[str, float]:
+    """The figures of QuickJS, in this process."""
+    os.environ["BELLJAR_JS"] = "quickjs"
+    figures: dict[str, float] = {}
+    with belljar.js() as js:
+        began = time.perf_counter()
+        js.precompile("1").close()
+        figures["quickjs: template start, once (ms)"] = (time.perf_counter() - began) * 1e3
+        began = time.perf_counter()
+        prefix = js.precompile(bundle.read_text(), globals={"lookup": lambda key: {"name": "Ada", "key": key}})
+        figures["quickjs: precompile lodash+ajv+zod (ms)"] = (time.perf_counter() - began) * 1e3
+        figures["quickjs: prefix.run, best (ms)"], figures["quickjs: prefix.run, median (ms)"] = best(
+            [ours(prefix) for _ in range(rounds)]
+        )
+        figures["quickjs: runs a second, 5 at a time"] = parallel(prefix, 5, rounds)
+        figures["quickjs: memory of a live run's own (MB)"] = live_memory(prefix, 5)
+        for name, code in LOOPS.items():
+            pairs = [(loop_in_ours(prefix, code), loop_in_node(code)) for _ in range(turns)]
+            figures[f"quickjs: {name}: ours / node"] = min(a for a, _ in pairs) / min(b for _, b in pairs)
+    return figures
+
+
 def best(values: list[float]) -> tuple[float, float]:
     return min(values), statistics.median(values)
 
@@ -144,9 +168,13 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--npm", type=Path, default=Path.home() / ".cache" / "belljar" / "benchmark-js")
+    parser.add_argument("--fallback", action="store_true")
     options = parser.parse_args()
-    rounds = 20 if options.quick else 100
+    rounds, turns = (20, 2) if options.quick else (100, 5)
     bundle = install(options.npm)
+    if options.fallback:
+        show(fallback(bundle, rounds, 1), as_json=options.json)
+        return
     isolated = IsolatedVm(options.npm)
     figures: dict[str, float] = {}
     with belljar.js() as js:
@@ -175,10 +203,16 @@ def main() -> None:
         figures["runs a second, 5 at a time"] = parallel(prefix, 5, rounds)
         figures["memory of a live run's own (MB)"] = live_memory(prefix, 5)
         for name, code in LOOPS.items():
-            pairs = [(loop_in_ours(prefix, code), loop_in_node(code)) for _ in range(2 if options.quick else 5)]
+            pairs = [(loop_in_ours(prefix, code), loop_in_node(code)) for _ in range(turns)]
             figures[f"{name}: ours / node"] = min(a for a, _ in pairs) / min(b for _, b in pairs)
     isolated.close()
-    if options.json:
+    again = [sys.executable, __file__, "--fallback", "--json", "--npm", options.npm, *["--quick"] * options.quick]
+    figures |= json.loads(subprocess.run(again, check=True, capture_output=True, text=True).stdout)
+    show(figures, as_json=options.json)
+
+
+def show(figures: dict[str, float], *, as_json: bool) -> None:
+    if as_json:
         print(json.dumps(figures, indent=2))
     else:
         for name, value in figures.items():

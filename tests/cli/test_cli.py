@@ -62,7 +62,8 @@ def test_doctor(belljar: Belljar) -> None:
     report = json.loads(belljar("doctor", "--json").stdout)
     assert report["works"]
     assert report["layers"]["seccomp"]
-    assert set(report["engines"]) == {"python", "js"}
+    assert set(report["engines"]) == {"python", "js", "quickjs"}
+    assert report["javascript"].startswith(("v8", "quickjs"))
     assert all(engine["ready"] or engine["advice"] for engine in report["engines"].values())
     shown = belljar("doctor").stdout
     for heading in ("Tiers", "Walls around a sandbox", "Engines", "Packages"):
