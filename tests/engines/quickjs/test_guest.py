@@ -11,14 +11,13 @@ import belljar
 from belljar import Limits, RunLimits, Sandbox
 from belljar.api.js import JsInterpreter, JsPrefix
 from belljar.engines.js.build_host import node
-from tests.engines.js_engines import close_all, using
+from tests.engines.js_engines import using
 
 
 @pytest.fixture(scope="module")
-def js() -> Iterator[JsInterpreter]:
+def js(engines: None) -> Iterator[JsInterpreter]:
     with using("quickjs"), belljar.js() as made:
         yield made
-    close_all()
 
 
 @pytest.fixture(scope="module")
