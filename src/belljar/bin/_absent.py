@@ -7,7 +7,6 @@ from belljar.kernel.process import Process
 
 NATIVE = "the native and vm tiers run real programs"
 VM = "the vm tier has it"
-JAVASCRIPT = "it comes with the JavaScript engine, pip install 'belljar[js]'"
 
 
 def absent(name: str, what: str, where: str) -> Program:

@@ -36,8 +36,12 @@ class Registry(HttpServer):
         dependencies: Mapping[str, str] | None = None,
         manifest: Mapping[str, Any] | None = None,
         tag: str = "latest",
+        data: bytes | None = None,
     ) -> None:
-        """A version with these files; without any it is one module that exports its version."""
+        """A version with these files; without any it is one module that exports its version.
+
+        With `data` that is the tarball, whatever is in it.
+        """
         described: dict[str, Any] = {
             "name": name,
             "version": version,
@@ -47,7 +51,7 @@ class Registry(HttpServer):
         }
         contents = dict(files or {"index.js": f"module.exports = {json.dumps(version)};\n"})
         contents.setdefault("package.json", json.dumps(described, indent=2) + "\n")
-        data = tarball(contents)
+        data = tarball(contents) if data is None else data
         path = f"/{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
         self._tarballs[path] = data
         described["_id"] = f"{name}@{version}"
@@ -80,7 +84,7 @@ class Registry(HttpServer):
             kept = (
                 "name version dependencies optionalDependencies peerDependencies peerDependenciesMeta bin dist engines"
             )
-            names = f"{kept} directories os cpu hasInstallScript deprecated".split()
+            names = f"{kept} bundleDependencies directories os cpu hasInstallScript deprecated".split()
             brief = {v: {k: m[k] for k in names if k in m} for v, m in versions.items()}
             page = {
                 "name": name,

@@ -1,5 +1,0 @@
-"""npm - not here yet: JavaScript"""
-
-from belljar.bin._absent import JAVASCRIPT, absent
-
-main = absent("npm", "JavaScript", JAVASCRIPT)
