@@ -12,25 +12,21 @@ from belljar.engines import template_host
 from belljar.engines.quickjs.choice_host import VARIABLE
 
 ENGINES: Final = ("v8", "quickjs")
-_KIND: Final = "node"
-_kept: Final[dict[str, template_host.Template]] = {}
+_KINDS: Final[tuple[str, ...]] = ("js", "node")
+_kept: Final[dict[tuple[str, str], template_host.Template]] = {}
 
 
 @contextmanager
 def using(engine: str) -> Iterator[str]:
     """JavaScript runs on that engine meanwhile. Its template is kept: the next who asks for it need not wait."""
     templates = template_host._templates
-    before = templates.pop(_KIND, None)
-    if engine in _kept:
-        templates[_KIND] = _kept[engine]
+    before = {kind: templates.pop(kind) for kind in _KINDS if kind in templates}
+    templates |= {kind: _kept[engine, kind] for kind in _KINDS if (engine, kind) in _kept}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, engine)
         yield engine
-    made = templates.pop(_KIND, None)
-    if made is not None:
-        _kept[engine] = made
-    if before is not None:
-        templates[_KIND] = before
+    _kept.update({(engine, kind): templates.pop(kind) for kind in _KINDS if kind in templates})
+    templates |= before
 
 
 def close_all() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
@@ -21,13 +22,14 @@ def undecided(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A process that has not looked yet."""
     monkeypatch.delenv(VARIABLE, raising=False)
     monkeypatch.setattr(choice_host, "_found", None)
-    before = template_host._templates.pop("node", None)
+    templates = template_host._templates
+    kinds = ["js", "node"]
+    before = {kind: templates.pop(kind) for kind in kinds if kind in templates}
     yield
-    made = template_host._templates.pop("node", None)
-    if made is not None:
-        made.close()
-    if before is not None:
-        template_host._templates["node"] = before
+    for kind in kinds:
+        if kind in templates:
+            templates.pop(kind).close()
+    templates |= before
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def test_without_a_compiler_quickjs_runs_it_and_the_owner_is_told_why(no_compile
         js.run("1")  # it is said once
     with belljar.Sandbox() as sandbox:
         assert sandbox.info.js.startswith("quickjs (V8 needs a C++ compiler")
-        assert sandbox.exec("node --version").stdout == "v24.0.0-quickjs\n"
+        assert re.fullmatch(r"v24\.\d+\.\d+-quickjs\n", sandbox.exec("node --version").stdout)
 
 
 def test_what_compiles_may_still_not_run(undecided: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

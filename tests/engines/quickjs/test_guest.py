@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Iterator
 
@@ -136,7 +137,7 @@ def test_one_long_step_of_the_engine_does_not_outlast_the_limit(prefix: JsPrefix
 
 def test_a_program_finds_out_what_it_runs_on(js: JsInterpreter) -> None:
     with Sandbox() as sandbox:
-        assert sandbox.exec("node --version").stdout == "v24.0.0-quickjs\n"
+        assert re.fullmatch(r"v24\.\d+\.\d+-quickjs\n", sandbox.exec("node --version").stdout)
         shown = sandbox.exec("node -p 'process.versions.quickjs, typeof process.versions.v8 + typeof WebAssembly'")
         assert shown.stdout == "undefinedundefined\n"
         deep = sandbox.exec("node -e '(function f() { f() })()'")

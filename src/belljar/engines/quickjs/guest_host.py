@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from belljar.engines.calls.client_host import Client
-from belljar.engines.js.frames import MESSAGE
+from belljar.engines.js.frames import MESSAGE, frame
 from belljar.engines.quickjs import text, url_host
 from belljar.engines.quickjs.deadline_host import Deadline
 from belljar.engines.quickjs.machine_host import Machine, Trapped
@@ -116,9 +116,12 @@ class Guest:
 
     def _interrupt(self) -> int:
         """Asked by the engine, every few thousand steps, whether it has to stop."""
+        self._check_memory()
+        return int(self._stopped)
+
+    def _check_memory(self) -> None:
         if not self._stopped and self._machine.memory.size() > self._memory_max:
             self._stop(MEMORY)
-        return int(self._stopped)
 
     def _normalize(self, _base: int, _base_length: int, name: int, length: int, length_at: int) -> int:
         """The module of that name: one of those that were evaluated, by the name that was given to it then."""
@@ -149,8 +152,9 @@ class Guest:
             "print": ("ns", lambda stream, said: self._out.print(int(stream), said.encode())),
             "limits": ("nnn", lambda cpu_ms, wall_ms, _memory: self._deadline.allow(cpu_ms, wall_ms)),
             "stop": ("n", self._give_up),
+            "frame": ("s", lambda said: frame(MESSAGE, said.encode())),
             "lastWords": ("nb", self._set_last_words),
-            "sendBytes": ("b", lambda data: self._out.send_bytes(data)),
+            "sendBytes": ("b", self._send_bytes),
             "receiveBody": ("", lambda: self._out.receive_body()),
             "readable": ("n", lambda milliseconds: self._out.readable(milliseconds)),
             "exit": ("n", self._exit),
@@ -179,11 +183,19 @@ class Guest:
         return self._wire
 
     def _send(self, said: str) -> None:
+        self._check_memory()
         if self._stopped:
             return  # the last words say it
         if said.startswith('{"op":"done"'):
             self._told = True
         self._out.send(MESSAGE, said.encode())
+
+    def _send_bytes(self, data: bytes) -> None:
+        """To the kernel. A program that is out of memory may have caught that and go on, but not far."""
+        self._check_memory()
+        if self._stopped:
+            self._end(self._why)
+        self._out.send_bytes(data)
 
     def _set_last_words(self, why: float, data: bytes) -> None:
         self._last[int(why) % REASONS] = data

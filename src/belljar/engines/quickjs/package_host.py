@@ -27,7 +27,9 @@ TRANSFORM_SHA256: Final = "c4710d5258585122a70f0b3ee3bc19d085742e6f94f48aa0b8057
 OPENED_SHA256: Final = "a46c2dd5ceb986d33d660a0fbc03f75fd4dcbb221e105f1d5a7c692f636f1e6b"
 """Of the first, once its table is opened."""
 _GUEST, _TRANSFORM = "_guest.wasm", "_transform.wasm"
-_PRINT_LIBRARY: Final = "process.stdout.write(JSON.stringify(process.binding('natives')))"
+_PRINT_LIBRARY: Final = (
+    "process.stdout.write(JSON.stringify({ ...process.binding('natives'), 'belljar/version': process.version }))"
+)
 _LIBRARY_SECONDS: Final = 120.0
 
 
@@ -62,7 +64,7 @@ def _opened(original: Path) -> Path:
 def library_place() -> Path:
     """Where Node's library is once it was taken out: one file for each binary. Raises EngineUnavailable."""
     binary = node()
-    known = f"1\n{binary}\n{binary.stat().st_size}\n{binary.stat().st_mtime_ns}"
+    known = f"2\n{binary}\n{binary.stat().st_size}\n{binary.stat().st_mtime_ns}"
     return directory() / f"{hashlib.sha256(known.encode()).hexdigest()[:32]}.library"
 
 

@@ -57,7 +57,7 @@ class _Run(msgspec.Struct):
 
 
 def load_sources(library: Path) -> dict[str, str]:
-    """Node's library and ours: the runtime of engines/js, except for the files that this engine has its own of."""
+    """Node's library and ours: this engine's own files, and those of engines/js that it has none of."""
     with open_checked(library) as name:
         sources: dict[str, str] = json.loads(Path(name).read_bytes())
     here = Path(__file__).parent

@@ -14,6 +14,8 @@ from typing import Final, NoReturn
 
 from belljar.engines.js.frames import FRAME_MAX, OUTPUT, frame
 
+_BESIDE: Final = int.from_bytes(frame(0, b"")[:4], "little")
+"""What a frame's length counts beside its body."""
 _KEPT: Final = 32 << 10
 """Bytes of printed text that are sent at once."""
 
@@ -33,7 +35,7 @@ class Wire:
         """A frame of an owner's: its kind and its body."""
         self.flush()
         head = self._take(5)
-        return head[4], self._take(self._length(head))
+        return head[4], self._take(self._length(head) - _BESIDE)
 
     def receive_body(self) -> bytes:
         """A frame of a kernel's (belljar/engines/calls/protocol.py): a length and a body."""

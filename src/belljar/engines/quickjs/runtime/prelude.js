@@ -462,7 +462,7 @@
 
   const native = {
     __proto__: null,
-    engine: 'quickjs',
+    version: host.source('belljar/version'), // of the Node whose library this is
     hooks(made) { hooks = made; },
     setParsers(made) { ({ loosen, explain } = made); },
     send: (text) => host.send(wellFormed(text)),
@@ -470,6 +470,7 @@
     limits: host.limits,
     stop: host.stop,
     allowWasm: () => fail(new Error('WebAssembly is not there on QuickJS')),
+    frame: (text) => host.frame(wellFormed(text)),
     lastWords: (why, bytes) => host.lastWords(why, bytesOf(bytes)),
     sendBytes: (bytes) => host.sendBytes(bytesOf(bytes)),
     receiveBody: host.receiveBody,
