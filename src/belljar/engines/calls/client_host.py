@@ -49,7 +49,7 @@ class Program(msgspec.Struct, frozen=True):
     options: dict[str, Any]
     numbers: Start
     stdio: list[int]
-    """For each of the descriptors 0, 1, 2 its mode (0: closed) and its flags."""
+    """For each of the descriptors 0 to 3 its mode (0: closed) and its flags."""
 
 
 class Client:

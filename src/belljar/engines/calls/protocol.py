@@ -37,7 +37,7 @@ Linux's (x86_64), see `abi/flags.py`. Unless `nofollow` is 1, a symlink in the l
 
 **Events.** START (once, before anything else; a process made ahead waits for it): `l` argv, `l` environment as
 `NAME=value`, `s` working directory, `s` JSON of the kind's own options, `Q` numbers in the order of `Start`, `Q` for
-each of the descriptors 0, 1, 2 its mode (0: closed) and its flags.
+each of the descriptors 0 to 3 its mode (0: closed) and its flags.
 SIGNAL: `q` number, of a signal that `catch` asked to hear of. It may come between a request and its answer; a call that
 waits is answered with EINTR then. A signal that was not asked for has its default effect, with no event.
 LIMITS: `q` processor time in nanoseconds, `q` bytes of memory on top of what is held: what may be used from now on.

@@ -36,6 +36,8 @@ from belljar.engines.calls.terminal import Terminal
 from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.status import ExitStatus, ProcessExit
 
+DESCRIBED: Final = (0, 1, 2, 3)
+"""The descriptors of which START tells: the standard streams, and what a WASI program finds its files by."""
 BACKGROUND_MAX: Final = 256
 """Calls of one process under way at a time."""
 
@@ -114,7 +116,7 @@ class CallServer:
                 fsencode(cwd),
                 msgspec.json.encode(options),
                 numbers,
-                [number for fd in (0, 1, 2) for number in _description(process, fd)],
+                [number for fd in DESCRIBED for number in _description(process, fd)],
             ],
         )
         self.link.send(ANSWER.pack(len(body) + 8, 0, START) + body)

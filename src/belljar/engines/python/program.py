@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from contextlib import suppress
+from errno import ENOENT
+from typing import Any, Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.abi.signals import Signal
 from belljar.bin import _venv, pip
+from belljar.bin.pip import environment
 from belljar.engines.calls.protocol import DATA_MAX
 from belljar.engines.calls.server import CallServer
 from belljar.engines.wasi.root import reserve_root
@@ -82,12 +85,30 @@ def run(process: Process, link: EngineLink, *, session: bool) -> int:
     if process.handlers.get(Signal.INT) is not IGNORE:
         process.catch(Signal.INT, server.report)
     process.catch(Signal.PIPE, lambda _: None)
-    server.start({"executable": process.executable, "session": session})
+    server.start({"executable": process.executable, "session": session, **_surroundings(process)})
     if session:
         process.engine = EngineProgram(link, server.limit)
         left = process.budget.limits.cpu_seconds - process.budget.cpu
         server.limit(max(left, 0.0), process.budget.limits.memory_bytes)
     server.serve()
+
+
+def _surroundings(process: Process) -> dict[str, Any]:
+    """What the interpreter would ask first, and is told instead: what its directory is, whether packages are there."""
+    found: dict[str, Any] = {"site": _exists(process, environment.site_of(environment.PREFIX))}
+    with suppress(SysError):
+        directory = process.fs.getcwd()
+        if directory != "/":  # where it begins anyway
+            found["directory"] = list(process.fs.stat(directory))
+    return found
+
+
+def _exists(process: Process, path: str) -> bool:
+    try:
+        process.fs.stat(path)
+    except SysError as error:
+        return error.errno != ENOENT
+    return True
 
 
 def _text(process: Process) -> bytes:

@@ -55,6 +55,9 @@ MEMORY_MAX: Final = (1 << 32) - (1 << 16)
 
 
 PRACTICE: Final = 32
+OPTIONS: Final = (
+    b'{"executable":"/usr/bin/python3","session":false,"site":false,"directory":[16877,1,1,1,0,0,0,0,0,0,0,0]}'
+)
 REHEARSE: Final = struct.pack("<i", -1)
 
 
@@ -147,12 +150,14 @@ class Template:
         prepare_filter(judged=False, copies=True, compiles=False)
         prepare_judged()
         enter_namespaces()
-        self._practise()
+        self._practise(PRACTICE)
         gc.collect()
         gc.freeze()
         child = become_child(self._control, SPARES)
         if child is None:
             os._exit(0)
+        if child.ahead:
+            self._practise(1)
         self._client = self._become(child)
         return REHEARSE if child.ahead else self._wait(self._client)
 
@@ -210,13 +215,20 @@ class Template:
         if self._door.interrupter is not None:
             kernel.interrupt = self._door.interrupter.interrupt
         self._wasi.adopt(kernel, HostWorld(self._door.leave), program.stdio, program.numbers.ttys)
+        directory = program.options.pop("directory", None)
+        if directory is not None:
+            self._wasi.directory = program.cwd, directory
         return kernel
 
-    def _practise(self) -> None:
-        """Do what each program's process does, with nobody: what Python makes of code while it runs is made for all."""
+    def _practise(self, rounds: int) -> None:
+        """Do what each program's process does, with nobody.
+
+        In a template, what Python makes of code while it runs is then made for all; in a process made ahead, the memory
+        that this writes to is its own before it is needed.
+        """
         pipe, file = 0o010600, (0o100644, *range(11))
         numbers = Start(1, 0, 1000, 1000, 0o022, 0, 10**9, 1 << 28)
-        start = encode("llssQQ", [[b"python3", b"-c"], [b"A=b"], b"/", b"{}", numbers, [pipe, 0, pipe, 1, pipe, 1]])
+        start = encode("llssQQ", [[b"python3", b"-c"], [b"A=b"], b"/", OPTIONS, numbers, [pipe, 0, pipe, 1, pipe, 1]])
         calls: list[tuple[str, list[Any], list[Any]]] = [
             ("write", [1, b"x"], [1]),
             ("read", [0, 1], [b"x"]),
@@ -228,7 +240,7 @@ class Template:
             ("chdir", [AT_FDCWD, b"/"], []),
         ]
         world = self._wasi.world
-        for _ in range(PRACTICE):
+        for _ in range(rounds):
             ours, theirs = socket.socketpair()
             with ours, theirs:
                 ours.sendall(ANSWER.pack(len(start) + 8, 0, START) + start)

@@ -95,11 +95,13 @@ class Preview1:
         self._next_local = LOCAL_FIRST
         self._fresh: Descriptor | None = None
         """The one descriptor whose `stat` or `end` is still true: nothing was called since."""
+        self.directory: tuple[bytes, Sequence[int]] | None = None
+        """The path of the working directory and its stat: what the next call is answered with, if it asks for that."""
 
     def adopt(self, kernel: Kernel, world: World, stdio: Sequence[int] = (), terminals: int = 0) -> None:
         """Go on with another kernel: in a new process, whose descriptors are not those of the one it was made in.
 
-        `stdio` and `terminals` say what the first three are, so that nobody need ask (see `calls.protocol`).
+        `stdio` and `terminals` say what the first few are, so that nobody need ask (see `calls.protocol`).
         """
         self.kernel = kernel
         self.world = world
@@ -115,6 +117,7 @@ class Preview1:
     # Calling.
 
     def call(self, name: str, *arguments: Any) -> list[Any]:
+        self.directory = None
         if self._fresh is not None:
             self._fresh.stat = None
             self._fresh.end = -1
@@ -562,7 +565,10 @@ class Preview1:
         if held is not None:
             self._write_held(held, place[1].rstrip(b"/"), result)
             return 0
-        (stat,) = self.call("stat", *place, int(not lookup & n.LOOKUP_FOLLOW))
+        if self.directory is not None and place == (AT_FDCWD, self.directory[0]):
+            stat, self.directory = self.directory[1], None
+        else:
+            (stat,) = self.call("stat", *place, int(not lookup & n.LOOKUP_FOLLOW))
         self._write_stat(stat, result)
         return 0
 

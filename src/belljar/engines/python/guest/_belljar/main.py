@@ -117,7 +117,7 @@ def configure(options, engine):
     if options.unbuffered:
         for name in ("stdout", "stderr"):
             unbuffer(name)
-    sys.path[:] = search_path(options)
+    sys.path[:] = search_path(options, engine.get("site", True))
 
 
 def unbuffer(name):
@@ -131,7 +131,7 @@ def unbuffer(name):
     setattr(sys, f"__{name}__", new)
 
 
-def search_path(options):
+def search_path(options, site):
     values = options.values
     found = []
     if not values["ignore_environment"]:
@@ -151,7 +151,7 @@ def search_path(options):
         if home:
             found.append(f"{home}/.local/lib/python{VERSION}/site-packages")
     found.append(f"/usr/local/lib/python{VERSION}/site-packages")
-    return with_links(found)
+    return with_links(found) if site else found
 
 
 def with_links(found):
