@@ -7,6 +7,9 @@ JOBS ?= 2
 # What needs no sandbox of its own: the kernel, the shell, the utilities and the fences, in one process.
 FAST := tests/abi tests/bin tests/contract tests/fences tests/kernel tests/regex tests/shell tests/spec
 
+# An application that belljar plugs into. Its requirements contradict those of newer frameworks: it is kept apart, without them.
+DEEPAGENTS_CODE := deepagents-code==0.1.57 tomli-w==1.2.0 python-dotenv==1.2.2
+
 BIN := .venv/bin
 INSTALLED := .venv/.belljar-installed
 
@@ -46,6 +49,8 @@ clean:
 $(INSTALLED): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	$(BIN)/python -m belljar.engines.js.build_host
+	rm -rf .venv/deepagents-code
+	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target .venv/deepagents-code $(DEEPAGENTS_CODE)
 	@touch $@
 
 $(BIN)/python:

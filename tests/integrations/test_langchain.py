@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage
-from langchain_core.tools import StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
-from pydantic_ai import Tool as PydanticTool
 
-from belljar import RunLimits, Sandbox
+from belljar import RunLimits
 from belljar.integrations.langchain import ReplMiddleware
 from tests.integrations.scripted import ScriptedModel, call
 
@@ -128,20 +126,3 @@ def test_a_program_that_never_ends_is_stopped_and_the_next_one_runs(language: st
     said = talk(language, forever, GET[language], limits=RunLimits(cpu_ms=500))
     assert "CPU_LIMIT" in said[0]
     assert said[1] == "1"
-
-
-def test_a_framework_s_tool_is_a_command_a_python_function_and_a_javascript_function() -> None:
-    def double(number: int) -> int:
-        """Twice as much."""
-        return number * 2
-
-    tools: dict[str, Any] = {
-        "langchain_double": StructuredTool.from_function(double),
-        "pydantic_double": PydanticTool(double),
-        "plain_double": double,
-    }
-    with Sandbox(tools=tools) as sandbox:
-        for name in tools:
-            assert sandbox.exec(f"{name} --number 21").stdout == "42\n"
-            assert sandbox.python.run(f"{name}(number=21)").value == 42
-            assert sandbox.js.run(f"await {name}(21)").value == 42

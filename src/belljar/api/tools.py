@@ -6,7 +6,9 @@ import inspect
 import json
 import types
 from collections.abc import Callable
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from enum import Enum
+from functools import wraps
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
 from belljar.api.await_host import call_async, run_awaitable
 
@@ -14,13 +16,58 @@ Answer = tuple[bytes, bytes, int]
 """stdout, stderr, exit code."""
 
 
-def plain_function(tool: Any) -> Callable[..., Any]:
-    """The function inside a framework's tool: LangChain's, pydantic-ai's, smolagents'; a function is itself."""
-    if not inspect.isroutine(tool):
-        for name in ("func", "coroutine", "function", "forward"):
-            if inspect.isroutine(found := getattr(tool, name, None)):
-                return found
-    return tool  # type: ignore[no-any-return]
+_INSIDE: Final = ("func", "coroutine", "function", "forward", "_run", "_arun")
+"""Where frameworks keep a tool's function."""
+
+
+def plain_function(name: str, tool: Any) -> Callable[..., Any]:
+    """The function of a framework's tool: LangChain's, pydantic-ai's, smolagents'; a function is itself.
+
+    What the framework would check and convert before a call, it still does. TypeError for a tool that needs its agent.
+    """
+    found = [inside for where in _INSIDE if inspect.isroutine(inside := getattr(tool, where, None))]
+    if inspect.isroutine(tool) or not found:
+        return tool  # type: ignore[no-any-return]
+    convert = _converter(name, tool)
+    return found[0] if convert is None else _converted(found[0], *convert)
+
+
+def _converter(name: str, tool: Any) -> tuple[Callable[[dict[str, Any]], Any], list[str]] | None:
+    """How a framework calls its tool with some arguments, and their names. None if it just calls it."""
+    if hasattr(tool, "invoke") and hasattr(tool, "tool_call_schema"):  # LangChain
+        shown, needed = _fields(tool.tool_call_schema), _fields(tool.get_input_schema())
+        if set(needed) - set(shown):
+            raise TypeError(_NEEDS_AGENT.format(name, ", ".join(sorted(set(needed) - set(shown)))))
+        is_async = inspect.isroutine(getattr(tool, "coroutine", None)) and getattr(tool, "func", None) is None
+        return (tool.ainvoke if is_async else tool.invoke), shown
+    schema = getattr(tool, "function_schema", None)
+    if schema is None:
+        return None
+    if tool.takes_ctx:
+        raise TypeError(_NEEDS_AGENT.format(name, "ctx"))
+    names = [key for key in inspect.signature(tool.function).parameters]
+    return (lambda arguments: tool.function(**schema.validator.validate_python(arguments))), names
+
+
+_NEEDS_AGENT: Final = "tool {!r} can't be a command: only its agent can give it {}"
+
+
+def _fields(schema: Any) -> list[str]:
+    return list(schema["properties"] if isinstance(schema, dict) else schema.model_fields)
+
+
+def _converted(
+    inner: Callable[..., Any], call: Callable[[dict[str, Any]], Any], names: list[str]
+) -> Callable[..., Any]:
+    whole = inspect.signature(inner)
+    signature = whole.replace(parameters=[p for p in whole.parameters.values() if p.name in names])
+
+    @wraps(inner)
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return call(signature.bind(*args, **kwargs).arguments)
+
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
 
 
 class Tool:
@@ -32,7 +79,7 @@ class Tool:
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
         if not name or "/" in name or "\0" in name:
             raise ValueError(f"a tool can't be called {name!r}")
-        function = plain_function(function)
+        function = plain_function(name, function)
         if not callable(function):
             raise TypeError(f"tool {name!r} is not callable")
         self.name = name
@@ -129,18 +176,20 @@ class Tool:
     def help(self) -> str:
         lines = [f"{self.name} - {(inspect.getdoc(self.function) or 'a tool of the host').strip()}", "", "Arguments:"]
         for key, parameter in self.parameters.items():
-            kind = getattr(_plain_type(self.types.get(key)), "__name__", "text")
-            default = "required" if parameter.default is parameter.empty else f"default {parameter.default!r}"
+            wanted = _plain_type(self.types.get(key))
+            kind = "|".join(_choices(wanted)) or getattr(wanted, "__name__", "text")
+            usual = parameter.default.value if isinstance(parameter.default, Enum) else parameter.default
+            default = "required" if parameter.default is parameter.empty else f"default {usual!r}"
             lines.append(f"  --{key.replace('_', '-')} {kind} ({default})")
         return "\n".join(lines) + "\n"
 
 
 def _plain_type(hint: Any) -> Any:
-    """`int` of `int | None`."""
+    """`int` of `int | None`; a choice stays one."""
     if get_origin(hint) in (Union, types.UnionType):
         inner = [arg for arg in get_args(hint) if arg is not type(None)]
         return _plain_type(inner[0]) if len(inner) == 1 else None
-    return get_origin(hint) or hint
+    return hint if get_origin(hint) is Literal else get_origin(hint) or hint
 
 
 def _convert(key: str, text: str, wanted: Any) -> Any:
@@ -151,9 +200,24 @@ def _convert(key: str, text: str, wanted: Any) -> Any:
             return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
         if wanted in (list, dict):
             return json.loads(text)
+        if choices := _choices(wanted):
+            return choices[text]
+        if isinstance(wanted, type) and wanted is not str and text[:1] in ("{", "["):
+            return json.loads(text)  # a model of the tool's own
     except (ValueError, KeyError):
-        raise ValueError(f"--{key}: {text!r} is not a valid {wanted.__name__}") from None
+        choices = _choices(wanted)
+        what = f"one of {', '.join(choices)}" if choices else f"a valid {wanted.__name__}"
+        raise ValueError(f"--{key}: {text!r} is not {what}") from None
     return text
+
+
+def _choices(wanted: Any) -> dict[str, Any]:
+    """What a choice may be, by the text that stands for it."""
+    if get_origin(wanted) is Literal:
+        return {str(value): value for value in get_args(wanted)}
+    if isinstance(wanted, type) and issubclass(wanted, Enum):
+        return {str(member.value): member for member in wanted}
+    return {}
 
 
 def _render(result: Any) -> bytes:

@@ -12,32 +12,34 @@ from datetime import UTC, datetime
 from posixpath import normpath
 from typing import Any, Final
 
-from deepagents.backends.protocol import (
-    BackendProtocol,
-    DeleteResult,
-    EditResult,
-    ExecuteResponse,
-    FileData,
-    FileDownloadResponse,
-    FileInfo,
-    FileUploadResponse,
-    GlobResult,
-    GrepMatch,
-    GrepResult,
-    LsResult,
-    ReadResult,
-    WriteResult,
-)
-from deepagents.backends.sandbox import BaseSandbox
-from deepagents.backends.utils import compile_grep_include_glob, normalize_read_bounds
-
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.errors import FileError
 from belljar.api.results import ExecResult, split_grep
 from belljar.api.sandbox import Sandbox
+from belljar.integrations.extras import needs
 from belljar.integrations.steps import Operation, do, run, run_async
+
+with needs("langchain"):
+    from deepagents.backends.protocol import (
+        BackendProtocol,
+        DeleteResult,
+        EditResult,
+        ExecuteResponse,
+        FileData,
+        FileDownloadResponse,
+        FileInfo,
+        FileUploadResponse,
+        GlobResult,
+        GrepMatch,
+        GrepResult,
+        LsResult,
+        ReadResult,
+        WriteResult,
+    )
+    from deepagents.backends.sandbox import BaseSandbox
+    from deepagents.backends.utils import compile_grep_include_glob, normalize_read_bounds
 
 BINARY_MAX: Final = 500 * 1024
 """Bytes of a binary file that a read shows; more is an error, as with every backend of Deep Agents."""

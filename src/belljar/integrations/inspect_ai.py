@@ -9,23 +9,25 @@ from __future__ import annotations
 import tomllib
 from typing import Any, Final, Literal, cast, overload
 
-from inspect_ai.util import (
-    ExecResult,
-    OutputLimitExceededError,
-    SandboxEnvironment,
-    SandboxEnvironmentLimits,
-    SandboxUserUnsupportedError,
-    sandboxenv,
-)
-from pydantic import BaseModel, Field
-
 from belljar.abi.limits import Limits
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.errors import FileError
 from belljar.api.local_host import read_local
 from belljar.api.mounts import Mount
 from belljar.api.settings import SandboxOptions
+from belljar.integrations.extras import needs
 from belljar.net.network import Network
+
+with needs("inspect"):
+    from inspect_ai.util import (
+        ExecResult,
+        OutputLimitExceededError,
+        SandboxEnvironment,
+        SandboxEnvironmentLimits,
+        SandboxUserUnsupportedError,
+        sandboxenv,
+    )
+    from pydantic import BaseModel, Field
 
 NOT_EXECUTABLE: Final = 126
 _RETRIES: Final = (60, 30)

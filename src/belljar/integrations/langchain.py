@@ -15,18 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, NotRequired, get_args, get_type_hints
 
-try:
-    from langchain.agents.middleware import AgentMiddleware, AgentState
-    from langchain.agents.middleware.types import PrivateStateAttr
-    from langchain.tools import ToolRuntime
-    from langchain_core.messages import ToolMessage
-    from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool
-    from langgraph.config import get_config
-    from langgraph.prebuilt import ToolNode
-    from langgraph.types import Command
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(f"{error.name} is missing: pip install 'belljar[langchain]'", name=error.name) from error
-
 from belljar.abi.limits import RunLimits
 from belljar.api.await_host import run_awaitable
 from belljar.api.clock_host import new_id
@@ -35,7 +23,18 @@ from belljar.api.runs import RunResult
 from belljar.api.sandbox import Sandbox
 from belljar.api.saved import MAX_BYTES, check_size
 from belljar.integrations.conversations import Conversations, Language
+from belljar.integrations.extras import needs
 from belljar.integrations.shown import texts
+
+with needs("langchain"):
+    from langchain.agents.middleware import AgentMiddleware, AgentState
+    from langchain.agents.middleware.types import PrivateStateAttr
+    from langchain.tools import ToolRuntime
+    from langchain_core.messages import ToolMessage
+    from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool
+    from langgraph.config import get_config
+    from langgraph.prebuilt import ToolNode
+    from langgraph.types import Command
 
 Mode = Literal["thread", "turn", "call"]
 
@@ -220,11 +219,12 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
             with self._conversations.use(token or new_id(), saved, _thread(runtime.config), bound) as talk:
                 if self._mode == "call":
                     talk.interpreter.reset()
-                prelude = _PRELUDE[self._language].replace("NAMES", json.dumps(names))
-                made = talk.interpreter.run(prelude, globals=bound)
-                if made.error is not None:
-                    return f"Error: {made.error}"
-                result = talk.interpreter.run(code, limits=self._limits)
+                if "tools" in code:  # each time: an earlier program may have used the name for something else
+                    prelude = _PRELUDE[self._language].replace("NAMES", json.dumps(names))
+                    made = talk.interpreter.run(prelude, globals=bound)
+                    if made.error is not None:
+                        return f"Error: {made.error}"
+                result = talk.interpreter.run(code, globals=bound, limits=self._limits)
                 told, talk.told = talk.told, ""
                 if not talk.interpreter.started:
                     told += "\n[The interpreter was ended: variables are as they were before this step.]"

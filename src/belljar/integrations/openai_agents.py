@@ -9,25 +9,27 @@ import io
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack, cast
 
-from agents.sandbox.errors import (
-    ExecTimeoutError,
-    ExecTransportError,
-    WorkspaceArchiveReadError,
-    WorkspaceArchiveWriteError,
-    WorkspaceReadNotFoundError,
-)
-from agents.sandbox.manifest import Manifest
-from agents.sandbox.session import BaseSandboxClient, BaseSandboxSession, SandboxSession, SandboxSessionState
-from agents.sandbox.session.sandbox_client import BaseSandboxClientOptions
-from agents.sandbox.snapshot import SnapshotBase, SnapshotSpec, resolve_snapshot
-from agents.sandbox.types import ExecResult
-from agents.sandbox.workspace_paths import posix_path_for_error, sandbox_path_str
-
 from belljar.abi.errors import SysError
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.clock_host import new_id
 from belljar.api.errors import FileError, SandboxError
 from belljar.api.settings import SandboxOptions
+from belljar.integrations.extras import needs
+
+with needs("openai-agents"):
+    from agents.sandbox.errors import (
+        ExecTimeoutError,
+        ExecTransportError,
+        WorkspaceArchiveReadError,
+        WorkspaceArchiveWriteError,
+        WorkspaceReadNotFoundError,
+    )
+    from agents.sandbox.manifest import Manifest
+    from agents.sandbox.session import BaseSandboxClient, BaseSandboxSession, SandboxSession, SandboxSessionState
+    from agents.sandbox.session.sandbox_client import BaseSandboxClientOptions
+    from agents.sandbox.snapshot import SnapshotBase, SnapshotSpec, resolve_snapshot
+    from agents.sandbox.types import ExecResult
+    from agents.sandbox.workspace_paths import posix_path_for_error, sandbox_path_str
 
 if TYPE_CHECKING:
     from agents.sandbox.types import User

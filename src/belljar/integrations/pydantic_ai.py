@@ -11,26 +11,28 @@ from contextlib import asynccontextmanager
 from posixpath import basename, normpath
 from typing import Any, Final, Unpack
 
-from pydantic_ai.workspaces import (
-    CommandResult,
-    FileEntry,
-    SupportsCommands,
-    SupportsFilesystem,
-    SupportsRealpath,
-    WorkspaceBackend,
-    WorkspaceCommand,
-    WorkspaceOutputLimitError,
-    WorkspaceRef,
-    WorkspaceTimeoutError,
-    WorkspaceUnavailableError,
-)
-from pydantic_ai.workspaces.protocol import validate_timeout
-
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.errors import FileError, SandboxClosed
 from belljar.api.files import AsyncFiles
 from belljar.api.results import Entry
 from belljar.api.settings import SandboxOptions
+from belljar.integrations.extras import needs
+
+with needs("pydantic-ai"):
+    from pydantic_ai.workspaces import (
+        CommandResult,
+        FileEntry,
+        SupportsCommands,
+        SupportsFilesystem,
+        SupportsRealpath,
+        WorkspaceBackend,
+        WorkspaceCommand,
+        WorkspaceOutputLimitError,
+        WorkspaceRef,
+        WorkspaceTimeoutError,
+        WorkspaceUnavailableError,
+    )
+    from pydantic_ai.workspaces.protocol import validate_timeout
 
 PROVIDER: Final = "belljar"
 WORKING_DIR: Final = "/workspace"

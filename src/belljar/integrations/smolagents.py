@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from smolagents.local_python_executor import CodeOutput, PythonExecutor
-
 from belljar.abi.limits import RunLimits
 from belljar.api.sandbox import Sandbox
+from belljar.integrations.extras import needs
 from belljar.integrations.shown import plain_value
+
+with needs("smolagents"):
+    from smolagents.local_python_executor import CodeOutput, PythonExecutor
 
 _FINAL: Final = "final_answer"
 
