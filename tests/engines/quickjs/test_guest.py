@@ -153,3 +153,22 @@ def test_a_programs_limits(js: JsInterpreter) -> None:
         full = sandbox.exec("node -e 'const a = []; for (;;) a.push(new Uint8Array(1e6).fill(1))'")
         assert full.limit == "memory_bytes"
         assert sandbox.exec("node -p 1").stdout == "1\n"
+
+
+def test_modules_are_skimmed_not_misread(js: JsInterpreter) -> None:
+    """Braces that are none: in templates, expressions and texts. A function's inside is the engine's to judge."""
+    library = """
+    export function f(a) { if (a) { return [`}${`{${a}`}`, /[}/]}b/.test(a), '}'] } return { a } }
+    export class C { static z = 1; #p = 2; get p() { return this.#p } m() { if (1) /x}/.test('y'); return `}` } }
+    export const g = (a) => ({ a }), h = async function* () { yield* [1] }
+    """
+    user = "import { f, C, g } from './lib.mjs'; import * as all from './lib.mjs'\n"
+    user += "console.log(f(1), new C().p, new C().m(), g(2), Object.keys(all), (await import('./lib.mjs')).C === C)"
+    files = {"/w/lib.mjs": library, "/w/a.mjs": user, "/w/b.mjs": "function f() {\n  let a; let a }"}
+    with Sandbox(files={**files, "/w/c.js": "// import x\nconsole.log('export', typeof require)"}) as sandbox:
+        said = sandbox.exec("node /w/a.mjs")
+        assert said.stdout == "[ '}{1', false, '}' ] 2 } { a: 2 } [ 'C', 'f', 'g', 'h' ] true\n", said.stderr
+        assert "SyntaxError" in sandbox.exec("node /w/b.mjs").stderr
+        assert sandbox.exec("node /w/c.js").stdout == "export function\n"
+        absent = sandbox.exec("node -e 'require(\"zlib\")'").stderr
+        assert "'zlib' is not available in this sandbox, whose JavaScript runs on QuickJS" in absent

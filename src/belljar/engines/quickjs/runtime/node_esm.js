@@ -7,15 +7,48 @@ const acorn = require('internal/deps/acorn/acorn/dist/acorn');
 const OPTIONS = { ecmaVersion: 'latest', allowHashBang: true };
 const FUNCTIONS = { __proto__: null, FunctionDeclaration: true, FunctionExpression: true, ArrowFunctionExpression: true };
 
+const DYNAMIC = /\bimport\s*[.(]/;
+const { braceL, braceR, dollarBraceL, eof } = acorn.tokTypes;
+
+// Functions are only read to their end, and names are not kept: what is wrong in there, the engine says. An interpreter
+// takes long to parse.
+const Skimmer = acorn.Parser.extend((Base) => class extends Base {
+  parseFunctionBody(node, isArrow, isMethod, forInit) {
+    if (this.type !== braceL) return super.parseFunctionBody(node, isArrow, isMethod, forInit);
+    const body = this.startNode();
+    let depth = 0;
+    do {
+      if (this.type === braceL || this.type === dollarBraceL) depth++;
+      else if (this.type === braceR) depth--;
+      else if (this.type === eof) this.unexpected();
+      this.next();
+    } while (depth > 0);
+    body.body = [];
+    node.body = this.finishNode(body, 'BlockStatement');
+    node.expression = false;
+    this.exitScope();
+  }
+  declareName() {}
+  checkLocalExport() {}
+});
+
+// The tree of a module. Where something inside of functions matters, with them.
+function parseModule(code) {
+  const options = { ...OPTIONS, sourceType: 'module' };
+  if (DYNAMIC.test(code)) return acorn.parse(code, options);
+  try {
+    return Skimmer.parse(code, options);
+  } catch {
+    return acorn.parse(code, options);
+  }
+}
+
 // Whether code that is no script is a module.
 function looksLikeModule(code) {
   if (!/\b(?:import|export|await)\b/.test(code)) return false;
+  if (native.isFunctionBody(code.startsWith('#!') ? `//${code}` : code)) return false;
   try {
-    acorn.parse(code, { ...OPTIONS, sourceType: 'script', allowReturnOutsideFunction: true });
-    return false;
-  } catch { /* perhaps a module */ }
-  try {
-    acorn.parse(code, { ...OPTIONS, sourceType: 'module' });
+    parseModule(code);
     return true;
   } catch {
     return false;
@@ -74,7 +107,7 @@ const name = (node) => node.name ?? node.value;
 
 // { head, source, requests, waits }: the body of a function of (__imports, __get, __export, __star, __import, __meta).
 function transform(code) {
-  const ast = acorn.parse(code, { ...OPTIONS, sourceType: 'module' });
+  const ast = parseModule(code);
   const edits = new Edits(code);
   const requests = [], exported = [];
   let head = '';
@@ -84,7 +117,7 @@ function transform(code) {
     return at;
   };
   const give = (as, expression) => ArrayPrototypePush(exported, `${JSONStringify(as)}: () => ${expression}`);
-  const waits = replaceDynamic(ast, edits);
+  const waits = /\bimport\s*[.(]|\bawait\b/.test(code) && replaceDynamic(ast, edits);
   for (const node of ast.body) {
     switch (node.type) {
       case 'ImportDeclaration': {
@@ -133,6 +166,7 @@ function transform(code) {
       }
     }
   }
+  exported.sort(); // as a namespace lists them
   return { head: `'use strict';__export({${exported.join(', ')}});${head}`, source: edits.apply(), requests, waits };
 }
 

@@ -481,6 +481,14 @@
     random,
     digest: (name, bytes) => host.digest(name, bytesOf(bytes)),
     compile,
+    isFunctionBody(code) {
+      try {
+        sourceText(`(function () {${code}\n})`);
+        return true;
+      } catch {
+        return false;
+      }
+    },
     module,
     script,
     strip: (code) => host.strip(wellFormed(code)),
