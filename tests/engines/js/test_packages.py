@@ -39,7 +39,7 @@ SCRIPTS: dict[str, str] = {
         console.log(load('{"port": 80, "hosts": {"a": "b"}}')); try { load('{"port": "x"}') } catch (e) { console.log((e as z.ZodError).issues.map((i) => `${i.path.join('.')}: ${i.message}`)) }
     """,
     "dates.mjs": """
-        import { addMonths, differenceInCalendarDays, format, formatDistance, isWeekend, parseISO, eachDayOfInterval } from 'date-fns'; import { de } from 'date-fns/locale'
+        import { addMonths, differenceInCalendarDays, format, formatDistance, isWeekend, parseISO, eachDayOfInterval } from 'date-fns'; import { de } from 'date-fns/locale/de'
         const day = parseISO('2024-01-31T10:20:30'); console.log(format(addMonths(day, 1), "yyyy-MM-dd'T'HH:mm EEEE"), format(day, 'PPPP', { locale: de }), differenceInCalendarDays(parseISO('2024-03-01'), day), isWeekend(day))
         console.log(formatDistance(new Date(0), new Date(86400000 * 40)), eachDayOfInterval({ start: day, end: addMonths(day, 0) }).length)
     """,
