@@ -49,6 +49,7 @@ clean:
 $(INSTALLED): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	$(BIN)/python -m belljar.engines.js.build_host
+	$(BIN)/python -m belljar.engines.quickjs.package_host
 	rm -rf .venv/deepagents-code
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target .venv/deepagents-code $(DEEPAGENTS_CODE)
 	@touch $@

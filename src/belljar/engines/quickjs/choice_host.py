@@ -69,15 +69,23 @@ def choose() -> Choice:
     if asked is not None:
         return Choice(asked, "" if asked == "v8" else f"{VARIABLE}=quickjs")
     if _found is None:
-        _found = _look()
-        if _found.engine == "quickjs":
-            warnings.warn(
-                f"JavaScript runs on QuickJS, which is several times slower than V8: {_found.reason}. "
-                f"{VARIABLE}=quickjs makes it your choice and silences this; docs/javascript.md tells what differs",
-                SlowerEngine,
-                stacklevel=2,
-            )
+        found = _look()
+        if found.engine == "quickjs":
+            _tell(found.reason)
+        _found = found
     return _found
+
+
+def _tell(reason: str) -> None:
+    """Raises EngineUnavailable for an owner to whom warnings are errors."""
+    said = (
+        f"JavaScript runs on QuickJS, which is several times slower than V8: {reason}. "
+        f"{VARIABLE}=quickjs makes it your choice and silences this; docs/javascript.md tells what differs"
+    )
+    try:
+        warnings.warn(said, SlowerEngine, stacklevel=3)
+    except SlowerEngine:
+        raise EngineUnavailable(said) from None
 
 
 def _look() -> Choice:

@@ -37,7 +37,7 @@ _ROOM: Final = 16 << 20
 class Guest:
     """One engine, from its start in a template to the end of a run or a program."""
 
-    def __init__(self, artefact: Path, quality: str, stripper: Stripper, sources: Mapping[str, str]) -> None:
+    def __init__(self, artefact: Path, stripper: Stripper, sources: Mapping[str, str]) -> None:
         self._sources = sources
         self._stripper = stripper
         self._wire: Wire | None = None
@@ -48,7 +48,7 @@ class Guest:
         self._rejections = Rejections()
         self._deadline = Deadline(self._stop, self._end)
         self._natives: dict[bytes, tuple[tuple[Callable[[int], Any], ...], Callable[..., Any]]] = {}
-        self._machine = Machine(artefact, quality, self._define)
+        self._machine = Machine(artefact, self._define)
         self._jobs, self._collect = self._machine.export("execute_pending_jobs"), self._machine.export("run_gc")
         self._values = values = Values(self._machine)
         letters: dict[str, Callable[[int], Any]] = {

@@ -36,8 +36,8 @@ class Trapped(Exception):
 class Machine:
     """One instance. `define` is given the bindings before the module is instantiated."""
 
-    def __init__(self, artefact: Path, quality: str, define: Callable[[Bindings], None]) -> None:
-        native = engine(optimised=quality == "optimised")
+    def __init__(self, artefact: Path, define: Callable[[Bindings], None]) -> None:
+        native = engine()
         with open_checked(artefact) as name:
             module = wasmtime.Module.deserialize_file(native, name)
         self.store = wasmtime.Store(native)

@@ -13,7 +13,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
-from belljar.engines.artefact_host import ArtefactError, Progress, Quality, Source, directory, prepare, ready, store
+from belljar.engines.artefact_host import ArtefactError, Progress, Source, directory, prepare, store
 from belljar.engines.artefact_host import find as find_artefact
 from belljar.engines.js.build_host import node
 from belljar.engines.progress_host import progress
@@ -87,23 +87,27 @@ def library() -> Path:
 def command() -> list[str]:
     """What starts the template, with everything it will need prepared. Raises EngineUnavailable."""
     try:
-        made: list[tuple[Path, Quality]] = []
         with progress(10.0) as show:
-            made += [ready(source, show) for source in sources()]
-        words = [word for path, quality in made for word in (quality, str(path))]
-        return [sys.executable, "-I", "-m", "belljar.engines.quickjs.template_host", *words, str(library())]
+            made = prepare_all(show)
     except ArtefactError as error:
         raise EngineUnavailable(str(error)) from error
+    return [sys.executable, "-I", "-m", "belljar.engines.quickjs.template_host", *map(str, made)]
 
 
-def prepare_all(show: Progress | None = None) -> None:
-    """Make everything ahead. Raises EngineUnavailable, ArtefactError."""
-    for source in sources():
-        prepare(source, "optimised", show)
-    library()
+def prepare_all(show: Progress | None = None) -> tuple[Path, Path, Path]:
+    """The compiled engine and transformer, and Node's library; what is not there is made, which takes a few seconds.
+
+    Raises EngineUnavailable, ArtefactError.
+    """
+    engine, transformer = sources()
+    return prepare(engine, "optimised", show), prepare(transformer, "optimised", show), library()
 
 
 def is_ready() -> bool:
     """Whether nothing is left to be made. Raises EngineUnavailable, ArtefactError."""
     found = [find_artefact(source) for source in sources()]
     return all(one is not None and one[1] == "optimised" for one in found) and library_place().exists()
+
+
+if __name__ == "__main__":
+    prepare_all()

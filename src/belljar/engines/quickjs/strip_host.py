@@ -20,8 +20,8 @@ _NAME: Final = b"run.ts"
 class Stripper:
     """One instance of the transformer."""
 
-    def __init__(self, artefact: Path, quality: str) -> None:
-        self._machine = machine = Machine(artefact, quality, self._define)
+    def __init__(self, artefact: Path) -> None:
+        self._machine = machine = Machine(artefact, self._define)
         self._alloc, self._free = machine.export("qjst_alloc"), machine.export("qjst_free")
         self._transform, self._forget = machine.export("qjst_transform"), machine.export("qjst_result_free")
         self._length, self._pointer = machine.export("qjst_result_len"), machine.export("qjst_result_ptr")

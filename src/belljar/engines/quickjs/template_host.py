@@ -1,4 +1,4 @@
-"""A template of QuickJS: `... -m belljar.engines.quickjs.template_host QUALITY ENGINE QUALITY STRIPPER LIBRARY FD`.
+"""A template of QuickJS: `python -I -m belljar.engines.quickjs.template_host ENGINE TRANSFORMER LIBRARY FD`.
 
 Brings the engine to the point where our JavaScript and Node's library are in it, and is forked from then on: a prefix
 is a fork of it, a run is a fork of a prefix, a program is a fork of it. Each seals itself before it sees a guest's
@@ -73,10 +73,10 @@ class Template:
     """The engine of this process, and what its forks become."""
 
     def __init__(self, arguments: list[str]) -> None:
-        quality, engine, strip_quality, transformer, library = arguments
-        stripper = Stripper(Path(transformer), strip_quality)
+        engine, transformer, library = map(Path, arguments)
+        stripper = Stripper(transformer)
         stripper.javascript("const warm: number = 1; type T = { a: string }; function f<T>(x: T): T { return x }")
-        self._guest = Guest(Path(engine), quality, stripper, load_sources(Path(library)))
+        self._guest = Guest(engine, stripper, load_sources(library))
         self._guest.warm()
         self._layers: list[str] = []
 

@@ -91,7 +91,7 @@
     isAsync() { return false; }
     isPromiseAll() { return false; }
     toString() {
-      const where = this.#native ? 'native' : `${this.#at.file}:${this.#at.line}:${this.#at.column}`;
+      const where = this.#native ? '<anonymous>' : `${this.#at.file}:${this.#at.line}:${this.#at.column}`;
       const name = this.getFunctionName();
       return name === null ? where : `${name} (${where})`;
     }
