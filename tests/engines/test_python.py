@@ -135,6 +135,45 @@ os.chdir('/tmp'); print(os.getcwd(), os.listdir('/workspace') != [])
     )
 
 
+def test_what_functions_refuse(box: Sandbox) -> None:
+    code = """
+import os, subprocess
+for attempt in (
+    lambda: os.mkdir("a\\0b"),
+    lambda: os.stat(1.5),
+    lambda: os.stat(0, follow_symlinks=False),
+    lambda: os.chown("/tmp", 1.0, 1),
+    lambda: os.utime("/tmp", [1, 2]),
+    lambda: subprocess.run(["true\\0"]),
+    lambda: subprocess.run(["true"], env={"a": "b\\0"}),
+    lambda: os.execv("/bin/true", []),
+    lambda: os.putenv("a=b", "c"),
+):
+    try:
+        attempt()
+        print("done")
+    except (TypeError, ValueError) as error:
+        print(type(error).__name__)
+"""
+    assert said(box, code).split() == (
+        "ValueError TypeError ValueError TypeError TypeError ValueError ValueError ValueError ValueError".split()
+    )
+
+
+def test_accounts_environment_and_limits(box: Sandbox) -> None:
+    code = """
+    import os, pwd, grp, subprocess, pathlib, sys, posix
+    print(pwd.getpwuid(os.getuid()).pw_name, grp.getgrgid(0).gr_name, pathlib.Path("/etc").owner())
+    os.putenv("SET", "1")
+    print(subprocess.run("echo $SET", shell=True, capture_output=True, text=True).stdout.strip(), os.environ.get("SET"))
+    subprocess.run(["touch", "made"], umask=0o077)
+    print(oct(os.stat("made").st_mode & 0o777), oct(os.umask(0o022)))
+    print(os.spawnlp(os.P_WAIT, "sh", "sh", "-c", "exit 3"), os.sysconf("SC_OPEN_MAX") > 100)
+    print(posix.stat is os.stat, sum(1 for _ in os.scandir(os.open("/etc", os.O_RDONLY))) > 3)
+    """
+    assert said(box, code) == "agent root root\n1 None\n0o600 0o22\n3 True\nTrue True\n"
+
+
 def test_input_and_output(box: Sandbox) -> None:
     assert box.exec(["python3", "-c", "print(input('? ') * 2)"], stdin="ab\n").stdout == "? abab\n"
     ended = box.exec(["python3", "-c", "input()"], stdin="")

@@ -60,7 +60,7 @@ def spawn(
     sources: list[int],
     flags: int,
 ) -> tuple[int]:
-    if not argv or len(targets) != len(sources):
+    if not argv or len(targets) != len(sources) or any(b"\0" in word for word in (path, *argv, *env)):
         raise SysError(EINVAL)
     if len(argv) + len(env) > 100_000:
         raise SysError(E2BIG)

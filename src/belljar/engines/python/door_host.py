@@ -20,7 +20,8 @@ from belljar.engines.calls.protocol import CALLS, decode
 from belljar.engines.python.interrupt_host import Interrupter
 from belljar.engines.wasi.kernel_host import RemoteKernel
 from belljar.engines.wasi.memory import Fault
-from belljar.engines.wasi.preview1 import Preview1, Refused
+from belljar.engines.wasi.preview1 import Preview1
+from belljar.engines.wasi.program import Refused
 
 PARK, EXIT, MARK, COMPARE, IMMORTAL = 1000, 1001, 1002, 1003, 1004
 FAULT: Final = 0xFFFFFFFE

@@ -34,7 +34,8 @@ from belljar.engines.python.watch_host import Watch
 from belljar.engines.wasi import numbers
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
 from belljar.engines.wasi.linker_host import Bindings, engine, guest_memory
-from belljar.engines.wasi.preview1 import Preview1, Refused, functions
+from belljar.engines.wasi.preview1 import Preview1, functions
+from belljar.engines.wasi.program import Refused
 from belljar.lockdown.seal_host import (
     LockdownFailed,
     enter_namespaces,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from belljar.engines.calls.client_host import CallError, Client
 from belljar.engines.wasi.numbers import from_linux
-from belljar.engines.wasi.preview1 import Refused
+from belljar.engines.wasi.program import Refused
 
 _CLOCKS: Final = (time.time_ns, time.monotonic_ns, time.process_time_ns, time.thread_time_ns)
 

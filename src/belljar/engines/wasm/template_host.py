@@ -27,7 +27,8 @@ from belljar.engines.python.watch_host import Watch
 from belljar.engines.wasi import numbers
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
 from belljar.engines.wasi.linker_host import Bindings, _address, _library, configuration, guest_memory
-from belljar.engines.wasi.preview1 import Preview1, Refused, functions
+from belljar.engines.wasi.preview1 import Preview1, functions
+from belljar.engines.wasi.program import Refused
 from belljar.engines.wasm.orders import COMPILE, LENGTH, MADE, PROGRAM_MAX, REFUSED, RESULT, RUN, SPENT
 from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
 

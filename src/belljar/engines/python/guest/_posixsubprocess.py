@@ -2,7 +2,7 @@
 
 import os
 
-from _belljar import door
+from _belljar import door, processes
 from _belljar.protocol import CLOSE_OTHERS, NEW_GROUP, NEW_SESSION
 
 
@@ -23,15 +23,28 @@ def fork_exec(
             targets.append(fd)
             sources.append(fd)
     if env is None:
-        env = [key + b"=" + value for key, value in os.environb.items()]
+        env = processes.environment()
     flags = (CLOSE_OTHERS if close_fds else 0) | (NEW_SESSION if call_setsid else 0)
     flags |= NEW_GROUP if pgid_to_set == 0 else 0
     directory = os.fsencode(cwd) if cwd is not None else os.getcwdb()
     argv = [os.fsencode(word) for word in args]
+    if any(b"\0" in word for word in (*argv, *env, *executables)):
+        raise ValueError("embedded null byte")
+    if umask is None or umask < 0:
+        return _start(argv, executables, list(env), directory, cwd, targets, sources, flags, errpipe_write)
+    # A child begins with its parent's.
+    before = os.umask(umask)
+    try:
+        return _start(argv, executables, list(env), directory, cwd, targets, sources, flags, errpipe_write)
+    finally:
+        os.umask(before)
+
+
+def _start(argv, executables, env, directory, cwd, targets, sources, flags, errpipe_write):
     failure = 2
     for path in executables:
         try:
-            return door.call("spawn", os.fsencode(path), argv, list(env), directory, targets, sources, flags)[0]
+            return door.call("spawn", os.fsencode(path), argv, env, directory, targets, sources, flags)[0]
         except OSError as error:
             number = door.TO_LINUX.get(error.errno, 5)
             if cwd is not None and not os.path.isdir(cwd):

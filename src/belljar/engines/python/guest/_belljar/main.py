@@ -7,12 +7,13 @@ import io
 import json
 import linecache
 import os
-import posix
 import sys
+import textwrap
 import types
 import warnings
 
-from _belljar import door, shims
+from _belljar import door, files, processes
+from _belljar.native import native
 from _belljar.options import Bad, Options
 
 OWN = "/usr/local/lib/python315.zip/_belljar/"
@@ -54,15 +55,16 @@ def run(program):
 
 
 def begin(environment, directory, numbers):
-    shims.identity.update(zip(("pid", "ppid", "uid", "gid", "umask"), numbers))
+    files.identity.update(zip(("pid", "ppid", "uid", "gid", "umask"), numbers))
     os.environ._data.clear()
+    processes.variables.clear()
     for entry in environment:
         name, _, value = entry.partition(b"=")
-        os.environ._data[name] = value
-        posix.putenv(name, value)
+        os.environ._data[name] = processes.variables[name] = value
+        native.putenv(name, value)
     if directory != b"/":
         try:
-            posix.chdir(directory)
+            native.chdir(directory)
         except OSError:
             pass
     if "random" in sys.modules:
@@ -136,7 +138,7 @@ def search_path(options, site):
     found = []
     if not values["ignore_environment"]:
         found += [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
-    found += [shims._LIBRARY, f"/usr/local/lib/python{VERSION}"]
+    found += [files.LIBRARY, f"/usr/local/lib/python{VERSION}"]
     if values["no_site"]:
         return found
     environment = sys.executable.rpartition("/bin/")[0]
@@ -157,7 +159,7 @@ def search_path(options, site):
 def with_links(found):
     """With what the .pth files of the last directory add: projects installed to be edited."""
     try:
-        names = [name for name in posix.listdir(found[-1]) if name.endswith(".pth")]
+        names = [name for name in native.listdir(found[-1]) if name.endswith(".pth")]
     except OSError:
         return found
     before, sys.path[:] = sys.path[:], found
@@ -183,7 +185,8 @@ def run_main(options):
     if options.command is not None:
         if not safe:
             sys.path.insert(0, "")
-        return run_source(options.command + "\n", "<string>", level)
+        command = textwrap.dedent(options.command) if options.command[:1].isspace() else options.command
+        return run_source(command + "\n", "<string>", level)
     if options.module is not None:
         return run_module(options.module, safe)
     if options.file is not None:
@@ -218,7 +221,7 @@ def run_module(name, safe):
     except runpy._Error as error:
         sys.exit(f"{sys.executable}: {error}")
     # The library is compiled files only; programs look for the name that a source would have.
-    sys.argv[0] = spec.origin.removesuffix("c") if spec.origin.endswith(".pyc") else spec.origin
+    sys.argv[0] = spec.origin.removesuffix("c") if spec.origin.startswith(files.LIBRARY) else spec.origin
     runpy._run_code(code, namespace, None, "__main__", spec)
 
 
@@ -231,6 +234,8 @@ def run_file(options, safe, level):
         with io.open_code(full) as file:
             source = file.read()
     except OSError as error:
+        if isinstance(error, NotADirectoryError) and is_in_archive(full):
+            return run_container(path)
         number = door.TO_LINUX.get(error.errno, error.errno)
         sys.stderr.write(f"{options.name}: can't open file {full!r}: [Errno {number}] {error.strerror}\n")
         raise SystemExit(2) from None
@@ -247,6 +252,16 @@ def run_file(options, safe, level):
     if options.skip_first:
         source = b"\n" + source.partition(b"\n")[2]
     run_source(source, full, level, namespace)
+
+
+def is_in_archive(path):
+    import zipimport
+
+    try:
+        zipimport.zipimporter(path)
+    except ImportError:
+        return False
+    return True
 
 
 def run_container(path):
@@ -386,7 +401,7 @@ def prime():
     site.sethelper()
     sys.ps1, sys.ps2 = ">>> ", "... "
     del sys.ps1, sys.ps2
-    shims.identity.update(pid=1, ppid=0, uid=1000, gid=1000, umask=0o022)
+    files.identity.update(pid=1, ppid=0, uid=1000, gid=1000, umask=0o022)
     path = list(sys.path)
     _template["modules"] = AnyModule()
     gc.freeze()  # what is collected at a program's end need not look at all there is

@@ -4,7 +4,7 @@ import code
 import os
 import sys
 
-from _belljar import door, main, shims
+from _belljar import descriptors, door, main
 
 
 class Console(code.InteractiveConsole):
@@ -12,7 +12,7 @@ class Console(code.InteractiveConsole):
 
     def raw_input(self, prompt=""):
         sys.stdout.flush()
-        if shims.isatty(0) and shims.isatty(2):
+        if descriptors.isatty(0) and descriptors.isatty(2):
             while True:
                 status, results = door.exchange(63, door.encode("sq", [prompt.encode(), 1]))
                 if status == 4:

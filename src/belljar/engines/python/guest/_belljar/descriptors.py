@@ -1,0 +1,61 @@
+"""Descriptors for `os`: pipes, copies, terminals, and how many there may be."""
+
+import operator
+import os
+
+from _belljar import door
+from _belljar.native import native
+
+O_CLOEXEC = 0o2000000
+OPEN_MAX = 1024
+
+
+def pipe():
+    return tuple(door.call("pipe", 1))
+
+
+def pipe2(flags, /):
+    ends = tuple(door.call("pipe", int(bool(operator.index(flags) & O_CLOEXEC))))
+    if flags & os.O_NONBLOCK:
+        for fd in ends:
+            os.set_blocking(fd, False)
+    return ends
+
+
+def dup(fd):
+    return door.call("dup", fd, 0, 1)[0]
+
+
+def dup2(fd, fd2, inheritable=True):
+    door.call("dup2", fd, fd2, int(not inheritable))
+    return fd2
+
+
+def get_inheritable(fd):
+    return not door.call("getfl", fd)[1]
+
+
+def set_inheritable(fd, inheritable):
+    door.call("setcloexec", fd, int(not inheritable))
+
+
+def get_terminal_size(fd=1, /):
+    rows, columns = door.call("winsize", fd)
+    return os.terminal_size((columns, rows))
+
+
+def isatty(fd):
+    try:
+        return bool(door.call("isatty", fd)[0])
+    except OSError:
+        return False
+
+
+def sysconf(name, /):
+    """What this C library says, where that is of use."""
+    if name in ("SC_OPEN_MAX", os.sysconf_names["SC_OPEN_MAX"]):
+        return OPEN_MAX
+    if name in ("SC_PHYS_PAGES", os.sysconf_names["SC_PHYS_PAGES"]):
+        with open("/proc/meminfo") as file:
+            return int(file.readline().split()[1]) * 1024 // native.sysconf("SC_PAGE_SIZE")
+    return native.sysconf(name)
