@@ -28,10 +28,12 @@ PACKAGES = {
     "fast-uri-3.0.3": "aLrHthzCjH5He4Z2H9YZ+v6Ujb9ocRuW6ZzkJQOrTxleEijANq4v1TsaPaVG1PZcuurEzrLcWRyYBYXD5cEiaw==",
     "immer-10.1.1": "s2MPrmjovJcoMaHtx6K11Ra7oD05NT97w1IC5zpMkT6Atjr7H8LjaDd81iIxUYpMKSRRNMJE703M1Fhr/TctHw==",
     "js-yaml-4.1.0": "wpxZs9NoxZaJESJGIZTyDEaYpl0FKSA+FB9aJiyemKhMwkxQg63h4T1KJgUGHpTqPDNRcmmYLugrRjJlBtWvRA==",
-    "json-schema-traverse-1.0.0": "NM8/P9n3XjXhIZn1lLhkFaACTOURQXjWhV4BA/RnOv8xvgqtqpAX9IO4mRQxSx1Rlo4tqzeqb0sOlruaOy3dug==",
+    "json-schema-traverse-1.0.0": "NM8/P9n3XjXhIZn1lLhkFaACTOURQXjWhV4BA/RnOv8x"
+    "vgqtqpAX9IO4mRQxSx1Rlo4tqzeqb0sOlruaOy3dug==",
     "lodash-4.17.21": "v2kDEe57lecTulaDIuNTPy3Ry4gLGJ6Z1O3vE1krgXZNrsQ+LFTGHVxVjcXPs17LhbZVGedAJv8XZ1tvj5FvSg==",
     "marked-12.0.2": "qXUm7e/YKFoqFPYPa3Ukg9xlI5cyAtGmyEIzMfW//m6kXwCy2Ps9DYf5ioijFKQ8qyuscrHoY04iJGctu2Kg0Q==",
-    "require-from-string-2.0.2": "Xf0nWe6RseziFMu+Ap9biiUbmplq6S9/p+7w7YXP/JBHhrUDDUhwa+vANyubuqfZWTveU//DYVGsDG7RKL/vEw==",
+    "require-from-string-2.0.2": "Xf0nWe6RseziFMu+Ap9biiUbmplq6S9/p+7w7YXP/JBH"
+    "hrUDDUhwa+vANyubuqfZWTveU//DYVGsDG7RKL/vEw==",
     "semver-7.6.3": "oVekP1cKtI+CTDvHWYFUcMtsK/00wmAEfyqKfNdARm8u1wNVhSgaX7A8d4UuIlUI5e84iEwOhs7ZPYRmzU9U6A==",
     "uuid-9.0.1": "b+1eJOlsR9K8HJpow9Ok3fiWOWSIcIzXodvv0rQjVoOVNpWMpxf1wZNpt4y9h10odCNrqnYp1OBzRktckBe3sA==",
     "zod-3.23.8": "XBx9AXhXktjUqnepgTiE5flcKIYWi/rme0Eaj+5Y0lftuGBq+jyRu/md4WnuxqgP1ubdpNCsYEYPxrzVHD8d6g==",
@@ -48,8 +50,8 @@ def tarball(stem: str) -> bytes:
         if _digest(data) == PACKAGES[stem]:
             return data
     url = f"{REGISTRY}/{stem.rpartition('-')[0]}/-/{stem}.tgz"
-    with urllib.request.urlopen(url, timeout=120) as response:
-        data = response.read()
+    with urllib.request.urlopen(url, timeout=120) as response:  # noqa: S310 - https, see REGISTRY
+        data = bytes(response.read())
     assert _digest(data) == PACKAGES[stem], f"{url} is not what it was"
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.NamedTemporaryFile(dir=cache, delete=False) as file:
@@ -72,5 +74,7 @@ def publish(registry: Registry, stem: str) -> None:
                 file = archive.extractfile(member)
                 assert file is not None
                 about = json.loads(file.read())
-    kept = {key: about[key] for key in ("dependencies", "bin", "engines", "peerDependencies") if key in about}
+    kept: dict[str, Any] = {
+        key: about[key] for key in ("dependencies", "bin", "engines", "peerDependencies") if key in about
+    }
     registry.publish(about["name"], about["version"], manifest=kept, data=data)
