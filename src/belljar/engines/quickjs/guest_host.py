@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from belljar.engines.calls.client_host import Client
-from belljar.engines.js.frames import MESSAGE, frame
+from belljar.engines.js.frames import MESSAGE
 from belljar.engines.quickjs import text, url_host
 from belljar.engines.quickjs.deadline_host import Deadline
 from belljar.engines.quickjs.machine_host import Machine, Trapped
@@ -152,7 +152,6 @@ class Guest:
             "print": ("ns", lambda stream, said: self._out.print(int(stream), said.encode())),
             "limits": ("nnn", lambda cpu_ms, wall_ms, _memory: self._deadline.allow(cpu_ms, wall_ms)),
             "stop": ("n", self._give_up),
-            "frame": ("s", lambda said: frame(MESSAGE, said.encode())),
             "lastWords": ("nb", self._set_last_words),
             "sendBytes": ("b", self._send_bytes),
             "receiveBody": ("", lambda: self._out.receive_body()),

@@ -32,6 +32,7 @@ function loosen(code) {
 }
 
 module.exports = {
+  loosen,
   start(code, file, compiled) {
     const awaited = processTopLevelAwait(code);
     if (awaited === null) return native.script(loosen(code), file, compiled);

@@ -470,7 +470,6 @@
     limits: host.limits,
     stop: host.stop,
     allowWasm: () => fail(new Error('WebAssembly is not there on QuickJS')),
-    frame: (text) => host.frame(wellFormed(text)),
     lastWords: (why, bytes) => host.lastWords(why, bytesOf(bytes)),
     sendBytes: (bytes) => host.sendBytes(bytesOf(bytes)),
     receiveBody: host.receiveBody,
