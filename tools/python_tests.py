@@ -54,12 +54,13 @@ def measure(modules: list[str]) -> tuple[list[str], bool]:
 
 
 def write(lines: list[str]) -> None:
-    """Put the table where the old one was, or before the known differences."""
-    text = COMPATIBILITY.read_text()
-    text = re.sub(rf"{re.escape(HEADING)}\n.*?(?=^## )", "", text, flags=re.S | re.M)
+    """Put the table where the old one was, before the known differences."""
+    before, _, _ = COMPATIBILITY.read_text().partition("## Known differences")
+    before = re.sub(rf"{re.escape(HEADING)}\n.*", "", before, flags=re.S)
     about = "The guest's Python runs the tests of its own version (3.15.0), by `tools/python_tests.py`."
     section = "\n".join([HEADING, "", about, "", *lines, "", ""])
-    COMPATIBILITY.write_text(text.replace("## Known differences", section + "## Known differences", 1))
+    known = (ROOT / "docs" / "known-differences.md").read_text()
+    COMPATIBILITY.write_text(before + section + known)
 
 
 def main() -> None:

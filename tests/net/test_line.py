@@ -27,6 +27,7 @@ from belljar.net.wire import (
     GuestFrame,
     Opened,
     Resolve,
+    Secure,
     broker_frames,
     encode,
 )
@@ -88,6 +89,15 @@ def test_a_request(guest: Guest, server: HttpServer) -> None:
     assert isinstance(end, End)
 
 
+@pytest.mark.parametrize("name", ["", ".", "a\0b", "x" * 300, "\u0660.1", "*.test", "127.1", "a b", "nobody.test"])
+def test_tls_with_whom_it_may_be_fails_in_words(guest: Guest, server: HttpServer, name: str) -> None:
+    guest.send(Dial(1, "tcp", "127.0.0.1", server.port, 5.0), Secure(1, name, ["h2", "\0", "x" * 500]))
+    assert isinstance(guest.next(), Opened)
+    failed = guest.next()
+    assert isinstance(failed, Failed)
+    assert failed.kind == "tls"
+
+
 @pytest.mark.parametrize(
     "frame",
     [
@@ -97,6 +107,8 @@ def test_a_request(guest: Guest, server: HttpServer) -> None:
         encode(Resolve(1, "x", "A")) + encode(Grant(1, -5)),
         encode(Resolve(1, "x", "A")) + encode(Grant(1, 1 << 40)),
         encode(Resolve(1, "x", "A")) + encode(Data(1, b"")),
+        encode(Resolve(1, "x", "A")) + encode(Secure(1, "x", [])),
+        encode(Dial(1, "tcp", "127.0.0.1", 9, 0.0)) + encode(Secure(1, "x", [])) * 2,
         encode(Dial(1, "tcp", "127.0.0.1", 9, float("nan"))),
         encode(Dial(1, "tcp", "127.0.0.1", 9, -1.0)),
         encode(Fetch(1, "GET", "http://127.0.0.1/", [], False, 0, float("inf"), 0.0, "")),

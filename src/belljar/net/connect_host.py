@@ -73,7 +73,8 @@ class Connection:
             while flow.wish is not None:
                 wish = flow.take_wish()
                 offered = tuple(protocol for protocol in ("h2", "http/1.1") if protocol in wish.protocols)
-                stream = await start_tls(stream, gate.tls(offered), wish.name or self._message.host, self._limit)
+                server = _host(wish.name or self._message.host)
+                stream = await start_tls(stream, gate.tls(offered), str(server), self._limit)
                 self._line.send(Secured(flow.number, _tls_info(stream)))
                 await pump(gate, flow, stream, meter)
         finally:
@@ -138,12 +139,16 @@ class Connection:
         self._flow.write_eof()
 
 
-def _server(wish: Secure, place: Reached, names: tuple[str, ...]) -> str | Address:
-    """Whom a server is to prove to be: a name that led here, or the address. NetError."""
+def _host(name: str) -> str | Address:
     try:
-        server = parse_host(wish.name) if wish.name else names[0] if names else place.address
+        return parse_host(name)
     except BadHost as error:
         raise NetError("tls", str(error)) from None
+
+
+def _server(wish: Secure, place: Reached, names: tuple[str, ...]) -> str | Address:
+    """Whom a server is to prove to be: a name that led here, or the address. NetError."""
+    server = _host(wish.name) if wish.name else names[0] if names else place.address
     if server != place.address and server not in names:
         raise NetError("denied", "the TLS server name is not one that led to this address")
     return server

@@ -6,9 +6,9 @@ what most programs need, then waits in `park`; the process that comes back from 
 
 
 def start(kind):
-    from _belljar import door, errors, preload, sockets
+    from _belljar import door, errors, preload, socket_module
 
-    sockets.install()
+    socket_module.install()
     preload.load(kind)
     door.calibrate()
     errors.install()

@@ -36,6 +36,8 @@ def _at(path, dir_fd):
         return AT_FDCWD, absolute(path)
     if not isinstance(dir_fd, int):
         raise TypeError(f"argument should be integer or None, not {type(dir_fd).__name__}")
+    if dir_fd.__class__ is bool:
+        warnings.warn("bool is used as a file descriptor", RuntimeWarning, stacklevel=3)
     if not -(1 << 31) <= dir_fd < 1 << 31:
         raise OverflowError("fd is greater than maximum" if dir_fd > 0 else "fd is less than minimum")
     return dir_fd, encoded(path)

@@ -1,15 +1,13 @@
-"""The module `_socket` of a sandbox: client connections over /net, for the standard library's `socket` to stand on.
+"""The class `_socket.socket` of a sandbox: client connections over /net.
 
-A socket's descriptor is its connection's data file, so `select` and event loops see when it is ready. What belongs to a
-descriptor is kept by its number: `detach` and `socket(fileno=...)` hand it on. There are no servers in a sandbox.
+A socket's descriptor is its connection's data file, so `select` and event loops see when it is ready. There are no
+servers in a sandbox.
 """
 
-import _socket as builtin
 import errno
 import os
 import sys
 import time
-import types
 
 from _belljar import dialling, door, names, numbers
 from _belljar.dialling import POLLIN, POLLOUT, READ_MAX, explained
@@ -32,41 +30,18 @@ from _belljar.numbers import (
     SOCK_STREAM,
     SOL_SOCKET,
 )
+from _belljar.socket_state import State, close, opened, states
 
 NO_SERVERS = "a sandbox accepts no connections"
 PREFACE = b"\x16\x03belljar-tls "
 """How a TLS hello begins that goes through an ssl.MemoryBIO: the rest of its line says whom it is for."""
-O_RDWR, O_CLOEXEC = 0o2, 0o2000000
 LOOPBACK = {"": "127.0.0.1", **{ANY[family]: address for family, address in names.LOOPBACK.items()}}
 """Where a connection to no address in particular goes."""
-timeout = TimeoutError
-error = OSError
-has_ipv6 = True
-_default = [None]
-_states = {}
-"""What is known of each descriptor that is a socket."""
+default_timeout = [None]
+"""Of new sockets; in a list, to be set by a function."""
 
 
-class State:
-    """What two sockets with one descriptor, or with copies of it, have in common."""
-
-    def __init__(self, family, type, proto):
-        self.family, self.type, self.proto = family, type, proto
-        self.fds = set()
-        self.dialled = None
-        self.others = {}
-        """Connections of a datagram socket that has sent to several places."""
-        self.bound = None
-        self.connecting = self.deaf = False
-        self.ahead = b""
-        self.options = {}
-
-
-def _placeholder():
-    return door.call("open", dialling.AT_FDCWD, b"/dev/null", O_RDWR | O_CLOEXEC, 0)[0]
-
-
-def _host(family, address, what):
+def _host(address, what):
     if not isinstance(address, tuple) or len(address) < 2:
         raise TypeError(f"{what}(): AF_INET address must be tuple, not {type(address).__name__}")
     host, port = address[:2]
@@ -74,7 +49,8 @@ def _host(family, address, what):
         raise TypeError(f"'{type(port).__name__}' object cannot be interpreted as an integer")
     if not 0 <= port <= 65535:
         raise OverflowError(f"{what}(): port must be 0-65535.")
-    return LOOPBACK.get(names.text_of(host), host), port
+    text = names.text_of(host)
+    return LOOPBACK.get(text, text), port
 
 
 class socket:
@@ -87,9 +63,9 @@ class socket:
 
     def __init__(self, family=-1, type=-1, proto=-1, fileno=None):
         self._fd = -1
-        self._timeout = _default[0]
+        self._timeout = default_timeout[0]
         if fileno is not None:
-            state = _states.get(fileno)
+            state = states.get(fileno)
             if state is None:
                 raise explained(errno.ENOTSOCK, "")
             self._fd, self._state = fileno, state
@@ -103,9 +79,7 @@ class socket:
         if type not in (SOCK_STREAM, SOCK_DGRAM):
             raise explained(errno.EPERM, "a sandbox has TCP and UDP only")
         self._state = State(family, type, proto)
-        self._fd = _placeholder()
-        self._state.fds.add(self._fd)
-        _states[self._fd] = self._state
+        self._fd = opened(self._state)
 
     @property
     def family(self):
@@ -181,7 +155,7 @@ class socket:
     def connect(self, address, /):
         self._check()
         state = self._state
-        host, port = _host(state.family, address, "connect")
+        host, port = _host(address, "connect")
         if state.dialled is not None and state.type == SOCK_STREAM:
             if state.connecting:
                 raise explained(errno.EALREADY, "")
@@ -279,7 +253,7 @@ class socket:
             return self.send(data, *rest[:-1])
         self._check()
         state = self._state
-        host, port = _host(state.family, address, "sendto")
+        host, port = _host(address, "sendto")
         if len(memoryview(data).cast("B")) > 65507:
             raise explained(errno.EMSGSIZE, "")
         if (host, port) not in state.others:
@@ -398,7 +372,7 @@ class socket:
     def bind(self, address, /):
         """A client may say that any port will do; there is nothing else to choose."""
         self._check()
-        _, port = _host(self._state.family, address, "bind")
+        _, port = _host(address, "bind")
         if port:
             raise explained(errno.EACCES, f"{NO_SERVERS}, so port {port} can't be bound")
         self._state.bound = address[0] or ANY[self._state.family], 0
@@ -440,67 +414,3 @@ class socket:
         if not line.startswith(dialling.SECURED):
             raise explained(errno.ECONNRESET, "")
         return dialling.tls(int(line.split()[1]))
-
-
-SocketType = socket
-
-
-def close(fd, /):
-    state = _states.pop(fd, None)
-    if state is not None:
-        state.fds.discard(fd)
-        if not state.fds:
-            for dialled in (state.dialled, *state.others.values()):
-                if dialled is not None:
-                    dialled.close()
-    os.close(fd)
-
-
-def dup(fd, /):
-    new = os.dup(fd)
-    if fd in _states:
-        _states[new] = _states[fd]
-        _states[new].fds.add(new)
-    return new
-
-
-def getdefaulttimeout():
-    return _default[0]
-
-
-def setdefaulttimeout(value, /):
-    if value is not None and float(value) < 0:
-        raise ValueError("Timeout value out of range")
-    _default[0] = None if value is None else float(value)
-
-
-def gethostname():
-    return os.fsdecode(door.call("hostname")[0])
-
-
-def module():
-    """`_socket`, as the standard library imports it."""
-    made = types.ModuleType("_socket", __doc__)
-    fixed = {
-        name: value for name, value in vars(builtin).items() if name.startswith(("IP_", "IPV6_", "TCP_", "INADDR"))
-    }
-    made.__dict__.update(fixed)
-    made.__dict__.update({name: value for name, value in vars(numbers).items() if name.isupper()})
-    for name in "htonl htons ntohl ntohs inet_aton inet_ntoa gaierror herror".split():
-        setattr(made, name, getattr(builtin, name))
-    for name in (
-        "getaddrinfo gethostbyname gethostbyname_ex gethostbyaddr getnameinfo getservbyname getservbyport "
-        "getprotobyname inet_pton inet_ntop"
-    ).split():
-        setattr(made, name, getattr(names, name))
-    for name in "socket SocketType timeout error has_ipv6 close dup getdefaulttimeout setdefaulttimeout".split():
-        setattr(made, name, globals()[name])
-    made.gethostname = gethostname
-    made.SOMAXCONN = 4096
-    made.socket.__module__ = "_socket"
-    return made
-
-
-def install():
-    """Before anything imports `socket`."""
-    sys.modules["_socket"] = module()
