@@ -39,8 +39,8 @@ def _overrides(package: Package) -> dict[str, str]:
         if not isinstance(value, str):
             continue
         if value.startswith("$"):
-            own: Any = {**(package.get("devDependencies") or {}), **(package.get("dependencies") or {})}
-            value = own.get(value[1:])
+            buckets = (package.get(bucket) for bucket in ("dependencies", "devDependencies"))
+            value = next((own[value[1:]] for own in buckets if isinstance(own, dict) and value[1:] in own), None)
         if isinstance(value, str) and is_name(name):
             found[name] = value
     return found

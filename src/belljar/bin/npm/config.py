@@ -89,7 +89,7 @@ class Config:
         scope = name.partition("/")[0] if name.startswith("@") else ""
         url = self.text(f"{scope}:registry") if scope else ""
         url = url or self.text("registry") or PUBLIC
-        if urlsplit(url).scheme not in ("http", "https"):
+        if not re.match(r"https?://[^/\s]", url, re.I):
             raise NpmError(
                 "EINVALIDURL", f"Invalid URL of a registry: {url}", "Set one with: npm config set registry URL"
             )
@@ -97,7 +97,10 @@ class Config:
 
     def authorization(self, url: str) -> str | None:
         """The credentials that the settings have for a URL: those of the longest path that leads to it."""
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            return None
         path = f"//{parts.netloc.rpartition('@')[2]}{parts.path}"
         while path.startswith("//") and len(path) > 2:
             token = self.text(f"{path}:_authToken")

@@ -160,7 +160,7 @@ def _summary(session: Session, packument: Packument, manifest: dict[str, Any]) -
         return 0
     license = manifest.get("license")
     license = license.get("type") if isinstance(license, dict) else license
-    needs = manifest.get("dependencies") or {}
+    needs = _dict(manifest.get("dependencies"))
     say = session.process.print
     count = f"deps: {len(needs) or 'none'} | versions: {len(packument.versions)}"
     say(f"\n{manifest.get('name')}@{manifest.get('version')} | {license or 'Proprietary'} | {count}")
@@ -174,7 +174,7 @@ def _summary(session: Session, packument: Packument, manifest: dict[str, Any]) -
         say(f"\nkeywords: {', '.join(map(str, words))}")
     if isinstance(manifest.get("bin"), dict):
         say(f"\nbin: {', '.join(manifest['bin'])}")
-    dist: Any = manifest.get("dist") or {}
+    dist = _dict(manifest.get("dist"))
     say("\ndist")
     for key in ("tarball", "shasum", "integrity"):
         if key in dist:
@@ -191,6 +191,10 @@ def _summary(session: Session, packument: Packument, manifest: dict[str, Any]) -
     for tag, version in packument.tags.items():
         say(f"{tag}: {version}")
     return 0
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
 
 
 def _size(size: int) -> str:

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, urljoin, urlsplit
 
 from belljar.abi.errors import SysError
 from belljar.bin._web import Exchange, WebError
@@ -57,7 +57,7 @@ class Fetcher:
             )
         asked = url
         for _ in range(_REDIRECTS + 1):
-            parts = urlsplit(url)
+            parts = split_url(url)
             if parts.scheme not in ("http", "https") or not parts.hostname:
                 raise NpmError(
                     "EINVALIDURL", f"Invalid URL: {url}", *([f"It was led there from {asked}."] if url != asked else [])
@@ -65,7 +65,7 @@ class Fetcher:
             exchange, target, packed = self._ask(url, accept)
             with exchange:
                 if target is not None:
-                    url = urljoin(url, target)
+                    url = _joined(url, target)
                     continue
                 try:
                     yield _inflated(exchange.chunks(), url) if packed else exchange.chunks()
@@ -113,6 +113,21 @@ _LOGIN: Final = ("The registry wants credentials, or refuses these. Credentials 
                  "by its owner's network policy; else set //HOST/:_authToken in .npmrc.")  # fmt: skip
 
 
+def split_url(url: str) -> SplitResult:
+    """The parts of a URL; none, if it is no URL at all."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", url, "", "")
+
+
+def _joined(url: str, target: str) -> str:
+    try:
+        return urljoin(url, target)
+    except ValueError:
+        return target
+
+
 def _inflated(chunks: Iterator[bytes], url: str) -> Iterator[bytes]:
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
@@ -127,7 +142,7 @@ def _inflated(chunks: Iterator[bytes], url: str) -> Iterator[bytes]:
 
 def problem(url: str, error: WebError) -> NpmError:
     """Why there was no answer, and what can be done."""
-    host = urlsplit(url).hostname or url
+    host = split_url(url).hostname or url
     if error.kind == "denied":
         why = error.text if "no network" in error.text else f"the sandbox's network is closed to {host} ({error.text})"
         return NpmError(

@@ -32,7 +32,7 @@ class Later(Generic[T]):
     def settle(self, work: Callable[[], T]) -> None:
         try:
             self._value = work()
-        except (NpmError, SysError, KeyError) as error:
+        except (NpmError, SysError, MemoryError, RecursionError) as error:
             self._error = error
         finally:
             self.done = True

@@ -129,9 +129,9 @@ def describe(node: Node, root: Node) -> dict[str, Any]:
         found["bin"] = {node.package_name.rpartition("/")[2]: found["bin"].removeprefix("./")}
     elif isinstance(found.get("bin"), dict):
         found["bin"] = {k: v.removeprefix("./") if isinstance(v, str) else v for k, v in found["bin"].items()}
-    for name in found.get("optionalDependencies") or ():
-        if name in (found.get("dependencies") or ()):
-            found["dependencies"] = {n: v for n, v in found["dependencies"].items() if n != name}
+    needs, optional = found.get("dependencies"), found.get("optionalDependencies")
+    if isinstance(needs, dict) and isinstance(optional, dict):
+        found["dependencies"] = {name: wanted for name, wanted in needs.items() if name not in optional}
     found = {key: value for key, value in found.items() if value not in ({}, [])}
     if isinstance(found.get("funding"), str):
         found["funding"] = {"url": found["funding"]}

@@ -45,8 +45,25 @@ class Document:
 
 def dump(data: object, indent: int | str = 2) -> str:
     """As JSON.stringify writes it."""
-    text = json.dumps(data, indent=indent, ensure_ascii=False)
-    return re.sub("[\ud800-\udfff]", lambda m: f"\\u{ord(m[0]):04x}", text)
+    return json.dumps(data, indent=indent, ensure_ascii=False)
+
+
+def load(text: str | bytes) -> Any:
+    """JSON, whose strings are text that can be written again. ValueError, RecursionError."""
+    text = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    data = json.loads(text)
+    return _mended(data) if re.search(r"\\u[dD][89a-fA-F]", text) else data
+
+
+def _mended(value: Any) -> Any:
+    """Without halves of characters."""
+    if isinstance(value, str):
+        return re.sub("[\ud800-\udfff]", "\ufffd", value)
+    if isinstance(value, list):
+        return [_mended(item) for item in value]
+    if isinstance(value, dict):
+        return {_mended(key): _mended(item) for key, item in value.items()}
+    return value
 
 
 def read_json(process: Process, path: str) -> dict[str, Any] | None:
@@ -67,7 +84,7 @@ def read_document(process: Process, path: str) -> Document | None:
     text = raw.decode("utf-8", "replace").removeprefix("\ufeff")
     process.budget.charge(len(text) >> 8)
     try:
-        data = json.loads(text)
+        data = load(text)
     except RecursionError:
         raise NpmError("EJSONPARSE", f"Failed to parse {path}: it is nested too deeply") from None
     except ValueError as error:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
@@ -11,6 +9,7 @@ from urllib.parse import quote
 from belljar.bin.npm.config import Config
 from belljar.bin.npm.fetch import Fetcher, Missing
 from belljar.bin.npm.lanes import Lanes, Later
+from belljar.bin.npm.packagejson import load
 from belljar.bin.npm.problems import NpmError, coded
 from belljar.bin.npm.semver import parse_range, parse_version, satisfies, sort_key
 from belljar.bin.npm.spec import Spec
@@ -125,7 +124,7 @@ class Registry:
             raise NpmError("E404", f"404 {missing.reason} - GET {url} - Not found") from None
         self._process.budget.charge(len(data) >> 8)
         try:
-            page = json.loads(data)
+            page = load(data)
         except (ValueError, RecursionError):
             page = None
         if not isinstance(page, dict):
@@ -143,8 +142,3 @@ def not_found(first: str, spec: Spec) -> NpmError:
         "404 Note that you can also install from a",
         "404 tarball, folder, http url, or git folder.",
     )
-
-
-def redact(url: str) -> str:
-    """A URL to show: without a password."""
-    return re.sub(r"(?<=//)[^/@]*@", "***@", url)

@@ -22,12 +22,12 @@ _X: Final = r"(\d+|[xX*])"
 _PLAIN: Final = rf"{_LEAD}{_X}(?:\.{_X}(?:\.{_X}{_PRE}{_BUILD})?)?"
 _GROUPLESS: Final = re.sub(r"\((?!\?)", "(?:", _PLAIN)
 
-_VERSION: Final = re.compile(rf"\s*{_FULL}\s*")
-_HYPHEN: Final = re.compile(rf"\s*({_GROUPLESS})\s+-\s+({_GROUPLESS})\s*")
-_TRIM: Final = re.compile(rf"(\s*(?:<|>)?=?)\s*({_GROUPLESS})")
-_MARK_TRIM: Final = re.compile(r"(~>?|\^)\s+")
-_MARKED: Final = re.compile(rf"(~>?|\^){_PLAIN}")
-_X_RANGE: Final = re.compile(rf"((?:<|>)?=?)\s*{_PLAIN}")
+_VERSION: Final = re.compile(rf"\s*{_FULL}\s*", re.A)
+_HYPHEN: Final = re.compile(rf"\s*({_GROUPLESS})\s+-\s+({_GROUPLESS})\s*", re.A)
+_TRIM: Final = re.compile(rf"(\s*(?:<|>)?=?)\s*({_GROUPLESS})", re.A)
+_MARK_TRIM: Final = re.compile(r"(~>?|\^)\s+", re.A)
+_MARKED: Final = re.compile(rf"(~>?|\^){_PLAIN}", re.A)
+_X_RANGE: Final = re.compile(rf"((?:<|>)?=?)\s*{_PLAIN}", re.A)
 
 Prerelease = tuple[int | str, ...]
 
@@ -182,7 +182,7 @@ def _ordered(found: re.Match[str]) -> bool:
 
 
 def _expand_hyphen(low: str, high: str) -> str:
-    pattern = re.compile(_PLAIN)
+    pattern = re.compile(_PLAIN, re.A)
     begin, end = pattern.fullmatch(low), pattern.fullmatch(high)
     assert begin is not None
     assert end is not None

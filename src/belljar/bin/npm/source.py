@@ -53,9 +53,7 @@ class Source:
         if target.registry:
             manifest = self.registry.manifest(spec)
             dist = manifest.get("dist")
-            url = dist.get("tarball") if isinstance(dist, dict) else None
-            if not isinstance(url, str):
-                raise NpmError("EBADMANIFEST", f"the registry has no tarball of {target.shown}")
+            url = tarball_of(dist, target.shown)
             if manifest.get("deprecated"):
                 self.deprecated[f"{manifest.get('name')}@{manifest.get('version')}"] = str(manifest["deprecated"])
             node = Node(name or str(target.name), _slim(manifest), "", url, integrity_of(dist))
@@ -105,7 +103,7 @@ class Source:
             spec = Spec("version", node.package_name, node.version, node.version)
             manifest = self.registry.manifest(spec)
             dist: Any = manifest.get("dist")
-            node.resolved = str(dist["tarball"])
+            node.resolved = tarball_of(dist, shown)
             node.integrity = node.integrity or integrity_of(dist)
         return self.depot.get(self._replaced(node.resolved), node.integrity, shown)
 
@@ -116,6 +114,14 @@ class Source:
         if wanted != public and url.startswith(public) and self._config.text("replace-registry-host") != "never":
             return wanted + url.removeprefix(public)
         return url
+
+
+def tarball_of(dist: Any, shown: str) -> str:
+    """Where a registry has a package's tarball. EBADMANIFEST."""
+    url = dist.get("tarball") if isinstance(dist, dict) else None
+    if not isinstance(url, str):
+        raise NpmError("EBADMANIFEST", f"the registry has no tarball of {shown}")
+    return url
 
 
 def _named(name: object, spec: Spec) -> str:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import json
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from errno import EEXIST
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_TRUNC, O_WRONLY
 from belljar.bin._compress.codecs import Corrupt
 from belljar.bin.npm.fetch import Fetcher, Missing, local_chunks
+from belljar.bin.npm.packagejson import load
 from belljar.bin.npm.problems import NpmError
 from belljar.bin.tar.header import BadHeader, Member
 from belljar.bin.tar.stream import NotArchive, Reader, UnexpectedEnd, open_source
@@ -168,7 +167,7 @@ def read_manifest(process: Process, tarball: Tarball, shown: str) -> dict[str, A
     for member, path, data in members(process, tarball, shown):
         if path == "package.json" and member.size <= _MANIFEST_MAX:
             try:
-                found = json.loads(b"".join(data).removeprefix(b"\xef\xbb\xbf"))
+                found = load(b"".join(data).removeprefix(b"\xef\xbb\xbf"))
             except (ValueError, RecursionError):
                 found = None
             if isinstance(found, dict):
@@ -224,8 +223,3 @@ def make_directories(process: Process, path: str, made: set[str] | None = None) 
             process.fs.mkdir(directory, 0o755)
     if made is not None:
         made.add(path)
-
-
-def tarball_name(url: str) -> str:
-    """What a tarball is called in messages."""
-    return urlsplit(url).path.rpartition("/")[2] or url
