@@ -18,9 +18,9 @@ from tests.net.servers.http1 import Response
 
 LIMITS = Limits(wall_seconds=20, cpu_seconds=20, file_bytes=64 << 20)
 ODD: tuple[Any, ...] = (
-    None, True, 0, -1, 1e300, "", "x", "../x", "/", "\0", "\ud800", "é" * 300, "^1.0.0", "npm:x@1",
-    "file:.", "file:../..", "git+ssh://x", "http://[::1", "workspace:*", "$x", "²", "1.٣.0", [], ["x"], [[]], {}, {"x": None}, {"x": "1"},
-    {".": 5}, {"x": {"y": []}}, {"x": "file:./node_modules/a"}, {"../../y": "1"}, {"": ""},
+    None, True, 0, -1, 1e300, "", "x", "../x", "/", "\0", "\ud800", "é" * 300, "^1.0.0", "npm:x@1", "file:.",
+    "file:../..", "git+ssh://x", "http://[::1", "workspace:*", "$x", "²", "1.٣.0", [], ["x"], [[]], {}, {"x": None},
+    {"x": "1"}, {".": 5}, {"x": {"y": []}}, {"x": "file:./node_modules/a"}, {"../../y": "1"}, {"": ""},
 )  # fmt: skip
 KEYS = (
     "name version main bin scripts dependencies devDependencies optionalDependencies peerDependencies "
