@@ -21,6 +21,7 @@ from belljar.api.runs import NotExported
 
 # Runs the "code" of each request as shell commands; they say on descriptor 4 what an interpreter would.
 _SHELL = r"""
+echo '{"op":"ready"}' >&4
 while read -r -u 3 line; do
     code=$(jq -r .code <<< "$line")
     done='{"op":"done","ok":true,"exports":{},"unsent":{}}'

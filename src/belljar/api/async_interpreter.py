@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Self
 
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.async_link_host import AsyncLink
 from belljar.api.bridge import HostCall, check_globals
 from belljar.api.clock_host import monotonic
-from belljar.api.dialogue import AT_WORK, Dialogue, Engine, Mode, Run, Stem
+from belljar.api.dialogue import AT_WORK, STARTING, Dialogue, Engine, Mode, Run, Stem
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_rebinding
 from belljar.api.request import GRACE
@@ -150,6 +150,9 @@ class AsyncInterpreter:
         link, began = self._link(), monotonic()
         run = dialogue.begin(code, mode, *bound, limits)
         try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(STARTING):
+                    await link.wait_until(lambda: dialogue.ready or run.done or dialogue.running.done)
             async with asyncio.timeout(dialogue.wall_seconds(limits)):
                 await link.wait_until(lambda: run.done or dialogue.running.done)
         except TimeoutError:

@@ -47,6 +47,8 @@ _LIMIT_CODES: Final[dict[str, ErrorCode]] = {
     "output_bytes": "OUTPUT_LIMIT",
 }
 _NOT_STARTED: Final = (126, 127)
+STARTING: Final = 900.0
+"""Seconds that an interpreter may take to start: the first of a machine is compiled."""
 BEGINNING: Final = 4096
 """Characters of the first code that the program is told when it starts, so that it can begin with what that uses."""
 
@@ -181,7 +183,7 @@ class Dialogue:
         self._size = 0
         self._runs: int = forks._runs if forks is not None else 0
         self.number: int
-        self._ready = False
+        self.ready = False
         """It has spoken: from then on whatever becomes of it is the guest's doing."""
         self.run: Run | None = None
         self.killed = False
@@ -320,7 +322,7 @@ class Dialogue:
             message = read_message(line)
             match message["op"]:
                 case "ready":
-                    self._ready = True
+                    self.ready = True
                 case "call":
                     self._call(self, run.bridge.take(message, len(line)))
                 case "output":
@@ -353,7 +355,7 @@ class Dialogue:
             return RunError(code, exited.limit, f"the run spent its {exited.limit.replace('_', ' ')}")
         if exited.signal in (SignalNumber.PROF, SignalNumber.XCPU):
             return RunError("CPU_LIMIT", "cpu_ms", f"the run used more than {run.limits.cpu_ms} ms of processor time")
-        if exited.code in _NOT_STARTED and not self._ready:
+        if exited.code in _NOT_STARTED and not self.ready:
             raise EngineUnavailable(said or f"there is no {self._engine.name} here")
         how = f"signal {signal_name(exited.signal)}" if exited.signal else f"exit code {exited.code}"
         return RunError("CRASHED", "Crashed", f"the interpreter ended with {how}" + (f": {said}" if said else ""))

@@ -10,7 +10,7 @@ from belljar.abi.limits import Limits, RunLimits
 from belljar.api.await_host import exclusive, run_aside
 from belljar.api.bridge import HostCall, check_globals
 from belljar.api.clock_host import monotonic
-from belljar.api.dialogue import AT_WORK, Dialogue, Engine, Mode, Run, Stem
+from belljar.api.dialogue import AT_WORK, STARTING, Dialogue, Engine, Mode, Run, Stem
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.link_host import Link
 from belljar.api.request import GRACE
@@ -172,7 +172,9 @@ class Interpreter:
         link, began = self._link(), monotonic()
         run = dialogue.begin(code, mode, *bound, limits)
         try:
-            if not link.wait_until(lambda: run.done or dialogue.running.done, began + dialogue.wall_seconds(limits)):
+            link.wait_until(lambda: dialogue.ready or run.done or dialogue.running.done, began + STARTING)
+            deadline = monotonic() + dialogue.wall_seconds(limits)
+            if not link.wait_until(lambda: run.done or dialogue.running.done, deadline):
                 dialogue.over_time(run)
         except KeyboardInterrupt:
             dialogue.kill()
