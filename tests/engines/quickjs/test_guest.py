@@ -172,3 +172,26 @@ def test_modules_are_skimmed_not_misread(js: JsInterpreter) -> None:
         assert sandbox.exec("node /w/c.js").stdout == "export function\n"
         absent = sandbox.exec("node -e 'require(\"zlib\")'").stderr
         assert "'zlib' is not available in this sandbox, whose JavaScript runs on QuickJS" in absent
+
+
+def test_numbers_and_order_as_in_no_locale_in_particular(prefix: JsPrefix) -> None:
+    code = """
+    let seed = 7;
+    const next = (n) => (seed = (seed * 1103515245 + 12345) % 2147483648) % n;
+    const alphabet = [...'abcABCzZ019 _-.éÉüñÑ~$#(){}@/&+'];
+    const word = () => Array.from({ length: next(5) }, () => alphabet[next(alphabet.length)]).join('');
+    const options = [undefined, { numeric: true }, { sensitivity: 'base' }, { sensitivity: 'accent' }];
+    const said = [];
+    for (let i = 0; i < 800; i++) said.push(word().localeCompare(word(), undefined, options[i % 4]));
+    const digits = [undefined, { minimumFractionDigits: 2 }, { maximumFractionDigits: 0 }, { useGrouping: false }];
+    const number = () => (next(2e9) - 1e9) / 10 ** next(9) * 10 ** next(9);
+    for (let i = 0; i < 400; i++) said.push(number().toLocaleString('en-US', digits[i % 4]));
+    for (const odd of [12345n, -0, NaN, 1e25, 2.5e-8, -Infinity]) said.push(odd.toLocaleString());
+    console.log(said.join(' '));
+    """
+    command, environment = [str(node()), "--input-type=module", "-e", code], {"LC_ALL": "en_US.UTF-8"}
+    real = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert prefix.run(code).stdout == real.stdout
+    refused = prefix.run("(1).toLocaleString('de', { style: 'currency', currency: 'EUR' })").error
+    assert refused is not None
+    assert refused.message == "toLocaleString: style needs Intl, which QuickJS has not"

@@ -316,7 +316,7 @@
   }
   const wellFormed = (value) => toWellFormed(`${value}`);
 
-  sourceText(place(host.source('belljar/missing'), 'node:belljar/missing', 0))(uncurry);
+  for (const name of ['missing', 'locale']) sourceText(place(host.source(`belljar/${name}`), `node:belljar/${name}`, 0))(uncurry);
 
   // Looking into values. There is no asking the engine: what has a prototype is believed to be what that says, once a
   // function that only takes such a thing has taken it.
