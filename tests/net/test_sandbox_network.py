@@ -271,6 +271,17 @@ def test_a_background_program_keeps_its_network(server: HttpServer, sandbox: San
     assert sandbox.files.read("/workspace/out") == "hello"
 
 
+@pytest.mark.parametrize("command", ["curl -s {}/", "python3 -c 'print(41 + 1)' | curl -s -T - {}/echo"])
+def test_what_a_command_leaves_behind_is_served_too(server: HttpServer, sandbox: Sandbox, command: str) -> None:
+    """A program that goes on after its command's end, and asks for its first connection (or engine) only then."""
+    later = f"(sleep 0.5; {command.format(server.url)}) >/dev/null 2>&1 & echo started"
+    assert sandbox.exec(later).stdout == "started\n"
+    deadline = time.monotonic() + 60
+    while not server.requests and time.monotonic() < deadline:
+        time.sleep(0.02)  # nobody calls the sandbox meanwhile
+    assert server.requests[0].body in (b"", b"42\n")
+
+
 def test_the_end_of_a_sandbox_ends_its_connections() -> None:
     class Held(Listener):
         closed: ClassVar = threading.Event()

@@ -161,6 +161,8 @@ class Exited(_Message, tag="exited"):
     stdout: bytes
     stderr: bytes
     truncated: bool
+    left: bool = False
+    """Processes go on without it: they may still ask for something."""
 
 
 class Started(_Message, tag="started"):

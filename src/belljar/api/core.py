@@ -102,6 +102,8 @@ class Conversation:
         self.outbox: list[bytes] = []
         """Frames to send because of what was received (credits)."""
         self.on_ask: Callable[[Ask], None] | None = None
+        self.on_left: Callable[[], None] | None = None
+        """Told when a command has ended and others go on without it."""
         self.observe: Callable[[str, dict[str, Any]], None] | None = None
         """Told of what happens, kind and details, if the owner wants to know."""
 
@@ -177,6 +179,8 @@ class Conversation:
                 running.take(1, message.stdout)
                 running.take(2, message.stderr)
                 running.exited = message
+                if message.left and self.on_left is not None:
+                    self.on_left()
                 if self.observe is not None:
                     self._observe_end(message)
                 running.finish()

@@ -56,6 +56,7 @@ class Link:
         self.offers = offers if offers is not None else Offers(threading.RLock())
         self._engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
         conversation.on_ask = self._asked
+        conversation.on_left = self.serve_in_background
 
     def _asked(self, ask: Ask) -> None:
         """Runs on whichever thread receives: files are answered there and then, what takes longer on its own thread."""
@@ -162,7 +163,10 @@ class Link:
             making.abandon()
             fork.abandon()
             raise
-        return Link(worker, *fork.halves(self._limits))
+        link = Link(worker, *fork.halves(self._limits))
+        if self._reader is not None:
+            link.serve_in_background()  # what goes on without a caller here goes on there
+        return link
 
     @property
     def pid(self) -> int:

@@ -260,8 +260,14 @@ class Server:
                 job.take(1),
                 job.take(2),
                 task.truncated,
+                left=self._others(task),
             )
         )
+
+    def _others(self, task: Task) -> bool:
+        """Whether something runs besides init and what has ended."""
+        table = self._session.kernel.init.space.table
+        return len(table) > 1 + (task.process.pid in table)
 
     def _tidy(self) -> None:
         """Free what an ended command still held in cycles: the next one has the sandbox's whole memory."""
