@@ -43,7 +43,7 @@ def exclusive() -> Exclusive:
     return threading.Lock()
 
 
-def run_aside(work: Callable[[], None]) -> None:
-    """On a thread of its own, with the caller's context variables: the caller can stop waiting for it."""
-    context = contextvars.copy_context()
+def run_aside(work: Callable[[], None], context: contextvars.Context) -> None:
+    """On a thread of its own, with a copy of these context variables: the caller can stop waiting for it."""
+    context = context.copy()
     threading.Thread(target=context.run, args=(work,), daemon=True).start()

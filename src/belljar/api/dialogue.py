@@ -16,6 +16,7 @@ Everything that comes from it is hostile until checked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextvars import copy_context
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Literal
@@ -93,6 +94,8 @@ class Run:
     def __init__(self, functions: Mapping[str, HostFunction], limits: RunLimits, output_bytes: int) -> None:
         self.bridge = Bridge(functions, limits)
         self.limits = limits
+        self.context = copy_context()
+        """The context variables of whoever asked for it: another thread may hear of its calls."""
         self.done = False
         self.error: RunError | None = None
         self._room = output_bytes

@@ -249,4 +249,4 @@ def _call(dialogue: Dialogue, call: HostCall) -> None:
         except SandboxError:
             return  # the sandbox ended while its function was at work
 
-    run_aside(work)
+    run_aside(work, run.context)

@@ -50,7 +50,7 @@ class JsLink:
                 self.dialogue.over_time(run)
                 break
             for call in self.dialogue.feed(self._receive()):
-                run_aside(lambda call=call: self._call(run, call))  # type: ignore[misc]
+                run_aside(lambda call=call: self._call(run, call), run.context)  # type: ignore[misc]
 
     def _receive(self) -> bytes:
         try:

@@ -265,9 +265,10 @@ class Server:
         )
 
     def _others(self, task: Task) -> bool:
-        """Whether something runs besides init and what has ended."""
+        """Whether something runs besides init, what has ended, and what the owner started and waits for."""
         table = self._session.kernel.init.space.table
-        return len(table) > 1 + (task.process.pid in table)
+        known = [task, *(job.task for job in self._jobs.values() if job.task is not None)]
+        return len(table) > 1 + sum(each.process.pid in table for each in known)
 
     def _tidy(self) -> None:
         """Free what an ended command still held in cycles: the next one has the sandbox's whole memory."""
