@@ -261,6 +261,20 @@ def test_native_addons(sandbox: Sandbox) -> None:
     assert sandbox.exec("ls node_modules").stdout == "soft\n"
 
 
+def test_machine_code_that_is_there_already(sandbox: Sandbox, registry: Registry) -> None:
+    registry.publish("ready", "1.0.0", {"prebuilds/linux-x64/ready.node": "ELF", "index.js": "module.exports = 1"})
+    about = {"optionalDependencies": {"fast-linux-x64": "1.0.0"}, "scripts": {"install": "exit 4"}}
+    registry.publish("front", "1.0.0", manifest={**about, "hasInstallScript": True})
+    result = sandbox.exec("npm install ready").check()
+    assert result.stderr == (
+        "npm warn native ready@1.0.0 has machine code for Node (prebuilds/linux-x64/ready.node), "
+        "which can't be loaded here\n"
+    )
+    failed = sandbox.exec("npm install front")
+    assert failed.exit_code == 4
+    assert "npm error (fast-linux-x64, which it is a front for, is machine code" in failed.stderr
+
+
 def test_npx(sandbox: Sandbox) -> None:
     result = sandbox.exec("npx tool 'a b' --flag")
     assert result.stdout == "tool [ 'a b', '--flag' ]\n"

@@ -27,8 +27,8 @@ def runs_here(node: Node) -> bool:
     return all(word.startswith("!") or word == "any" for word in processors)
 
 
-def _native_here(node: Node) -> bool:
-    """Whether an ordinary Linux machine would have it."""
+def is_native_package(node: Node) -> bool:
+    """Whether it is machine code that an ordinary Linux machine would get."""
     systems, processors = _words(node.package.get("os")), _words(node.package.get("cpu"))
     return (
         "x64" in processors and (not systems or "linux" in systems) and "musl" not in _words(node.package.get("libc"))
@@ -42,7 +42,7 @@ def skip_foreign(root: Node, warn: Callable[[str], None], *, force: bool) -> Non
         if node.target is None and not runs_here(node):
             if node.optional:
                 node.skipped = True
-                if _native_here(node):
+                if is_native_package(node):
                     warn(f"native {node.package_name}@{node.version} is machine code, which can't run here: left out")
             elif not force:
                 wanted = {key: node.package.get(key) for key in ("os", "cpu", "libc") if node.package.get(key)}

@@ -18,8 +18,26 @@ from belljar.kernel.process import Process
 BRIEF: Final = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*"
 WHOLE: Final = "application/json"
 NODE_VERSION: Final = "24.0.0"
+_KEPT: Final = (
+    "name version dependencies optionalDependencies peerDependencies peerDependenciesMeta bundleDependencies "
+    "bundledDependencies bin engines os cpu libc dist deprecated hasInstallScript license funding workspaces"
+).split()
+_INSTALLING: Final = frozenset({"preinstall", "install", "postinstall"})
 
 Manifest = Mapping[str, Any]
+
+
+def _brief(page: dict[str, Any]) -> dict[str, Any]:
+    """Without what an install does not ask about: hundreds of these are held at once."""
+    versions = page.get("versions")
+    kept: dict[str, Any] = {}
+    for version, manifest in versions.items() if isinstance(versions, dict) else ():
+        if isinstance(manifest, dict):
+            kept[version] = {key: manifest[key] for key in _KEPT if key in manifest}
+            scripts = manifest.get("scripts")
+            if isinstance(scripts, dict) and not _INSTALLING.isdisjoint(scripts):
+                kept[version]["hasInstallScript"] = True
+    return {"dist-tags": page.get("dist-tags"), "versions": kept}
 
 
 class Packument:
@@ -129,7 +147,7 @@ class Registry:
             page = None
         if not isinstance(page, dict):
             raise NpmError("EJSONPARSE", f"Invalid response body while trying to fetch {url}: it is no JSON object")
-        return Packument(name, page)
+        return Packument(name, page if accept == WHOLE else _brief(page))
 
 
 def not_found(first: str, spec: Spec) -> NpmError:

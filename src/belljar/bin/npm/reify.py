@@ -13,6 +13,7 @@ from belljar.bin._remove import Remover
 from belljar.bin.npm.actual import read_bundled
 from belljar.bin.npm.bins import link_bins, read_json_quietly, unlink_bins
 from belljar.bin.npm.config import Config
+from belljar.bin.npm.fitness import is_native_package
 from belljar.bin.npm.ideal import bundled_names
 from belljar.bin.npm.lockfile import has_install_script
 from belljar.bin.npm.problems import NpmError
@@ -137,7 +138,9 @@ class Reifier:
                 tarball = result.get()
                 node.integrity = node.integrity or tarball.integrity
                 folder = f"{self._staging}/{number}"
-                unpack(self._process, tarball, folder, shown)
+                native = unpack(self._process, tarball, folder, shown)
+                if native is not None:
+                    self._warn(f"native {shown} has machine code for Node ({native}), which can't be loaded here")
                 self._source.depot.forget(tarball)
                 self._adopt(node, folder)
             except NpmError as error:
@@ -260,9 +263,20 @@ class Reifier:
                     "command failed",
                     f"command sh -c {scripts[event]}",
                     *text[-50:],
+                    *self._native_part(node),
                     "(an install script of this package failed; --ignore-scripts installs without running them)",
                     status=status,
                 )
+
+    def _native_part(self, node: Node) -> list[str]:
+        """What a package that is a front for machine code lacks here."""
+        parts = [
+            to for edge in node.edges.values() if (to := edge.to) is not None and to.skipped and is_native_package(to)
+        ]
+        return [
+            f"({part.name}, which it is a front for, is machine code: nothing in the virtual tier runs that)"
+            for part in parts
+        ]
 
 
 _COMPILERS = ("node-gyp", "prebuild-install", "node-pre-gyp", "node-gyp-build", "cmake-js", "prebuildify", "napi")

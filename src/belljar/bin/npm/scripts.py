@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
-from belljar.bin.npm.config import Config
+from belljar.bin.npm.config import PUBLIC, Config
 from belljar.bin.npm.problems import NpmError
 from belljar.kernel.process import Process
 
@@ -69,12 +69,13 @@ def environment(
         npm_node_execpath="/usr/bin/node",
         npm_config_user_agent=f"npm/{VERSION} node/v24.0.0 linux x64 workspaces/false",
         npm_config_local_prefix=folder,
-        npm_config_registry=config.registry_of(""),
         npm_config_cache=config.cache,
         NODE="/usr/bin/node",
         INIT_CWD=where,
         PATH=search_path(folder, env.get("PATH", ""), first),
     )
+    if config.registry_of("") != PUBLIC:
+        env["npm_config_registry"] = config.registry_of("")
     return env
 
 

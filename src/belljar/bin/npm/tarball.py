@@ -176,13 +176,15 @@ def read_manifest(process: Process, tarball: Tarball, shown: str) -> dict[str, A
     raise NpmError("ENOENT", f"Could not read package.json: there is none in {shown}, or it is no JSON")
 
 
-def unpack(process: Process, tarball: Tarball, folder: str, shown: str) -> None:
-    """All files of a package into a directory of its own, which is made."""
+def unpack(process: Process, tarball: Tarball, folder: str, shown: str) -> str | None:
+    """All files of a package into a directory of its own, which is made; the path of machine code for Node, if any."""
+    native: str | None = None
     made: set[str] = set()
     make_directories(process, folder, made)
     try:
         for member, path, data in members(process, tarball, shown):
             full = f"{folder}/{path}"
+            native = path if native is None and path.endswith(".node") else native
             make_directories(process, full.rpartition("/")[0], made)
             mode = (member.mode | 0o644) & 0o755
             try:
@@ -199,6 +201,7 @@ def unpack(process: Process, tarball: Tarball, folder: str, shown: str) -> None:
                 process.close(fd)
     except SysError as error:
         raise NpmError(errno_name(error), f"could not unpack {shown}: {error}") from None
+    return native
 
 
 def make_directories(process: Process, path: str, made: set[str] | None = None) -> None:
