@@ -198,7 +198,11 @@ class AsyncLink:
         if ask.target == b"engine":
             todo = self._engines.take(ask)
             if isinstance(todo, Opening):
-                self._spawn(self._open_engine(todo))
+                given = self._engines.give(todo)
+                if given is not None:
+                    self.send(*given)
+                else:
+                    self._spawn(self._open_engine(todo))
             else:
                 self.conversation.outbox.append(todo)
             return

@@ -125,6 +125,22 @@ class EngineBroker:
             logging.getLogger("belljar").warning("%s: %s", opening.origin, error)
             said = error.for_guest if isinstance(error, EngineUnavailable) else "its engine did not start"
             return _refusal(opening.ask, ENOEXEC, said), []
+        return self._hand_over(opening, process)
+
+    def give(self, opening: Opening) -> tuple[bytes, list[int]] | None:
+        """As `open`, without waiting, where a process was made ahead; None where not."""
+        if opening.program is not None or opening.origin == "wasm":
+            return None
+        try:
+            process = self._origin(opening.origin).at_hand(self._narrow(opening.options), opening.options)
+            if process is None:
+                return None
+            self._bound(process)
+        except EngineUnavailable:
+            return None  # `open` says why
+        return self._hand_over(opening, process)
+
+    def _hand_over(self, opening: Opening, process: EngineProcess) -> tuple[bytes, list[int]]:
         with self._lock:
             wanted = opening.number in self._engines and not self._closed
             if wanted:

@@ -82,7 +82,11 @@ class Link:
         if isinstance(todo, Opening):
             # A program that runs on after its command's end opens files, ends, and so on.
             self.serve_in_background()
-            threading.Thread(target=self._open_engine, args=(todo,), daemon=True).start()
+            given = self._engines.give(todo)
+            if given is not None:
+                self.send(*given)
+            else:
+                threading.Thread(target=self._open_engine, args=(todo,), daemon=True).start()
         else:
             self.conversation.outbox.append(todo)
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from belljar.engines.template_host import REQUEST_MAX
+from belljar.engines.supply_host import AHEAD, AHEAD_MAX, REQUEST_MAX, TAKEN
 from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.processes_host import readable
 from belljar.lockdown.seal_host import adopt_orphans, die_with_parent, set_signal
@@ -41,10 +41,9 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class Spare:
-    """A process made before anyone asked for it."""
+class Made:
+    """A new process, to be given to the owner."""
 
-    request: Request
     pid: int
     pidfd: int
     connection: socket.socket
@@ -79,58 +78,51 @@ def serve_forks(control: socket.socket, body: Body) -> None:
 def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = False) -> Child | None:
     """As `serve_forks`, but comes back in each new process, with what it is; in the template at its end, with None.
 
-    Up to `spares` processes like the last one asked for are kept ready: they must wait for word on their connection.
-    `sealed`: this process is locked already, and may only do what a filter with `forks` allows.
+    Up to `spares` processes like the last one asked for are made ahead and given to the owner unasked: they must wait
+    for word on their connection. `sealed`: this process is locked already, and may only do what a filter with `forks`
+    allows.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not sealed:
         adopt_orphans()  # copies whose origin has ended
     # A sealed process may not wait for its children: ignoring their ends has the kernel forget them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN if sealed else _reap)
-    ready: list[Spare] = []
-    last: Request | None = None
+    given_ahead = 0
+    last = b""
     while True:
         try:
-            if last is not None and len(ready) < spares and not readable(control.fileno(), QUIET):
-                made = fork_child(control, last, ready, sealed=sealed, ahead=True)
-                if isinstance(made, Child):
-                    return made
-                ready.append(made)
-                continue
-            data = control.recv(REQUEST_MAX)
+            ahead = 0 < len(last) <= AHEAD_MAX and given_ahead < spares and not readable(control.fileno(), QUIET)
+            data = last if ahead else control.recv(REQUEST_MAX)
         except OSError:
             return None
         if not data:
             return None
+        if data == TAKEN:
+            given_ahead -= 1
+            continue
         memory_bytes, cpu_seconds, options = msgspec.msgpack.decode(data, type=tuple[int, float, dict[str, Any]])
-        last = Request(memory_bytes, cpu_seconds, options)
-        given = _take(ready, last)
-        if given is None:
-            try:
-                made = fork_child(control, last, ready, sealed=sealed)
-            except OSError as error:
+        last = data
+        try:
+            made = fork_child(control, Request(memory_bytes, cpu_seconds, options), sealed=sealed, ahead=ahead)
+        except OSError as error:
+            if ahead:
+                last = b""  # until one is asked for
+            else:
                 control.send(f"-fork failed: {error}".encode())
-                continue
-            if isinstance(made, Child):
-                return made
-            given = made
-        socket.send_fds(control, [b"+%d" % given.pid], given.descriptors())
-        given.close()
+            continue
+        if isinstance(made, Child):
+            return made
+        message = AHEAD + b"%d " % made.pid + data if ahead else b"+%d" % made.pid
+        try:
+            socket.send_fds(control, [message], made.descriptors())
+        except OSError:
+            return None
+        finally:
+            made.close()
+        given_ahead += ahead
 
 
-def _take(ready: list[Spare], request: Request) -> Spare | None:
-    """A spare that fits; those that do not are given up."""
-    while ready:
-        spare = ready.pop(0)
-        if spare.request == request and not readable(spare.pidfd, 0):
-            return spare
-        spare.close()
-    return None
-
-
-def fork_child(
-    control: socket.socket, request: Request, others: list[Spare], *, sealed: bool, ahead: bool = False
-) -> Spare | Child:
+def fork_child(control: socket.socket, request: Request, *, sealed: bool, ahead: bool = False) -> Made | Child:
     ours, theirs = socket.socketpair()
     if not sealed:
         for end in (ours, theirs):
@@ -146,15 +138,13 @@ def fork_child(
         set_signal(signal.SIGCHLD, ignored=False)
         control.close()
         ours.close()
-        for other in others:
-            other.close()
         if own is not None:
             own[0].close()
         return Child(theirs, request, ahead, own[1] if own is not None else None)
     theirs.close()
     if own is not None:
         own[1].close()
-    return Spare(request, pid, os.pidfd_open(pid), ours, own[0] if own is not None else None)
+    return Made(pid, os.pidfd_open(pid), ours, own[0] if own is not None else None)
 
 
 def _reap(_number: int, _frame: object) -> None:

@@ -19,13 +19,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from belljar.engines.supply_host import REQUEST_MAX, Refused, Supply
 from belljar.lockdown.processes_host import ANSWER_SECONDS, end_server, kill_process, readable, start_server
 
 if TYPE_CHECKING:
     from belljar.engines.copies_host import Kin
-
-REQUEST_MAX: Final = 64 << 10
-"""The longest request, options included."""
 
 
 class EngineUnavailable(RuntimeError):
@@ -52,6 +50,7 @@ class EngineProcess:
     kin: Kin | None = None
     """Itself and its copies, once there is one."""
     owner: int = field(default_factory=os.getpid)
+    _supply: Supply | None = None
 
     def copy(self) -> EngineProcess:
         """Another like it, made where it waits for the kernel's answer, while nothing is on its way to it.
@@ -83,13 +82,23 @@ class EngineProcess:
 
     def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
         """A copy of it, made where it waits for that. Blocks until it does. Raises EngineUnavailable."""
+        try:
+            return self._forks().ask(_request(limits, options))
+        except (OSError, Refused) as error:
+            raise EngineUnavailable(f"the engine process gives no copy of itself: {error}") from error
+
+    def at_hand(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess | None:
+        """As `fork`, without waiting: one that was made ahead; None if there is none. Raises EngineUnavailable."""
+        try:
+            return self._forks().at_hand(_request(limits, options))
+        except (OSError, Refused):
+            return None  # `fork` says why
+
+    def _forks(self) -> Supply:
         if self.control is None:
             raise EngineUnavailable("this engine process can't be forked")
-        try:
-            self.control.send(_request(limits, options))
-            return _receive(self.control)
-        except OSError as error:
-            raise EngineUnavailable(f"the engine process gives no copy of itself: {error}") from error
+        self._supply = self._supply or Supply(self.control, _made)
+        return self._supply
 
     @property
     def alive(self) -> bool:
@@ -109,6 +118,8 @@ class EngineProcess:
         self.connection.close()
         if self.control is not None:
             self.control.close()
+        if self._supply is not None:
+            self._supply.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,19 +137,13 @@ def _request(limits: EngineLimits, options: Mapping[str, Any]) -> bytes:
     return request
 
 
-def _receive(control: socket.socket) -> EngineProcess:
-    """The process that a fork server made. EngineUnavailable, with its reason, if it made none."""
-    answer, fds, _flags, _address = socket.recv_fds(control, 4096, 3)
-    if not answer.startswith(b"+") or len(fds) not in (2, 3):
-        for fd in fds:
-            os.close(fd)
-        raise EngineUnavailable(answer[1:].decode("utf-8", "replace") or "it ended")
+def _made(pid: int, fds: list[int]) -> EngineProcess:
     connection = socket.socket(fileno=fds[0])
     connection.setblocking(False)
     own = socket.socket(fileno=fds[2]) if len(fds) == 3 else None
     if own is not None:
         own.settimeout(ANSWER_SECONDS)
-    return EngineProcess(int(answer[1:]), fds[1], connection, own)
+    return EngineProcess(pid, fds[1], connection, own)
 
 
 class Template:
@@ -148,7 +153,20 @@ class Template:
         self._command = command
         self._lock = threading.Lock()
         self._control: socket.socket | None = None
+        self._supply: Supply | None = None
         self._process: subprocess.Popen[bytes] | None = None
+
+    def at_hand(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess | None:
+        """As `fork`, without waiting: one that was made ahead; None if there is none. Raises EngineUnavailable."""
+        request = _request(limits, options)
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            return None if self._supply is None else self._supply.at_hand(request)
+        except (OSError, Refused):
+            return None  # `fork` says why, or replaces it
+        finally:
+            self._lock.release()
 
     def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
         """A new process, its connection non-blocking. A template that does not answer is replaced once.
@@ -159,11 +177,11 @@ class Template:
         with self._lock:
             for last_try in (False, True):
                 try:
-                    if self._control is None:
+                    if self._supply is None:
                         self._process, self._control = start_server(self._command())
-                    self._control.send(request)
-                    return _receive(self._control)
-                except (OSError, EngineUnavailable) as error:
+                        self._supply = Supply(self._control, _made)
+                    return self._supply.ask(request)
+                except (OSError, EngineUnavailable, Refused) as error:
                     said = self._stop()
                     if last_try:
                         raise EngineUnavailable(f"the engine's template gives no process: {error}{said}") from error
@@ -175,6 +193,9 @@ class Template:
         if self._control is not None:
             self._control.close()
             self._control = None
+        if self._supply is not None:
+            self._supply.close()
+            self._supply = None
         if self._process is not None:
             said = end_server(self._process)
             self._process = None
