@@ -157,10 +157,12 @@ class Template:
         child = become_child(self._control, SPARES)
         if child is None:
             os._exit(0)
-        if child.ahead:
+        # A session lives long, and what it never needs would be its own for as long.
+        rehearses = child.ahead and not child.request.options.get("session")
+        if rehearses:
             self._practise(1)
         self._client = self._become(child)
-        return REHEARSE if child.ahead else self._wait(self._client)
+        return REHEARSE if rehearses else self._wait(self._client)
 
     def _become(self, child: Child) -> Client:
         request, control = child.request, child.control

@@ -279,6 +279,7 @@ def rehearse(sources):
     lines = [dumps({**run, "code": source}).encode() + b"\n" for source in sources]
     Session(lambda size: lines.pop(0) if lines else b"", len, None).serve()
     del builtins.display
+    tools.bound.clear()
 
 
 def serve():
