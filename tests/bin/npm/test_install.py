@@ -275,6 +275,15 @@ def test_machine_code_that_is_there_already(sandbox: Sandbox, registry: Registry
     assert "npm error (fast-linux-x64, which it is a front for, is machine code" in failed.stderr
 
 
+def test_initializers(sandbox: Sandbox, registry: Registry) -> None:
+    maker = {"make.js": "#!/usr/bin/env node\nconsole.log('made', process.argv[2])\n"}
+    registry.publish("create-app", "1.0.0", maker, manifest={"bin": "make.js"})
+    registry.publish("@scope/create-app", "1.0.0", maker, manifest={"bin": "make.js"})
+    assert sandbox.exec("npm init app one").stdout == "made one\n"
+    assert sandbox.exec("npm create app@latest -- --two").stdout == "made --two\n"
+    assert sandbox.exec("npm init @scope/app three").stdout == "made three\n"
+
+
 def test_npx(sandbox: Sandbox) -> None:
     result = sandbox.exec("npx tool 'a b' --flag")
     assert result.stdout == "tool [ 'a b', '--flag' ]\n"
@@ -287,6 +296,14 @@ def test_npx(sandbox: Sandbox) -> None:
     assert "could not determine executable" in sandbox.exec("npx base").stderr
     sandbox.exec("npm install tool").check()
     assert sandbox.exec("npx tool here").stderr == ""
+
+
+def test_a_tag_may_mean_another_version_today(sandbox: Sandbox, registry: Registry) -> None:
+    for version in ("1.0.0", "2.0.0"):
+        registry.publish(
+            "moving", version, {"m.js": f"#!/usr/bin/env node\nconsole.log('{version}')"}, manifest={"bin": "m.js"}
+        )
+        assert sandbox.exec("npx moving@latest").stdout == f"{version}\n"
 
 
 def test_questions(sandbox: Sandbox, registry: Registry) -> None:

@@ -13,6 +13,7 @@ from belljar.bin.npm.ideal import Rules
 from belljar.bin.npm.install import install
 from belljar.bin.npm.packagejson import bins, dump, read_json
 from belljar.bin.npm.problems import NpmError
+from belljar.bin.npm.project import Project, Request
 from belljar.bin.npm.scripts import Runner, quoted
 from belljar.bin.npm.session import Session
 from belljar.bin.npm.spec import Spec, parse_spec
@@ -101,7 +102,7 @@ def _fetch(session: Session, packages: list[str]) -> tuple[str, list[Node]]:
         project.load()
         requests = project.requests(packages)
         nodes = [project.root.children.get(request.name) for request in requests]
-        if any(node is None or not fits(node, r.spec.target) for node, r in zip(nodes, requests, strict=True)):
+        if not all(_is_current(project, request, node) for request, node in zip(requests, nodes, strict=True)):
             newest = [project.source.load_spec(request.spec, request.name) for request in requests]
             for node in newest:
                 session.warn(
@@ -117,6 +118,14 @@ def _fetch(session: Session, packages: list[str]) -> tuple[str, list[Node]]:
             if inside is not None:
                 node.package = {**node.package, "bin": inside.get("bin")}
         return folder, [node for node in nodes if node is not None]
+
+
+def _is_current(project: Project, request: Request, node: Node | None) -> bool:
+    """Whether what the cache has is what was asked for; a tag may mean another version today."""
+    target = request.spec.target
+    if node is None or not fits(node, target):
+        return False
+    return target.kind != "tag" or project.registry.manifest(request.spec).get("version") == node.version
 
 
 def _project(session: Session, folder: str) -> Any:

@@ -9,8 +9,6 @@ from belljar.bin.npm.registry import NODE_VERSION
 from belljar.bin.npm.semver import satisfies
 from belljar.bin.npm.tree import Node
 
-_NODE = NODE_VERSION
-
 
 def _words(value: object) -> list[str]:
     words = [value] if isinstance(value, str) else value if isinstance(value, list) else []
@@ -67,16 +65,16 @@ def check_engines(root: Node, warn: Callable[[str], None], *, strict: bool) -> N
     for node in root.descendants():
         engines = node.package.get("engines")
         wanted = engines.get("node") if isinstance(engines, dict) else None
-        if not isinstance(wanted, str) or node.skipped or not wanted or satisfies(_NODE, wanted):
+        if not isinstance(wanted, str) or node.skipped or not wanted or satisfies(NODE_VERSION, wanted):
             continue
         shown = f"{node.package_name}@{node.version}"
         if strict:
             raise NpmError(
                 "EBADENGINE",
-                f'notsup Unsupported engine for {shown}: wanted: {{"node":"{wanted}"}} (current: "v{_NODE}")',
+                f'notsup Unsupported engine for {shown}: wanted: {{"node":"{wanted}"}} (current: "v{NODE_VERSION}")',
             )
         warn("EBADENGINE Unsupported engine {")
         warn(f"EBADENGINE   package: '{shown}',")
         warn(f"EBADENGINE   required: {{ node: '{wanted}' }},")
-        warn(f"EBADENGINE   current: {{ node: 'v{_NODE}', npm: '11' }}")
+        warn(f"EBADENGINE   current: {{ node: 'v{NODE_VERSION}', npm: '11' }}")
         warn("EBADENGINE }")

@@ -54,9 +54,9 @@ def install(session: Session, project: Project, requests: list[Request], rules: 
             text = node.package.get("deprecated")
             if text:
                 session.warn(f"deprecated {node.package_name}@{node.version}: {text}")
-        for link in (n for n in project.root.descendants() if n.target is not None and n.target.home is None):
-            if link.target is not None and link.target.edges and not link.bundled and "/" in link.target.folder:
-                session.note_outside(link)
+        for node in project.root.descendants():
+            if node.target is not None and node.target.home is None:
+                session.note_outside(node.name, node.target)
     project.save(requests, manifest=bool(requests) and config.get("save") is not False)
     return changes
 

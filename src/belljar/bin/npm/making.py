@@ -14,6 +14,7 @@ from belljar.bin.npm.lockfile import read_lock
 from belljar.bin.npm.packagejson import Document, default_name, dump, read_document
 from belljar.bin.npm.packing import pack
 from belljar.bin.npm.problems import NpmError
+from belljar.bin.npm.registry import NODE_VERSION
 from belljar.bin.npm.running import folders
 from belljar.bin.npm.scripts import VERSION, Runner, quoted
 from belljar.bin.npm.semver import Version, parse_version
@@ -60,18 +61,17 @@ def _main_file(session: Session, folder: str) -> str:
 
 
 def _initializer(session: Session, words: list[str]) -> int:
-    """`npm init vite` is `npx create-vite`."""
-    name, at, version = words[0].partition("@") if not words[0].startswith("@") else ("", "", "")
-    if words[0].startswith("@"):
-        scope, _, rest = words[0].partition("/")
-        scope, at, version = (
-            ("@" + scope[1:].partition("@")[0], *scope[1:].partition("@")[1:]) if not rest else (scope, "", "")
+    """`npm init vite@1` is `npx create-vite@1`, `npm init @scope/app` is `npx @scope/create-app`."""
+    found = re.fullmatch(r"(@[^/@]+)?/?([^@/]*)(@.*)?", words[0])
+    if found is None:
+        raise NpmError(
+            "EUNSUPPORTED",
+            f"Unrecognized initializer: {words[0]}",
+            "For more package binary executing power check out `npx`",
         )
-        base, mark, tag = rest.partition("@")
-        package = f"{scope}/create{'-' + base if base else ''}{mark or at}{tag or version}"
-    else:
-        package = f"create-{name}{at}{version}"
-    return run_exec(session, [package, *words[1:]])
+    scope, name, version = found[1], found[2], found[3] or ""
+    created = f"create-{name}" if name else "create"
+    return run_exec(session, [f"{scope}/{created}{version}" if scope else f"{created}{version}", *words[1:]])
 
 
 # Versions.
@@ -84,7 +84,7 @@ def run_version(session: Session, words: list[str]) -> int:
         about: dict[str, str] = {}
         if document is not None and document.data.get("name"):
             about[str(document.data["name"])] = str(document.data.get("version"))
-        about |= {"npm": VERSION, "node": "24.0.0"}
+        about |= {"npm": VERSION, "node": NODE_VERSION}
         if session.config.flag("json"):
             session.process.print(json.dumps(about, indent=2))
         else:

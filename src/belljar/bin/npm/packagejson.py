@@ -106,13 +106,8 @@ def bins(package: Mapping[str, Any], name: str) -> dict[str, str]:
     found = package.get("bin")
     if isinstance(found, str):
         found = {name.rpartition("/")[2]: found}
-    directories = package.get("directories")
-    if not isinstance(found, dict):
-        if isinstance(directories, dict) and isinstance(directories.get("bin"), str):
-            return {}
-        return {}
     kept: dict[str, str] = {}
-    for command, path in found.items():
+    for command, path in found.items() if isinstance(found, dict) else ():
         command = command.replace("\\", "/").rpartition("/")[2]
         if not isinstance(path, str) or command in ("", ".", "..", "node_modules") or "\0" in path + command:
             continue
@@ -122,7 +117,7 @@ def bins(package: Mapping[str, Any], name: str) -> dict[str, str]:
     return kept
 
 
-def nice(value: Any, first: tuple[str, ...] = (), depth: int = 0) -> Any:
+def nice(value: Any, first: tuple[str, ...] = ()) -> Any:
     """An object in the order of npm's lockfiles: plain values before objects, some keys first, then by name."""
     if not isinstance(value, dict):
         return value
@@ -131,7 +126,7 @@ def nice(value: Any, first: tuple[str, ...] = (), depth: int = 0) -> Any:
         key, found = item
         return isinstance(found, dict), first.index(key) if key in first else len(first), collate(key)
 
-    return {key: nice(found, first, depth + 1) for key, found in sorted(value.items(), key=rank)}
+    return {key: nice(found, first) for key, found in sorted(value.items(), key=rank)}
 
 
 def default_name(folder: str) -> str:

@@ -17,7 +17,8 @@ from belljar.kernel.process import Process
 
 BRIEF: Final = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8, */*"
 WHOLE: Final = "application/json"
-NODE_VERSION: Final = "24.0.0"
+NODE_VERSION: Final = "24.11.0"
+"""The oldest Node that may be here (pyproject.toml): what `engines` are checked against."""
 _KEPT: Final = (
     "name version dependencies optionalDependencies peerDependencies peerDependenciesMeta bundleDependencies "
     "bundledDependencies bin engines os cpu libc dist deprecated hasInstallScript license funding workspaces"

@@ -11,6 +11,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.bin.npm.config import PUBLIC, Config
 from belljar.bin.npm.problems import NpmError
+from belljar.bin.npm.registry import NODE_VERSION
 from belljar.kernel.process import Process
 
 VERSION: Final = "11.6.2"
@@ -67,7 +68,7 @@ def environment(
         npm_command=name,
         npm_execpath="/usr/bin/npm",
         npm_node_execpath="/usr/bin/node",
-        npm_config_user_agent=f"npm/{VERSION} node/v24.0.0 linux x64 workspaces/false",
+        npm_config_user_agent=f"npm/{VERSION} node/v{NODE_VERSION} linux x64 workspaces/false",
         npm_config_local_prefix=folder,
         npm_config_cache=config.cache,
         NODE="/usr/bin/node",

@@ -68,9 +68,7 @@ class Session:
                 self.process.error("".join(f"npm error {part}".rstrip() + "\n" for part in line.split("\n")))
         return error.status
 
-    def note_outside(self, link: Node) -> None:
+    def note_outside(self, name: str, target: Node) -> None:
         """A linked directory outside of the project keeps its own node_modules."""
-        assert link.target is not None
-        missing = [name for name, edge in link.target.edges.items() if edge.kind == "prod" and edge.to is None]
-        if missing:
-            self.warn(f"{link.name} is a link to {link.target.folder}: run npm install there for what it needs itself")
+        if any(edge.kind == "prod" and edge.to is None for edge in target.edges.values()):
+            self.warn(f"{name} is a link to {target.folder}: run npm install there for what it needs itself")
