@@ -20,6 +20,7 @@ def commands() -> dict[str, Callable[[], list[str]]]:
     return {
         "python": lambda: start_host.command("python"),
         "python-data": lambda: start_host.command("python-data"),
-        "node": choice_host.command,
+        "js": lambda: choice_host.command("run"),
+        "node": lambda: choice_host.command("program"),
         "wasm": _wasm,
     }

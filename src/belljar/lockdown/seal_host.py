@@ -198,7 +198,7 @@ def _close_all_but(keep: set[int]) -> None:
 
 
 @cache
-def _landlock_rules() -> bytes:
+def landlock_rules() -> bytes:
     """struct landlock_ruleset_attr, as far as this kernel knows it; empty if it has no Landlock."""
     version = _libc.syscall(_LANDLOCK_CREATE, None, 0, 1)
     if version < 1:
@@ -210,7 +210,7 @@ def _landlock_rules() -> bytes:
 
 def _landlock() -> bool:
     """Handle every right the kernel knows and allow none."""
-    fields = _landlock_rules()
+    fields = landlock_rules()
     fd = _libc.syscall(_LANDLOCK_CREATE, fields, len(fields), 0) if fields else -1
     if fd < 0:
         return False
@@ -228,7 +228,7 @@ class _Program(ctypes.Structure):
 def prepare() -> None:
     """For a zygote: make what sealing needs once, for all its workers. Raises LockdownFailed on a strange machine."""
     prepare_judged()
-    _landlock_rules()
+    landlock_rules()
     set_signal(signal.SIGPIPE, ignored=True)
 
 

@@ -8,12 +8,16 @@ import platform
 import socket
 import threading
 from contextlib import suppress
-from typing import Final
+from typing import Final, Literal
 
+from belljar.abi.system import MACHINE, OSRELEASE, OSTYPE, VERSION
 from belljar.engines.calls.protocol import CALLS
 from belljar.engines.js.frames import FORK, frame
 from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, template
 from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
+from belljar.lockdown.seal_host import landlock_rules
+
+Guests = Literal["run", "program"]
 
 NODE_FLAGS: Final = (
     "--single-threaded",  # a fork has one thread: whatever V8 left to others would never be done
@@ -22,14 +26,15 @@ NODE_FLAGS: Final = (
     "--no-deprecation",
     "--no-warnings",
     "--disable-sigusr1",
+    "--expose-internals",  # to our own code in Node's realm, which guests are not in
     "--no-experimental-global-navigator",
 )
 _ANSWER_SECONDS: Final = 30.0
 _SOCKET_BUFFER: Final = 1 << 20
 
 
-def command() -> list[str]:
-    """What starts the template. Raises EngineUnavailable."""
+def command(guests: Guests) -> list[str]:
+    """What starts a template, of runs (`sandbox.js`) or of programs (`node`). Raises EngineUnavailable."""
     from belljar.engines.js.build_host import HERE, addon, node  # only those who run JavaScript pay for what it needs
 
     machine = MACHINES.get(platform.machine())
@@ -43,7 +48,9 @@ def command() -> list[str]:
     ]
     script = str(HERE / "runtime" / "template.cjs")
     calls = json.dumps({name: list(call) for name, call in CALLS.items()})
-    return [str(node()), *NODE_FLAGS, script, str(addon()), *(program.hex() for program in filters), calls]
+    system = json.dumps([OSTYPE, VERSION, OSRELEASE, MACHINE])
+    sealing = (landlock_rules(), *filters)
+    return [str(node()), *NODE_FLAGS, script, guests, str(addon()), *(part.hex() for part in sealing), calls, system]
 
 
 class PrefixProcess:
@@ -54,7 +61,7 @@ class PrefixProcess:
 
     def __init__(self, *, sessions: bool = False) -> None:
         self._wanted = frame(FORK, b"session" if sessions else b"")
-        self._process = template("node").fork(EngineLimits(0, 0.0), {"role": "prefix"})
+        self._process = template("js").fork(EngineLimits(0, 0.0), {"role": "prefix"})
         self._lock = threading.Lock()
         self._asked = 0
         self.connection.setblocking(True)

@@ -49,11 +49,11 @@ def wanted() -> Engine | None:
     raise EngineUnavailable(f"{VARIABLE}={asked!r} is no engine: it may be v8, quickjs or auto")
 
 
-def command() -> list[str]:
+def command(guests: prefix_host.Guests) -> list[str]:
     """What starts the template of the engine that was chosen. Raises EngineUnavailable."""
     chosen = choose()
     if chosen.engine == "v8":
-        return prefix_host.command()
+        return prefix_host.command(guests)
     from belljar.engines.quickjs import package_host  # only where it is used
 
     return package_host.command()

@@ -68,14 +68,8 @@ void Guest::Make(Isolate* node, Local<Object> options) {
   Local<Context> from = node->GetCurrentContext();
   node_ = node;
   node_context_.Reset(node, from);
-  strip_.Reset(node, options->Get(from, Text(node, "strip")).ToLocalChecked().As<Function>());
-  Local<Object> sources = options->Get(from, Text(node, "sources")).ToLocalChecked().As<Object>();
-  Local<Array> names = sources->GetOwnPropertyNames(from).ToLocalChecked();
-  for (uint32_t i = 0; i < names->Length(); i++) {
-    Local<Value> name = names->Get(from, i).ToLocalChecked();
-    Local<Value> source = sources->Get(from, name).ToLocalChecked();
-    if (source->IsString()) sources_[Utf8(node, name)].Reset(node, source.As<String>());
-  }
+  answer_.Reset(node, options->Get(from, Text(node, "answer")).ToLocalChecked().As<Function>());
+  sources_.Reset(node, options->Get(from, Text(node, "sources")).ToLocalChecked().As<Object>());
 
   platform_ = node::GetMultiIsolatePlatform(node::GetCurrentEnvironment(from));
   isolate_ = Isolate::Allocate();
@@ -90,10 +84,10 @@ void Guest::Make(Isolate* node, Local<Object> options) {
   isolate_->SetAllowAtomicsWait(false);
   isolate_->SetAllowWasmCodeGenerationCallback([](Local<Context>, Local<String>) { return guest.wasm_; });
   isolate_->SetPromiseRejectCallback(OnRejection);
-  isolate_->SetOOMErrorHandler(OnOutOfMemory);
-  isolate_->SetFatalErrorHandler(OnFatal);
+  isolate_->SetOOMErrorHandler([](const char*, const OOMDetails&) { End(kMemory); });
+  isolate_->SetFatalErrorHandler([](const char*, const char*) { End(kEngine); });
   isolate_->AddNearHeapLimitCallback(OnNearHeapLimit, nullptr);
-  std::set_new_handler([] { OnOutOfMemory("", OOMDetails{}); });
+  std::set_new_handler([] { End(kMemory); });
   {
     Isolate::Scope isolate_scope(isolate_);
     HandleScope scope(isolate_);
@@ -116,43 +110,35 @@ void Guest::Make(Isolate* node, Local<Object> options) {
 
 // Node's library is part of its binary: both isolates' strings point into it, and forks copy none of it.
 MaybeLocal<String> Guest::Source(const std::string& id) {
-  auto found = sources_.find(id);
-  if (found == sources_.end()) return {};
   HandleScope scope(node_);
-  Local<String> text = found->second.Get(node_);
-  if (text->IsExternalOneByte()) {
-    return String::NewExternalOneByte(isolate_, new Borrowed(*text->GetExternalOneByteStringResource()));
-  }
-  return Text(isolate_, Utf8(node_, text));
+  Local<Value> text;
+  if (!sources_.Get(node_)->Get(node_context_.Get(node_), Text(node_, id)).ToLocal(&text) || !text->IsString()) return {};
+  if (!text.As<String>()->IsExternalOneByte()) return Text(isolate_, Utf8(node_, text));
+  return String::NewExternalOneByte(isolate_, new Borrowed(*text.As<String>()->GetExternalOneByteStringResource()));
 }
 
-// TypeScript is stripped by Node's own isolate, whose compiled stripper every fork inherits.
-MaybeLocal<String> Guest::Strip(Local<String> code) {
-  std::string text = Utf8(isolate_, code), result;
-  {
-    Isolate::Scope isolate_scope(node_);
-    HandleScope scope(node_);
-    Local<Context> from = node_context_.Get(node_);
-    Context::Scope context_scope(from);
-    TryCatch failed(node_);
-    Local<Value> argument = Text(node_, text), value;
-    if (!strip_.Get(node_)->Call(from, Undefined(node_), 1, &argument).ToLocal(&value) || !value->IsString()) return {};
-    result = Utf8(node_, value);
-  }
-  return Text(isolate_, result);
+bool Guest::AskNode(std::string* bytes) {
+  Isolate::Scope isolate_scope(node_);
+  HandleScope scope(node_);
+  Local<Context> context = node_context_.Get(node_);
+  Context::Scope context_scope(context);
+  TryCatch failed(node_);
+  Local<Value> value;
+  return Unpack(node_, *bytes).ToLocal(&value) &&
+         answer_.Get(node_)->Call(context, Undefined(node_), 1, &value).ToLocal(&value) && Pack(node_, value, bytes);
 }
 
-double Guest::CallHook(const char* name, Local<Value> argument) {
-  Local<Value> hook, result;
-  if (!hooks_.Get(isolate_)->Get(context(), Text(isolate_, name)).ToLocal(&hook)) return -1;
-  if (!hook.As<Function>()->Call(context(), Undefined(isolate_), 1, &argument).ToLocal(&result)) return -1;
-  return result->IsNumber() ? result.As<Number>()->Value() : -1;
+MaybeLocal<Value> Guest::Hook(const char* name, std::initializer_list<Local<Value>> arguments) {
+  Local<Value> hook;
+  if (hooks_.IsEmpty() || !hooks_.Get(isolate_)->Get(context(), Text(isolate_, name)).ToLocal(&hook)) return {};
+  return hook.As<Function>()->Call(context(), Undefined(isolate_), static_cast<int>(arguments.size()),
+                                   const_cast<Local<Value>*>(arguments.begin()));
 }
 
 bool Guest::Handle(std::string_view message) {
   Inside inside;
   stopped_ = false;
-  CallHook("message", Text(isolate_, message));
+  Hook("message", {Text(isolate_, message)});
   Loop(true);
   SetTimer(ITIMER_PROF, 0);
   SetTimer(ITIMER_REAL, 0);
@@ -163,27 +149,16 @@ bool Guest::Handle(std::string_view message) {
   return false;
 }
 
-void Guest::RunProgram() {
+void Guest::Run(const char* hook) {
   Inside inside;
-  CallHook("program", Undefined(isolate_));
+  Hook(hook, {});
   Loop(false);
   if (stopped_) LastWords();
 }
 
-void Guest::Rehearse() {
+void Guest::Call(const char* hook) {
   Inside inside;
-  CallHook("rehearse", Undefined(isolate_));
-  Loop(false);
-}
-
-void Guest::Reseed() {
-  Inside inside;
-  CallHook("reseed", Undefined(isolate_));
-}
-
-void Guest::Redraw() {
-  Inside inside;
-  CallHook("redraw", Undefined(isolate_));
+  Hook(hook, {});
 }
 
 // Until our JavaScript says that nothing is left to do. `turn` runs what is due and gives the milliseconds until
@@ -195,12 +170,13 @@ void Guest::Loop(bool waits) {
     isolate_->PerformMicrotaskCheckpoint();
     while (platform_->FlushForegroundTasks(isolate_)) isolate_->PerformMicrotaskCheckpoint();
     if (stopped_) return;
-    double wait = CallHook("turn", Undefined(isolate_));
+    Local<Value> turned;
+    double wait = Hook("turn", {}).ToLocal(&turned) && turned->IsNumber() ? turned.As<Number>()->Value() : -1;
     if (stopped_ || wait < 0) return;
     if (wait == 0 || !waits) continue;
     if (!wire.Readable(std::isinf(wait) ? -1 : static_cast<int>(std::ceil(std::min(wait, 1e9))))) continue;
     Frame frame = wire.Receive();
-    if (frame.kind == Kind::kMessage) CallHook("message", Text(isolate_, frame.body));
+    if (frame.kind == Kind::kMessage) Hook("message", {Text(isolate_, frame.body)});
   }
 }
 
@@ -250,29 +226,16 @@ size_t Guest::OnNearHeapLimit(void*, size_t now, size_t) {
   return now + 32 * kMiB;  // room to unwind in
 }
 
-void Guest::OnOutOfMemory(const char*, const OOMDetails&) {
-  guest.why_ = kMemory;
-  guest.LastWords();
-  _exit(4);
-}
-
-void Guest::OnFatal(const char*, const char*) {
-  guest.why_ = kEngine;
+void Guest::End(Why why) {
+  guest.why_ = why;
   guest.LastWords();
   _exit(4);
 }
 
 void Guest::OnRejection(PromiseRejectMessage message) {
-  Isolate* isolate = guest.isolate_;
-  PromiseRejectEvent event = message.GetEvent();
-  if (guest.hooks_.IsEmpty()) return;
-  if (event != kPromiseRejectWithNoHandler && event != kPromiseHandlerAddedAfterReject) return;
-  HandleScope scope(isolate);
-  Local<Value> hook, value = message.GetValue();
-  Local<Value> arguments[] = {message.GetPromise(), value.IsEmpty() ? Undefined(isolate).As<Value>() : value,
-                              Boolean::New(isolate, event == kPromiseRejectWithNoHandler)};
-  if (!guest.hooks_.Get(isolate)->Get(guest.context(), Text(isolate, "rejection")).ToLocal(&hook)) return;
-  if (hook.As<Function>()->Call(guest.context(), Undefined(isolate), 3, arguments).IsEmpty()) return;
+  HandleScope scope(guest.isolate_);
+  Local<Value> value = message.GetValue().IsEmpty() ? Undefined(guest.isolate_).As<Value>() : message.GetValue();
+  guest.Hook("rejection", {Integer::New(guest.isolate_, message.GetEvent()), message.GetPromise(), value});
 }
 
 std::string Utf8(Isolate* isolate, Local<Value> value) {

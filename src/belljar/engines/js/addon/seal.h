@@ -1,4 +1,4 @@
-// Shuts a process in, as `belljar.lockdown` does for workers; the filters themselves are made there and passed in.
+// Shuts a process in, as `belljar.lockdown` does for workers; rules and filters are made there and passed in.
 #pragma once
 
 #include <errno.h>
@@ -49,13 +49,9 @@ inline bool EmptyRoot() {
          mount(nullptr, "/", nullptr, flags | MS_RDONLY | MS_REMOUNT, nullptr) == 0;
 }
 
-// Every right the kernel knows is handled and none is allowed.
-inline bool Landlock() {
-  long version = syscall(kLandlockCreate, nullptr, 0, 1);
-  if (version < 1) return false;
-  int rights = version == 1 ? 13 : version == 2 ? 14 : version <= 4 ? 15 : 16;
-  uint64_t fields[3] = {(1ull << rights) - 1, version >= 4 ? 3u : 0u, version >= 6 ? 3u : 0u};
-  long fd = syscall(kLandlockCreate, fields, version < 4 ? 8 : version < 6 ? 16 : 24, 0);
+// No right that the rules name is left: all of them.
+inline bool Landlock(std::string_view rules) {
+  long fd = rules.empty() ? -1 : syscall(kLandlockCreate, rules.data(), rules.size(), 0);
   if (fd < 0) return false;
   bool held = syscall(kLandlockRestrict, fd, 0) == 0;
   close(static_cast<int>(fd));
@@ -130,8 +126,8 @@ inline void AskAboutForks(int control, std::string_view filter) {
 // For a forked process, before anything of a guest: no descriptors but `keep`, limits, Landlock, the filter. Ends the
 // process if a layer that must hold does not. Gives the layers that hold. If the owner is to answer for its forks,
 // `control` leads there, and `fork_filter` asks.
-inline std::string Seal(std::set<int> keep, std::string_view filter, int control = -1,
-                        std::string_view fork_filter = {}) {
+inline std::string Seal(std::set<int> keep, std::string_view rules, std::string_view filter, int control = -1,
+                        std::string_view fork_filter = {}, rlim_t files = 32) {
   setsid();
   signal(SIGPIPE, SIG_IGN);
   for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) signal(number, SIG_DFL);
@@ -143,11 +139,11 @@ inline std::string Seal(std::set<int> keep, std::string_view filter, int control
   syscall(SYS_close_range, low, ~0u, 0);
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_FSIZE, 0);
-  Limit(RLIMIT_NOFILE, 32);
+  Limit(RLIMIT_NOFILE, files);
   Limit(RLIMIT_MEMLOCK, 0);
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) Fail("prctl");
   std::string held = "rlimits no_new_privs ";
-  if (Landlock()) held += "landlock ";
+  if (Landlock(rules)) held += "landlock ";
   if (control >= 0) AskAboutForks(control, fork_filter);
   if (Filter(SECCOMP_FILTER_FLAG_TSYNC, filter) != 0) Fail("seccomp");
   return held + "seccomp";
@@ -165,9 +161,8 @@ inline int JudgedFork() {
 
 // Tries what must not work, and ends the process if it does.
 inline void Prove() {
-  bool holds = open("/", O_RDONLY) < 0 && socket(AF_INET, SOCK_STREAM, 0) < 0 && kill(1, 0) < 0;
+  bool holds = open("/", O_RDONLY) < 0 && socket(AF_INET, SOCK_STREAM, 0) < 0 && kill(1, 0) < 0 && PlainFork() < 0;
   if (!holds) _exit(9);
-  if (PlainFork() >= 0) _exit(9);
 }
 
 }  // namespace belljar

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -11,7 +12,6 @@
 
 #include <cstdio>
 #include <cstring>
-#include <sstream>
 
 #include "guest.h"
 #include "seal.h"
@@ -25,46 +25,24 @@ Wire wire;
 
 namespace {
 
-std::string layers, template_filter, run_filter, session_filter, fork_filter;
+std::string layers, rules, template_filter, run_filter, session_filter, fork_filter;
 int proc = -1;  // the real /proc, which nobody in an empty room could open
-
-std::string Read(const char* path) {
-  std::string text;
-  char piece[16 << 10];
-  int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
-  for (ssize_t count; (count = read(fd, piece, sizeof piece)) > 0;) text.append(piece, count);
-  close(fd);
-  return text;
-}
-
-// Where the kernel's own mappings are (vvar, vdso), which take no advice; the same in all our processes.
-unsigned long kernels_from = 0, kernels_to = 0;
-
-void FindKernelsMappings() {
-  std::istringstream maps(Read("self/maps"));
-  unsigned long from, to;
-  for (std::string line; std::getline(maps, line);) {
-    if (line.find("[v") == std::string::npos || line.find("[vsyscall") != std::string::npos) continue;
-    if (sscanf(line.c_str(), "%lx-%lx", &from, &to) != 2) continue;
-    if (kernels_from == 0 || from < kernels_from) kernels_from = from;
-    kernels_to = std::max(kernels_to, to);
-  }
-}
 
 // V8 asks that many of its mappings do not survive a fork. Ours must: run it after the last JavaScript before a fork.
 // Advice for a range is taken by all the mappings in it; that not all of it is mapped is an error, and none.
 void KeepMappings() {
-  constexpr unsigned long kEnd = 1ul << 48;
-  madvise(nullptr, kernels_from > 0 ? kernels_from : kEnd, MADV_DOFORK);
-  if (kernels_to > 0) madvise(reinterpret_cast<void*>(kernels_to), kEnd - kernels_to, MADV_DOFORK);
+  // The walk ends at the kernel's own pages, which take no advice and lie below the vDSO.
+  constexpr uintptr_t kLowest = 1 << 16, kHighest = uintptr_t{1} << 48;
+  uintptr_t vdso = std::max(getauxval(AT_SYSINFO_EHDR), kLowest);
+  madvise(reinterpret_cast<void*>(kLowest), vdso - kLowest, MADV_DOFORK);
+  madvise(reinterpret_cast<void*>(vdso), kHighest - vdso, MADV_DOFORK);
 }
 
 // Private writable memory of a process, in bytes: what RLIMIT_DATA counts. Of a prefix: read after it is sealed.
 int statm_fd = -1;
 
-void OpenStatm() { statm_fd = openat(proc, "self/statm", O_RDONLY | O_CLOEXEC); }
-
 size_t DataBytes() {
+  if (statm_fd < 0) statm_fd = openat(proc, "self/statm", O_RDONLY | O_CLOEXEC);
   char text[256] = {};
   size_t pages = 0;
   lseek(statm_fd, 0, SEEK_SET);
@@ -133,36 +111,23 @@ int Copy(int control) {
   }
   close(wire.fd()), close(control);
   wire.Open(fds[0]);
-  guest.Redraw();
+  guest.Call("redraw");
   if (send(fds[1], "!", 1, MSG_NOSIGNAL) != 1) _exit(0);
   return fds[1];
 }
 
-// A session runs one thing after another, and is copied between them.
-[[noreturn]] void BeSession(int control) {
-  std::string held = layers + Seal({wire.fd(), control}, session_filter, control, fork_filter);
+// A run; with a control socket, a session, which runs one thing after another and is copied between them.
+[[noreturn]] void BeRun(int control) {
+  bool session = control >= 0;
+  std::string held = layers + (session ? Seal({wire.fd(), control}, rules, session_filter, control, fork_filter)
+                                       : Seal({wire.fd()}, rules, run_filter));
   Prove();
-  signal(SIGCHLD, SIG_IGN);  // it may not wait for its copies
-  guest.Reseed();
-  if (!wire.Readable(0)) guest.Rehearse();
+  if (session) signal(SIGCHLD, SIG_IGN);  // it may not wait for its copies
+  guest.Call("reseed");
+  if (!wire.Readable(0)) guest.Run("rehearse");
   wire.Send(Kind::kMessage, "{\"op\":\"ready\",\"layers\":\"" + held + "\"}");
   for (;;) {
-    if (!wire.Wait(control)) {
-      control = Copy(control);
-      continue;
-    }
-    Frame frame = wire.Receive();
-    if (frame.kind == Kind::kMessage) guest.Handle(frame.body);
-  }
-}
-
-[[noreturn]] void BeRun() {
-  std::string held = layers + Seal({wire.fd()}, run_filter);
-  Prove();
-  guest.Reseed();
-  if (!wire.Readable(0)) guest.Rehearse();
-  wire.Send(Kind::kMessage, "{\"op\":\"ready\",\"layers\":\"" + held + "\"}");
-  for (;;) {
+    while (session && !wire.Wait(control)) control = Copy(control);
     Frame frame = wire.Receive();
     if (frame.kind == Kind::kMessage) guest.Handle(frame.body);
   }
@@ -171,9 +136,10 @@ int Copy(int control) {
 // A prefix: evaluates its code, then makes runs of itself whenever it is asked.
 [[noreturn]] void BePrefix() {
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // for copies whose origin has ended
-  OpenStatm();
-  Seal({wire.fd(), statm_fd}, template_filter);
-  guest.Reseed();
+  DataBytes();
+  // So many descriptors may be under way from all processes of our user when it sends one.
+  Seal({wire.fd(), statm_fd}, rules, template_filter, -1, {}, 1 << 16);
+  guest.Call("reseed");
   Frame start = wire.Receive();
   if (!guest.Handle(start.body)) _exit(0);
   guest.Collect();
@@ -187,7 +153,7 @@ int Copy(int control) {
     bool session = !frame.body.empty(), made = Fork(&child, session);
     if (made && child.pid == 0) {
       wire.Open(child.connection);
-      session ? BeSession(child.control) : BeRun();
+      BeRun(child.control);
     }
     Answer(wire.fd(), made, child);
   }
@@ -195,12 +161,11 @@ int Copy(int control) {
 
 // An engine program: its connection is to the sandbox's kernel, and nothing else is.
 [[noreturn]] void BeProgram() {
-  OpenStatm();
   guest.MarkMemory(DataBytes());
-  Seal({wire.fd()}, run_filter);
+  Seal({wire.fd()}, rules, run_filter);
   Prove();
-  guest.Reseed();
-  guest.RunProgram();
+  guest.Call("reseed");
+  guest.Run("program");
   _exit(0);
 }
 
@@ -224,7 +189,7 @@ int Copy(int control) {
   }
 }
 
-// serve(control, {sources, strip, templateFilter, runFilter, sessionFilter, forkFilter}): never returns.
+// serve(control, {sources, answer, rules, templateFilter, runFilter, sessionFilter, forkFilter}): never returns.
 void Serve(const FunctionCallbackInfo<Value>& info) {
   Isolate* node = info.GetIsolate();
   Local<Context> context = node->GetCurrentContext();
@@ -236,14 +201,11 @@ void Serve(const FunctionCallbackInfo<Value>& info) {
     view->CopyContents(copy.data(), copy.size());
     return copy;
   };
-  template_filter = bytes("templateFilter");
-  run_filter = bytes("runFilter");
-  session_filter = bytes("sessionFilter");
-  fork_filter = bytes("forkFilter");
+  rules = bytes("rules"), template_filter = bytes("templateFilter"), run_filter = bytes("runFilter");
+  session_filter = bytes("sessionFilter"), fork_filter = bytes("forkFilter");
   proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
   guest.Make(node, options);
   guest.Collect();
-  FindKernelsMappings();
   KeepMappings();
   // Node has threads, and a process with threads can't enter a user namespace: its fork has one. This one only waits.
   pid_t pid = PlainFork();

@@ -2,9 +2,9 @@
 'use strict';
 
 const {
-  ArrayBuffer, ArrayPrototypePush, MathMin, RegExpPrototypeExec, RegExpPrototypeSymbolReplace,
-  StringPrototypeCharCodeAt, StringPrototypeSlice, StringPrototypeToWellFormed, TypedArrayPrototypeSet,
-  TypedArrayPrototypeSubarray, TypeError, Uint32Array, Uint8Array,
+  ArrayBuffer, ArrayPrototypePush, MathMax, MathMin, ReflectApply, RegExpPrototypeExec, RegExpPrototypeSymbolReplace, StringFromCharCode,
+  StringPrototypeCharCodeAt, StringPrototypeIndexOf, StringPrototypeLastIndexOf, StringPrototypeSlice, StringPrototypeToWellFormed, TypedArrayPrototypeSet,
+  TypedArrayPrototypeSubarray, TypeError, Uint16Array, Uint32Array, Uint8Array,
 } = primordials;
 const { copy, encode, write } = native;
 
@@ -29,11 +29,40 @@ function indexOf(bytes, needle, offset, encoding, forward) {
     if (forward) return -1;
     offset = length - needle.length;
   }
-  return offset < 0 ? -1 : native.indexOf(bytes, needle, offset, forward, encoding === UCS2 ? 2 : 1);
+  if (offset < 0) return -1;
+  return (forward ? searchForward : searchBackward)(bytes, needle, offset, encoding === UCS2 ? 2 : 1);
+}
+
+// In steps of a unit of bytes. The engine searches text: a piece of the bytes at a time is read as Latin-1.
+const PIECE = 1 << 16;
+
+function searchForward(bytes, needle, offset, unit) {
+  const wanted = encode(needle, LATIN1, 0, END);
+  const last = bytes.length - needle.length;
+  for (let at = offset; at <= last; at += PIECE) {
+    const text = encode(bytes, LATIN1, at, MathMin(at + PIECE + needle.length - 1, bytes.length));
+    for (let found = -1; (found = StringPrototypeIndexOf(text, wanted, found + 1)) !== -1;) {
+      if ((at + found - offset) % unit === 0) return at + found;
+    }
+  }
+  return -1;
+}
+
+function searchBackward(bytes, needle, offset, unit) {
+  const wanted = encode(needle, LATIN1, 0, END);
+  for (let end = offset; end >= 0; end -= PIECE) {
+    const at = MathMax(end - PIECE + 1, 0);
+    const text = encode(bytes, LATIN1, at, end + needle.length);
+    for (let found = text.length; (found = StringPrototypeLastIndexOf(text, wanted, found)) !== -1; found--) {
+      if ((offset - at - found) % unit === 0) return at + found;
+      if (found === 0) break;
+    }
+  }
+  return -1;
 }
 
 // What is no UTF-8 reads as replacement characters, which are other bytes.
-const isUtf8 = (value) => native.compare(native.decode(encode(value, UTF8, 0, END), UTF8), value) === 0;
+const isUtf8 = (value) => native.compare(native.decode(encode(view(value), UTF8, 0, END), UTF8), view(value)) === 0;
 
 function swap(size) {
   return (bytes) => {
@@ -69,7 +98,7 @@ const buffer = {
     if (filling.length === 0) return -1;
     for (let at = start; at < end; at += filling.length) copy(filling, bytes, at, 0, MathMin(filling.length, end - at));
   },
-  isAscii: (value) => isUtf8(value) && encode(value, UTF8, 0, END).length === value.byteLength,
+  isAscii: (value) => isUtf8(value) && encode(view(value), UTF8, 0, END).length === value.byteLength,
   isUtf8,
   indexOfString: (bytes, text, offset, encoding, forward) => indexOf(bytes, native.decode(text, encoding), offset, encoding, forward),
   indexOfBuffer: indexOf,
@@ -95,6 +124,15 @@ for (const { 0: name, 1: encoding } of [
   buffer[`${name}Slice`] = slice(encoding);
   buffer[`${name}Write`] = buffer[`${name}WriteStatic`] = writer(encoding);
 }
+
+// Node's coders do not take this one as bytes.
+buffer.ucs2Slice = (bytes, start = 0, end = bytes.length) => {
+  const units = new Uint16Array(MathMax(0, MathMin(end, bytes.length) - start) >> 1);
+  copy(bytes, units, 0, start, units.byteLength);
+  let text = '';
+  for (let at = 0; at < units.length; at += 4096) text += ReflectApply(StringFromCharCode, undefined, TypedArrayPrototypeSubarray(units, at, at + 4096));
+  return text;
+};
 
 const encodeIntoResults = new Uint32Array(2);
 const encoding = {

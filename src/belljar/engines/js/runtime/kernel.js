@@ -125,6 +125,7 @@ const waiting = new SafeMap(); // background calls
 const done = []; // background calls with their answers: whoever asked is told by `wait`, never in the midst of another call
 const signals = []; // numbers of signals that were asked for and came
 let ids = 0;
+let started = false; // a template has no kernel
 
 function request(id, name, values, flags) {
   const { 0: number, 1: takes } = table[name];
@@ -134,6 +135,7 @@ function request(id, name, values, flags) {
 }
 
 function send(name, values, flags) {
+  if (!started) throw new Error(`${name}: there is no kernel yet`);
   native.sendBytes(request(++ids, name, values, flags));
   return ids;
 }
@@ -159,6 +161,7 @@ module.exports = {
   signals,
   // What to run: { argv, env, cwd } as text, the kind's own options, and the numbers of protocol.py's `Start`.
   start() {
+    started = true;
     const { errno, reader } = receive();
     if (errno !== START) throw new Error('the first frame is not START');
     const { 0: argv, 1: env, 2: cwd, 3: options, 4: numbers } = reader.all('llssQ');

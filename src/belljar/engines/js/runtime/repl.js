@@ -4,6 +4,7 @@
 const { ArrayPrototypeJoin, ArrayPrototypePush, PromisePrototypeThen, StringPrototypePadEnd, StringPrototypeSlice } = primordials;
 
 const { Parser } = require('internal/deps/acorn/acorn/dist/acorn');
+const { script } = require('belljar/code');
 const { processTopLevelAwait } = require('internal/repl/await');
 
 // `let`, `const` and `class` at the top become `var`, so that they may be declared again later, as in any console.
@@ -35,8 +36,8 @@ module.exports = {
   loosen,
   start(code, file, compiled) {
     const awaited = processTopLevelAwait(code);
-    if (awaited === null) return native.script(loosen(code), file, compiled);
-    const promise = native.script(loosen(awaited), file, compiled);
+    if (awaited === null) return script(loosen(code), file, compiled);
+    const promise = script(loosen(awaited), file, compiled);
     return PromisePrototypeThen(promise, (result) => result?.value);
   },
 };

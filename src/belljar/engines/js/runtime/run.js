@@ -13,6 +13,8 @@ const repl = require('belljar/repl');
 const clock = require('belljar/clock');
 const state = require('belljar/state');
 const { setTransport } = require('belljar/fetch');
+const { module: runModule, script: runScript } = require('belljar/code');
+const ask = require('belljar/ask');
 
 const BRIDGE = 4, UNSETTLED = 5;
 const TEXT_MAX = 64 << 10;
@@ -81,12 +83,12 @@ function start(code, compiled) {
       return undefined;
     case 'prefix':
       try {
-        return native.script(code, run.file, compiled);
+        return runScript(code, run.file, compiled);
       } catch (error) {
         if (run.compiled || !(error instanceof SyntaxError)) throw error;
       } // an `await`, `import` or `export`: a module
   }
-  const [namespace, promise] = native.module(code, run.file, compiled);
+  const [namespace, promise] = runModule(code, run.file, compiled);
   run.namespace = namespace;
   return promise;
 }
@@ -111,7 +113,7 @@ function begin(message) {
     try {
       started = start(code, compiled);
     } catch (error) {
-      const stripped = run.compiled || !(error instanceof SyntaxError) ? undefined : native.strip(code);
+      const stripped = run.compiled || !(error instanceof SyntaxError) ? undefined : ask('strip', code);
       if (stripped === undefined || stripped === code) throw error;
       started = start(stripped, compiled);
     }
@@ -185,7 +187,6 @@ function finish() {
 
 module.exports = {
   __proto__: null,
-  program: () => require('belljar/program').main(),
   message(text) {
     const message = JSONParse(text);
     if (message.op === 'run') begin(message);

@@ -15,6 +15,7 @@ const {
   TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag, globalThis,
 } = primordials;
 const sources = require('belljar/sources');
+const { script } = require('belljar/code');
 const { decode: toBytes, encode: toText, typeOf, constructorName } = native;
 
 const UTF8 = 1, BASE64 = 2, ALL = 2 ** 53; // as Node numbers its encodings
@@ -344,12 +345,12 @@ class Reader {
     let fn;
     const expression = `(${source}\n)`;
     try {
-      fn = native.script(expression, FILE, undefined);
+      fn = script(expression, FILE, undefined);
       sources.remember(expression);
     } catch (error) {
       if (!(error instanceof primordials.SyntaxError)) throw error;
       const method = `({${source}\n})`;
-      const holder = native.script(method, FILE, undefined);
+      const holder = script(method, FILE, undefined);
       sources.remember(method);
       const slot = ObjectGetOwnPropertyDescriptor(holder, ReflectOwnKeys(holder)[0]);
       fn = slot.value ?? slot.get ?? slot.set;

@@ -2,7 +2,7 @@
 'use strict';
 
 const {
-  ArrayIsArray, ArrayPrototypePush, BigInt, BigIntPrototypeToString, DateParse, DatePrototypeGetTime,
+  ArrayBufferIsView, ArrayIsArray, ArrayPrototypePush, BigInt, BigIntPrototypeToString, DateParse, DatePrototypeGetTime,
   DatePrototypeToISOString, JSONParse, JSONStringify, MapPrototypeEntries, NumberIsFinite, ObjectDefineProperty,
   ObjectGetPrototypeOf, ObjectKeys, ObjectPrototype, SetPrototypeValues, StringPrototypeSlice,
   StringPrototypeStartsWith, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
@@ -77,7 +77,7 @@ function tagged(value, path, depth) {
 }
 
 function bytes(value) {
-  return { $bytes: toText(value, BASE64, 0, EXACT) };
+  return { $bytes: toText(ArrayBufferIsView(value) ? value : new Uint8Array(value), BASE64, 0, EXACT) };
 }
 
 function list(values, path, depth) {

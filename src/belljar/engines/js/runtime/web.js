@@ -5,7 +5,9 @@ const {
   ObjectDefineProperty, SafeSet, SymbolToStringTag, TypeError, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
 } = primordials;
 const { DOMException } = internalBinding('messaging');
+const ask = require('belljar/ask');
 const clock = require('belljar/clock');
+const { clone } = require('belljar/structured_clone');
 
 const { URL, URLSearchParams } = require('internal/url');
 const { TextDecoder, TextEncoder } = require('internal/encoding');
@@ -21,16 +23,7 @@ const { TextDecoderStream, TextEncoderStream } = require('internal/webstreams/en
 
 function structuredClone(value, options) {
   if (arguments.length === 0) throw new TypeError('The "value" argument must be specified');
-  const moved = [];
-  for (const item of options?.transfer ?? []) {
-    if (native.typeOf(item) !== 'ArrayBuffer') throw new DOMException('Found invalid value in transferList', 'DataCloneError');
-    moved.push(item);
-  }
-  try {
-    return native.clone(value, moved);
-  } catch (error) {
-    throw native.typeOf(error) === 'NativeError' ? new DOMException(error.message, 'DataCloneError') : error;
-  }
+  return clone(value, options?.transfer ?? []);
 }
 
 const integers = new SafeSet(['Int8Array', 'Uint8Array', 'Uint8ClampedArray', 'Int16Array', 'Uint16Array', 'Int32Array', 'Uint32Array', 'BigInt64Array', 'BigUint64Array']);
@@ -41,7 +34,7 @@ class SubtleCrypto {
   async digest(algorithm, data) {
     const name = `${algorithm?.name ?? algorithm}`.toUpperCase();
     if (digests[name] === undefined) throw new DOMException(`Unrecognized algorithm name: ${name}`, 'NotSupportedError');
-    return native.digest(digests[name], data).buffer;
+    return ask('digest', digests[name], new Uint8Array(data.buffer ?? data, data.byteOffset ?? 0, data.byteLength)).buffer;
   }
 }
 

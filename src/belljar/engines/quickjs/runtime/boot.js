@@ -89,9 +89,12 @@
     require,
     put,
   });
+  require('belljar/node_bindings')(bindings, { require, put });
   require('internal/util/debuglog').initializeDebugEnv(undefined);
   require('belljar/globals');
-  native.hooks(require('belljar/run'));
+  const run = require('belljar/run');
+  run.program = () => require('belljar/program').main();
+  native.hooks(run);
   hasten(require('internal/deps/acorn/acorn/dist/acorn').Parser.prototype);
   native.setParsers({ loosen: require('belljar/repl').loosen, explain: require('belljar/explain') });
   for (const id of AHEAD) require(id);

@@ -6,8 +6,8 @@ const {
   ArrayIsArray, ArrayPrototypePush, BigInt, BigInt64Array, Float64Array, MathFloor, MathMin, Number, Promise, Symbol, Uint8Array,
 } = primordials;
 const kernel = require('belljar/kernel');
-const { failure } = require('belljar/node_errors');
-const { globals: { setImmediate } } = require('belljar/timers');
+const { failure } = require('belljar/node/failure');
+const { later, Request } = require('belljar/node/loop');
 const { Buffer } = require('buffer');
 
 const AT_FDCWD = -100;
@@ -15,9 +15,11 @@ const PIECE = 1 << 20;
 const O_RDONLY = 0, O_CREAT = 0o100, O_EXCL = 0o200, O_TRUNC = 0o1000, O_WRONLY = 1;
 const S_IFMT = 0o170000, S_IFDIR = 0o040000;
 const DIRENT = { __proto__: null, 0o100000: 1, 0o040000: 2, 0o120000: 3, 0o010000: 4, 0o140000: 5, 0o020000: 6, 0o060000: 7 };
-const BOTH = 3; // atime and mtime
+const BOTH = 5; // atime and mtime
+const ENOENT = 2;
+const MAIN_ENDINGS = 7; // how many ways there are for a package's `main` to mean a file
 
-const kUsePromises = Symbol('fs_use_promises_symbol');
+const kUsePromises = native.realm.isolateSymbols.fs_use_promises_symbol;
 const statValues = new Float64Array(36);
 const bigintStatValues = new BigInt64Array(36);
 
@@ -243,14 +245,14 @@ function make(name) {
     const perform = (done) => {
       if (name === 'read' && !(given[4] >= 0)) {
         // It may wait for whoever is at the other end: everything else goes on meanwhile.
-        kernel.background('read', [given[0], MathMin(given[3], PIECE)], (error, data) => {
+        new Request('read', [given[0], MathMin(given[3], PIECE)], (error, data) => {
           if (error !== null) return done(explain(name, error, given));
           native.copy(data, bytesOf(given[1]), given[2], 0, data.length);
           done(null, data.length);
         });
         return;
       }
-      setImmediate(() => {
+      later(() => {
         let result;
         try {
           result = run(...given);
@@ -279,7 +281,7 @@ const guard = (name, path, run) => {
   }
 };
 
-module.exports = {
+const fs = {
   ...operations,
   FSReqCallback, FileHandle, kUsePromises, statValues, bigintStatValues,
   kFsStatsFieldsNumber: 18,
@@ -297,6 +299,24 @@ module.exports = {
     } catch {
       return -1;
     }
+  },
+  // Which of a package's possible main files there is: the main, with extensions, as a directory; then the index.
+  legacyMainResolve(directory, main, base) {
+    const endings = ['', '.js', '.json', '.node', '/index.js', '/index.json', '/index.node', 'index.js', 'index.json', 'index.node'];
+    const { resolve } = require('path');
+    for (let i = typeof main === 'string' ? 0 : MAIN_ENDINGS; i < endings.length; i++) {
+      if (fs.internalModuleStat(resolve(directory, (i < MAIN_ENDINGS ? main : '') + endings[i])) === 0) return i;
+    }
+    const { ERR_MODULE_NOT_FOUND } = require('internal/errors').codes;
+    const from = base === undefined ? undefined : require('internal/url').fileURLToPath(base);
+    throw new ERR_MODULE_NOT_FOUND(resolve(directory), from, 'package');
+  },
+  getFormatOfExtensionlessFile(path) {
+    const isWasm = text(kernel.call('read_file', AT_FDCWD, path).subarray(0, 4), 'latin1') === '\0asm';
+    return isWasm ? internalBinding('constants').internal.EXTENSIONLESS_FORMAT_WASM : internalBinding('constants').internal.EXTENSIONLESS_FORMAT_JAVASCRIPT;
+  },
+  cpSyncOverrideFile(from, to, mode) {
+    guard('cp', from, () => { remove(to, false); simple.copyFile(from, to, mode); });
   },
   readFileUtf8(path, flags) {
     if (typeof path !== 'number') {
@@ -334,7 +354,11 @@ module.exports = {
     });
   },
   rmSync(path, _retries, recursive) {
-    guard('rm', path, () => remove(path, recursive));
+    try {
+      remove(path, recursive);
+    } catch (error) {
+      if (error.errno !== ENOENT) throw failure(error, 'rm', path);
+    }
   },
   cpSyncCheckPaths() {},
   cpSyncCopyDir(from, to, force, _dereference, errorOnExist) {
@@ -346,7 +370,7 @@ module.exports = {
           copy(here, there);
         } else if ((mode & S_IFMT) === 0o120000) {
           kernel.call('symlink', require('path').resolve(source, text(kernel.call('readlink', AT_FDCWD, here))), AT_FDCWD, there);
-        } else if (force || !module.exports.existsSync(there)) {
+        } else if (force || !fs.existsSync(there)) {
           simple.copyFile(here, there, 0);
         } else if (errorOnExist) {
           throw new kernel.SysError('cp', 17);
@@ -357,3 +381,5 @@ module.exports = {
   },
   StatWatcher: class StatWatcher {},
 };
+
+module.exports = { fs, kUsePromises };

@@ -29,7 +29,7 @@ function failure(error, syscall, path, dest) {
   let message = `${code}: ${messages[errno] ?? 'unknown error'}, ${syscall}`;
   if (path !== undefined) message += ` '${path}'`;
   if (dest !== undefined) message += ` -> '${dest}'`;
-  const made = new Error(message);
+  const made = require('belljar/node/errors').deeply(() => new Error(message));
   made.errno = -errno;
   made.code = code;
   made.syscall = syscall;

@@ -1,0 +1,4 @@
+// Bytes and text, as in every realm of ours.
+'use strict';
+
+module.exports = require('belljar/bytes');

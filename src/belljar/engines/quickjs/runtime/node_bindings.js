@@ -1,0 +1,25 @@
+// What `node` has on top of a run's bindings: files, the system, hooks.
+'use strict';
+
+const { ObjectDefineProperty } = primordials;
+const noop = () => {};
+
+module.exports = function fill(bindings, { require, put }) {
+  bindings.constants.fs = {
+    UV_FS_SYMLINK_DIR: 1, UV_FS_SYMLINK_JUNCTION: 2, O_RDONLY: 0, O_WRONLY: 1, O_RDWR: 2, UV_DIRENT_UNKNOWN: 0,
+    UV_DIRENT_FILE: 1, UV_DIRENT_DIR: 2, UV_DIRENT_LINK: 3, UV_DIRENT_FIFO: 4, UV_DIRENT_SOCKET: 5, UV_DIRENT_CHAR: 6,
+    UV_DIRENT_BLOCK: 7, S_IFMT: 0o170000, S_IFREG: 0o100000, S_IFDIR: 0o040000, S_IFCHR: 0o020000, S_IFBLK: 0o060000,
+    S_IFIFO: 0o010000, S_IFLNK: 0o120000, S_IFSOCK: 0o140000, O_CREAT: 0o100, O_EXCL: 0o200, UV_FS_O_FILEMAP: 0,
+    O_NOCTTY: 0o400, O_TRUNC: 0o1000, O_APPEND: 0o2000, O_DIRECTORY: 0o200000, O_NOATIME: 0o1000000, O_NOFOLLOW: 0o400000,
+    O_SYNC: 0o4010000, O_DSYNC: 0o10000, O_DIRECT: 0o40000, O_NONBLOCK: 0o4000, S_IRWXU: 0o700, S_IRUSR: 0o400,
+    S_IWUSR: 0o200, S_IXUSR: 0o100, S_IRWXG: 0o70, S_IRGRP: 0o40, S_IWGRP: 0o20, S_IXGRP: 0o10, S_IRWXO: 0o7, S_IROTH: 0o4,
+    S_IWOTH: 0o2, S_IXOTH: 0o1, F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1, UV_FS_COPYFILE_EXCL: 1, COPYFILE_EXCL: 1,
+    UV_FS_COPYFILE_FICLONE: 2, COPYFILE_FICLONE: 2, UV_FS_COPYFILE_FICLONE_FORCE: 4, COPYFILE_FICLONE_FORCE: 4,
+  };
+  ObjectDefineProperty(bindings, 'fs', { __proto__: null, get: () => require('belljar/node_fs') });
+  bindings.fs_dir = { opendir: noop };
+  bindings.permission = { has: () => true };
+  bindings.fs_event_wrap = { FSEvent: class FSEvent {} };
+  put('os', require('belljar/node_os'));
+  put('async_hooks', require('belljar/node_extras').asyncHooks);
+};
