@@ -213,7 +213,7 @@ def test_variables_too_large_are_named() -> None:
 
 
 def test_a_program_that_is_ended_costs_only_its_own_step(language: str) -> None:
-    talk = Talk(language, limits=RunLimits(wall_ms=3000))
+    talk = Talk(language, limits=RunLimits(wall_ms=5000))
     endless = {
         "python": "import time\nwhile True: time.sleep(0.01)",
         "js": "await new Promise((r) => setTimeout(r, 1e7))",

@@ -90,7 +90,6 @@ class Conversations:
         """The interpreter of a turn, with its variables; nobody else uses it meanwhile."""
         talk = self._find(token, saved)
         with talk.lock:
-            talk.changed = True
             if not talk.interpreter.started and talk.saved is not None:
                 self._restore(talk, talk.saved, context, functions)
             yield talk
@@ -105,6 +104,7 @@ class Conversations:
                 self._make_room()
                 talk = self._talks[token] = self._make(saved)
             self._talks.move_to_end(token)
+            talk.changed = True  # here, so that nobody makes room of it
             return talk
 
     def _make(self, saved: bytes | None) -> Talk:

@@ -215,8 +215,9 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
         calls = Calls(offered, self._max_tool_calls, runtime, loop)
         token, saved = _get(runtime.state, self._token_key), _get(runtime.state, self._saved_key)
         bound = {"call_tool": calls}
+        turn = token or new_id()
         try:
-            with self._conversations.use(token or new_id(), saved, _thread(runtime.config), bound) as talk:
+            with self._conversations.use(turn, saved, _thread(runtime.config), bound) as talk:
                 if self._mode == "call":
                     talk.interpreter.reset()
                 if "tools" in code:  # each time: an earlier program may have used the name for something else
@@ -230,8 +231,10 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
                     told += "\n[The interpreter was ended: variables are as they were before this step.]"
                 text = "\n".join(filter(None, [told.strip(), show(result, self._max_output)]))
         except SandboxError as error:
-            self._conversations.end(token)
+            self._conversations.end(turn)
             text = f"Error: {error}"
+        if token is None:  # called outside of an agent's turn
+            self._conversations.end(turn)
         if calls.updates:
             return [*calls.updates, ToolMessage(text, tool_call_id=runtime.tool_call_id, name=_NAMES[self._language])]
         return text
