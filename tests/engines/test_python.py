@@ -282,3 +282,30 @@ def test_data_libraries(box: Sandbox, kind: str) -> None:
 def test_a_figure_becomes_a_file(box: Sandbox) -> None:
     python(box, "import matplotlib.pyplot as plt; plt.plot([1, 3, 2]); plt.title('t'); plt.savefig('f.png')").check()
     assert box.files.read_bytes("/workspace/f.png").startswith(b"\x89PNG")
+
+
+def test_what_the_template_holds_is_immortal_and_nothing_of_its_practice_is_left(box: Sandbox) -> None:
+    code = """
+import builtins, gc, json, sys
+from _belljar import tools
+print(sys._is_immortal(json.loads), sys._is_immortal(json.loads.__code__), sys._is_immortal(object()))
+print(hasattr(builtins, "display"), list(tools.bound), gc.get_freeze_count() > 1000, sorted(vars()))
+"""
+    assert said(box, code) == (
+        "True True False\nFalse [] True ['__builtins__', '__doc__', '__loader__', '__name__', '__package__', "
+        "'__spec__', 'builtins', 'gc', 'json', 'sys', 'tools']\n"
+    )
+
+
+def test_what_is_told_of_the_directory_is_true_once(box: Sandbox) -> None:
+    box.exec("mkdir -p here/sub; touch here/a; chmod 751 here").check()
+    program = """
+import os
+print(oct(os.stat(".").st_mode), os.getcwd())
+os.chmod(".", 0o700)
+print(oct(os.stat(".").st_mode))
+"""
+    result = box.exec(["python3", "-c", program], cwd="/workspace/here")
+    assert (result.stdout, result.stderr) == ("0o40751 /workspace/here\n0o40700\n", "")
+    gone = box.exec("mkdir gone; cd gone; rmdir ../gone; python3 -c 'print(1)'")
+    assert (gone.stdout, gone.stderr) == ("1\n", "")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -120,6 +121,18 @@ def test_one_made_ahead_may_come_before_the_answer(server: Server) -> None:
 def test_an_answer_that_nobody_waits_for_is_ended(server: Server) -> None:
     server.send(b"+")
     with pytest.raises(Refused):
+        server.supply.at_hand(b"r")
+    assert server.processes[0].wait(60) == -signal.SIGKILL
+
+
+def test_a_server_that_does_not_listen_holds_nobody_up(server: Server) -> None:
+    server._control.setblocking(False)
+    with suppress(BlockingIOError):
+        while True:
+            server._control.send(TAKEN)
+    server._control.settimeout(60)
+    server.send(AHEAD, b" r")
+    with pytest.raises(Refused, match="does not listen"):
         server.supply.at_hand(b"r")
     assert server.processes[0].wait(60) == -signal.SIGKILL
 

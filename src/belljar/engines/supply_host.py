@@ -9,6 +9,7 @@ for copies of itself the control socket for that.
 from __future__ import annotations
 
 import os
+import select
 import socket
 import threading
 from collections.abc import Callable
@@ -77,11 +78,20 @@ class Supply:
                 raise Refused("it answered what nobody asked")
         while self._held:
             made_for, process = self._held.pop(0)
-            self._control.send(TAKEN)
+            self._tell_taken(process)
             if made_for == request and process.alive:
                 return process
             process.kill()
         return None
+
+    def _tell_taken(self, process: EngineProcess) -> None:
+        """Without waiting: a server that does not listen is not to hold anybody up."""
+        room = select.poll()
+        room.register(self._control, select.POLLOUT)
+        if not room.poll(0):
+            process.kill()
+            raise Refused("it does not listen")
+        self._control.send(TAKEN)
 
     def _receive(self) -> EngineProcess | None:
         """The next message: the process that was asked for; None if it is one that was not."""
