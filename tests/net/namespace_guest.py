@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from h2.exceptions import H2Error
 
-from tests.net.http2_client import speak
+from tests.net.http2_client import speak, take_back
 from tests.net.redirection import redirect
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
@@ -92,6 +92,11 @@ def do(job: dict[str, Any]) -> Any:
             return OPEN[job["on"]].recv(65536).decode("latin-1")
         case "http2":
             return http2(job)
+        case "resets":
+            context = ssl.create_default_context(cadata=job["ca"])
+            context.set_alpn_protocols(["h2"])
+            with context.wrap_socket(dial(job["address"], job["port"]), server_hostname=job["name"]) as connection:
+                return take_back(connection, job["request"], job["count"])
         case "https":
             context = ssl.create_default_context(cadata=job["ca"])
             plain = dial(job["address"], job["port"])

@@ -306,6 +306,21 @@ def test_http2_on_both_sides(start: Start, tmp_path: Path) -> None:
         assert guest.do(**place, requests=[ask("api.test", port, "/echo")])[1][1][0][0] == 200
 
 
+def test_http2_clients_that_only_keep_us_busy(start: Start, tmp_path: Path) -> None:
+    """Requests opened and taken back without end, and headers without end: the connection ends, the proxy does not."""
+    upstream = Authority(tmp_path)
+    with HttpServer({"/": bodies.late(30)}, address=AT, context=upstream.context("api.test")) as server:
+        guest = start(brokered(ca_bundle=str(upstream.path)), "redirect")
+        guest.look_up("api.test", address="8.8.8.8", port=53)
+        place = {"address": AT, "port": server.port, "name": "api.test", "ca": guest.ca}
+        assert guest.do(do="resets", **place, request=ask("api.test", server.port), count=2000)[0] == "failed"
+        wide = ask("api.test", server.port)
+        wide["headers"] += [(f"x-{n}", "y" * 1000) for n in range(200)]
+        status, said = guest.do(do="http2", **place, requests=[wide])
+        assert status == "failed" or said[1][0][0] == 0
+        assert guest.look_up("api.test", address="8.8.8.8", port=53).answer
+
+
 def test_answers_stream_to_the_client(start: Start, tmp_path: Path) -> None:
     """The first event of a stream arrives while the server still thinks about the second, redaction or not."""
     go_on = threading.Event()

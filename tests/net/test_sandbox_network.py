@@ -203,15 +203,15 @@ def test_what_scripts_fetch_is_in_the_same_record(server: HttpServer, tmp_path: 
     """`sandbox.js` has the sandbox's one way out: its events, its counters, its limits."""
     events: list[Event] = []
     path = tmp_path / "audit.jsonl"
-    network = Network.allow(server.authority, audit=AuditLog(path), limits=NetworkLimits(requests_per_second=1))
+    network = Network.allow(server.authority, audit=AuditLog(path), limits=NetworkLimits(bytes_in=400))
     with Sandbox(network=network, name="scripted", on_event=events.append) as sandbox:
         assert sandbox.exec(f"curl -s {server.url}/").stdout == "hello"
         assert sandbox.js.run(FETCH.format(f"{server.url}/")).value == "hello"
         assert "not a name" in sandbox.js.run(FETCH.format("http://evil.example/")).value
         stats = sandbox.stats()
         assert (stats["network_requests"], stats["network_denied"]) == (2, 1)
-        said = [sandbox.js.run(FETCH.format(f"{server.url}/")).value for _ in range(4)]
-        assert "a second" in said[-1]
+        said = [sandbox.js.run(FETCH.format(f"{server.url}/")).value for _ in range(6)]
+        assert "has received its 400 bytes" in said[-1]
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     assert {line["sandbox"] for line in lines} == {"scripted"}
     told = [event.data["action"] for event in events if event.kind == "network"]

@@ -27,6 +27,8 @@ GUEST: Final = IPv4Address("10.0.2.15")
 RESOLVER: Final = Endpoint(IPv4Address("10.0.2.3"), 53)
 """Where the guest's questions go, as far as it knows."""
 _log: Final = logging.getLogger("belljar")
+_NOTHING_SECONDS: Final = 30.0
+"""How long an answer without records holds: it need not say."""
 _TRIES: Final = 3
 """Addresses of one name that are tried."""
 
@@ -196,7 +198,8 @@ class Gate:
             for owner, ttl, type, data in answer.records
             if type not in ("A", "AAAA") or canonical(ip_address(data)) in permitted
         ]
-        self.names.learn(name, kind, permitted, answer.ttl, self.clock(), lines)
+        ttl = answer.ttl if lines else min(answer.ttl, _NOTHING_SECONDS)
+        self.names.learn(name, kind, permitted, ttl, self.clock(), lines)
         return lines, permitted
 
     async def addresses(self, name: str) -> tuple[Address, ...]:
