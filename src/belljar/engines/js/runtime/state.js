@@ -12,7 +12,8 @@ const {
   ReflectOwnKeys, RegExp, RegExpPrototypeGetFlags, RegExpPrototypeGetSource, SafeMap, SafeSet, Set, SetPrototypeAdd,
   SetPrototypeForEach, String, StringPrototypeEndsWith, StringPrototypeSlice, StringPrototypeStartsWith, Symbol,
   SymbolFor, SymbolKeyFor, SymbolPrototypeGetDescription, TypeError, TypedArrayPrototypeGetBuffer,
-  TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag, globalThis,
+  TypedArrayPrototypeGetByteOffset, TypedArrayPrototypeGetLength, TypedArrayPrototypeGetSymbolToStringTag, Uint8Array,
+  globalThis,
 } = primordials;
 const sources = require('belljar/sources');
 const { script } = require('belljar/code');
@@ -162,7 +163,7 @@ class Writer {
       SetPrototypeForEach(object, (value) => ArrayPrototypePush(node.entries, this.value(value)));
     } else if (kind === 'ArrayBuffer') {
       node.kind = 'buffer';
-      node.data = toText(object, BASE64, 0, ALL);
+      node.data = toText(new Uint8Array(object), BASE64, 0, ALL);
     } else if (kind === 'DataView') {
       refuse("a DataView can't be saved");
     } else if (BOXED.has(kind)) {
