@@ -166,7 +166,7 @@ const contextify = {
     made[privateSymbols.host_defined_option_symbol] = id;
     return { __proto__: null, function: made, sourceMapURL: map };
   },
-  startSigintWatchdog() {},
+  startSigintWatchdog: () => true,
   stopSigintWatchdog: () => false,
   watchdogHasPendingSigint: () => false,
   constants: { measureMemory: { mode: { SUMMARY: 0, DETAILED: 1 }, execution: { DEFAULT: 0, EAGER: 1 } } },

@@ -11,6 +11,19 @@ const values = (name) => ask('describe', name).values;
 
 const config = ObjectAssign(values('config'), { hasInspector: false, hasTracing: false, fipsMode: false });
 
+// Settings of Node's diagnostic report: each with its getter and setter.
+const report = {};
+for (const { 0: get, 1: set, 2: first } of [
+  ['getCompact', 'setCompact', false], ['getExcludeNetwork', 'setExcludeNetwork', false], ['getExcludeEnv', 'setExcludeEnv', false],
+  ['getDirectory', 'setDirectory', ''], ['getFilename', 'setFilename', ''], ['getSignal', 'setSignal', 'SIGUSR2'],
+  ['shouldReportOnFatalError', 'setReportOnFatalError', false], ['shouldReportOnSignal', 'setReportOnSignal', false],
+  ['shouldReportOnUncaughtException', 'setReportOnUncaughtException', false],
+]) {
+  let value = first;
+  report[get] = () => value;
+  report[set] = (given) => { value = given; };
+}
+
 const milestones = new Float64Array(16);
 let origin = 0;
 
@@ -48,7 +61,7 @@ module.exports = {
     uvMetricsInfo: () => [0, 0, 0],
   },
   permission: { has: () => true },
-  report: { shouldReportOnUncaughtException: () => false },
+  report, // nothing is ever reported, but one may ask not to
   sea: { isSea: () => false, isExperimentalSeaWarningNeeded: () => false },
   symbols: isolateSymbols,
   trace_events: {

@@ -59,6 +59,7 @@ hooks.program = () => {
     say(2, `node: ${error.message}\n`);
     end(BAD_OPTION);
   }
+  native.realm.require('internal/options').refreshOptions(); // the template's were those of no command line
   const { flags, rest, values } = read;
   given.argv = [start.argv[0], ...rest];
   given.flags = flags;

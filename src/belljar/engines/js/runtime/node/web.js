@@ -17,7 +17,7 @@ const open = (path, flags) => kernel.call('open', AT_FDCWD, path, flags, 0)[0];
 // { url, method, headers: [[name, value]], body: bytes or undefined } -> told: head(status, reason, [name, value, ...]), data(bytes),
 // end(), fail(error).
 function request({ url, method, headers, body }, told) {
-  let control, number, stream = -1, over = false;
+  let control, number, stream = -1, over = false, paused = false;
   const close = () => {
     over = true;
     for (const fd of [control, stream]) if (fd >= 0) try { kernel.call('close', fd); } catch { /* it was */ }
@@ -39,7 +39,8 @@ function request({ url, method, headers, body }, told) {
       close();
       return told.end();
     }
-    if (told.data(data) !== false) read();
+    if (told.data(data) === false) paused = true;
+    else read();
   });
   const start = () => new Request('open', [AT_FDCWD, `/mnt/web/${number}/body`, O_RDONLY, 0], (error, fd) => {
     if (error !== null) return fail(error);
@@ -79,7 +80,12 @@ function request({ url, method, headers, body }, told) {
   } catch (error) {
     later(() => fail(error));
   }
-  return { close, resume: read };
+  const resume = () => {
+    if (!paused) return;
+    paused = false;
+    read();
+  };
+  return { close, resume };
 }
 
 // A connection that takes requests as HTTP/1.1 and answers them as a server would, for http.request.
