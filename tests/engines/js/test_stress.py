@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,13 @@ def test_many_runs(engine: str, count: int, ways: int) -> None:
         assert memory() - resident < 32 << 20
         assert int(Path(f"/proc/{template}/statm").read_text().split()[1]) - own < 512
         assert threading.active_count() < 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", ["v8"], indirect=True)
+def test_many_prefixes_at_once(engine: str) -> None:
+    """Each keeps a run ready, whose descriptors are under way: the kernel counts those of all our processes together."""
+    with ExitStack() as opened:
+        interpreters = [opened.enter_context(belljar.js()) for _ in range(24)]
+        prefixes = [made.precompile(f"globalThis.n = {number}") for number, made in enumerate(interpreters)]
+        assert [prefix.run("export default n").value for prefix in prefixes] == list(range(24))
