@@ -83,7 +83,7 @@ def test_many_runs(engine: str, count: int, ways: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["v8"], indirect=True)
 def test_many_prefixes_at_once(engine: str) -> None:
-    """Each keeps a run ready, whose descriptors are under way: the kernel counts those of all our processes together."""
+    """Each keeps a run ready, whose descriptors are under way: the kernel counts those of all processes together."""
     with ExitStack() as opened:
         interpreters = [opened.enter_context(belljar.js()) for _ in range(24)]
         prefixes = [made.precompile(f"globalThis.n = {number}") for number, made in enumerate(interpreters)]
