@@ -28,7 +28,8 @@ TAKEN: Final = b"-"
 AHEAD_MAX: Final = 2048
 """The longest request for which processes are made ahead."""
 _MESSAGE_MAX: Final = 4096
-_HELD_MAX: Final = 8
+_UNASKED_MAX: Final = 16
+"""Messages looked at for one process."""
 
 Make = Callable[[int, list[int]], "EngineProcess"]
 
@@ -38,13 +39,15 @@ class Refused(RuntimeError):
 
 
 class Supply:
-    """Processes from one server. `make` is given the pid and the descriptors of each."""
+    """Processes from one server. `make` is given the pid and the descriptors of each. None is held here: they wait in
+    the socket."""
 
     def __init__(self, control: socket.socket, make: Make) -> None:
         self._control = control
         self._make = make
         self._lock = threading.Lock()
-        self._held: list[tuple[bytes, EngineProcess]] = []
+        self._owed: list[bytes] = []
+        """The requests that are not answered yet."""
 
     def at_hand(self, request: bytes) -> EngineProcess | None:
         """One that was made ahead for such a request; None if there is none, or somebody else is asking.
@@ -65,51 +68,46 @@ class Supply:
             if found is not None:
                 return found
             self._control.send(request)
-            while True:
-                process = self._receive()
-                if process is not None:
-                    return process
+            self._owed.append(request)
+            for _ in range(_UNASKED_MAX):
+                found = self._next(request)
+                if found is not None:
+                    return found
+            raise Refused("it gives what nobody asked for")
 
     def _take(self, request: bytes) -> EngineProcess | None:
-        while len(self._held) < _HELD_MAX and readable(self._control.fileno(), 0):
-            unasked = self._receive()
-            if unasked is not None:
-                unasked.kill()
-                raise Refused("it answered what nobody asked")
-        while self._held:
-            made_for, process = self._held.pop(0)
-            self._tell_taken(process)
-            if made_for == request and process.alive:
-                return process
-            process.kill()
+        for _ in range(_UNASKED_MAX):
+            if not readable(self._control.fileno(), 0):
+                return None
+            found = self._next(request)
+            if found is not None:
+                return found
         return None
 
-    def _tell_taken(self, process: EngineProcess) -> None:
-        """Without waiting: a server that does not listen is not to hold anybody up."""
-        room = select.poll()
-        room.register(self._control, select.POLLOUT)
-        if not room.poll(0):
-            process.kill()
-            raise Refused("it does not listen")
-        self._control.send(TAKEN)
-
-    def _receive(self) -> EngineProcess | None:
-        """The next message: the process that was asked for; None if it is one that was not."""
+    def _next(self, request: bytes) -> EngineProcess | None:
+        """The next process, if it is one for this request and lives; else it is given up."""
         message, fds, _flags, _address = socket.recv_fds(self._control, _MESSAGE_MAX, 3)
         head = message[:1]
         pid, _, made_for = message[1:].partition(b" ")
-        if head not in (b"+", AHEAD) or len(fds) not in (2, 3) or not pid.isdigit():
+        if head == AHEAD and self._has_room():
+            self._control.send(TAKEN)
+        elif self._owed and head == b"+":
+            made_for = self._owed.pop(0)
+        else:
+            head = b""
+        if not head or len(fds) not in (2, 3) or not pid.isdigit():
             for fd in fds:
                 os.close(fd)
+            self._owed.clear()
             raise Refused(message[1:].decode("utf-8", "replace") or "it ended")
         process = self._make(int(pid), fds)
-        if head == AHEAD:
-            self._held.append((made_for, process))
-            return None
-        return process
+        if made_for == request and process.alive:
+            return process
+        process.kill()
+        return None
 
-    def close(self) -> None:
-        """Give up those that are held. The control socket is closed already."""
-        held, self._held = self._held, []
-        for _, process in held:
-            process.kill()
+    def _has_room(self) -> bool:
+        """Whether the server listens: nobody is to be held up by one that does not."""
+        room = select.poll()
+        room.register(self._control, select.POLLOUT)
+        return bool(room.poll(0))

@@ -118,8 +118,6 @@ class EngineProcess:
         self.connection.close()
         if self.control is not None:
             self.control.close()
-        if self._supply is not None:
-            self._supply.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +191,7 @@ class Template:
         if self._control is not None:
             self._control.close()
             self._control = None
-        if self._supply is not None:
-            self._supply.close()
-            self._supply = None
+        self._supply = None
         if self._process is not None:
             said = end_server(self._process)
             self._process = None
