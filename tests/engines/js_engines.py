@@ -18,10 +18,10 @@ _kept: Final[dict[tuple[str, str], template_host.Template]] = {}
 
 @contextmanager
 def using(engine: str) -> Iterator[str]:
-    """JavaScript runs on that engine meanwhile. Its template is kept: the next who asks for it need not wait."""
+    """JavaScript runs on that engine meanwhile. Its templates are kept: the next who asks for it need not wait."""
     templates = template_host._templates
     before = {kind: templates.pop(kind) for kind in _KINDS if kind in templates}
-    templates |= {kind: _kept[engine, kind] for kind in _KINDS if (engine, kind) in _kept}
+    templates |= {kind: _kept.pop((engine, kind)) for kind in _KINDS if (engine, kind) in _kept}
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIABLE, engine)
         yield engine
@@ -41,8 +41,8 @@ def engines() -> Iterator[None]:
     close_all()
 
 
-@pytest.fixture(scope="session", params=ENGINES)
+@pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, engines: None) -> Iterator[str]:
-    """What JavaScript runs on in this test: it is run once for each."""
+    """What JavaScript runs on in this test, and in no other: it is run once for each."""
     with using(request.param) as name:
         yield name

@@ -36,11 +36,20 @@ class Jail:
 
 
 @pytest.fixture(scope="module")
-def jail(engine: str) -> Iterator[Jail]:
-    with belljar.js() as js:
-        made = Jail(js)
-        made.run("1")
-        yield made
+def jails(engines: None) -> Iterator[dict[str, Jail]]:
+    """By engine, for those who want one."""
+    made: dict[str, Jail] = {}
+    yield made
+    for jail in made.values():
+        jail.prefix.close()
+
+
+@pytest.fixture
+def jail(engine: str, jails: dict[str, Jail]) -> Jail:
+    if engine not in jails:
+        jails[engine] = Jail(belljar.js())
+        jails[engine].run("1")
+    return jails[engine]
 
 
 def seen(result: RunResult) -> bytes:

@@ -19,12 +19,23 @@ def lookup(key: object, *rest: object) -> object:
 
 
 @pytest.fixture(scope="session")
-def js(engine: str) -> Iterator[JsInterpreter]:
-    with belljar.js() as interpreter:
-        yield interpreter
+def interpreters(engines: None) -> Iterator[dict[str, tuple[JsInterpreter, JsPrefix]]]:
+    """By engine, for those who want one."""
+    made: dict[str, tuple[JsInterpreter, JsPrefix]] = {}
+    yield made
+    for interpreter, _ in made.values():
+        interpreter.close()
 
 
-@pytest.fixture(scope="session")
-def prefix(js: JsInterpreter) -> Iterator[JsPrefix]:
-    with js.precompile("globalThis.base = 'https://api.example.com'", globals={"lookup": lookup}) as made:
-        yield made
+@pytest.fixture
+def js(engine: str, interpreters: dict[str, tuple[JsInterpreter, JsPrefix]]) -> JsInterpreter:
+    if engine not in interpreters:
+        made = belljar.js()
+        code = "globalThis.base = 'https://api.example.com'"
+        interpreters[engine] = made, made.precompile(code, globals={"lookup": lookup})
+    return interpreters[engine][0]
+
+
+@pytest.fixture
+def prefix(engine: str, js: JsInterpreter, interpreters: dict[str, tuple[JsInterpreter, JsPrefix]]) -> JsPrefix:
+    return interpreters[engine][1]

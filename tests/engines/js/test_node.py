@@ -164,14 +164,14 @@ STDIN = "one\ntwo words\nthree"
 
 
 @pytest.fixture(scope="module")
-def sandbox(engine: str) -> Iterator[Sandbox]:
+def sandbox() -> Iterator[Sandbox]:
     with Sandbox() as made:
         yield made
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
-def test_a_script_says_what_it_says_to_node(name: str, sandbox: Sandbox, tmp_path: Path) -> None:
-    home = f"/workspace/{name.replace('.', '_')}"
+def test_a_script_says_what_it_says_to_node(name: str, sandbox: Sandbox, tmp_path: Path, engine: str) -> None:
+    home = f"/workspace/{engine}/{name.replace('.', '_')}"
     sandbox.files.write(f"{home}/{name}", SCRIPTS[name])
     (tmp_path / name).write_text(SCRIPTS[name])
     environment = {"PATH": "/usr/bin:/bin", "HOME": "/root"}
@@ -207,5 +207,5 @@ def test_a_script_says_what_it_says_to_node(name: str, sandbox: Sandbox, tmp_pat
         ),
     ],
 )
-def test_ways_to_start_it(command: str, stdout: str, sandbox: Sandbox) -> None:
+def test_ways_to_start_it(command: str, stdout: str, sandbox: Sandbox, engine: str) -> None:
     assert sandbox.exec(command, timeout=60).stdout == stdout

@@ -15,15 +15,23 @@ from belljar.engines.js.build_host import node
 from tests.engines.js_engines import using
 
 
+@pytest.fixture(autouse=True)
+def engine(engines: None) -> Iterator[None]:
+    with using("quickjs"):
+        yield
+
+
 @pytest.fixture(scope="module")
 def js(engines: None) -> Iterator[JsInterpreter]:
-    with using("quickjs"), belljar.js() as made:
+    with belljar.js() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def prefix(js: JsInterpreter) -> Iterator[JsPrefix]:
-    with js.precompile(globals={"host": lambda *values: list(values)}) as made:
+    with using("quickjs"):
+        made = js.precompile(globals={"host": lambda *values: list(values)})
+    with made:
         yield made
 
 
