@@ -127,7 +127,11 @@ class Template:
             kind, body = wire.receive()
             if kind != FORK:
                 continue
-            made = fork_child(child.connection, _SESSION if body else _RUN, sealed=True)
+            try:
+                made = fork_child(child.connection, _SESSION if body else _RUN, sealed=True)
+            except OSError as error:
+                wire.send_bytes(f"-fork failed: {error}".encode())
+                continue
             if isinstance(made, Child):
                 self._be_run(made)
             socket.send_fds(child.connection, [b"+%d" % made.pid], made.descriptors())
