@@ -6,9 +6,9 @@ import pytest
 
 import belljar
 from belljar.api.js import JsInterpreter, JsPrefix
-from tests.engines.js_engines import engine, engines
+from tests.engines.js_engines import engine, engines, v8
 
-__all__ = ["engine", "engines"]
+__all__ = ["engine", "engines", "v8"]
 
 
 def lookup(key: object, *rest: object) -> object:

@@ -65,11 +65,11 @@ console.log(Object.getOwnPropertyNames(globalThis).filter((n) => !n.startsWith('
     "timing.js": "const order = []; setTimeout(() => order.push('t1'), 1); setTimeout(() => order.push('t0'), 0); const i = setInterval(() => { order.push('i'); if (order.filter((x) => x === 'i').length === 2) { clearInterval(i); console.log(order.join()) } }, 20); process.nextTick(() => Promise.resolve().then(() => order.push('p')).then(() => order.push('p2'))); process.nextTick(() => order.push('n')); const t = setTimeout(() => {}, 1e6); t.unref(); console.log(t.hasRef(), typeof t[Symbol.toPrimitive]()); require('timers/promises').setTimeout(1, 'v').then(console.log); require('util').promisify(setTimeout)(1, 'w').then(console.log)",
 }
 
-pytestmark = pytest.mark.parametrize("engine", ["v8"], indirect=True)
+pytestmark = pytest.mark.usefixtures("v8")
 
 
 @pytest.fixture(scope="module")
-def sandbox(engine: str) -> Iterator[Sandbox]:
+def sandbox() -> Iterator[Sandbox]:
     with Sandbox() as made:
         yield made
 
@@ -81,7 +81,7 @@ def test_modules_of_nodes_own_do_what_they_do_there(name: str, sandbox: Sandbox,
     assert ours.status == 0
 
 
-def test_web_requests_go_to_the_network(engine: str) -> None:
+def test_web_requests_go_to_the_network() -> None:
     code = """
         const http = require('http'), url = process.argv[1];
         http.get(url + '/a', (r) => { let t = ''; r.on('data', (d) => t += d); r.on('end', async () => {

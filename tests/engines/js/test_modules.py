@@ -90,11 +90,11 @@ PROGRAMS: dict[str, dict[str, str]] = {
 }
 
 
-pytestmark = pytest.mark.parametrize("engine", ["v8"], indirect=True)
+pytestmark = pytest.mark.usefixtures("v8")
 
 
 @pytest.fixture(scope="module")
-def sandbox(engine: str) -> Iterator[Sandbox]:
+def sandbox() -> Iterator[Sandbox]:
     with Sandbox() as made:
         yield made
 

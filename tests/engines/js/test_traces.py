@@ -50,11 +50,11 @@ PROGRAMS: dict[str, str] = {
 NEEDS: dict[str, list[str]] = {"mapped.js": ["--enable-source-maps"]}
 
 
-pytestmark = pytest.mark.parametrize("engine", ["v8"], indirect=True)
+pytestmark = pytest.mark.usefixtures("v8")
 
 
 @pytest.fixture(scope="module")
-def sandbox(engine: str) -> Iterator[Sandbox]:
+def sandbox() -> Iterator[Sandbox]:
     with Sandbox() as made:
         yield made
 
