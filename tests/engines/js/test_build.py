@@ -57,5 +57,6 @@ def test_without_node_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_the_addon_stays_small() -> None:
-    lines = sum(len(file.read_text().splitlines()) for file in ADDON.iterdir())
-    assert lines <= 1200
+    """Lines of code: what is neither blank nor a comment."""
+    lines = [line.strip() for file in ADDON.iterdir() for line in file.read_text().splitlines()]
+    assert len([line for line in lines if line and not line.startswith("//")]) <= 1200
