@@ -13,13 +13,14 @@ DEEPAGENTS_CODE := deepagents-code==0.1.57 tomli-w==1.2.0 python-dotenv==1.2.2
 BIN := .venv/bin
 INSTALLED := .venv/.belljar-installed
 
-.PHONY: help demo test check format clean
+.PHONY: help demo test check elsewhere format clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo    run the main job end to end and show what happened'
 	@echo 'make test    run every test'
 	@echo 'make check   format, lint, types, import layers, host contact, fast tests'
+	@echo 'make elsewhere  types as on macOS and Windows; a stand-in for both (minutes)'
 	@echo 'make format  rewrite the code in house style'
 	@echo 'make clean   remove caches and builds (.venv stays)'
 
@@ -36,6 +37,11 @@ check: $(INSTALLED)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_host.py
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' $(FAST)
+
+elsewhere: $(INSTALLED)
+	$(BIN)/mypy --config-file tools/mypy_elsewhere.ini --platform darwin --cache-dir .mypy_cache/darwin
+	$(BIN)/mypy --config-file tools/mypy_elsewhere.ini --platform win32 --cache-dir .mypy_cache/win32
+	$(BIN)/python -m pytest tests/worker/test_elsewhere.py
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import socket
 import threading
 from collections.abc import Callable
@@ -95,7 +94,7 @@ def serve(client: Callable[[Client], Any], *, argv: list[str] | None = None) -> 
     thread.start()
     session.kernel.hub.run(lambda: bool(ended))
     thread.join(30)
-    os.closerange(machine.poller.fileno(), machine.poller.fileno() + 1)
+    machine.poller.close()
     if outcome and isinstance(outcome[0], BaseException):
         raise outcome[0]
     return outcome[0] if outcome else None, ended[0], session

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from belljar.lockdown.seal_host import LAYERS, enter_namespaces, prove, seal
+from belljar.lockdown.layers import LAYERS
+from belljar.lockdown.seal_host import enter_namespaces, prove, seal
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the lockdown is Linux's")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from typing import Final
 
 PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -27,5 +28,9 @@ def private_directory(path: str) -> str | None:
         found = os.lstat(path)
     except OSError:
         return None
-    ours = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o022
+    ours = (
+        stat.S_ISDIR(found.st_mode)
+        and (sys.platform == "win32" or found.st_uid == os.geteuid())
+        and not found.st_mode & 0o022
+    )
     return path if ours else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import threading
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
@@ -16,12 +15,12 @@ from belljar.api.bridge import HostCall
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, EngineCopies, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
-from belljar.api.forking import FORK_SECONDS, Fork, Held
+from belljar.api.forking import FORK_SECONDS, Fork, Held, check_origin
 from belljar.api.offers import Offers, answer_frame
 from belljar.api.request import GRACE, STOPPED
 from belljar.api.tools import Tool
 from belljar.engines.template_host import EngineUnavailable
-from belljar.worker.branch_host import Branching
+from belljar.lockdown.processes_host import send_descriptors
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 from belljar.worker.supervisor_host import shared
 
@@ -53,10 +52,16 @@ class AsyncLink:
         self._gone: SandboxError | None = None
         self._changed = asyncio.Event()
         self._forking = asyncio.Lock()
-        self._loop.add_reader(worker.connection.fileno(), self._readable)
+        self._receiving: asyncio.Task[None] | None = None
+        """Where the loop does not tell when the connection is ready: that of Windows only receives and sends."""
+        try:
+            self._loop.add_reader(worker.connection.fileno(), self._readable)
+        except NotImplementedError:
+            self._receiving = self._loop.create_task(self._receive_all())
 
     async def fork(self, interpreters: Sequence[int] = ()) -> AsyncLink:
         """A link to a new branch of the worker, with the same offers. Raises SandboxError. See `Link.fork`."""
+        check_origin(self._worker.zygote)
         async with self._forking:
             copies = await self._copy_engines(interpreters)
             try:
@@ -97,6 +102,8 @@ class AsyncLink:
         return copies
 
     async def _fork(self, interpreters: Sequence[int], copies: EngineCopies) -> AsyncLink:
+        from belljar.worker.branch_host import Branching  # few sandboxes are forked
+
         fork = Fork(self.conversation, self.offers, interpreters, copies.made)
         making = Branching(self._worker)
         try:
@@ -147,13 +154,36 @@ class AsyncLink:
         self._unsent.append((memoryview(frame), fds))
         if idle:
             self._writable()
-            if self._unsent:
+            if self._unsent and self._receiving is None:
                 self._loop.add_writer(self._worker.connection.fileno(), self._writable)
+            elif self._unsent:
+                self._spawn(self._send_all())
+
+    async def _send_all(self) -> None:
+        """Where the loop does not tell: send what is left."""
+        while self._unsent:
+            try:
+                await self._loop.sock_sendall(self._worker.connection, self._unsent[0][0])
+            except OSError as error:
+                self._fail(SandboxClosed(f"the sandbox's worker is gone ({error}). Make a new sandbox."))
+                return
+            if self._unsent:
+                self._unsent.popleft()
+
+    async def _receive_all(self) -> None:
+        """Where the loop does not tell: receive until the end."""
+        while self._gone is None:
+            try:
+                data = await self._loop.sock_recv(self._worker.connection, _READ)
+            except OSError:
+                data = b""
+            if self._gone is None:
+                self._received(data)
 
     def _try(self, data: memoryview, fds: Sequence[int]) -> int:
         connection = self._worker.connection
         try:
-            return socket.send_fds(connection, [data], fds) if fds else connection.send(data)
+            return send_descriptors(connection, data, fds) if fds else connection.send(data)
         except BlockingIOError:
             return 0
         except OSError as error:
@@ -171,7 +201,8 @@ class AsyncLink:
                 self._unsent[0] = data[sent:], ()
                 return
             self._unsent.popleft()
-        self._loop.remove_writer(self._worker.connection.fileno())
+        if self._receiving is None:
+            self._loop.remove_writer(self._worker.connection.fileno())
 
     def _readable(self) -> None:
         try:
@@ -180,6 +211,9 @@ class AsyncLink:
             return
         except OSError:
             data = b""
+        self._received(data)
+
+    def _received(self, data: bytes) -> None:
         if not data:
             self._fail(self.conversation.end_of_worker())
             return
@@ -263,9 +297,13 @@ class AsyncLink:
     def _fail(self, error: SandboxError) -> None:
         if self._gone is None:
             self._gone = error
-            self._loop.remove_reader(self._worker.connection.fileno())
-            self._loop.remove_writer(self._worker.connection.fileno())
-            self._worker.kill()
+            if self._receiving is None:
+                self._loop.remove_reader(self._worker.connection.fileno())
+                self._loop.remove_writer(self._worker.connection.fileno())
+                self._worker.kill()
+            else:  # the loop must have let go of the connection before that is closed
+                self._receiving.cancel()
+                self._receiving.add_done_callback(lambda _: self._worker.kill())
             self._engines.close()
             while self._unsent:
                 _close(self._unsent.popleft()[1])

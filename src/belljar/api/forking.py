@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
 from errno import ENOSYS, EPERM
 from typing import Final
@@ -24,6 +25,15 @@ def check_count(count: object) -> int:
     if count < 1:
         raise ValueError(f"count must be at least 1, not {count}")
     return count
+
+
+def check_origin(zygote: object) -> None:
+    """A worker forks when its zygote lets it. Raises SandboxError for one that has none."""
+    if zygote is None:
+        raise SandboxError(
+            "this sandbox can't be forked: its worker was started alone, not made by a zygote that could let it fork"
+            + ("" if sys.platform == "linux" else "; sandboxes are forked on Linux only")
+        )
 
 
 class Held:

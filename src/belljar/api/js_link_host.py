@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import select
 import socket
 import threading
 import time
@@ -14,6 +13,7 @@ from belljar.api.bridge import HostCall
 from belljar.api.dialogue import Run
 from belljar.api.js_dialogue import JsDialogue
 from belljar.engines.template_host import EngineProcess
+from belljar.lockdown.processes_host import Readiness
 
 _CHUNK = 256 << 10
 GRACE = 0.5
@@ -42,11 +42,10 @@ class JsLink:
         deadline = time.monotonic() + seconds + GRACE
         self._connection.setblocking(True)
         self._send(frame)
-        ready = select.poll()
-        ready.register(self._connection, select.POLLIN)
+        ready = Readiness(self._connection)
         while not run.done:
             left = deadline - time.monotonic()
-            if left <= 0 or not ready.poll(left * 1e3):
+            if left <= 0 or not ready.within(left):
                 self.dialogue.over_time(run)
                 break
             for call in self.dialogue.feed(self._receive()):

@@ -7,9 +7,6 @@ another thread is already receiving, it delivers; a helper thread only exists wh
 from __future__ import annotations
 
 import os
-import select
-import socket
-import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -20,11 +17,11 @@ from belljar.abi.wire import Ask, Plain, WireError
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, EngineCopies, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
-from belljar.api.forking import FORK_SECONDS, Fork, Held
+from belljar.api.forking import FORK_SECONDS, Fork, Held, check_origin
 from belljar.api.offers import Offers, answer_frame
 from belljar.api.request import GRACE, STOPPED
 from belljar.engines.template_host import EngineUnavailable
-from belljar.worker.branch_host import Branching
+from belljar.lockdown.processes_host import Readiness, bound_sending, send_descriptors
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 
 _READ: Final = 64 << 10
@@ -43,12 +40,10 @@ class Link:
         self._changed = threading.Condition()
         self._reading = False
         self._read_size = _READ
-        self._readable = select.poll()
-        self._readable.register(worker.connection, select.POLLIN)
+        self._readable = Readiness(worker.connection)
         self._send_lock = threading.Lock()
         # One that reads nothing for so long has stopped: a sender is not to wait for it for ever.
-        longest = struct.pack("@ll", int(min(limits.wall_seconds + GRACE, 1 << 30)), 0)
-        worker.connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, longest)
+        bound_sending(worker.connection, int(min(limits.wall_seconds + GRACE, 1 << 30)))
         self._reader: threading.Thread | None = None
         self._forking = threading.Lock()
         self._gone: SandboxError | None = None
@@ -114,6 +109,7 @@ class Link:
 
         `interpreters` are the commands that the branch goes on with: those that wait for their next run.
         """
+        check_origin(self._worker.zygote)
         with self._forking:
             copies = self._copy_engines(interpreters)
             try:
@@ -150,6 +146,8 @@ class Link:
         return copies
 
     def _fork(self, interpreters: Sequence[int], copies: EngineCopies) -> Link:
+        from belljar.worker.branch_host import Branching  # few sandboxes are forked
+
         fork = Fork(self.conversation, self.offers, interpreters, copies.made)
         making = Branching(self._worker)
         try:
@@ -193,7 +191,7 @@ class Link:
                 raise self._gone
             with self._send_lock:
                 connection = self._worker.connection
-                sent = socket.send_fds(connection, [frame], fds) if fds else 0
+                sent = send_descriptors(connection, frame, fds) if fds else 0
                 connection.sendall(memoryview(frame)[sent:] if sent else frame)
         except OSError:
             self._hear_last_words()
@@ -240,7 +238,7 @@ class Link:
     def _receive(self, timeout: float | None) -> None:
         try:
             # Not by the socket's own timeout, which a thread that sends at the same time would share.
-            if timeout is not None and not self._readable.poll(timeout * 1e3):
+            if timeout is not None and not self._readable.within(timeout):
                 return
             data = self._worker.connection.recv(self._read_size)
         except OSError:
@@ -263,7 +261,7 @@ class Link:
         with self._changed:
             ours = not self._reading
             self._reading = True
-        while ours and self._gone is None and self._readable.poll(0):
+        while ours and self._gone is None and self._readable.within(0):
             self._receive(0.0)
         if ours:
             self._stop_reading()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from belljar.abi.errors import SysError
@@ -11,6 +12,11 @@ from belljar.kernel.vfs.server import FileServer
 
 
 def open_host_directory(path: str, *, read_only: bool, owner: Owner) -> FileServer:
+    if sys.platform != "linux":
+        raise SandboxCreationError(
+            f"can't mount {path!r}: a host directory is opened by openat2, which only Linux has. "
+            "Use files= or sandbox.files.upload() instead."
+        )
     from belljar.kernel.fs.hostdir_host import HostDirServer
 
     try:

@@ -99,6 +99,8 @@ class Info:
     created: float
     js: str = ""
     """What runs its JavaScript: "v8", or "quickjs" and, in parentheses, why; "none" and why if nothing does."""
+    missing: tuple[str, ...] = ()
+    """The layers that do not hold: this system has none of that kind, or, of `cgroup`, nobody required it."""
 
 
 def split_grep(output: bytes) -> list[GrepMatch]:

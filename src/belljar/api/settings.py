@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, cast
 
@@ -18,6 +19,7 @@ from belljar.api.mounts import Mount
 from belljar.api.request import FileContents, boot_message, check_contents, check_environment
 from belljar.api.results import Info
 from belljar.api.tools import Tool
+from belljar.lockdown.layers import missing
 from belljar.worker.handle_host import OVERHEAD, CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
@@ -120,7 +122,7 @@ class Settings(Struct, frozen=True):
     def info(self, layers: list[str]) -> Info:
         from belljar.engines.quickjs.choice_host import describe  # who does not ask need not wait for it
 
-        return Info(self.name, "virtual", tuple(layers), "base", self.created, describe())
+        return Info(self.name, "virtual", tuple(layers), "base", self.created, describe(), missing(layers))
 
     def confine(self, worker: WorkerHandle) -> None:
         """The layer that is only put up when it is required. IsolationUnavailable."""
@@ -145,4 +147,6 @@ def _check_network(network: object, *, recorded: bool) -> Network | None:
         network = Network.deny()
     if not isinstance(network, Network):
         raise TypeError(f"network= takes Network.deny(), Network.allow(...) or Network.policy(fn), not {network!r}")
+    if network.decide is not None and sys.platform != "linux":
+        raise SandboxCreationError("a network can be granted on Linux only; leave network= out")
     return network if recorded or network.decide is not None or network.audit is not None else None

@@ -60,7 +60,7 @@ def examine() -> dict[str, Any]:
 
     from belljar.api.sandbox import Sandbox
     from belljar.cli.engines_host import installed, look, runs_js
-    from belljar.lockdown.seal_host import LAYERS
+    from belljar.lockdown.layers import LAYERS
     from belljar.worker.cgroup_host import place
 
     with Sandbox() as sandbox:
@@ -96,7 +96,7 @@ def _forks(sandbox: Sandbox) -> bool:
 
 
 def show(report: dict[str, Any]) -> None:
-    from belljar.lockdown.seal_host import LAYERS
+    from belljar.lockdown.layers import LAYERS
 
     good, bad, end = ("\x1b[32m", "\x1b[33m", "\x1b[0m") if colour() else ("", "", "")
 

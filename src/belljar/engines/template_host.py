@@ -11,6 +11,7 @@ import atexit
 import os
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -211,7 +212,9 @@ _making = threading.Lock()
 
 
 def template(kind: str) -> Template:
-    """The template of a kind, for all sandboxes of this process."""
+    """The template of a kind, for all sandboxes of this process. Raises EngineUnavailable."""
+    if sys.platform != "linux":
+        raise EngineUnavailable(f"{kind} runs in processes that are forked and sealed, which needs Linux")
     with _making:
         if kind not in _templates:
             if kind not in KINDS:
@@ -239,4 +242,5 @@ def _forget() -> None:
     _templates.clear()
 
 
-os.register_at_fork(after_in_child=_forget)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_forget)

@@ -3,9 +3,14 @@
 Python runs signal handlers between bytecodes, and `re` asks for them while it matches: so an exception raised by
 the handler also ends a pattern that would otherwise backtrack for hours. It is never raised inside kernel code,
 whose data it could leave half changed: there the budget is only marked, and the next charge raises.
+
+Windows has no such timer. There a thread looks at the processor time and has Python run the handler; but a thread has
+no turn while `re` matches, so that such a pattern is ended by the sandbox's owner, with the sandbox.
 """
 
 import signal
+import sys
+import time
 from types import FrameType
 from typing import Final
 
@@ -14,7 +19,8 @@ from belljar.kernel.fiber import Hub
 from belljar.kernel.process import Process
 
 TICK: Final = 0.02
-_PROF: Final = int(signal.ITIMER_PROF)
+if sys.platform != "win32":
+    _PROF: Final = int(signal.ITIMER_PROF)
 
 
 class CpuGuard:
@@ -23,30 +29,63 @@ class CpuGuard:
     def __init__(self, hub: Hub, tick: float = TICK) -> None:
         self._hub = hub
         self._tick = tick
+        self._last = 0.0
 
     def start(self) -> None:
         self.install()
         self.resume()
 
-    def install(self) -> None:
-        """Be ready, without the timer yet."""
-        signal.signal(signal.SIGPROF, self._on_tick)
+    if sys.platform == "win32":
 
-    def resume(self) -> None:
-        signal.setitimer(_PROF, self._tick, self._tick)
+        def install(self) -> None:
+            signal.signal(signal.SIGINT, self._on_tick)
 
-    def stop(self) -> None:
-        signal.setitimer(_PROF, 0.0)
-        signal.signal(signal.SIGPROF, signal.SIG_IGN)
+        def resume(self) -> None:
+            from threading import Thread
+
+            self._last = time.process_time()
+            Thread(target=self._watch, daemon=True).start()
+
+        def _watch(self) -> None:
+            from _thread import interrupt_main
+
+            while True:
+                time.sleep(self._tick)
+                interrupt_main(signal.SIGINT)
+
+        def _used(self) -> float:
+            now = time.process_time()
+            used, self._last = now - self._last, now
+            return used
+
+    else:
+
+        def install(self) -> None:
+            """Be ready, without the timer yet."""
+            signal.signal(signal.SIGPROF, self._on_tick)
+
+        def resume(self) -> None:
+            signal.setitimer(_PROF, self._tick, self._tick)
+
+        def stop(self) -> None:
+            signal.setitimer(_PROF, 0.0)
+            signal.signal(signal.SIGPROF, signal.SIG_IGN)
+
+        def _used(self) -> float:
+            """Processor time since the last tick."""
+            return self._tick
 
     def _on_tick(self, _number: int, frame: FrameType | None) -> None:
         fiber = self._hub.current
         owner = fiber.owner if fiber is not None else None
-        if isinstance(owner, Process):
-            owner.cpu += self._tick
-            owner.kernel.cpu += self._tick
         budget = getattr(owner, "budget", None)
-        if not isinstance(budget, Budget) or budget.charge_cpu(self._tick) or in_kernel(frame):
+        if not isinstance(budget, Budget):
+            return
+        used = self._used()
+        if isinstance(owner, Process):
+            owner.cpu += used
+            owner.kernel.cpu += used
+        if budget.charge_cpu(used) or in_kernel(frame):
             return
         assert budget.spent is not None
         raise budget.spent

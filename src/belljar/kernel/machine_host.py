@@ -1,9 +1,12 @@
-"""The real clock, the real entropy, and an epoll-backed wait for the hub."""
+"""The real clock, the real entropy, and a wait for the hub: by epoll, or by what else there is."""
 
 import os
 import select
+import selectors
+import sys
 import time
 from collections.abc import Callable
+from typing import Protocol
 
 from belljar.kernel.machine import Machine
 
@@ -21,66 +24,141 @@ class HostEntropy:
     random_bytes = staticmethod(os.urandom)
 
 
-class EpollPoller:
-    """Waits for file descriptors of the host and calls back those who watch them.
-
-    An epoll object is shared across fork(2): a branch must call `renew` before it waits, or the two would
-    take each other's events.
-    """
-
-    def __init__(self) -> None:
-        self._epoll = select.epoll()
-        self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
+class DescriptorPoller(Protocol):
+    """Waits for file descriptors of the host and calls back those who watch them."""
 
     def watch(self, fd: int, callback: Callable[[], None], *, writable: bool = False, edge: bool = False) -> None:
         """Call `callback` on the hub's loop whenever `fd` is ready. Replaces an earlier watch of the same fd.
 
         `edge`: only when it becomes ready, so that it need not be read at once.
         """
-        events = select.EPOLLIN | (select.EPOLLOUT if writable else 0) | (select.EPOLLET if edge else 0)
-        if fd in self._watched:
-            self._epoll.modify(fd, events)
+
+    def unwatch(self, fd: int) -> None: ...
+
+    def wait(self, timeout: float | None) -> bool: ...
+
+    def renew(self) -> None:
+        """After fork(2): the same watches, apart from the origin's."""
+
+    def descriptors(self) -> set[int]:
+        """Those it needs itself."""
+
+
+if sys.platform == "linux":
+
+    class EpollPoller:
+        """Waits for file descriptors of the host and calls back those who watch them.
+
+        An epoll object is shared across fork(2): a branch must call `renew` before it waits, or the two would
+        take each other's events.
+        """
+
+        def __init__(self) -> None:
+            self._epoll = select.epoll()
+            self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
+
+        def watch(self, fd: int, callback: Callable[[], None], *, writable: bool = False, edge: bool = False) -> None:
+            """Call `callback` on the hub's loop whenever `fd` is ready. Replaces an earlier watch of the same fd.
+
+            `edge`: only when it becomes ready, so that it need not be read at once.
+            """
+            events = select.EPOLLIN | (select.EPOLLOUT if writable else 0) | (select.EPOLLET if edge else 0)
+            if fd in self._watched:
+                self._epoll.modify(fd, events)
+            else:
+                self._epoll.register(fd, events)
+            self._watched[fd] = (events, callback)
+
+        def unwatch(self, fd: int) -> None:
+            if self._watched.pop(fd, None) is not None:
+                self._epoll.unregister(fd)
+
+        def wait(self, timeout: float | None) -> bool:
+            if not self._watched:
+                if timeout is None:
+                    return False
+                if timeout > 0:
+                    time.sleep(timeout)
+                return True
+            for fd, _events in self._epoll.poll(timeout):
+                watcher = self._watched.get(fd)
+                if watcher is not None:
+                    watcher[1]()
+            return True
+
+        def renew(self) -> None:
+            """After fork(2): a fresh epoll object with the same watches."""
+            self._epoll.close()
+            self._epoll = select.epoll()
+            for fd, (events, _callback) in self._watched.items():
+                self._epoll.register(fd, events)
+
+        def descriptors(self) -> set[int]:
+            return {self._epoll.fileno()}
+
+        def close(self) -> None:
+            self._epoll.close()
+
+
+class SelectorPoller:
+    """The same where there is no epoll, and without edges: only a worker's connection is watched there."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+
+    def watch(self, fd: int, callback: Callable[[], None], *, writable: bool = False, edge: bool = False) -> None:
+        assert not edge
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if writable else 0)
+        if fd in self._selector.get_map():
+            self._selector.modify(fd, events, callback)
         else:
-            self._epoll.register(fd, events)
-        self._watched[fd] = (events, callback)
+            self._selector.register(fd, events, callback)
 
     def unwatch(self, fd: int) -> None:
-        if self._watched.pop(fd, None) is not None:
-            self._epoll.unregister(fd)
+        if fd in self._selector.get_map():
+            self._selector.unregister(fd)
 
     def wait(self, timeout: float | None) -> bool:
-        if not self._watched:
+        if not self._selector.get_map():
             if timeout is None:
                 return False
             if timeout > 0:
                 time.sleep(timeout)
             return True
-        for fd, _events in self._epoll.poll(timeout):
-            watcher = self._watched.get(fd)
-            if watcher is not None:
-                watcher[1]()
+        for key, _events in self._selector.select(timeout):
+            key.data()
         return True
 
     def renew(self) -> None:
-        """After fork(2): a fresh epoll object with the same watches."""
-        self._epoll.close()
-        self._epoll = select.epoll()
-        for fd, (events, _callback) in self._watched.items():
-            self._epoll.register(fd, events)
+        raise OSError("a sandbox is forked on Linux only")
 
-    def fileno(self) -> int:
-        return self._epoll.fileno()
+    def descriptors(self) -> set[int]:
+        return set()
 
     def close(self) -> None:
-        self._epoll.close()
+        self._selector.close()
+
+
+def host_poller() -> DescriptorPoller:
+    if sys.platform == "linux":
+        return EpollPoller()
+    else:  # mypy looks at one branch for each system
+        return SelectorPoller()
 
 
 def host_machine() -> Machine:
     """The machine we really run on."""
     return Machine(
         clock=HostClock(),
-        poller=EpollPoller(),
+        poller=host_poller(),
         entropy=HostEntropy(),
         cores=os.cpu_count() or 1,
-        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        memory_bytes=_memory_bytes(),
     )
+
+
+def _memory_bytes() -> int:
+    """What programs inside are told that the machine has."""
+    if sys.platform == "win32":
+        return 8 << 30
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

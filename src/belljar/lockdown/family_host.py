@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -62,6 +63,8 @@ class Family:
                 self._doubtful = True
                 return
             self._doubtful = False
+        if sys.platform != "linux":
+            raise NotImplementedError
         for pid in _processes():
             if not self.has(pid):
                 continue

@@ -6,7 +6,9 @@ import os
 import select
 import signal
 import socket
+import struct
 import subprocess
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -18,13 +20,49 @@ _LAST_LINES: Final = 12
 
 def readable(fd: int, seconds: float | None) -> bool:
     """Whether there is something to read (of a pidfd: the process has ended) within so many seconds; None: for ever."""
+    if sys.platform == "win32":
+        return bool(select.select([fd], [], [], seconds)[0])
     poll = select.poll()  # select(2) would refuse the high numbers that an owner with many files hands down
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(None if seconds is None else seconds * 1e3))
 
 
+class Readiness:
+    """Whether a connection has something to receive, asked again and again."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        if sys.platform == "win32":
+            self._connection = connection
+        else:
+            self._poll = select.poll()
+            self._poll.register(connection, select.POLLIN)
+
+    def within(self, seconds: float) -> bool:
+        if sys.platform == "win32":
+            return bool(select.select([self._connection], [], [], seconds)[0])
+        return bool(self._poll.poll(seconds * 1e3))
+
+
+def send_descriptors(connection: socket.socket, data: bytes | memoryview, fds: Sequence[int]) -> int:
+    """Send with descriptors; gives how much was sent."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    return socket.send_fds(connection, [data], fds)
+
+
+def bound_sending(connection: socket.socket, seconds: int) -> None:
+    """Have sending fail if for so long nothing is taken."""
+    if sys.platform == "win32":
+        longest = struct.pack("@I", min(seconds * 1000, (1 << 32) - 1))
+    else:
+        longest = struct.pack("@ll", seconds, 0)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, longest)
+
+
 def kill_process(pidfd: int) -> None:
     """End a process at once and let go of it."""
+    if sys.platform != "linux":
+        raise NotImplementedError
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     os.close(pidfd)
@@ -32,6 +70,8 @@ def kill_process(pidfd: int) -> None:
 
 def start_server(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socket.socket]:
     """A clean process (no environment, no files), told the number of its control socket; and our end of that."""
+    if sys.platform != "linux":
+        raise NotImplementedError
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(  # noqa: S603 - our own program

@@ -1,6 +1,6 @@
 """Seals a process: namespaces, resource limits, Landlock, seccomp; and proves it before the first guest byte.
 
-Pure ctypes. Each layer is tried and reported; `LAYERS` says what each is for. The order matters and is explained
+Pure ctypes. Each layer is tried and reported; `layers.py` says what each is for. The order matters and is explained
 where it is not obvious.
 """
 
@@ -19,18 +19,7 @@ from typing import Final
 
 from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
 from belljar.lockdown.forks_host import fork_alone
-
-LAYERS: Final = {
-    "user": "runs as nobody, in a user namespace of its own",
-    "network": "a network namespace with no interfaces",
-    "mount": "a mount namespace whose root is empty",
-    "ipc": "its own System V IPC and POSIX message queues",
-    "rlimits": "memory, CPU time, file size and descriptors are bounded",
-    "no_new_privs": "no program it could start gains rights; it can't be traced or dumped",
-    "cgroup": "memory of all its processes is bounded by a control group; put up when require= names it",
-    "landlock": "no path may be opened and no TCP port used, whatever else fails",
-    "seccomp": "only the system calls an interpreter needs; anything else ends the process",
-}
+from belljar.lockdown.layers import LAYERS
 
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000

@@ -71,7 +71,7 @@ class Archive:
         try:
             with open(path, "rb") as file:
                 found = os.fstat(file.fileno())
-                if found.st_uid != os.geteuid() or found.st_mode & 0o022:
+                if sys.platform != "win32" and (found.st_uid != os.geteuid() or found.st_mode & 0o022):
                     return None
                 memory = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
         except (OSError, ValueError):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import socket
 import struct
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from belljar.abi.wire import FDS_MAX, Answer, Call, HostMessage, WireError, WorkerMessage, encode, host_frames
 from belljar.kernel.fiber import Hub, WaitQueue
-from belljar.kernel.machine_host import EpollPoller
+from belljar.kernel.machine_host import DescriptorPoller
 from belljar.worker.descriptor_host import Descriptor
 
 _BACKLOG: Final = 1 << 20
@@ -19,7 +20,8 @@ _READ: Final = 16 << 10
 _READ_MORE: Final = 1 << 18
 """How much to take after a read that came full: a large buffer costs more to make than a short message to read."""
 _FD: Final = struct.Struct("i")
-_SPACE: Final = socket.CMSG_LEN(FDS_MAX * _FD.size)
+if sys.platform != "win32":
+    _SPACE: Final = socket.CMSG_LEN(FDS_MAX * _FD.size)
 
 Handle = Callable[[HostMessage, Sequence[Descriptor]], None]
 """Takes a message and the descriptors that came with it."""
@@ -28,7 +30,7 @@ Handle = Callable[[HostMessage, Sequence[Descriptor]], None]
 class Channel:
     """One connection to the host. When it ends, or the host breaks the rules, so does the worker."""
 
-    def __init__(self, connection: socket.socket, hub: Hub, poller: EpollPoller) -> None:
+    def __init__(self, connection: socket.socket, hub: Hub, poller: DescriptorPoller) -> None:
         connection.setblocking(False)
         self._socket = connection
         self._hub = hub
@@ -99,17 +101,15 @@ class Channel:
             if not self._unsent:
                 self._watch(writable=False)
         try:
-            data, ancillary, _flags, _address = self._socket.recvmsg(self._read_size, _SPACE)
+            data = self._receive()
         except BlockingIOError:
             return
         except OSError:
-            data, ancillary = b"", []
+            data = b""
         if not data:
             self.closed = True
             return
         self._read_size = _READ if len(data) < self._read_size else _READ_MORE
-        if ancillary:
-            self._arrived += map(Descriptor, _descriptors(ancillary))
         assert self._handle is not None
         try:
             for message in self._frames.feed(data):
@@ -119,6 +119,15 @@ class Channel:
             self.closed = True
         if self._arrived and not self._frames.partial:
             self._arrived.clear()
+
+    def _receive(self) -> bytes:
+        if sys.platform == "win32":
+            return self._socket.recv(self._read_size)
+        else:
+            data, ancillary, _flags, _address = self._socket.recvmsg(self._read_size, _SPACE)
+            if ancillary:
+                self._arrived += map(Descriptor, _descriptors(ancillary))
+            return data
 
     def _claim(self, message: HostMessage) -> Sequence[Descriptor]:
         """The descriptors that came with a message, as many as it says."""
@@ -131,6 +140,8 @@ class Channel:
 
 def _descriptors(ancillary: Iterable[tuple[int, int, bytes]]) -> Iterator[int]:
     """The numbers of the descriptors that came along."""
+    if sys.platform == "win32":
+        raise NotImplementedError
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             for (fd,) in _FD.iter_unpack(data[: len(data) - len(data) % _FD.size]):

@@ -10,7 +10,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.wire import Plain
 from belljar.kernel.engines import EngineLink, EngineUnavailable, NotCompilable
 from belljar.kernel.fiber import Hub, WaitQueue
-from belljar.kernel.machine_host import EpollPoller
+from belljar.kernel.machine_host import DescriptorPoller
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.hosted import Hosted
 
@@ -18,7 +18,7 @@ from belljar.worker.hosted import Hosted
 class HostEngines:
     """Asks the owner for engine processes. The numbers are ours, so that one may be given up before it is there."""
 
-    def __init__(self, hosted: Hosted, hub: Hub, poller: EpollPoller) -> None:
+    def __init__(self, hosted: Hosted, hub: Hub, poller: DescriptorPoller) -> None:
         self._hosted = hosted
         self._hub = hub
         self._poller = poller
@@ -90,7 +90,7 @@ class HostEngines:
 class HostEngineLink:
     """One engine process."""
 
-    def __init__(self, number: int, fd: int, hub: Hub, poller: EpollPoller, kill: Callable[[], None]) -> None:
+    def __init__(self, number: int, fd: int, hub: Hub, poller: DescriptorPoller, kill: Callable[[], None]) -> None:
         self.number = number
         self._fd = fd
         self._poller = poller

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -59,6 +60,8 @@ class WorkerHandle:
 
     def confine(self, memory_bytes: int) -> None:
         """Put it into a control group of its own, which bounds it and its engine processes. CgroupUnavailable."""
+        if sys.platform != "linux":
+            raise CgroupUnavailable("control groups are Linux's")
         from belljar.worker.cgroup_host import Cgroup  # hardly ever needed
 
         self.cgroup = Cgroup(memory_bytes)

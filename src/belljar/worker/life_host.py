@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
+import sys
 import traceback
 from collections.abc import Mapping
+from errno import ENOSYS
 from typing import Final
 
 from belljar.abi.wire import HELLO, Event, Exited, Ready, Start, WorkerMessage, encode
 from belljar.kernel.cpu_guard_host import CpuGuard
-from belljar.kernel.machine_host import EpollPoller
-from belljar.lockdown.forks_host import fork_alone
-from belljar.lockdown.seal_host import LockdownFailed, prove, seal, set_signal
+from belljar.kernel.machine_host import DescriptorPoller
+from belljar.lockdown.wall_host import LockdownFailed, fork_alone, shut_in
 from belljar.worker.channel_host import Channel
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.engines_host import HostEngines
@@ -28,13 +28,15 @@ CPU_BACKSTOP: Final = 24 * 3600
 REHEARSED: Final = "echo hi"
 _NOBODY: Final = -1
 """Who a rehearsal is for, where owners count their requests from 1."""
-_UNIX, _STREAM = int(socket.AF_UNIX), int(socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+if sys.platform == "linux":
+    _BRANCH: Final = (int(socket.AF_UNIX), int(socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
+    """The kind of a branch's connection, which a sealed process can't ask for."""
 
 
 class Life:
     """Everything a worker is made of but its connection: made before it is forked, so that all workers share it."""
 
-    def __init__(self, session: Session, poller: EpollPoller) -> None:
+    def __init__(self, session: Session, poller: DescriptorPoller) -> None:
         hub = session.kernel.hub
         self._session = session
         self._poller = poller
@@ -104,11 +106,10 @@ class Life:
         """
         kernel, poller = self._session.kernel, self._poller
         self._guard.resume()
-        set_signal(signal.SIGCHLD, ignored=True)  # branches that end are nobody's to wait for
         channel = self.connect(connection)
         try:
-            held = seal({connection.fileno(), poller.fileno()}, memory + OVERHEAD, CPU_BACKSTOP, fork_judge)
-            prove()
+            keep = {connection.fileno()} | poller.descriptors()
+            held = shut_in(keep, memory + OVERHEAD, CPU_BACKSTOP, fork_judge)
         except (LockdownFailed, OSError):
             return 1
         self._layers = layers + held
@@ -129,6 +130,8 @@ class Life:
         self._send(Ready(self._layers, os.getpid()))
 
     def _branch(self, descriptor: Descriptor, engines: Mapping[int, Descriptor]) -> int:
+        if sys.platform != "linux":
+            raise OSError(ENOSYS, "a sandbox is forked on Linux only")
         pid = fork_alone()
         if pid:
             for given in (descriptor, *engines.values()):
@@ -141,7 +144,7 @@ class Life:
             self._engines.part(engines)
             self._session.uplink.hang_up()
             self._guard.resume()
-            ours = socket.socket(_UNIX, _STREAM, 0, descriptor.take())
+            ours = socket.socket(*_BRANCH, 0, descriptor.take())
             ours.send(HELLO)
             self._channel.reconnect(ours)
         except BaseException:  # noqa: BLE001 - nobody waits for this branch, and what it still holds is the origin's

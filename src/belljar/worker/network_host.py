@@ -10,7 +10,7 @@ from typing import Final
 from belljar.abi.errors import SysError
 from belljar.abi.wire import WireError
 from belljar.kernel.fiber import Hub, WaitQueue
-from belljar.kernel.machine_host import EpollPoller
+from belljar.kernel.machine_host import DescriptorPoller
 from belljar.net.uplink import Uplink
 from belljar.net.wire import broker_frames
 from belljar.worker.hosted import Hosted
@@ -19,7 +19,7 @@ _BACKLOG: Final = 1 << 20
 _READ: Final = 1 << 19
 
 
-def network_dialer(hosted: Hosted, hub: Hub, poller: EpollPoller) -> Callable[[Uplink], NetworkChannel]:
+def network_dialer(hosted: Hosted, hub: Hub, poller: DescriptorPoller) -> Callable[[Uplink], NetworkChannel]:
     """Asks the owner for a way to its broker. EACCES if no network was granted."""
 
     def connect(uplink: Uplink) -> NetworkChannel:
@@ -34,7 +34,7 @@ def network_dialer(hosted: Hosted, hub: Hub, poller: EpollPoller) -> Callable[[U
 class NetworkChannel:
     """Carries an uplink's frames. When it ends, so do the streams on it; the sandbox lives on."""
 
-    def __init__(self, fd: int, hub: Hub, poller: EpollPoller, uplink: Uplink) -> None:
+    def __init__(self, fd: int, hub: Hub, poller: DescriptorPoller, uplink: Uplink) -> None:
         self._fd = fd
         self._hub = hub
         self._poller = poller

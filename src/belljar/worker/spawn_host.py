@@ -67,16 +67,38 @@ class Spawner:
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
         with theirs:
-            process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                [sys.executable, "-I", "-c", _START, str(theirs.fileno()), self._archive],
-                env={"HOME": "/"},  # without one, a library that wants to know would ask the kernel who we are
-                cwd="/",
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                # Our stderr, for what goes wrong while it starts; before the first guest byte it lets go of it.
-                pass_fds=[theirs.fileno()],
-            )
+            if sys.platform == "win32":
+                process = self._share(theirs)
+            else:
+                process = self._inherit(theirs)
         return SpawnedWorker(process, ours)
+
+    def _inherit(self, connection: socket.socket) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            [sys.executable, "-I", "-c", _START, str(connection.fileno()), self._archive],
+            env={"HOME": "/"},  # without one, a library that wants to know would ask the kernel who we are
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            # Our stderr, for what goes wrong while it starts; before the first guest byte it lets go of it.
+            pass_fds=[connection.fileno()],
+        )
+
+    if sys.platform == "win32":
+
+        def _share(self, connection: socket.socket) -> subprocess.Popen[bytes]:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # there is no other kind of pair
+            process = subprocess.Popen(  # noqa: S603 - as above
+                [sys.executable, "-I", "-c", _START, "-", self._archive],
+                env={"SYSTEMROOT": os.environ.get("SYSTEMROOT", "")},  # Windows starts no Python without it
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                creationflags=subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP,
+            )
+            assert process.stdin is not None
+            with process.stdin:
+                process.stdin.write(connection.share(process.pid))
+            return process
 
     def close(self) -> None:
         """End a worker that was begun and never taken; those taken live on."""

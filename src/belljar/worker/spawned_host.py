@@ -1,7 +1,8 @@
 """A worker that is a process of its own from the start, for one sandbox in a hurry and where there is no fork(2).
 
 Started as `python -I -c "from belljar.worker.spawned_host import main; main()" CONNECTION ARCHIVE`. Everything it may
-ever need is either imported before it is sealed, or in the archive (see `archive_host`).
+ever need is either imported before it is sealed, or in the archive (see `archive_host`). On Windows its standard input
+has the connection, as the system shares sockets with a process.
 """
 
 from __future__ import annotations
@@ -10,12 +11,19 @@ import gc
 import os
 import socket
 import sys
+from typing import TYPE_CHECKING, cast
 
 from belljar.worker.archive_host import Archive
 
+if TYPE_CHECKING:
+    from belljar.kernel.machine_host import DescriptorPoller
+
 
 def main() -> None:
-    connection = socket.socket(fileno=int(sys.argv[1]))
+    if sys.platform == "win32":
+        connection = socket.fromshare(sys.stdin.buffer.read())
+    else:
+        connection = socket.socket(fileno=int(sys.argv[1]))
     archive = Archive.open(sys.argv[2])
     if archive is not None:
         archive.install()
@@ -26,16 +34,16 @@ def serve(connection: socket.socket, archive: Archive | None) -> int:
     """Get ready, then become the worker that the first 8 bytes, its memory limit, ask for."""
     gc.disable()  # what is loaded now stays; looking through it would only take time
     from belljar.engines.programs import find, names, preload
-    from belljar.kernel.machine_host import EpollPoller, host_machine
-    from belljar.lockdown.seal_host import enter_namespaces
+    from belljar.kernel.machine_host import host_machine
+    from belljar.lockdown.wall_host import SEALS, enter_namespaces
     from belljar.worker.life_host import RECURSION, Life
     from belljar.worker.session import Session
 
     sys.setrecursionlimit(RECURSION)
-    if archive is None:
-        preload()
-    else:
+    if archive is not None:
         archive.load_extensions()
+    elif SEALS:
+        preload()
     machine = host_machine()
     session = Session(machine, programs=find, names=names())
     session.exec("echo")  # the builtins are found by their files, so the shell must have run once
@@ -45,6 +53,7 @@ def serve(connection: socket.socket, archive: Archive | None) -> int:
     memory = connection.recv(8, socket.MSG_WAITALL)
     if len(memory) != 8:
         return 0  # the owner changed its mind
-    os.dup2(0, 2)
-    assert isinstance(machine.poller, EpollPoller)
-    return Life(session, machine.poller).live(connection, int.from_bytes(memory, "little"), layers)
+    os.dup2(os.open(os.devnull, os.O_RDWR) if not SEALS else 0, 2)
+    return Life(session, cast("DescriptorPoller", machine.poller)).live(
+        connection, int.from_bytes(memory, "little"), layers
+    )

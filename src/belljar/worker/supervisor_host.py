@@ -63,6 +63,8 @@ class ZygoteHandle:
         self._control.send(b"w" + memory_bytes.to_bytes(8, "little"))
 
     def _receive(self) -> WorkerHandle:
+        if sys.platform != "linux":
+            raise NotImplementedError
         answer, fds, _flags, _address = socket.recv_fds(self._control, 256, 2)
         if not answer.startswith(b"+") or len(fds) != 2:
             for fd in fds:
@@ -103,6 +105,10 @@ class Supervisor:
     def take(self, memory_bytes: int) -> WorkerHandle:
         """A worker with this much memory. A zygote that does not answer is replaced once."""
         with self._lock:
+            if sys.platform != "linux":
+                from belljar.worker.spawn_host import Spawner  # what a worker is elsewhere: a process of its own
+
+                return Spawner().take(memory_bytes)
             if self.source is not None:
                 try:
                     return self.source.take(memory_bytes)
@@ -139,4 +145,5 @@ class Supervisor:
 
 shared: Final = Supervisor()
 """The zygote that every sandbox of this process comes from."""
-os.register_at_fork(after_in_child=shared.forget)
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=shared.forget)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from belljar.abi.flags import O_CREAT, O_RDWR, O_TRUNC
 from belljar.bin._kit.discovery import find, names
 from belljar.engines.calls.server import CallServer
@@ -40,7 +38,7 @@ def run(code: str) -> tuple[str, ExitStatus]:
         session.kernel.hub.run(lambda: bool(ended))
     finally:
         engine.kill()
-        os.closerange(machine.poller.fileno(), machine.poller.fileno() + 1)
+        machine.poller.close()
     return session.exec("cat /tmp/out").stdout.decode(), ended[0]
 
 

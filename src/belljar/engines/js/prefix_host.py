@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import socket
+import sys
 import threading
 from contextlib import suppress
 from typing import Final, Literal
@@ -82,6 +83,8 @@ class PrefixProcess:
 
     def take(self) -> EngineProcess:
         """A sealed process in the prefix's exact state. Raises EngineUnavailable if the prefix is gone."""
+        if sys.platform != "linux":
+            raise NotImplementedError
         with self._lock:
             try:
                 if self._asked == 0:
