@@ -139,7 +139,7 @@ class AsyncLink:
     def layers(self) -> list[str]:
         """What holds around the worker, as it said when it was ready, and as we know."""
         assert self.conversation.ready is not None
-        return self.conversation.ready.layers + (["cgroup"] if self._worker.cgroup is not None else [])
+        return self.conversation.ready.layers + (self._worker.cgroup.layers if self._worker.cgroup is not None else [])
 
     @property
     def closed(self) -> bool:

@@ -178,7 +178,7 @@ class Link:
     def layers(self) -> list[str]:
         """What holds around the worker, as it said when it was ready, and as we know."""
         assert self.conversation.ready is not None
-        return self.conversation.ready.layers + (["cgroup"] if self._worker.cgroup is not None else [])
+        return self.conversation.ready.layers + (self._worker.cgroup.layers if self._worker.cgroup is not None else [])
 
     @property
     def closed(self) -> bool:

@@ -19,7 +19,7 @@ from belljar.api.mounts import Mount
 from belljar.api.request import FileContents, boot_message, check_contents, check_environment
 from belljar.api.results import Info
 from belljar.api.tools import Tool
-from belljar.lockdown.layers import missing
+from belljar.lockdown.layers import ON_DEMAND, missing
 from belljar.worker.handle_host import OVERHEAD, CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
@@ -125,13 +125,13 @@ class Settings(Struct, frozen=True):
         return Info(self.name, "virtual", tuple(layers), "base", self.created, describe(), missing(layers))
 
     def confine(self, worker: WorkerHandle) -> None:
-        """The layer that is only put up when it is required. IsolationUnavailable."""
-        if "cgroup" in self.require:
+        """The layers that are only put up when they are required. IsolationUnavailable."""
+        if not self.require.isdisjoint(ON_DEMAND):
             try:
                 worker.confine(self.limits.memory_bytes + OVERHEAD)
             except CgroupUnavailable as error:
                 worker.kill()
-                raise IsolationUnavailable({"cgroup"}, []) from error
+                raise IsolationUnavailable(set(self.require & ON_DEMAND), []) from error
 
     def check_layers(self, held: list[str]) -> None:
         if missing := self.require - set(held):

@@ -19,6 +19,8 @@ ADVICE: Final = {
     "mount": "needs the user layer",
     "ipc": "needs the user layer",
     "cgroup": "needs a control group with the memory controller that this user may write (systemd-run --user --scope)",
+    "cgroup_cpu": "needs the same with the cpu controller",
+    "cgroup_pids": "needs the same with the pids controller",
     "landlock": "needs Linux 5.13 or newer with landlock in the lsm= boot list",
     "seccomp": "needs Linux on x86_64 or aarch64",
     "rlimits": "needs Linux",
@@ -61,10 +63,11 @@ def examine() -> dict[str, Any]:
     from belljar.api.sandbox import Sandbox
     from belljar.cli.engines_host import installed, look, runs_js
     from belljar.lockdown.layers import LAYERS
-    from belljar.worker.cgroup_host import place
+    from belljar.worker.cgroup_host import CONTROLLERS, find_places
 
     with Sandbox() as sandbox:
-        held = set(sandbox.info.isolation) | ({"cgroup"} if place() is not None else set())
+        held = set(sandbox.info.isolation)
+        held |= {CONTROLLERS[name] for place in find_places() for name in place.controllers}
         works = sandbox.exec("echo ok").stdout == "ok\n"
         forks = _forks(sandbox)
     return {

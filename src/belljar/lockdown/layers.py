@@ -12,10 +12,15 @@ LAYERS: Final = {
     "ipc": "its own System V IPC and POSIX message queues",
     "rlimits": "memory, CPU time, file size and descriptors are bounded",
     "no_new_privs": "no program it could start gains rights; it can't be traced or dumped",
-    "cgroup": "memory, processor share and number of all its processes are bounded; put up when require= names it",
+    "cgroup": "a control group bounds the memory of all its processes together; put up when require= names it",
+    "cgroup_cpu": "so are the processors they keep busy",
+    "cgroup_pids": "and so is their number",
     "landlock": "no path may be opened and no TCP port used, whatever else fails",
     "seccomp": "only the system calls an interpreter needs; anything else ends the process",
 }
+
+ON_DEMAND: Final = frozenset({"cgroup", "cgroup_cpu", "cgroup_pids"})
+"""Those that are only put up where a sandbox requires one of them."""
 
 
 def missing(held: Iterable[str]) -> tuple[str, ...]:

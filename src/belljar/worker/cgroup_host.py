@@ -1,7 +1,8 @@
-"""A control group for one sandbox: the kernel's own bound on the memory of all its processes together.
+"""A control group for one sandbox: the kernel's own bound on all its processes together, memory, processors and number.
 
 Made only when it is required: it needs a group that this process may divide (root, or one that was delegated), and it
-is the one layer that leaves something behind when its owner is killed, an empty directory that the next one removes.
+is the one layer that leaves something behind when its owner is killed, empty directories that the next one removes.
+Version 2 has one tree for everything, version 1 one for each controller; memory must be had, the others may.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import atexit
 import os
 import threading
 from contextlib import suppress
+from dataclasses import dataclass
 from errno import EBUSY
 from functools import cache
 from itertools import count
@@ -18,9 +20,16 @@ from typing import Final
 from belljar.worker.handle_host import CgroupUnavailable
 
 ROOT: Final = "/sys/fs/cgroup"
+OURS: Final = "/proc/self/cgroup"
 PREFIX: Final = "belljar"
+CONTROLLERS: Final = {"memory": "cgroup", "cpu": "cgroup_cpu", "pids": "cgroup_pids"}
+"""The layer that each puts up."""
 PROCESSES_MAX: Final = 64
-"""Processes of one sandbox: its worker and its engines."""
+"""Processes and threads of one sandbox: its worker and its engines."""
+CORES: Final = 2
+"""Processors that one sandbox may keep busy: its worker, and one engine's worth."""
+_PERIOD: Final = 100_000
+"""Microseconds within which that is counted."""
 
 _numbers = count()
 _lock = threading.Lock()
@@ -28,50 +37,86 @@ _leftover: Final[set[str]] = set()
 """Groups whose processes were killed and are not gone yet."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A directory to make groups in, and what can be bounded there."""
+
+    directory: str
+    version: int
+    controllers: frozenset[str]
+
+
 class Cgroup:
-    """One group. What is forked by a member is a member; `remove` ends with its last."""
+    """One sandbox's group, in each tree. What is forked by a member is a member; `remove` ends with its last."""
 
     def __init__(self, memory_bytes: int) -> None:
-        where = place()
-        if where is None:
+        places = find_places()
+        if not places:
             raise CgroupUnavailable("no control group with a memory controller is writable here")
-        parent, version = where
         remove_leftovers()
         self.memory_bytes = memory_bytes
-        self.directory = f"{parent}/{PREFIX}-{os.getpid()}-{next(_numbers)}"
-        try:
-            os.mkdir(self.directory)
-            if version == 2:
-                self._write("memory.max", memory_bytes)
-                self._try("memory.swap.max", 0)
-                self._try("memory.oom.group", 1)
-                self._try("pids.max", PROCESSES_MAX)
-            else:
-                self._write("memory.limit_in_bytes", memory_bytes)
-                self._try("memory.memsw.limit_in_bytes", memory_bytes)
-        except OSError as error:
-            self.remove()
-            raise CgroupUnavailable(f"can't make the control group {self.directory}: {error}") from error
+        self.layers: list[str] = []
+        self.directories: list[str] = []
+        name = f"{PREFIX}-{os.getpid()}-{next(_numbers)}"
+        for place in places:
+            directory = f"{place.directory}/{name}"
+            try:
+                os.mkdir(directory)
+                self.directories.append(directory)
+                for controller in CONTROLLERS:
+                    if controller in place.controllers:
+                        self._bound(directory, place.version, controller)
+            except OSError as error:
+                if "memory" in place.controllers:
+                    self.remove()
+                    raise CgroupUnavailable(f"can't make the control group {directory}: {error}") from error
+
+    def _bound(self, directory: str, version: int, controller: str) -> None:
+        match controller, version:
+            case "memory", 2:
+                _write(directory, "memory.max", self.memory_bytes)
+                _try(directory, "memory.swap.max", 0)
+                _try(directory, "memory.oom.group", 1)
+            case "memory", _:
+                _write(directory, "memory.limit_in_bytes", self.memory_bytes)
+                _try(directory, "memory.memsw.limit_in_bytes", self.memory_bytes)
+            case "cpu", 2:
+                _write(directory, "cpu.max", f"{CORES * _PERIOD} {_PERIOD}")
+            case "cpu", _:
+                _write(directory, "cpu.cfs_period_us", _PERIOD)
+                _write(directory, "cpu.cfs_quota_us", CORES * _PERIOD)
+            case _:
+                _write(directory, "pids.max", PROCESSES_MAX)
+        self.layers.append(CONTROLLERS[controller])
+
+    @property
+    def directory(self) -> str:
+        """That of its memory."""
+        return self.directories[0]
 
     def add(self, pid: int) -> None:
         """Move a process in. OSError."""
-        self._write("cgroup.procs", pid)
+        for directory in self.directories:
+            _write(directory, "cgroup.procs", pid)
 
     def remove(self) -> None:
         """The sandbox is over: the group goes when its processes have. Idempotent."""
-        self._try("cgroup.kill", 1)
+        for directory in self.directories:
+            _try(directory, "cgroup.kill", 1)
         with _lock:
-            _leftover.add(self.directory)
+            _leftover.update(self.directories)
         remove_leftovers()
 
-    def _write(self, name: str, value: int) -> None:
-        with open(f"{self.directory}/{name}", "w") as file:
-            file.write(str(value))
 
-    def _try(self, name: str, value: int) -> None:
-        """Set what not every kernel has."""
-        with suppress(OSError):
-            self._write(name, value)
+def _write(directory: str, name: str, value: int | str) -> None:
+    with open(f"{directory}/{name}", "w") as file:
+        file.write(str(value))
+
+
+def _try(directory: str, name: str, value: int) -> None:
+    """Set what not every kernel has."""
+    with suppress(OSError):
+        _write(directory, name, value)
 
 
 def remove_leftovers() -> None:
@@ -86,37 +131,46 @@ def remove_leftovers() -> None:
 
 
 @cache
-def place() -> tuple[str, int] | None:
-    """The directory to make groups in, and the version of its hierarchy; None if there is none."""
-    for directory, version in _candidates():
-        if os.access(directory, os.W_OK) and os.access(f"{directory}/cgroup.procs", os.W_OK):
-            _remove_strangers(directory)
-            atexit.register(remove_leftovers)
-            return directory, version
-    return None
+def find_places() -> tuple[Place, ...]:
+    """Where to make groups, the one for memory first; empty if memory can't be bounded here."""
+    found: dict[str, Place] = {}
+    for place in _candidates(ROOT, OURS):
+        fresh = place.controllers - found.keys()
+        if fresh and os.access(place.directory, os.W_OK) and os.access(f"{place.directory}/cgroup.procs", os.W_OK):
+            found |= dict.fromkeys(fresh, Place(place.directory, place.version, frozenset(fresh)))
+    if "memory" not in found:
+        return ()
+    places = tuple(dict.fromkeys(found[name] for name in CONTROLLERS if name in found))
+    for place in places:
+        _remove_strangers(place.directory)
+    atexit.register(remove_leftovers)
+    return places
 
 
-def _candidates() -> list[tuple[str, int]]:
+def _candidates(root: str, ours: str) -> list[Place]:
     """Our own groups, as /proc names them. In version 2 a group with processes has no children with controllers: so
     beside it."""
-    found: list[tuple[str, int]] = []
+    found: list[Place] = []
     try:
-        with open("/proc/self/cgroup") as file:
+        with open(ours) as file:
             lines = [line.rstrip("\n").split(":", 2) for line in file]
     except OSError:
         return []
     for _number, controllers, path in lines:
         if controllers == "":
-            for mount in (ROOT, f"{ROOT}/unified"):
+            for mount in (root, f"{root}/unified"):
                 own = f"{mount}{path}".rstrip("/")
-                found += [
-                    (directory, 2)
-                    for directory in (own, os.path.dirname(own))
-                    if directory.startswith(mount) and "memory" in _words(f"{directory}/cgroup.subtree_control")
-                ]
-        elif "memory" in controllers.split(","):
-            own = f"{ROOT}/memory{path}".rstrip("/")
-            found += [(directory, 1) for directory in (own, f"{ROOT}/memory") if os.path.isdir(directory)]
+                for directory in (own, os.path.dirname(own)):
+                    given = CONTROLLERS.keys() & _words(f"{directory}/cgroup.subtree_control")
+                    if directory.startswith(mount) and given:
+                        found.append(Place(directory, 2, frozenset(given)))
+            continue
+        names = controllers.split(",")
+        for name in CONTROLLERS.keys() & names:
+            tree = next((tree for tree in (f"{root}/{controllers}", f"{root}/{name}") if os.path.isdir(tree)), None)
+            if tree is not None:
+                own = f"{tree}{path}".rstrip("/")
+                found += [Place(where, 1, frozenset({name})) for where in (own, tree) if os.path.isdir(where)]
     return found
 
 

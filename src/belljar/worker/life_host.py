@@ -31,6 +31,8 @@ _NOBODY: Final = -1
 if sys.platform == "linux":
     _BRANCH: Final = (int(socket.AF_UNIX), int(socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
     """The kind of a branch's connection, which a sealed process can't ask for."""
+else:
+    _BRANCH: Final = (-1, -1)
 
 
 class Life:
