@@ -284,3 +284,30 @@ def test_a_dumb_terminal_is_not_edited(sandbox: Sandbox) -> None:
     assert person.wait(PROMPT) == PROMPT
     assert person.run("echo plain") == "plain\n"
     terminal.kill("KILL")
+
+
+@pytest.mark.parametrize(
+    ("command", "shown", "code"),
+    [
+        pytest.param("bash clean.sh; echo after", ["cleaned", "after"], 0, id="the child lives on"),
+        pytest.param("true | bash clean.sh; echo after", ["cleaned", "after"], 0, id="so does a pipeline"),
+        pytest.param("bash plain.sh; echo after", [], 130, id="it ends the child"),
+    ],
+)
+def test_a_script_waits_for_what_its_child_does_about_an_interrupt(
+    sandbox: Sandbox, command: str, shown: list[str], code: int
+) -> None:
+    sandbox.files.write("clean.sh", "trap 'sleep 0.2; echo cleaned; exit 0' INT\necho up\nsleep 60 & wait\n")
+    sandbox.files.write("plain.sh", "echo up; sleep 60")
+    terminal = sandbox.pty(["bash", "-c", command])
+    person = Person(terminal)
+    person.wait("up\n")
+    person.press("\x03")
+    for text in shown:
+        person.wait(f"{text}\n")
+    assert terminal.wait(WAIT) == code
+
+
+def test_an_interrupt_that_no_child_died_of_is_forgotten(sandbox: Sandbox) -> None:
+    assert sandbox.exec(["bash", "-c", "sh -c 'kill -INT $PPID'; echo after"]).stdout == "after\n"
+    assert sandbox.exec(["bash", "-c", "sh -c 'kill -INT $$'; echo $?"]).stdout == "130\n"

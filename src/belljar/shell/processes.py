@@ -98,11 +98,28 @@ class Processes:
     def wait_status(self: Shell, child: Process) -> ExitStatus:  # type: ignore[misc]
         return self.process.wait_for(child)
 
+    def wait_children(self: Shell, children: list[Process]) -> list[ExitStatus]:  # type: ignore[misc]
+        """The ends of foreground children. ^C meanwhile is theirs first: it ends this shell if it has ended them."""
+        process = self.process
+        if Signal.INT in process.handlers:
+            return [process.wait_for(child) for child in children]
+        came: list[int] = []
+        process.handlers[Signal.INT] = came.append
+        try:
+            statuses = [process.wait_for(child) for child in children]
+        finally:
+            del process.handlers[Signal.INT]
+        if came:
+            process.interrupted = False
+            if statuses and statuses[-1].signal == Signal.INT:
+                process.raise_signal(Signal.INT)
+        return statuses
+
     def wait_foreground(self: Shell, child: Process, node: Command | None) -> int:  # type: ignore[misc]
         """A child's status; `node` is what it ran, should its end have to be told."""
         if self.monitor:
             return self.wait_group([child], node)[0]
-        status = self.process.wait_for(child)
+        (status,) = self.wait_children([child])
         if status.signal:
             self.report_signal(child, status, print_command(node) if node is not None else "")
         return status.shell
@@ -111,7 +128,7 @@ class Processes:
         """Wait for all stages; the statuses in order."""
         if self.monitor:
             return self.wait_group(children, node)
-        statuses = [self.process.wait_for(child) for child in children]
+        statuses = self.wait_children(children)
         if statuses and statuses[-1].signal:
             self.report_signal(children[-1], statuses[-1], print_command(node))
         return [status.shell for status in statuses]
