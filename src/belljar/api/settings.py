@@ -120,9 +120,7 @@ class Settings(Struct, frozen=True):
         return {name: function for name, function in named.items() if name.isidentifier()}
 
     def info(self, layers: list[str]) -> Info:
-        from belljar.engines.quickjs.choice_host import describe  # who does not ask need not wait for it
-
-        return Info(self.name, "virtual", tuple(layers), "base", self.created, describe(), missing(layers))
+        return Info(self.name, "virtual", tuple(layers), "base", self.created, _describe_js(), missing(layers))
 
     def confine(self, worker: WorkerHandle) -> None:
         """The layers that are only put up when they are required. IsolationUnavailable."""
@@ -136,6 +134,14 @@ class Settings(Struct, frozen=True):
     def check_layers(self, held: list[str]) -> None:
         if missing := self.require - set(held):
             raise IsolationUnavailable(set(missing), held)
+
+
+def _describe_js() -> str:
+    if sys.platform != "linux":
+        return "none (it needs Linux)"
+    from belljar.engines.quickjs.choice_host import describe  # who does not ask need not wait for it
+
+    return describe()
 
 
 def _check_network(network: object, *, recorded: bool) -> Network | None:

@@ -11,7 +11,6 @@ import warnings
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from belljar.engines.artefact_host import ArtefactError
 from belljar.engines.js import prefix_host
 from belljar.engines.template_host import EngineUnavailable
 
@@ -98,7 +97,8 @@ def _look() -> Choice:
 
 def _instead(lack: str) -> Choice:
     """QuickJS, for want of V8. Raises EngineUnavailable, with what both lack, if there is no QuickJS."""
-    from belljar.engines.quickjs import package_host  # only where it is used
+    from belljar.engines.artefact_host import ArtefactError  # only where it is used
+    from belljar.engines.quickjs import package_host
 
     try:
         package_host.sources()
