@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from belljar.abi.wire import HELLO
 from belljar.lockdown.family_host import Family
+from belljar.lockdown.processes_host import readable
 
 if TYPE_CHECKING:
     from belljar.lockdown.forks_host import ForkListener
@@ -45,6 +46,22 @@ class Kin(Family):
         """Held while one of them is copied."""
         self.listener: ForkListener | None = None
         self.add(pid)
+
+    def take_listener(self, control: socket.socket) -> bool:
+        """Have what a process sent before it was sealed: where the kernel asks about its forks. False: nothing came.
+
+        Soon, if possible: descriptors on their way are counted, for all processes of a user together.
+        """
+        if self.listener is None:
+            if not readable(control.fileno(), 0):
+                return False
+            _data, fds, _flags, _address = socket.recv_fds(control, 32, 1)
+            if len(fds) != 1:
+                return False
+            from belljar.lockdown.forks_host import ForkListener  # an owner hardly ever needs it
+
+            self.listener = ForkListener(fds[0])
+        return True
 
     def remove(self, pid: int) -> None:
         super().remove(pid)
@@ -93,17 +110,9 @@ class Copying:
                 raise TimeoutError(f"it did not answer for {COPY_SECONDS:.0f} s")
 
     def _listener(self) -> ForkListener:
-        """Where the kernel asks about forks; the process sent it before it was sealed."""
-        if self._kin.listener is None:
-            try:
-                data, fds, _flags, _address = socket.recv_fds(self._asked, 32, 1, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                raise NoCopy("this kernel does not ask about forks") from None
-            if len(fds) != 1:
-                raise NoCopy("it ended" if not data else "it does not say who may let it fork")
-            from belljar.lockdown.forks_host import ForkListener  # an owner hardly ever needs it
-
-            self._kin.listener = ForkListener(fds[0])
+        if not self._kin.take_listener(self._asked):
+            raise NoCopy("it has ended, or this kernel does not ask about forks")
+        assert self._kin.listener is not None
         return self._kin.listener
 
     def _accept(self) -> tuple[int, int]:

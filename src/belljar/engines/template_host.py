@@ -58,11 +58,11 @@ class EngineProcess:
 
         Blocks until it is made. Raises EngineUnavailable; one that does not answer at all is ended.
         """
-        from belljar.engines.copies_host import Copying, Kin, NoCopy  # an owner hardly ever needs it
+        from belljar.engines.copies_host import Copying, NoCopy  # an owner hardly ever needs it
 
         if self.control is None or self.pidfd < 0:
             raise EngineUnavailable("this engine process can't be copied")
-        kin = self.kin = self.kin or Kin(self.pid)
+        kin = self.related()
         with kin.making:
             kin.expect()
             copying = Copying(self.pid, self.pidfd, self.control, kin)
@@ -80,6 +80,16 @@ class EngineProcess:
         copying.connection.setblocking(False)
         copying.control.settimeout(ANSWER_SECONDS)
         return EngineProcess(pid, pidfd, copying.connection, copying.control, kin)
+
+    def related(self) -> Kin:
+        """Itself and its copies; with where the kernel asks about their forks, if the process has said so by now."""
+        from belljar.engines.copies_host import Kin
+
+        if self.kin is None:
+            self.kin = Kin(self.pid)
+            if self.control is not None:
+                self.kin.take_listener(self.control)
+        return self.kin
 
     def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
         """A copy of it, made where it waits for that. Blocks until it does. Raises EngineUnavailable."""
@@ -142,7 +152,10 @@ def _made(pid: int, fds: list[int]) -> EngineProcess:
     own = socket.socket(fileno=fds[2]) if len(fds) == 3 else None
     if own is not None:
         own.settimeout(ANSWER_SECONDS)
-    return EngineProcess(pid, fds[1], connection, own)
+    process = EngineProcess(pid, fds[1], connection, own)
+    if own is not None:
+        process.related()
+    return process
 
 
 class Template:

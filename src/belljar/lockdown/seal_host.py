@@ -151,7 +151,8 @@ def seal(
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CPU, cpu_seconds),
-        (resource.RLIMIT_NOFILE, 64),
+        # Who sends some must be allowed more than all processes of this user have on their way.
+        (resource.RLIMIT_NOFILE, 4096 if copies else 64),
         (resource.RLIMIT_MEMLOCK, 0),
     ):
         hard = resource.getrlimit(what)[1]

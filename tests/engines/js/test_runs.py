@@ -276,3 +276,12 @@ def test_a_closed_prefix_says_so(js: JsInterpreter) -> None:
     prefix.close()
     with pytest.raises(belljar.SandboxError, match="the prefix is closed"):
         prefix.run("1")
+
+
+def test_many_prefixes_wait_at_once() -> None:
+    """Each has a run ready, whose descriptors are on their way; the kernel counts those of all our processes."""
+    with belljar.js() as js:
+        prefixes = [js.precompile(f"globalThis.n = {n}") for n in range(24)]
+        assert [prefix.run("export default n").value for prefix in prefixes] == list(range(24))
+        for prefix in prefixes:
+            prefix.close()

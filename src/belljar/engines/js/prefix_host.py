@@ -103,7 +103,10 @@ class PrefixProcess:
         connection = socket.socket(fileno=fds[0])
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BUFFER)
         control = socket.socket(fileno=fds[2]) if len(fds) == 3 else None
-        return EngineProcess(int(answer[1:]), fds[1], connection, control)
+        process = EngineProcess(int(answer[1:]), fds[1], connection, control)
+        if control is not None:
+            process.related()
+        return process
 
     def _ask(self) -> None:
         self.connection.sendall(self._wanted)
