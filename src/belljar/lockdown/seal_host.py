@@ -151,13 +151,9 @@ def seal(
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CPU, cpu_seconds),
-        # Who sends some must be allowed more than all processes of this user have on their way.
-        (resource.RLIMIT_NOFILE, 4096 if copies else 64),
         (resource.RLIMIT_MEMLOCK, 0),
     ):
-        hard = resource.getrlimit(what)[1]
-        limit = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
-        resource.setrlimit(what, (limit, limit))
+        _limit(what, amount)
     held.append("rlimits")
     _prctl(_PR_SET_DUMPABLE, 0)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
@@ -165,10 +161,18 @@ def seal(
     if _landlock():
         held.append("landlock")
     judged = fork_judge is not None and _ask_about_forks(fork_judge)
+    # Only now: who sends a descriptor must be allowed more than all processes of this user have on their way.
+    _limit(resource.RLIMIT_NOFILE, 4096 if copies else 64)
     _close_all_but(keep)
     _seccomp(judged=judged, copies=copies, compiles=compiles)
     held.append("seccomp")
     return held
+
+
+def _limit(what: int, amount: int) -> None:
+    hard = resource.getrlimit(what)[1]
+    limit = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
+    resource.setrlimit(what, (limit, limit))
 
 
 def tighten(keep: set[int], fork_judge: socket.socket | None = None) -> None:

@@ -139,12 +139,13 @@ inline std::string Seal(std::set<int> keep, std::string_view rules, std::string_
   syscall(SYS_close_range, low, ~0u, 0);
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_FSIZE, 0);
-  Limit(RLIMIT_NOFILE, files);
   Limit(RLIMIT_MEMLOCK, 0);
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) Fail("prctl");
   std::string held = "rlimits no_new_privs ";
   if (Landlock(rules)) held += "landlock ";
   if (control >= 0) AskAboutForks(control, fork_filter);
+  // Only now: who sends a descriptor must be allowed more than all processes of this user have on their way.
+  Limit(RLIMIT_NOFILE, files);
   if (Filter(SECCOMP_FILTER_FLAG_TSYNC, filter) != 0) Fail("seccomp");
   return held + "seccomp";
 }
