@@ -16,7 +16,6 @@ from belljar.engines.calls.protocol import CALLS
 from belljar.engines.js.frames import FORK, frame
 from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, template
 from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
-from belljar.lockdown.seal_host import landlock_rules
 
 Guests = Literal["run", "program"]
 
@@ -37,6 +36,7 @@ _SOCKET_BUFFER: Final = 1 << 20
 def command(guests: Guests) -> list[str]:
     """What starts a template, of runs (`sandbox.js`) or of programs (`node`). Raises EngineUnavailable."""
     from belljar.engines.js.build_host import HERE, addon, node  # only those who run JavaScript pay for what it needs
+    from belljar.lockdown.seal_host import landlock_rules
 
     machine = MACHINES.get(platform.machine())
     if machine is None:
