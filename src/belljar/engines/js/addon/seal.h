@@ -146,6 +146,7 @@ inline std::string Seal(std::set<int> keep, std::string_view rules, std::string_
   if (control >= 0) AskAboutForks(control, fork_filter);
   // Only now: who sends a descriptor must be allowed more than all processes of this user have on their way.
   Limit(RLIMIT_NOFILE, files);
+  // Only now: who sends a descriptor must be allowed more than all processes of this user have on their way.
   if (Filter(SECCOMP_FILTER_FLAG_TSYNC, filter) != 0) Fail("seccomp");
   return held + "seccomp";
 }
