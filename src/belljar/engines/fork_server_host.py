@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import msgspec
 from belljar.engines.supply_host import AHEAD, AHEAD_MAX, REQUEST_MAX, TAKEN
 from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.processes_host import readable
-from belljar.lockdown.seal_host import adopt_orphans, die_with_parent, set_signal
+from belljar.lockdown.seal_host import adopt_orphans, allow_descriptors, die_with_parent, set_signal
 
 QUIET: Final = 0.003
 """Seconds without a request before a spare is made: the process just handed over needs the processor first."""
@@ -85,6 +86,7 @@ def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = Fals
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not sealed:
         adopt_orphans()  # copies whose origin has ended
+        allow_descriptors()
     # A sealed process may not wait for its children: ignoring their ends has the kernel forget them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN if sealed else _reap)
     given_ahead = 0
@@ -115,11 +117,14 @@ def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = Fals
         message = AHEAD + b"%d " % made.pid + data if ahead else b"+%d" % made.pid
         try:
             socket.send_fds(control, [message], made.descriptors())
-        except OSError:
-            return None
+            given_ahead += ahead
+        except OSError as error:
+            last = b""
+            if not ahead:
+                with suppress(OSError):  # the owner is gone, as the next look at its socket will tell
+                    control.send(f"-can't hand a process over: {error}".encode())
         finally:
             made.close()
-        given_ahead += ahead
 
 
 def fork_child(control: socket.socket, request: Request, *, sealed: bool, ahead: bool = False) -> Made | Child:

@@ -71,6 +71,12 @@ def adopt_orphans() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
+def allow_descriptors() -> None:
+    """Have as many as may be: a server of processes holds many, and those on their way count for a whole user."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
 def enter_namespaces() -> list[str]:
     """For a zygote, once, after everything is imported: an empty room for all its children.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import resource
 import select
 import socket
 import time
 from typing import Final
 
 from belljar.lockdown.forks_host import ForkListener
+from belljar.lockdown.seal_host import allow_descriptors
 
 PERMIT_SECONDS: Final = 30.0
 """How long a permit may wait for its fork."""
@@ -41,9 +41,7 @@ class ForkJudge:
     """Takes in the listeners of new workers, by `door`, and answers for them. Readable while there is work."""
 
     def __init__(self) -> None:
-        # One descriptor for every family, where the usual limit is a thousand.
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        allow_descriptors()  # one for every family, where the usual limit is a thousand
         self._inbox, self.door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._inbox.setblocking(False)
         self._events = select.epoll()
