@@ -15,12 +15,10 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from belljar.abi.errors import SysError
+from belljar.bin.pip.places import PREFIX, PYTHON, PYTHON_VERSION, site_of
 from belljar.kernel.process import Process
 
-PYTHON: Final = (3, 15)
-PYTHON_VERSION: Final = "3.15"
 PYTHON_FULL_VERSION: Final = "3.15.0"
-PREFIX: Final = "/usr/local"
 
 MARKERS: Final = {
     "implementation_name": "cpython",
@@ -92,10 +90,6 @@ class Environment:
 
     def sites(self) -> tuple[str, ...]:
         return (self.site, site_of(PREFIX)) if self.is_venv and self.system_site else (self.site,)
-
-
-def site_of(prefix: str) -> str:
-    return f"{prefix}/lib/python{PYTHON_VERSION}/site-packages"
 
 
 def find_environment(process: Process) -> Environment:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from belljar.bin._kit import UsageError
 from belljar.bin._kit.options import describe, parse
-from belljar.bin.pip.environment import PYTHON_VERSION, find_environment
+from belljar.bin.pip.environment import find_environment
 from belljar.bin.pip.inspect import (
     ListOptions,
     ShowOptions,
@@ -19,6 +19,7 @@ from belljar.bin.pip.inspect import (
     run_uninstall,
 )
 from belljar.bin.pip.install import Options, run_download, run_install
+from belljar.bin.pip.places import PYTHON_VERSION
 from belljar.bin.pip.problems import PipError
 from belljar.kernel.process import Process
 

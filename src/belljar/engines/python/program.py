@@ -11,7 +11,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.abi.signals import Signal
 from belljar.bin import _venv, pip
-from belljar.bin.pip import environment
+from belljar.bin.pip import places
 from belljar.engines.calls.protocol import DATA_MAX
 from belljar.engines.calls.server import CallServer
 from belljar.engines.wasi.root import reserve_root
@@ -95,7 +95,7 @@ def run(process: Process, link: EngineLink, *, session: bool) -> int:
 
 def _surroundings(process: Process) -> dict[str, Any]:
     """What the interpreter would ask first, and is told instead: what its directory is, whether packages are there."""
-    found: dict[str, Any] = {"site": _exists(process, environment.site_of(environment.PREFIX))}
+    found: dict[str, Any] = {"site": _exists(process, places.site_of(places.PREFIX))}
     with suppress(SysError):
         directory = process.fs.getcwd()
         if directory != "/":  # where it begins anyway

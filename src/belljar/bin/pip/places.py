@@ -1,0 +1,13 @@
+"""Which Python packages are for, and where that looks for them; needs none of what pip itself does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+PYTHON: Final = (3, 15)
+PYTHON_VERSION: Final = "3.15"
+PREFIX: Final = "/usr/local"
+
+
+def site_of(prefix: str) -> str:
+    return f"{prefix}/lib/python{PYTHON_VERSION}/site-packages"
