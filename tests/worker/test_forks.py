@@ -57,12 +57,12 @@ def test_a_worker_can_not_fork_by_itself() -> None:
 def test_a_hostile_worker_keeps_no_process_of_its_own(
     how: str, probes: Supervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(link_host, "FORK_SECONDS", 1.0)
     with Sandbox() as sandbox:
         pid = sandbox._link.pid
         sandbox.exec(f"misbehave {how}")
         before = open_files()
-        with pytest.raises(SandboxError):
+        with monkeypatch.context() as hurried, pytest.raises(SandboxError):
+            hurried.setattr(link_host, "FORK_SECONDS", 1.0)
             sandbox.fork()
         assert set(wait_members(pid, 0 if how == "nothing" else 1)) <= {pid}
         check_open_files(before)

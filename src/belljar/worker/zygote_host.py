@@ -116,8 +116,12 @@ class Zygote:
                 if worker is None:
                     self._control.send(b"-fork failed")
                     return True
-                socket.send_fds(self._control, [b"+%d" % worker.pid], [worker.connection.fileno(), worker.pidfd])
-                worker.close()
+                try:
+                    socket.send_fds(self._control, [b"+%d" % worker.pid], [worker.connection.fileno(), worker.pidfd])
+                except OSError as error:
+                    self._control.send(f"-can't hand a worker over: {error}".encode())
+                finally:
+                    worker.close()
                 return True
             case b"f" if len(request) == 9:
                 self._judge.permit(int.from_bytes(request[1:5], "little"), int.from_bytes(request[5:], "little"))
