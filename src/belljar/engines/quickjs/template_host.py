@@ -62,8 +62,8 @@ def load_sources(library: Path) -> dict[str, str]:
         sources: dict[str, str] = json.loads(Path(name).read_bytes())
     here = Path(__file__).parent
     for runtime in (here.parent / "js" / "runtime", here / "runtime"):
-        for file in runtime.glob("*.js"):
-            sources[f"belljar/{file.stem}"] = file.read_text()
+        for file in runtime.rglob("*.js"):
+            sources[f"belljar/{file.relative_to(runtime).with_suffix('').as_posix()}"] = file.read_text()
     table = {name: list(call) for name, call in CALLS.items()}
     sources["belljar/call_table"] = f"module.exports = {json.dumps(table)}"
     return sources

@@ -4,7 +4,7 @@
 (function boot(native) {
   'use strict';
 
-  const AHEAD = ('belljar/program belljar/node_process belljar/node_modules belljar/node_esm belljar/node_fs belljar/node_extras ' +
+  const AHEAD = ('belljar/program belljar/node_process belljar/node_modules belljar/node_esm belljar/node/fs belljar/node_extras ' +
     'belljar/node_child assert events fs fs/promises path stream stream/promises url util').split(' ');
 
   const primordials = {};

@@ -16,7 +16,7 @@ module.exports = function fill(bindings, { require, put }) {
     S_IWOTH: 0o2, S_IXOTH: 0o1, F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1, UV_FS_COPYFILE_EXCL: 1, COPYFILE_EXCL: 1,
     UV_FS_COPYFILE_FICLONE: 2, COPYFILE_FICLONE: 2, UV_FS_COPYFILE_FICLONE_FORCE: 4, COPYFILE_FICLONE_FORCE: 4,
   };
-  ObjectDefineProperty(bindings, 'fs', { __proto__: null, get: () => require('belljar/node_fs') });
+  ObjectDefineProperty(bindings, 'fs', { __proto__: null, get: () => require('belljar/node/fs').fs });
   bindings.fs_dir = { opendir: noop };
   bindings.permission = { has: () => true };
   bindings.fs_event_wrap = { FSEvent: class FSEvent {} };

@@ -3,7 +3,7 @@
 
 const { ArrayIsArray, ArrayPrototypePush, Error, ObjectKeys, Promise } = primordials;
 const kernel = require('belljar/kernel');
-const { failure, numbers } = require('belljar/node_errors');
+const { failure, numbers } = require('belljar/node/failure');
 const EventEmitter = require('events');
 const { Readable, Writable } = require('stream');
 const { Buffer } = require('buffer');

@@ -3,7 +3,7 @@
 
 const kernel = require('belljar/kernel');
 const { Buffer } = require('buffer');
-const { numbers } = require('belljar/node_errors');
+const { numbers } = require('belljar/node/failure');
 
 const SIGNALS = { __proto__: null };
 ('HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU URG XCPU XFSZ ' +

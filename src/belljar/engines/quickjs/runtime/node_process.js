@@ -3,7 +3,7 @@
 
 const { BigInt, Number, ObjectDefineProperty, ObjectSetPrototypeOf, Proxy, ReflectOwnKeys, String } = primordials;
 const kernel = require('belljar/kernel');
-const { failure } = require('belljar/node_errors');
+const { failure } = require('belljar/node/failure');
 const EventEmitter = require('events');
 const { Buffer } = require('buffer');
 

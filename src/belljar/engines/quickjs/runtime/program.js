@@ -68,7 +68,7 @@ function define(name, value, enumerable = false) {
 }
 
 function set_up(start) {
-  internalBinding('uv').getErrorMap = () => require('belljar/node_errors').map;
+  internalBinding('uv').getErrorMap = () => require('belljar/node/failure').map;
   const { set_up: fill, write } = require('belljar/node_process');
   fill(start, exit);
   output.redirect((fd, text) => {

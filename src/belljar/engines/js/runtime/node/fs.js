@@ -19,7 +19,7 @@ const BOTH = 5; // atime and mtime
 const ENOENT = 2;
 const MAIN_ENDINGS = 7; // how many ways there are for a package's `main` to mean a file
 
-const kUsePromises = native.realm.isolateSymbols.fs_use_promises_symbol;
+const kUsePromises = Symbol('fs_use_promises_symbol');
 const statValues = new Float64Array(36);
 const bigintStatValues = new BigInt64Array(36);
 
