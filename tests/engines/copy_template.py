@@ -7,9 +7,10 @@ import select
 import socket
 import sys
 import threading
+from contextlib import suppress
 
 from belljar.abi.wire import HELLO
-from belljar.engines.copies_host import take_request
+from belljar.engines.copies_host import OwnerGone, split
 from belljar.engines.fork_server_host import become_child
 from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.seal_host import enter_namespaces, prepare_judged, prove, seal
@@ -41,17 +42,12 @@ def live(connection: socket.socket, control: socket.socket) -> None:
                 case data:
                     connection.sendall(b"%d %s" % (os.getpid(), data))
         else:
-            ends = take_request(control)
-            if ends is None:
-                return
-            if os.fork() == 0:
+            ends = split(control)
+            if ends is not None:
                 connection.close()
                 control.close()
                 connection, control = ends
                 control.send(HELLO)
-            else:
-                for end in ends:
-                    end.close()
 
 
 def main() -> None:
@@ -63,7 +59,8 @@ def main() -> None:
     child.connection.setblocking(True)
     seal({child.connection.fileno(), child.control.fileno()}, 1 << 30, 60, child.control)
     prove(forks=True)
-    live(child.connection, child.control)
+    with suppress(OwnerGone):
+        live(child.connection, child.control)
     os._exit(0)
 
 

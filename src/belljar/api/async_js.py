@@ -12,15 +12,21 @@ from belljar.abi.limits import RunLimits
 from belljar.api.bridge import HostFunction, check_globals
 from belljar.api.clock_host import monotonic
 from belljar.api.dialogue import AT_WORK, Mode
-from belljar.api.errors import EngineUnavailable, SandboxClosed, SandboxError
+from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code
-from belljar.api.js import OUTPUT_BYTES, Bound, JsPrefix, bind_fetch, branch_session, engine_name, keeps_state
+from belljar.api.js import (
+    OUTPUT_BYTES,
+    Bound,
+    JsPrefix,
+    bind_fetch,
+    branch_session,
+    engine_name,
+    keeps_state,
+    start_prefix,
+)
 from belljar.api.js_link_host import JsLink
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
-from belljar.engines.js.prefix_host import PrefixProcess
-from belljar.engines.quickjs.choice_host import check_wasm
-from belljar.engines.template_host import EngineUnavailable as NoEngine
 
 if TYPE_CHECKING:
     from belljar.net.gate_host import Gate
@@ -171,12 +177,7 @@ class AsyncJsInterpreter:
         bound: Mapping[str, HostFunction] = {**self._tools, **functions}
         if self._closed:
             raise SandboxClosed("the interpreter is closed, with its sandbox")
-        try:
-            if wasm:
-                await asyncio.to_thread(check_wasm)
-            process = await asyncio.to_thread(lambda: PrefixProcess(sessions=sessions))
-        except NoEngine as error:
-            raise EngineUnavailable(str(error)) from error
+        process = await asyncio.to_thread(start_prefix, wasm=wasm, sessions=sessions)
         began = monotonic()
         link = JsLink(None, process.connection, self._output_bytes)
         try:

@@ -58,6 +58,16 @@ def engine_name() -> str:
         raise EngineUnavailable(str(error)) from error
 
 
+def start_prefix(*, wasm: bool, sessions: bool) -> PrefixProcess:
+    """The process of a prefix that has no code yet. Raises EngineUnavailable."""
+    try:
+        if wasm:
+            check_wasm()
+        return PrefixProcess(sessions=sessions)
+    except NoEngine as error:
+        raise EngineUnavailable(str(error)) from error
+
+
 def js() -> JsInterpreter:
     """A JavaScript interpreter without a sandbox around it: as sealed, with no files, commands or network."""
     return JsInterpreter()
@@ -253,12 +263,7 @@ class JsInterpreter:
         functions = {**self._tools, **functions}
         if self._closed:
             raise SandboxClosed("the interpreter is closed, with its sandbox")
-        try:
-            if wasm:
-                check_wasm()
-            process = PrefixProcess(sessions=sessions)
-        except NoEngine as error:
-            raise EngineUnavailable(str(error)) from error
+        process = start_prefix(wasm=wasm, sessions=sessions)
         began = monotonic()
         link = JsLink(None, process.connection, self._output_bytes)
         try:

@@ -37,6 +37,10 @@ class NoCopy(RuntimeError):
     """The process gave no copy of itself; says why."""
 
 
+class OwnerGone(Exception):
+    """Nobody is left to ask for a copy."""
+
+
 class Kin(Family):
     """An engine process and its copies: one listener tells of all their forks."""
 
@@ -139,7 +143,7 @@ def hurries(connection: socket.socket) -> None:
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _HURRY)
 
 
-def take_request(control: socket.socket) -> tuple[socket.socket, socket.socket] | None:
+def _take_request(control: socket.socket) -> tuple[socket.socket, socket.socket] | None:
     """In the process, when its control socket is readable: the copy's connection and control socket. None: the owner
     let go, or what came makes no sense. OSError."""
     data, notes, _flags, _address = control.recvmsg(64, socket.CMSG_SPACE(_FDS.size))
@@ -149,3 +153,26 @@ def take_request(control: socket.socket) -> tuple[socket.socket, socket.socket] 
     return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fds[0]), socket.socket(
         socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds[1]
     )
+
+
+def split(control: socket.socket) -> tuple[socket.socket, socket.socket] | None:
+    """In a process that was asked for a copy: forks. In the copy, its connection and its control; None in the origin.
+
+    Raises OwnerGone.
+    """
+    try:
+        ends = _take_request(control)
+    except OSError:
+        ends = None
+    if ends is None:
+        raise OwnerGone
+    try:
+        pid = os.fork()
+    except OSError as error:
+        control.send(f"-{os.strerror(error.errno or 0)}".encode())
+        pid = -1
+    if pid == 0:
+        return ends
+    for end in ends:
+        end.close()
+    return None

@@ -5,10 +5,18 @@ from collections.abc import Iterator
 import pytest
 
 import belljar
+from belljar import Sandbox
 from belljar.api.js import JsInterpreter, JsPrefix
 from tests.engines.js_engines import engine, engines, v8
 
 __all__ = ["engine", "engines", "v8"]
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    """For programs, each in a directory of its own."""
+    with Sandbox() as made:
+        yield made
 
 
 def lookup(key: object, *rest: object) -> object:

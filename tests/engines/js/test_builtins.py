@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -66,12 +65,6 @@ console.log(Object.getOwnPropertyNames(globalThis).filter((n) => !n.startsWith('
 }
 
 pytestmark = pytest.mark.usefixtures("v8")
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as made:
-        yield made
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -91,12 +90,6 @@ PROGRAMS: dict[str, dict[str, str]] = {
 
 
 pytestmark = pytest.mark.usefixtures("v8")
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as made:
-        yield made
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

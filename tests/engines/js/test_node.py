@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -161,12 +160,6 @@ SCRIPTS: dict[str, str] = {
     """,
 }
 STDIN = "one\ntwo words\nthree"
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as made:
-        yield made
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

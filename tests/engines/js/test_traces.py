@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -51,12 +50,6 @@ NEEDS: dict[str, list[str]] = {"mapped.js": ["--enable-source-maps"]}
 
 
 pytestmark = pytest.mark.usefixtures("v8")
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    with Sandbox() as made:
-        yield made
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

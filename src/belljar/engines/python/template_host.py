@@ -24,7 +24,7 @@ from belljar.abi.wire import HELLO
 from belljar.engines.artefact_host import open_checked
 from belljar.engines.calls.client_host import Client, ConnectionEnded, Program
 from belljar.engines.calls.protocol import ANSWER, AT_FDCWD, CALLS, START, BadFrame, Start, encode
-from belljar.engines.copies_host import hurries, take_request
+from belljar.engines.copies_host import OwnerGone, hurries, split
 from belljar.engines.fork_server_host import Child, become_child
 from belljar.engines.python.door_host import Door
 from belljar.engines.python.guest_host import added_modules
@@ -266,22 +266,13 @@ class Template:
 
     def _copy(self, client: Client, kernel: RemoteKernel, control: socket.socket) -> None:
         """Asked for a copy of this process while it waits for an answer; both of them then wait."""
-        try:
-            ends = take_request(control)
-        except OSError:
-            ends = None
-        if ends is None:
-            client.let_go()
-            return
         used, left = time.process_time_ns() - self._door.started_ns, self._watch.left
         try:
-            pid = os.fork()
-        except OSError as error:
-            control.send(f"-{os.strerror(error.errno or 0)}".encode())
-            pid = -1
-        if pid:
-            for end in ends:
-                end.close()
+            ends = split(control)
+        except OwnerGone:
+            client.let_go()
+            return
+        if ends is None:
             return
         # The copy's processor time is counted from nothing; what was used before is its own too.
         self._door.started_ns = time.process_time_ns() - used

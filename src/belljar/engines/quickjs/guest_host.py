@@ -19,7 +19,7 @@ from belljar.engines.calls.client_host import Client
 from belljar.engines.js.frames import MESSAGE
 from belljar.engines.quickjs import text, url_host
 from belljar.engines.quickjs.deadline_host import Deadline
-from belljar.engines.quickjs.machine_host import Machine, Trapped
+from belljar.engines.quickjs.machine_host import EBADF, WASI, Machine, Trapped
 from belljar.engines.quickjs.rejections_host import FUNCTION, SIGNATURE, Rejections
 from belljar.engines.quickjs.strip_host import Stripper
 from belljar.engines.quickjs.values_host import FAILED, OUT_OF_MEMORY, Handle, Pending, Thrown, Values
@@ -84,30 +84,16 @@ class Guest:
     # What it runs on.
 
     def _define(self, bindings: Bindings) -> None:
-        wasi = "wasi_snapshot_preview1"
         bindings.define("env", "host_call", "iiiii", "i", self._host_call)
         bindings.define("env", "host_interrupt", "", "i", self._interrupt)
         bindings.define("env", "host_module_normalize", "iiiii", "i", self._normalize)
         bindings.define("env", "host_module_load", "iii", "i", lambda *_: 0)
         bindings.define(*FUNCTION, SIGNATURE, "", self._rejections.hear)
-        bindings.define(wasi, "random_get", "ii", "i", self._random_get)
-        bindings.define(wasi, "environ_get", "ii", "i", lambda *_: 0)
-        bindings.define(wasi, "environ_sizes_get", "ii", "i", self._no_environment)
-        bindings.define(wasi, "clock_time_get", "iIi", "i", self._clock)
-        bindings.define(wasi, "fd_close", "i", "i", lambda _: 8)
-        bindings.define(wasi, "fd_fdstat_get", "ii", "i", lambda *_: 8)
-        bindings.define(wasi, "fd_seek", "iIii", "i", lambda *_: 8)
-        bindings.define(wasi, "fd_write", "iiii", "i", lambda *_: 8)
-        bindings.define(wasi, "proc_exit", "i", "", _aborted)
-
-    def _random_get(self, pointer: int, length: int) -> int:
-        self._machine.memory.write(pointer, os.urandom(length))
-        return 0
-
-    def _no_environment(self, count: int, size: int) -> int:
-        self._machine.memory.write_u32(count, 0)
-        self._machine.memory.write_u32(size, 0)
-        return 0
+        bindings.define(WASI, "clock_time_get", "iIi", "i", self._clock)
+        bindings.define(WASI, "fd_close", "i", "i", lambda _: EBADF)
+        bindings.define(WASI, "fd_fdstat_get", "ii", "i", lambda *_: EBADF)
+        bindings.define(WASI, "fd_seek", "iIii", "i", lambda *_: EBADF)
+        bindings.define(WASI, "proc_exit", "i", "", _aborted)
 
     def _clock(self, which: int, _precision: int, pointer: int) -> int:
         now = time.time_ns() if which == 0 else time.monotonic_ns()

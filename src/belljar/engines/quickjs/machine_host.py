@@ -7,6 +7,7 @@ dozen such calls, so they are made by wasmtime's unchecked C interface, whose ty
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -17,6 +18,9 @@ from wasmtime import _ffi as ffi
 from belljar.engines.artefact_host import open_checked
 from belljar.engines.wasi.linker_host import Bindings, _address, _library, engine, guest_memory
 
+WASI: Final = "wasi_snapshot_preview1"
+EBADF: Final = 8
+"""WASI's number for a descriptor that is none."""
 _MASK: Final = 0xFFFFFFFFFFFFFFFF
 _I32: Final = 0xFFFFFFFF
 _STACK_LEAST: Final = 64 << 10
@@ -43,11 +47,28 @@ class Machine:
         self.store = wasmtime.Store(native)
         self._linker = wasmtime.Linker(native)
         self.bindings = Bindings(self._linker)
+        self._define_wasi(self.bindings)
         define(self.bindings)
         self._exports = self._linker.instantiate(self.store, module).exports(self.store)
         self.memory = guest_memory(self.store, self._exports)
         if "_initialize" in self._exports:
             self.export("_initialize")()
+
+    def _define_wasi(self, bindings: Bindings) -> None:
+        """What every module here asks for of a system: randomness, an empty environment, and no files."""
+        bindings.define(WASI, "random_get", "ii", "i", self._random)
+        bindings.define(WASI, "environ_get", "ii", "i", lambda *_: 0)
+        bindings.define(WASI, "environ_sizes_get", "ii", "i", self._no_environment)
+        bindings.define(WASI, "fd_write", "iiii", "i", lambda *_: EBADF)
+
+    def _random(self, pointer: int, length: int) -> int:
+        self.memory.write(pointer, os.urandom(length))
+        return 0
+
+    def _no_environment(self, count: int, size: int) -> int:
+        self.memory.write_u32(count, 0)
+        self.memory.write_u32(size, 0)
+        return 0
 
     def export(self, name: str) -> Export:
         """An exported function of whole numbers, as one of Python."""

@@ -5,11 +5,10 @@ It prints the program anew: what is left is the same program, not the same lines
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Final
 
-from belljar.engines.quickjs.machine_host import Machine, Trapped
+from belljar.engines.quickjs.machine_host import WASI, Machine, Trapped
 from belljar.engines.wasi.linker_host import Bindings
 
 CHANGED: Final = 0
@@ -27,21 +26,7 @@ class Stripper:
         self._length, self._pointer = machine.export("qjst_result_len"), machine.export("qjst_result_ptr")
 
     def _define(self, bindings: Bindings) -> None:
-        wasi = "wasi_snapshot_preview1"
-        bindings.define(wasi, "random_get", "ii", "i", self._random)
-        bindings.define(wasi, "environ_get", "ii", "i", lambda _names, _buffer: 0)
-        bindings.define(wasi, "environ_sizes_get", "ii", "i", self._no_environment)
-        bindings.define(wasi, "fd_write", "iiii", "i", lambda *_: 8)
-        bindings.define(wasi, "proc_exit", "i", "", _exit)
-
-    def _random(self, pointer: int, length: int) -> int:
-        self._machine.memory.write(pointer, os.urandom(length))
-        return 0
-
-    def _no_environment(self, count: int, size: int) -> int:
-        self._machine.memory.write_u32(count, 0)
-        self._machine.memory.write_u32(size, 0)
-        return 0
+        bindings.define(WASI, "proc_exit", "i", "", _exit)
 
     def javascript(self, code: str) -> str | None:
         """The JavaScript of some TypeScript; None if it is none."""

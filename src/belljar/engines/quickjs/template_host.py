@@ -21,7 +21,7 @@ import msgspec
 from belljar.abi.wire import HELLO
 from belljar.engines.artefact_host import open_checked
 from belljar.engines.calls.protocol import CALLS
-from belljar.engines.copies_host import take_request
+from belljar.engines.copies_host import OwnerGone, split
 from belljar.engines.fork_server_host import Child, Request, become_child, fork_child
 from belljar.engines.js.frames import FORK, MESSAGE
 from belljar.engines.quickjs.guest_host import Guest
@@ -161,19 +161,10 @@ class Template:
     def _copy(self, wire: Wire, control: socket.socket) -> tuple[Wire, socket.socket]:
         """Asked for a copy of this process between two runs; gives what each of the two goes on with."""
         try:
-            ends = take_request(control)
-        except OSError:
-            ends = None
+            ends = split(control)
+        except OwnerGone:
+            os._exit(0)
         if ends is None:
-            os._exit(0)  # the owner let go
-        try:
-            pid = os.fork()
-        except OSError as error:
-            control.send(f"-{os.strerror(error.errno or 0)}".encode())
-            pid = -1
-        if pid:
-            for end in ends:
-                end.close()
             return wire, control
         wire.connection.close()
         control.close()
