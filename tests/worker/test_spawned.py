@@ -106,3 +106,18 @@ def test_an_archive_is_only_used_if_it_is_this_installations(archive: Path, tmp_
     assert Archive.open(str(shared)) is not None
     shared.chmod(0o666)
     assert Archive.open(str(shared)) is None, "anybody could have written it"
+
+
+def test_little_is_loaded_before_the_lock() -> None:
+    """A run waits for every module that its worker imports: the shell's, and none of a utility's."""
+    code = (
+        "from belljar.worker.spawned_host import serve; import socket, sys; ours, theirs = socket.socketpair();"
+        "ours.close(); archive = type('Archive', (), {'load_extensions': lambda self: None})();"
+        "serve(theirs, archive); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60)
+    loaded = set(done.stdout.split())
+    heavy = {"packaging", "email", "logging", "tarfile", "zipfile", "hashlib", "asyncio", "ssl", "dulwich", "lxml"}
+    heavy |= {"belljar.bin.pip.run", "belljar.engines.python.program", "belljar.engines.js.program"}
+    assert "belljar.shell.builtins" in loaded, done.stderr
+    assert not loaded & heavy

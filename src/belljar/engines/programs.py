@@ -11,7 +11,7 @@ from belljar.kernel.process import Process
 
 
 def _python(process: Process) -> int:
-    from belljar.engines.python.program import main  # and all of pip with it, which a sandbox in a hurry does without
+    from belljar.engines.python.program import main  # when it is used: a sandbox in a hurry does without
 
     return main(process)
 

@@ -13,7 +13,6 @@ from belljar.abi.limits import Limits
 from belljar.abi.signals import Signal
 from belljar.abi.termios import WinSize
 from belljar.abi.wire import CONTROL_IN, CONTROL_OUT
-from belljar.engines.python.program import resume
 from belljar.kernel.engines import EngineProgram
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import load, search_path
@@ -223,6 +222,8 @@ def _resume(process: Process, original: Process) -> int:
     if original.engine is None:
         process.error("belljar: there is no interpreter to copy\n")
         return 126
+    from belljar.engines.python.program import resume  # when it is used: a sandbox in a hurry does without
+
     return resume(process, original.engine)
 
 

@@ -16,22 +16,16 @@ would only copy files; nothing of theirs is run. The index is reached through th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from belljar.bin._kit import utility
 from belljar.kernel.process import Process
-
-run: Callable[[Process, list[str], str], int] | None
-try:
-    from belljar.bin.pip.run import run
-except ImportError as error:
-    if (error.name or "").partition(".")[0] not in ("packaging", "resolvelib"):
-        raise
-    run = None
 
 
 @utility("pip")
 def main(process: Process, args: list[str]) -> int:
+    from belljar.bin.pip.door import (
+        run,
+    )  # when it is used: `python3` comes by here too, and mostly without a need for it
+
     if run is None:
         process.error(f"{process.name}: Python is not installed on the host: pip install 'belljar[python]'\n")
         return 127
