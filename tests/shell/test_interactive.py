@@ -141,7 +141,9 @@ def test_a_stopped_pipeline_is_one_job(person: Person) -> None:
     person.press("sleep 100 | cat\r")
     person.wait("\n")
     person.press("\x1a")
-    assert "[1]+  Stopped                 sleep 100 | cat" in person.wait(PROMPT)
+    assert person.wait(PROMPT) == f"^Z\n[1]+  Stopped                 sleep 100 | cat\n{PROMPT}"
+    assert person.run("echo ${PIPESTATUS[@]}") == "148 148\n"
+    assert person.run("jobs") == "[1]+  Stopped                 sleep 100 | cat\n"
     person.press("fg\r")
     person.wait("sleep 100 | cat\n")
     person.press("\x03")
@@ -171,6 +173,30 @@ def test_a_background_reader_is_stopped(person: Person) -> None:
     person.run("cat &")
     assert "[1]+  Stopped                 cat" in person.run("sleep 0.1")
     person.run("kill -9 %1")
+
+
+def test_what_stopped_a_job_is_told(person: Person) -> None:
+    assert person.run("bash -c 'kill -STOP $$'; echo $?").endswith("147\n")
+    assert (
+        person.run("jobs -l | sed 's/[0-9]* St/N St/'") == "[1]+    N Stopped (signal)        bash -c 'kill -STOP $$'\n"
+    )
+    person.run("kill -9 %1")
+
+
+def test_a_job_is_stopped_when_all_of_it_is(person: Person) -> None:
+    person.press("sleep 100 | cat\r")
+    person.wait("\n")
+    person.press("\x1a")
+    person.wait(PROMPT)
+    assert person.run("kill -CONT $(jobs -p); jobs") == "[1]+  Running                 sleep 100 | cat\n"
+    assert person.run("kill -STOP $(jobs -p); jobs") == "[1]+  Stopped                 sleep 100 | cat\n"
+    person.run("kill -9 %1")
+
+
+def test_ps_shows_who_has_the_terminal(person: Person) -> None:
+    shell, me = [line.split() for line in person.run("ps -o stat,pgid,tpgid,comm").splitlines()[-2:]]
+    assert (shell[0], me[0]) == ("Ss", "R+")
+    assert shell[1] != shell[2] == me[1] == me[2]
 
 
 def test_settings_of_a_killed_program_are_undone(person: Person) -> None:

@@ -24,6 +24,8 @@ class Row:
     comm: str
     argv: tuple[str, ...]
     tty: str
+    foreground: int
+    """The group that has its terminal; -1 without one."""
     nice: int
     cpu: float
     """Seconds of processor time."""
@@ -70,6 +72,7 @@ def read_row(process: Process, pid: int) -> Row | None:
         comm=comm,
         argv=tuple(fsdecode(arg) for arg in argv.split(b"\0")[:-1]),
         tty=f"pts/{minor}" if number else "?",
+        foreground=int(fields[5]),
         nice=int(fields[16]),
         cpu=(int(fields[11]) + int(fields[12])) / TICKS,
         started=int(fields[19]) / TICKS,

@@ -254,12 +254,17 @@ class Listing:
             "rss": lambda: str(row.resident * 4),
             "size": lambda: str(row.size // 4096),
             "psr": lambda: "0",
-            "stat": lambda: row.state + ("s" if row.sid == row.pid else ""),
+            "stat": lambda: (
+                row.state
+                + ("<" if row.nice < 0 else "N" if row.nice else "")
+                + ("s" if row.sid == row.pid else "")
+                + ("+" if row.pgid == row.foreground else "")
+            ),
             "pri": lambda: str(80 + row.nice),
             "f": lambda: "0",
             "addr": lambda: "-",
             "wchan": lambda: "-",
-            "tpgid": lambda: "-1",
+            "tpgid": lambda: str(row.foreground),
             "start": lambda: format_time("%H:%M", started, zone),
             "stime": lambda: format_time("%H:%M", started, zone),
             "lstart": lambda: format_time("%a %b %e %H:%M:%S %Y", started, zone),

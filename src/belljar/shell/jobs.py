@@ -30,7 +30,8 @@ class Job(Struct):
     text: str
     processes: list[Process]
     statuses: dict[int, ExitStatus] = field(default_factory=dict)
-    stopped: bool = False
+    stops: dict[int, int] = field(default_factory=dict)
+    """The signals that stopped those of its processes that are stopped, by pid."""
     notified: bool = True
     """Whether its last change was reported to the user."""
     background: bool = True
@@ -42,10 +43,26 @@ class Job(Struct):
         return len(self.statuses) == len(self.processes)
 
     @property
+    def stopped(self) -> bool:
+        """Whether nothing of it runs, and something could go on."""
+        return bool(self.stops) and len(self.stops) + len(self.statuses) == len(self.processes)
+
+    @property
+    def stop_signal(self) -> int:
+        """What stopped the last of its processes that is stopped."""
+        return next((self.stops[p.pid] for p in reversed(self.processes) if p.pid in self.stops), Signal.TSTP)
+
+    @property
     def status(self) -> int:
         """`$?` of the pipeline: that of its last process."""
-        last = self.statuses.get(self.processes[-1].pid)
-        return last.shell if last is not None else 0
+        return self.status_of(self.processes[-1])
+
+    def status_of(self, process: Process) -> int:
+        """What `$?` and PIPESTATUS show of one of its processes."""
+        ended = self.statuses.get(process.pid)
+        if ended is not None:
+            return ended.shell
+        return 128 + self.stops[process.pid] if process.pid in self.stops else 0
 
     @property
     def pid(self) -> int:
@@ -157,13 +174,17 @@ class JobTable:
                 self.ended[news.pid] = news.status
                 self.shell.child_ended(news.pid)
             return
-        if news.stopped or news.continued:
-            job.stopped = news.stopped
+        if news.stopped:
+            job.stops[news.pid] = news.status.signal
         else:
+            job.stops.pop(news.pid, None)
+        if not news.stopped and not news.continued:
             job.statuses[news.pid] = news.status
-            job.stopped = False
             self.shell.child_ended(news.pid)
-        job.notified = news.continued
+        if news.continued:
+            job.notified = True
+        elif job.done or job.stopped:
+            job.notified = False
 
     def wait_news(self) -> int | None:
         """Wait until any child changes; None, or 128+n if a trapped signal came first. ECHILD."""
@@ -198,8 +219,6 @@ class JobTable:
                 return interrupted
         if job.done:
             self._forget(job)
-        elif job.stopped:
-            return 128 + Signal.TSTP
         return job.status
 
     def wait_pid(self, pid: int) -> int | None:
@@ -289,7 +308,7 @@ class JobTable:
         self._continue(job)
 
     def _continue(self, job: Job) -> None:
-        job.stopped = False
+        job.stops.clear()
         for child in job.processes:
             if child.status is None:
                 child.deliver(Signal.CONT)

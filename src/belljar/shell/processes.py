@@ -142,13 +142,13 @@ class Processes:
         if job.stopped:
             self.jobs.tell_stopped(job)
             if self.interactive and self.loops:
-                raise Break(self.loops, 128 + Signal.TSTP)
+                raise Break(self.loops, 128 + job.stop_signal)
         else:
             self.jobs.remove(job)
             last = job.statuses[job.pid]
             if last.signal:
                 self.report_signal(job.processes[-1], last, job.text)
-        return [job.statuses.get(child.pid, ExitStatus(0, Signal.TSTP)).shell for child in children]
+        return [job.status_of(child) for child in children]
 
     def report_signal(self: Shell, child: Process, status: ExitStatus, text: str) -> None:  # type: ignore[misc]
         """What bash says of a foreground child killed by a signal; of SIGINT and SIGPIPE nothing.

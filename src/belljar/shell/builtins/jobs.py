@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def state(job: Job, *, long: bool = False) -> str:
     """`Running`, `Done`, `Exit 3`, `Terminated` ..."""
     if job.stopped and not job.done:
-        return "Stopped (signal)" if long else "Stopped"
+        return DESCRIPTIONS[job.stop_signal] if long else "Stopped"
     if not job.done:
         return "Running"
     last = job.statuses[job.processes[-1].pid]
