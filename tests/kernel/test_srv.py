@@ -1,6 +1,6 @@
 """/srv: posting by host and guest, mounting by name, and who may."""
 
-from errno import EACCES, EBADF, EBUSY, EEXIST, EINVAL, EIO, ENOENT, ENOTDIR, EPERM, EROFS
+from errno import EACCES, EBADF, EBUSY, EEXIST, EINVAL, EIO, ENOENT, ENOTDIR, ENXIO, EPERM, EROFS
 
 from belljar.abi.flags import O_CREAT, O_EXCL, O_WRONLY
 from belljar.kernel.fs.memory import MemoryServer
@@ -67,9 +67,12 @@ def test_a_guest_posts_a_directory_of_its_own() -> None:
             (b"%d" % process.open("/srv"), EINVAL),
         ):
             assert errno_of(process.write_file, "/srv/bad", text) == errno
-        assert errno_of(mount_posted, process.fs, "/srv/bad", "/mnt") == ENOENT
+        assert errno_of(mount_posted, process.fs, "/srv/bad", "/mnt") == ENXIO
         assert errno_of(process.open, "/srv/mine", O_WRONLY | O_CREAT | O_EXCL) == EEXIST
-        assert errno_of(process.fs.mkdir, "/srv/d") == EROFS
+        assert errno_of(process.fs.mkdir, "/srv/d") == EPERM
+        assert errno_of(process.fs.symlink, "mine", "/srv/d") == EPERM
+        assert errno_of(process.fs.link, "/srv/mine", "/srv/d") == EPERM
+        assert errno_of(process.fs.rename, "/srv/mine", "/srv/d") == EPERM
         process.fs.unlink("/srv/bad")
 
     def user(process: Process) -> None:

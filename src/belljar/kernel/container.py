@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from belljar.abi.errors import SysError
 from belljar.kernel.fdtable import FdTable
 from belljar.kernel.fs.dev import DevServer
+from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.proc import ProcServer
 from belljar.kernel.pids import PidSpace, Session
 from belljar.kernel.process import Body, Process
@@ -78,6 +79,9 @@ class Container:
                         raise
             kernel.register(server)
             view.mount(server, path, source=server.kind)
+        shared = MemoryServer(kernel.now, kernel.quota, mode=0o1777)
+        kernel.register(shared)
+        view.mount(shared, "/dev/shm", source=shared.kind)
         return view
 
     def run(

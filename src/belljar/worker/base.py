@@ -21,6 +21,7 @@ _DIRECTORIES: Final[tuple[tuple[str, int, Owner], ...]] = (
     ("/home", 0o755, ROOT),
     (HOME, 0o755, AGENT),
     ("/mnt", 0o755, ROOT),
+    ("/mnt/srv", 0o755, ROOT),
     ("/mnt/web", 0o555, ROOT),
     ("/net", 0o555, ROOT),
     ("/opt", 0o755, ROOT),
@@ -51,7 +52,7 @@ _FILES: Final = {
         "agent:x:1000:1000:agent:/home/agent:/bin/bash\n"
         "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
     ),
-    "/etc/group": "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n",
+    "/etc/group": "root:x:0:\ntty:x:5:\nagent:x:1000:\nnogroup:x:65534:\n",
     "/etc/hosts": "127.0.0.1\tlocalhost\n::1\tlocalhost\n",
     "/etc/os-release": 'NAME="belljar"\nID=belljar\nID_LIKE=debian\nPRETTY_NAME="belljar virtual kernel"\n',
     "/etc/shells": "/bin/sh\n/bin/bash\n",

@@ -19,6 +19,7 @@ from belljar.kernel.fs.dev import DevServer
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.proc import ProcServer
 from belljar.kernel.fs.quota import Quota
+from belljar.kernel.fs.srv import SrvServer
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import DEFAULT_PATH, Program, program_file
 from belljar.kernel.machine import Machine
@@ -88,7 +89,9 @@ class Session:
         """The way to the owner's network broker; leads nowhere until it is given one."""
         for server, path in (
             (DevServer(self.kernel), "/dev"),
+            (MemoryServer(machine.clock.time_ns, quota, mode=0o1777), "/dev/shm"),
             (ProcServer(self.kernel, self.kernel.init.space), "/proc"),
+            (SrvServer(self.kernel), "/mnt/srv"),
             (NetServer(self.uplink, self.kernel.now), "/net"),
             (WebServer(self.uplink, self.kernel.now), "/mnt/web"),
         ):

@@ -356,6 +356,8 @@ class Listing:
     def _time(self, stat: Stat) -> str:
         ns: int = getattr(stat, self._settings.time if self._settings.time != "birth" else "mtime")
         old, recent = self._settings.time_styles
+        if ns > self._now:
+            self._now = self._process.kernel.now()  # it may have been made since
         template = recent if self._now - _HALF_YEAR < ns <= self._now else old
         # Most files of a directory share their minute, and most formats show no more.
         key = (template, ns // _MINUTE if template in _COARSE else ns)

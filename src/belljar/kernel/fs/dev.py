@@ -99,6 +99,9 @@ class DevServer(SyntheticServer):
         self._held = [self.walk(self.root, name) for name in self._static]
         self._pts = self.walk(self.root, "pts")
 
+    def size(self, entry: Entry) -> int:
+        return len(entry.target()) if isinstance(entry, Link) else super().size(entry)
+
     def watch(self, node: Node) -> bool:
         return node is self.root or node in self._held[: len(self._static)]
 

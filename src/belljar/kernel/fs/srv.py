@@ -1,13 +1,13 @@
-"""/srv: servers and directories posted under a name, for other processes to mount (Plan 9's srv(3)).
+"""/mnt/srv: servers and directories posted under a name, for other processes to mount (Plan 9's srv(3)).
 
 The host posts a server with `post`. A guest posts a directory it has open by creating a file here and writing the
-descriptor's number to it (`exec 3<dir; echo 3 >/srv/name`); whoever may read the file may mount it.
+descriptor's number to it (`exec 3<dir; echo 3 >/mnt/srv/name`); whoever may read the file may mount it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from errno import EBADF, EBUSY, EEXIST, EINVAL, EIO, ENOENT, ENOSPC, ENOTDIR, EPERM
+from errno import EBADF, EBUSY, EEXIST, EINVAL, EIO, ENOENT, ENOSPC, ENOTDIR, ENXIO, EPERM
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -127,6 +127,18 @@ class SrvServer(FileServer):
             raise SysError(EPERM)
         return self._add(name, mode, owner)
 
+    def mkdir(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
+        raise SysError(EPERM)
+
+    def symlink(self, directory: Node, name: str, target: str, owner: Owner) -> Node:
+        raise SysError(EPERM)
+
+    def link(self, node: Node, directory: Node, name: str) -> None:
+        raise SysError(EPERM)
+
+    def rename(self, source: Node, old: str, target: Node, new: str, flags: int) -> None:
+        raise SysError(EPERM)
+
     def unlink(self, directory: Node, name: str) -> None:
         node = self.walk(directory, name)
         assert isinstance(node, SrvNode)
@@ -196,23 +208,28 @@ class SrvHandle(Handle):
         if not self._may_take:
             raise SysError(EBADF)
         if self._node.posted is None:
-            raise SysError(ENOENT)
+            raise SysError(ENXIO)
         return self._node.posted
+
+
+def find_posted(view: View, name: str) -> Posted:
+    """What is posted at the path `name`. EACCES, ENOENT, ENXIO (nothing yet), EINVAL if that is no place to post."""
+    file = view.open(name, O_RDONLY).retain()
+    try:
+        posted = file.handle.ioctl("posted")
+    except SysError as error:
+        raise SysError(error.errno if error.errno == ENXIO else EINVAL, name) from None
+    finally:
+        file.release()
+    assert isinstance(posted, Posted)
+    return posted
 
 
 def mount_posted(
     view: View, name: str, path: str, *, order: Order = "replace", creates: bool = True, read_only: bool = False
 ) -> None:
-    """Mount what is posted at the path `name` (mount(1)). EACCES, ENOENT, EINVAL if it is no posted server."""
-    file = view.open(name, O_RDONLY).retain()
-    try:
-        try:
-            posted = file.handle.ioctl("posted")
-        except SysError as error:
-            raise SysError(error.errno if error.errno == ENOENT else EINVAL, name) from None
-    finally:
-        file.release()
-    assert isinstance(posted, Posted)
+    """Mount what is posted at the path `name` (mount(1)). The errors of `find_posted` and of mounting."""
+    posted = find_posted(view, name)
     view.namespace.mount(
         view.resolve(path),
         posted.server,

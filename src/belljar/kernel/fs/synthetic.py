@@ -1,4 +1,4 @@
-"""Trees that are computed when looked at rather than stored: what /proc, /dev and /srv are made of.
+"""Trees that are computed when looked at rather than stored: what /proc and /dev are made of.
 
 A tree is described by entries: `Text`, `Link`, `Device` and `Folder`. A folder answers with the entries it has now;
 nodes are made when walked to and found again by path, so a node stays the same object while anyone holds it.
@@ -150,11 +150,14 @@ class SyntheticServer(FileServer):
     def stat(self, node: Node) -> Stat:
         assert isinstance(node, SyntheticNode)
         entry = node.entry
-        size = 64 if isinstance(entry, Link) and entry.jump is not None else 0
         return Stat(
-            node.mode, node.ino, self.dev, 2 if node.is_dir else 1, node.uid, node.gid, size,
+            node.mode, node.ino, self.dev, 2 if node.is_dir else 1, node.uid, node.gid, self.size(entry),
             node.atime, node.mtime, node.ctime, entry.rdev if isinstance(entry, Device) else 0,
         )  # fmt: skip
+
+    def size(self, entry: Entry) -> int:
+        """What `stat` says: of what is made when it is read, nothing, as in Linux's /proc."""
+        return 64 if isinstance(entry, Link) and entry.jump is not None else 0
 
     def readlink(self, node: Node) -> str:
         assert isinstance(node, SyntheticNode)

@@ -119,7 +119,7 @@ class Namespace:
         self._unite(base, (added, *old) if order == "before" else (*old, added))
 
     def unmount(self, visible: Place, source: Node | None = None) -> None:
-        """Uncover what is seen at `visible`; with `source`, take only that member out of the union there.
+        """Uncover what is seen at `visible`; with `source`, only if it is that, and of a union only that member.
 
         EINVAL if nothing is mounted there, EBUSY for the root of the namespace.
         """
@@ -128,7 +128,7 @@ class Namespace:
             raise SysError(EINVAL)
         if mount.point is None:
             raise SysError(EBUSY)
-        if source is not None:
+        if source is not None and (mount.members or mount.root is not source):
             rest = tuple(member for member in mount.members if member.node is not source)
             if len(rest) == len(mount.members):
                 raise SysError(EINVAL)
