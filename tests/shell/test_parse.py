@@ -277,7 +277,7 @@ def test_extended_patterns_need_the_option() -> None:
 
 def test_line_numbers() -> None:
     commands = list(parse_script("a\n\nb \\\n c\n$(d\ne)\n{\nf; }\n"))
-    assert [command.line for command in commands] == [1, 3, 5, 7]
+    assert [command.line for command in commands] == [1, 4, 6, 7]
 
 
 def test_commands_are_read_no_further_than_needed() -> None:

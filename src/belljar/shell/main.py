@@ -236,8 +236,8 @@ class Session:
     def _run_main(self, run: Callable[[], int]) -> int:
         try:
             return run()
-        except SyntaxFailure:
-            return 2
+        except SyntaxFailure as failure:
+            return failure.status
 
     def _apply_options(self) -> int | None:
         shell = self.shell
@@ -390,11 +390,12 @@ class Session:
             try:
                 node = parser.next_command()
             except ShellSyntaxError as error:
+                before = shell.status
                 shell.report_syntax(error, "")
                 if error.mild:
                     shell.status = status = 1
                     continue
-                return 2
+                return before if error.ends else error.status
             for warned in parser.warnings:
                 shell.report_line(warned.line, f"warning: {warned.message}")
             parser.warnings.clear()

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 Run = Callable[["Shell"], int]
+Step = tuple[Run, int]
+"""A command of a script, and the line it ends on: what errors name until a part of it says where it stands."""
 CACHED_PROGRAMS: Final = 512
 CACHED_SIZE: Final = 1 << 20
 """Longer texts aren't kept."""
@@ -24,23 +26,27 @@ ProgramKey = tuple[str, int, object]
 
 
 class SyntaxFailure(Exception):
-    """A syntax error, already reported."""
+    """A syntax error, already reported; a shell whose script it is in exits with `status`."""
+
+    def __init__(self, status: int = 2) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 class ProgramCache:
     """Programs that were read to their end, by text and parse options; the least recently used go first."""
 
     def __init__(self) -> None:
-        self._programs: OrderedDict[ProgramKey, list[Run]] = OrderedDict()
+        self._programs: OrderedDict[ProgramKey, list[Step]] = OrderedDict()
         self._size = 0
 
-    def get(self, key: ProgramKey) -> list[Run] | None:
+    def get(self, key: ProgramKey) -> list[Step] | None:
         found = self._programs.get(key)
         if found is not None:
             self._programs.move_to_end(key)
         return found
 
-    def put(self, key: ProgramKey, runs: list[Run]) -> None:
+    def put(self, key: ProgramKey, runs: list[Step]) -> None:
         if key not in self._programs:
             self._size += len(key[0])
         self._programs[key] = runs
@@ -67,15 +73,15 @@ def run_program(shell: Shell, text: str, *, line: int, what: str, top: bool = Fa
     """Run a script's text. `top`: it is the shell's own script, so a discarded command does not end it."""
     key = shell.parse_key()
     cache_key: ProgramKey | None = (text, line, key) if len(text) < CACHED_SIZE and key is not None else None
-    runs = _CACHE.get(cache_key) if cache_key is not None else None
+    runs = _CACHE.get(cache_key) if cache_key is not None and not shell.noexec else None
     if runs is not None:
         return _replay(shell, runs, text, line, what, key, top)
     return _read_and_run(shell, text, line, what, cache_key, top, skip=0)
 
 
-def _replay(shell: Shell, runs: list[Run], text: str, line: int, what: str, key: object, top: bool) -> int:
+def _replay(shell: Shell, runs: list[Step], text: str, line: int, what: str, key: object, top: bool) -> int:
     status = 0
-    for place, run in enumerate(runs):
+    for place, (run, shell.line) in enumerate(runs):
         status = _run_one(shell, run, top)
         if shell.parse_key() != key:
             return _read_and_run(shell, text, line, what, None, top, skip=place + 1)
@@ -102,7 +108,7 @@ def _read_and_run(
     options = options_for(shell)
     parser = Parser(text, options, line)
     key = shell.parse_key()
-    runs: list[Run] = []
+    runs: list[Step] = []
     status = 0
     single = cache_key is not None and "\n" not in text
     place = 0
@@ -110,12 +116,13 @@ def _read_and_run(
         try:
             node = parser.next_command()
         except ShellSyntaxError as error:
+            before = shell.status
             shell.report_syntax(error, what)
             if error.mild and top:
                 shell.status = status = 1
                 cache_key = None
                 continue
-            raise SyntaxFailure from None
+            raise SyntaxFailure(before if error.ends else error.status) from None
         if parser.warnings:
             for warned in parser.warnings:
                 shell.report_line(warned.line, f"warning: {warned.message}")
@@ -123,7 +130,8 @@ def _read_and_run(
         if node is None:
             break
         run = compile_command(node)
-        runs.append(run)
+        end = parser.line_at(parser.pos - 1)
+        runs.append((run, end))
         if single:
             # One line is one command: it may be kept before it has run, however it ends.
             single = False
@@ -134,6 +142,7 @@ def _read_and_run(
             continue
         if shell.noexec:
             continue
+        shell.line = end
         status = _run_one(shell, run, top)
         if shell.parse_key() != key:
             cache_key = None

@@ -469,6 +469,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         frame = Frame(function.name, function.source, self.line, function=True)
         outer_args, outer_loops = self.args, self.loops
         self.args = frame.args = argv[1:]
+        self.line = function.line
         self.loops = 0
         variables.frames.append(frame)
         hidden = self.hide_traps() if self.traps.commands else None

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.shell.compile.direct import direct_program, pure_builtin
+from belljar.shell.compile.relocate import layout, relocate, single_line
 from belljar.shell.compile.words import Text, compile_words
 from belljar.shell.control import ShellError
 from belljar.shell.nodes import BackquoteSub, Command, CommandSub, FileRedirect, ProcSub, SimpleCommand
@@ -15,26 +17,53 @@ from belljar.shell.substitute import capture_here, capture_output, open_process,
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
+KEPT_LINES: Final = 8
+"""How many places of one substitution are kept compiled; more than one come only from traps and `eval`."""
+
 
 def compile_substitution(part: CommandSub | BackquoteSub | ProcSub) -> Text:
     if isinstance(part, ProcSub):
         return _compile_process(part)
     if isinstance(part, BackquoteSub):
         return _compile_backquote(part)
-    return compile_command_sub(part.body)
+    return _numbered(part, _compile_body) if part.body is not None else _nothing
 
 
-def compile_command_sub(body: Command | None) -> Text:
+def _nothing(shell: Shell) -> str:
+    shell.subst_status = 0
+    return ""
+
+
+def _numbered(part: CommandSub | ProcSub, compiled: Callable[[Command], Text]) -> Text:
+    """What `compiled` makes of the substitution's commands; their lines depend on where the command around it stands."""
+    body = part.body
+    assert body is not None
+    home = single_line(part)
+    text = layout(part) if not home else ""
+    here = compiled(body) if home else None
+    elsewhere: dict[int, Text] = {}
+
+    def run(shell: Shell) -> str:
+        nonlocal text
+        line = shell.line
+        if line == home and here is not None:
+            return here(shell)
+        found = elsewhere.get(line)
+        if found is None:
+            text = text or layout(part)
+            shell.budget.charge(len(text) >> 4)
+            if len(elsewhere) >= KEPT_LINES:
+                elsewhere.clear()
+            found = elsewhere[line] = compiled(relocate(body, text, line))
+        return found(shell)
+
+    return run
+
+
+def _compile_body(body: Command) -> Text:
     from belljar.shell.compile.commands import compile_subshell_body
     from belljar.shell.compile.simple import compile_simple
 
-    if body is None:
-
-        def nothing(shell: Shell) -> str:
-            shell.subst_status = 0
-            return ""
-
-        return nothing
     if isinstance(body, SimpleCommand) and not body.words and not body.assignments and len(body.redirects) == 1:
         redirect = body.redirects[0]
         if isinstance(redirect, FileRedirect) and redirect.op == "<" and redirect.fd == 0:
@@ -90,11 +119,11 @@ def _compile_file(redirect: FileRedirect) -> Text:
 
 
 def _compile_backquote(part: BackquoteSub) -> Text:
-    text, line = part.text, part.line
+    text = part.text
 
     def body(shell: Shell) -> int:
         """A backquoted command is parsed when it runs: a syntax error in it is that command's failure."""
-        return shell.run_text(text, line=line)
+        return shell.run_text(text, line=shell.line)
 
     return lambda shell: capture_output(shell, body)
 
@@ -102,6 +131,12 @@ def _compile_backquote(part: BackquoteSub) -> Text:
 def _compile_process(part: ProcSub) -> Text:
     from belljar.shell.compile.commands import compile_subshell_body
 
-    run = compile_subshell_body(part.body) if part.body is not None else lambda _shell: 0
     reads = part.direction == "<"
-    return lambda shell: open_process(shell, run, reads=reads)
+    if part.body is None:
+        return lambda shell: open_process(shell, lambda _shell: 0, reads=reads)
+
+    def compiled(body: Command) -> Text:
+        run = compile_subshell_body(body)
+        return lambda shell: open_process(shell, run, reads=reads)
+
+    return _numbered(part, compiled)

@@ -28,7 +28,7 @@ from belljar.shell.nodes import (
 )
 from belljar.shell.parse.conditional import ConditionalReader
 from belljar.shell.parse.errors import ShellSyntaxError
-from belljar.shell.parse.tokens import OTHER, WORD
+from belljar.shell.parse.tokens import END, OTHER, WORD
 
 POSITIONAL = Word((DoubleQuoted((Param("@"),)),))
 CASE_ENDS = frozenset({";;", ";&", ";;&"})
@@ -94,6 +94,7 @@ class CompoundReader(ConditionalReader):
             after = self.pos
             parts = self.arith_between(self.start)
             if parts is not None:
+                line = self.line_at(self.pos)
                 self.advance()
                 return ArithCommand(self.arith(parts), self.redirections(), line)
             self.pos = after
@@ -171,7 +172,7 @@ class CompoundReader(ConditionalReader):
                 while self.kind in (WORD, OTHER):
                     listed.append(self.take_word())
                 words = tuple(listed)
-                if self.kind not in (";", "\n"):
+                if self.kind not in (";", "\n", END):
                     raise self.unexpected()
                 if self.kind == ";":
                     self.advance()
@@ -222,16 +223,17 @@ class CompoundReader(ConditionalReader):
 
     def _for_expression(self, parts: tuple[WordPart, ...]) -> Arith:
         if parts and isinstance(parts[0], Literal):
-            first = parts[0].text.lstrip(" \t\n")
+            first = parts[0].text.lstrip(" \t")
             parts = (Literal(first), *parts[1:]) if first else parts[1:]
         return self.arith(parts or (Literal("1"),))
 
     # --- case ---
 
     def _case(self) -> Case:
-        line = self.line_at(self.start)
         self.advance()
+        line = self.line_at(self.start)
         subject = self.take_word()
+        line = max(line, self.ended)
         self.skip_newlines()
         self._expect("in")
         clauses: list[CaseClause] = []

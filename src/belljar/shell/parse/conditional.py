@@ -14,7 +14,7 @@ from belljar.shell.nodes import (
 )
 from belljar.shell.parse.errors import ShellSyntaxError
 from belljar.shell.parse.simple import SimpleReader
-from belljar.shell.parse.tokens import OTHER, WORD
+from belljar.shell.parse.tokens import END, OTHER, WORD
 
 UNARY = frozenset(f"-{letter}" for letter in "abcdefghknoprstuvwxzGLNORS")
 PATTERN = frozenset({"=", "==", "!="})
@@ -26,11 +26,16 @@ class ConditionalReader(SimpleReader):
 
     def conditional(self) -> Conditional:
         """The current token is `[[`."""
-        line = self.line_at(self.start)
+        opened = self.line_at(self.start)
         self.advance()
         expr = self._or()
+        line = self.ended
         self.skip_newlines()
+        if isinstance(expr, CondAnd | CondOr):
+            line = self.line_at(self.start)
         if not self._is_word("]]"):
+            if self.kind == END:
+                raise ShellSyntaxError(opened, "unexpected EOF while looking for `]]'", incomplete=True)
             if self.kind in (WORD, OTHER):
                 raise self._error("syntax error in conditional expression")
             raise self._error(f"syntax error in conditional expression: unexpected token `{self.token_text()}'")
@@ -38,7 +43,9 @@ class ConditionalReader(SimpleReader):
         return Conditional(expr, self.redirections(), line)
 
     def _error(self, message: str) -> ShellSyntaxError:
-        return ShellSyntaxError(self.line_at(self.start), message, incomplete=self.kind == "end")
+        error = ShellSyntaxError(self.line_at(self.start), message, incomplete=self.kind == END)
+        error.ends = True
+        return error
 
     def _is_word(self, text: str) -> bool:
         return self.kind == WORD and self.value == text

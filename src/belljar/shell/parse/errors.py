@@ -11,9 +11,12 @@ class ShellSyntaxError(Exception):
     `message` is bash's text without the "name: line N: " prefix; `detail` is the second line it prints, mostly the
     offending source line, or None. `incomplete`: the text ended too early, more of it could complete the command.
     `mild`: a script goes on after it, in the next line (a token that can't stand in `a=(...)`).
+    `ends`: to bash the script just ends there (an error in `[[ ]]`), with the status it had.
     """
 
     mild = False
+    ends = False
+    status = 2
 
     def __init__(self, line: int, message: str, detail: str | None = None, *, incomplete: bool = False) -> None:
         super().__init__(line, message)
@@ -37,7 +40,7 @@ class Warned(Struct, frozen=True):
 class ArithSyntaxError(Exception):
     """An arithmetic expression that can't be parsed.
 
-    Bash prints `EXPRESSION: MESSAGE (error token is "TOKEN")`, with leading blanks of the expression removed.
+    Bash prints `EXPRESSION: MESSAGE (error token is "TOKEN")`, without the expression's leading blanks (newlines stay).
     """
 
     def __init__(self, expression: str, message: str, token: str) -> None:
@@ -47,5 +50,5 @@ class ArithSyntaxError(Exception):
         self.token = token
 
     def __str__(self) -> str:
-        shown = self.expression.lstrip()
+        shown = self.expression.lstrip(" \t")
         return f'{shown}: {self.message} (error token is "{self.token}")'

@@ -134,6 +134,7 @@ class HereDocReader(ParamReader):
             return Word((Literal(text),))
         reader = type(self)(text, self.options, (doc.line or 1) + 1)
         reader.depth = self.depth
+        reader.keeps_source = True
         reader.enter()
         try:
             return Word(reader.read_context(HEREDOC, "", 0))

@@ -101,6 +101,7 @@ class Parser(CompoundReader):
             if kind in ("&", ";"):
                 self.advance()
             elif kind != "\n":
+                self.passed = self.start
                 break
             self.skip_newlines()
             self.begin_command()

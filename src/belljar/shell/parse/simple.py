@@ -52,6 +52,8 @@ class SimpleReader(TokenReader):
     def __init__(self, source: str | Reader, options: ParseOptions | None = None, first_line: int = 1) -> None:
         super().__init__(source, options, first_line)
         self._words: dict[str, Word] = {}
+        self.ended = 0
+        """The line on which the last word, assignment or redirection ended."""
 
     # --- words as tokens ---
 
@@ -70,6 +72,7 @@ class SimpleReader(TokenReader):
             word = self.finish_word(self.read_parts(extglob=extglob, regex=regex))
         else:
             raise self.unexpected()
+        self.ended = self.line_at(self.pos)
         self.advance()
         return word
 
@@ -112,7 +115,9 @@ class SimpleReader(TokenReader):
     # --- the command ---
 
     def simple_command(self) -> SimpleCommand:
-        line = self.line_at(self.start)
+        """Its line is where bash stands when it knows what it has: at the end of the first assignment or redirection,
+        but at the end of the token after the first word."""
+        line = 0
         assignments: list[Assignment] = []
         words: list[Word | Assignment] = []
         redirects: list[Redirect] = []
@@ -120,6 +125,11 @@ class SimpleReader(TokenReader):
         declaring = array_text = prefixed = False
         aliasing = self.options.alias is not None
         while True:
+            if not line and (words or assignments or redirects):
+                if assignments or redirects or len(words) > 1:
+                    line = self.ended
+                elif self.kind != OTHER:
+                    line = self.line_at(self.start)
             kind = self.kind
             if aliasing:
                 after_blank = self.leave_aliases(self.start) if self.aliases else False
@@ -156,7 +166,7 @@ class SimpleReader(TokenReader):
                 redirects.append(self.redirect(None))
             else:
                 break
-        return SimpleCommand(tuple(assignments), tuple(words), tuple(redirects), line)
+        return SimpleCommand(tuple(assignments), tuple(words), tuple(redirects), line or self.line_at(self.start))
 
     def _argument(self, *, array_text: bool) -> Word:
         self.pos = start = self.start
@@ -164,6 +174,7 @@ class SimpleReader(TokenReader):
         if array_text and self.text.startswith("=(", self.pos - 1) and ASSIGNMENT(self.text, start):
             parts = merge([*parts, *_flatten(self._array(self.pos))])
         word = self.finish_word(parts)
+        self.ended = self.line_at(self.pos)
         self.advance()
         return word
 
@@ -194,6 +205,7 @@ class SimpleReader(TokenReader):
         else:
             parts = self.read_parts()
             value = self._value(parts, braces=declaring)
+        self.ended = self.line_at(self.pos)
         self.advance()
         return Assignment(match.group(1), index, append, value, line)
 
@@ -219,7 +231,9 @@ class SimpleReader(TokenReader):
             elif self.kind == ")":
                 break
             elif self.kind == END:
-                raise self.unexpected_eof(")", line)
+                error = self.unexpected_eof(")", line)
+                error.status = 1
+                raise error
             else:
                 error = self.unexpected()
                 error.mild = True
@@ -293,6 +307,7 @@ class SimpleReader(TokenReader):
         if op in ("<<", "<<-"):
             self.pos = self.start
             doc = self.announce(fd, strip_tabs=op == "<<-")
+            self.ended = self.line_at(self.pos)
             self.advance()
             return doc
         target = self.take_word()

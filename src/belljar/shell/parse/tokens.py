@@ -40,6 +40,8 @@ class TokenReader(HereDocReader):
         self.value = ""
         self.start = 0
         self.inside = 0
+        self.passed = -1
+        """Where newlines were last passed: there the end of the text is no newline missing."""
 
     def advance(self) -> None:
         """Look at the token at `pos`."""
@@ -121,6 +123,7 @@ class TokenReader(HereDocReader):
     def skip_newlines(self) -> None:
         while self.kind == "\n":
             self.newline()
+        self.passed = self.start
 
     def token_text(self) -> str:
         """The current token as bash names it in an error."""
@@ -136,8 +139,10 @@ class TokenReader(HereDocReader):
         """The error for a token that can't stand where it stands."""
         if self.kind == END and self.inside:
             return self.unexpected_eof(")", self.end_line())
-        if self.kind == END:
-            return ShellSyntaxError(self.end_line(), "syntax error: unexpected end of file", incomplete=True)
         start = self.start
+        if self.kind == END and (start == self.passed or not self.text or self.text.endswith("\n")):
+            return ShellSyntaxError(self.end_line(), "syntax error: unexpected end of file", incomplete=True)
+        if self.kind == END:  # a last line without its newline has one all the same
+            self.kind = "\n"
         message = f"syntax error near unexpected token `{self.token_text()}'"
         return ShellSyntaxError(self.line_at(start), message, f"`{self.line_text(start)}'")

@@ -138,6 +138,8 @@ class WordReader(Source):
         super().__init__(source, options, first_line)
         self._params: dict[str, Param] = {}
         self._not_arith: set[int] = set()
+        self.keeps_source = False
+        """Whether substitutions are kept as they are written, too."""
 
     # --- what the parser adds ---
 
@@ -417,8 +419,10 @@ class WordReader(Source):
         return CommandSub(body, line, self._kept_source(pos))
 
     def _kept_source(self, pos: int) -> str | None:
-        """What stood in the substitution at `pos`, just read, if it began with `((`."""
-        return self.text[pos + 2 : self.pos - 1] if self.text.startswith("(", pos + 2) else None
+        """What stood in the substitution at `pos`, just read, if it began with `((` or is in a here-document."""
+        if self.keeps_source or self.text.startswith("(", pos + 2):
+            return self.text[pos + 2 : self.pos - 1]
+        return None
 
     def process_sub(self, pos: int) -> ProcSub:
         self.enter()
