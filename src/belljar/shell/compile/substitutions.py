@@ -35,7 +35,7 @@ def _nothing(shell: Shell) -> str:
 
 
 def _numbered(part: CommandSub | ProcSub, compiled: Callable[[Command], Text]) -> Text:
-    """What `compiled` makes of the substitution's commands; their lines depend on where the command around it stands."""
+    """What `compiled` makes of the commands; their lines depend on where the command around the substitution stands."""
     body = part.body
     assert body is not None
     home = single_line(part)
