@@ -13,7 +13,7 @@ DEEPAGENTS_CODE := deepagents-code==0.1.57 tomli-w==1.2.0 python-dotenv==1.2.2
 BIN := .venv/bin
 INSTALLED := .venv/.belljar-installed
 
-.PHONY: help demo test check elsewhere format clean
+.PHONY: help demo test check elsewhere prepared format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,10 +27,10 @@ help:
 demo: demo/demo.py $(INSTALLED)
 	$(BIN)/python demo/demo.py
 
-test: $(INSTALLED)
+test: prepared
 	$(BIN)/python -m pytest -n $(JOBS)
 
-check: $(INSTALLED)
+check: prepared
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -42,6 +42,10 @@ elsewhere: $(INSTALLED)
 	$(BIN)/mypy --config-file tools/mypy_elsewhere.ini --platform darwin --cache-dir .mypy_cache/darwin
 	$(BIN)/mypy --config-file tools/mypy_elsewhere.ini --platform win32 --cache-dir .mypy_cache/win32
 	$(BIN)/python -m pytest tests/worker/test_elsewhere.py
+
+# What is built once per user: no test then waits for a compiler that has to share the processor with the others.
+prepared: $(INSTALLED)
+	$(BIN)/belljar prepare
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -21,6 +21,7 @@ from belljar.kernel.pids import PidSpace, Session
 from belljar.kernel.pipe import Outlet, Pipe, PipeEnd, PipeNode, PipeServer
 from belljar.kernel.process import IGNORE, Body, Process
 from belljar.kernel.status import EXITED, ExitStatus, ProcessExit, WaitResult
+from belljar.kernel.stdio import NOWHERE
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace, Place
 from belljar.kernel.vfs.openfile import OpenFile
@@ -292,8 +293,11 @@ class Kernel:
             self.signal_group(process.session.foreground, Signal.CONT, but=process, space=process.space)
             process.session.tty.release()
         self.announce(process, WaitResult(0, status))
-        if process.on_exit is not None:
-            process.on_exit(process)
+        process.handlers = {}
+        process.stdout = NOWHERE
+        on_exit, process.on_exit = process.on_exit, None
+        if on_exit is not None:
+            on_exit(process)
 
     def announce(self, process: Process, news: WaitResult) -> None:
         """Tell the parent of a child's change; init wants none, its children vanish at once."""

@@ -53,3 +53,30 @@ class Writer:
     def discard(self) -> None:
         self._parts = []
         self._size = 0
+
+
+class _Nowhere(Writer):
+    """Takes what is written by a program that is over."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        return
+
+    def write(self, data: bytes) -> None:
+        return
+
+    def line_buffered(self) -> None:
+        return
+
+    def flush(self) -> None:
+        return
+
+    def reset(self) -> None:
+        return
+
+    def discard(self) -> None:
+        return
+
+
+NOWHERE: Final = _Nowhere()

@@ -194,7 +194,7 @@ class Session:
                 status = error.status
             return shell.finish(status)
         finally:
-            shell.vars.epoch.end()
+            shell.end()
 
     def _run(self) -> int:
         shell, invocation = self.shell, self.invocation

@@ -73,7 +73,7 @@ class Processes:
                 status = error.status
             return self.finish(status)
         finally:
-            self.vars.epoch.end()
+            self.end()
 
     def start_process(self: Shell, body: Callable[[Process], int], argv: list[str]) -> Process:  # type: ignore[misc]
         """Start a program in a child."""

@@ -251,6 +251,11 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         child.traps_changed()
         return child
 
+    def end(self) -> None:
+        """Its process is over: let go of all that leads back here, so that what it held is freed at once."""
+        self.vars.epoch.end()
+        del self.vars, self.traps, self.jobs
+
     # --- options -------------------------------------------------------------------------------------------------
 
     def _mirror_options(self) -> None:

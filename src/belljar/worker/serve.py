@@ -244,6 +244,7 @@ class Server:
 
     def _ended(self, number: int, job: _Job, task: Task) -> None:
         told = self._jobs.pop(number, None) is not None
+        job.task = None
         hub = self._session.kernel.hub
         if task.limit is not None or hub.clock.monotonic() - job.began > _TIDY_SHARE * self._tidy_seconds:
             hub.call_later(0, self._tidy)

@@ -210,6 +210,7 @@ class Task:
         if self._master is not None:
             self._master.release()
         self.ended = True
+        self._outlets = {}  # each leads back here
         self._on_end(self)
 
 

@@ -26,6 +26,7 @@ from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.processes_host import readable
 from belljar.lockdown.seal_host import adopt_orphans, enter_namespaces, prepare
+from belljar.worker.closeness import fill_holes, gather_code
 from belljar.worker.fork_judge_host import ForkJudge
 from belljar.worker.life_host import RECURSION, REHEARSED, Life
 from belljar.worker.session import Session
@@ -75,6 +76,9 @@ class Zygote:
         adopt_orphans()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, _reap)
+        gc.collect()
+        self._fillers = fill_holes()
+        self._life.rehearse()
         gc.collect()
         gc.freeze()
 
@@ -165,7 +169,9 @@ def warm_up(machine: Machine) -> None:
     for command in WARM_UP:
         session.exec(command, stdin=b"a b\n", merge_stderr=True)
     if isinstance(machine.poller, EpollPoller):
-        Life(session, machine.poller).practise(REHEARSALS)
+        life = Life(session, machine.poller)
+        gather_code(lambda: life.practise(2))
+        life.practise(REHEARSALS)
 
 
 def _reap(_number: int, _frame: object) -> None:
