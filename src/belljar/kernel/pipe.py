@@ -128,12 +128,12 @@ class PipeEnd(Handle):
     seekable = False
     may_be_terminal = False
 
-    def __init__(self, pipe: Pipe, access: int) -> None:
+    def __init__(self, pipe: Pipe, access: int, *, hung_up: bool = False) -> None:
+        """`hung_up`: if nobody writes, that is an end already; else it is one when a writer has come and gone."""
         self.nonblocking = False
         self.pipe = pipe
         self._access = access
-        # A FIFO opened before any writer has not been hung up on.
-        self._came = pipe.writer_opens if pipe.writers == 0 else -1
+        self._came = -1 if pipe.writers or hung_up else pipe.writer_opens
         if access != O_WRONLY:
             pipe.readers += 1
             pipe.reader_opens += 1
@@ -174,11 +174,11 @@ class PipeEnd(Handle):
         pipe = self.pipe
         if self._access != O_WRONLY:
             pipe.readers -= 1
-            if pipe.readers == 0:
-                pipe.chunks.clear()
-                pipe.used = 0
         if self._access != O_RDONLY:
             pipe.writers -= 1
+        if pipe.readers == pipe.writers == 0:
+            pipe.chunks.clear()
+            pipe.used = 0
         pipe.waiters.wake_all()
 
 
@@ -236,7 +236,7 @@ class PipeServer(FileServer):
         ENXIO: nonblocking, for writing, and nobody reads.
         """
         if isinstance(node, PipeNode):
-            return PipeEnd(node.pipe, flags & O_ACCMODE)
+            return PipeEnd(node.pipe, flags & O_ACCMODE, hung_up=True)
         pipe = self._fifos.get(node)
         if pipe is None:
             pipe = self._fifos[node] = Pipe(self._hub)
