@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-RENAMEAT2 = 316  # x86_64
 AT_FDCWD = -100
 MARK = 1_600_000_000 * 10**9
 """The modification time that `mark` gives a file: whoever changes the file moves it away."""
@@ -179,7 +178,7 @@ class Helper:
             raise OSError(ctypes.get_errno(), "linkat")
 
     def do_rename(self, old: str, new: str, flags: int) -> None:
-        if self._libc.syscall(RENAMEAT2, AT_FDCWD, os.fsencode(old), AT_FDCWD, os.fsencode(new), flags):
+        if self._libc.renameat2(AT_FDCWD, os.fsencode(old), AT_FDCWD, os.fsencode(new), flags):
             raise OSError(ctypes.get_errno(), "renameat2")
 
     def do_chmod(self, path: str, mode: int) -> None:
