@@ -19,9 +19,12 @@ touch f g; ln f h; stat -c '%y %i %h' f g h; ls -la --time-style=full-iso /tmp /
 cat /proc/{uptime,loadavg,stat,self/stat,meminfo} /proc/sys/kernel/random/{uuid,boot_id}
 (yes a | head -c 300000 & yes b | head -c 300000 & wait) | md5sum
 time sleep 1.5; times; jq -n 'now, {b: 1, a: 2}'; printf '%(%F %T)T\n'
-git init -q r; cd r; git config user.name n; git config user.email e@x; git commit -q --allow-empty -m x; git log --format='%H %ad'
-cd ..; tar c f g | md5sum; gzip -c f | md5sum; declare -A m=([x]=1 [y]=2 [z]=3); echo "${!m[@]}"; env | sort; compgen -c | md5sum
-trap 'echo caught' USR1; (sleep 1; kill -USR1 $$) & wait; sleep 100 & kill $!; wait $!; echo $?; timeout 1 sleep 9; echo $?
+git init -q r; cd r; git config user.name n; git config user.email e@x; git commit -q --allow-empty -m x
+git log --format='%H %ad'
+cd ..; tar c f g | md5sum; gzip -c f | md5sum; declare -A m=([x]=1 [y]=2 [z]=3); echo "${!m[@]}"; env | sort
+compgen -c | md5sum
+trap 'echo caught' USR1; (sleep 1; kill -USR1 $$) & wait; sleep 100 & kill $!; wait $!; echo $?
+timeout 1 sleep 9; echo $?
 """
 
 
