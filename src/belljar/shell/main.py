@@ -13,7 +13,7 @@ from belljar.shell.control import Break, Continue, Discard, ExitShell, Return, S
 from belljar.shell.input import read_line
 from belljar.shell.options import LETTERS, SET_OPTIONS
 from belljar.shell.parse import Parser, ShellSyntaxError
-from belljar.shell.programs import SyntaxFailure, options_for, run_program
+from belljar.shell.programs import SyntaxFailure, options_for, report_warnings, run_program
 from belljar.shell.shell import Shell
 from belljar.shell.special import install
 from belljar.shell.variables import EXPORT, Var
@@ -391,14 +391,13 @@ class Session:
                 node = parser.next_command()
             except ShellSyntaxError as error:
                 before = shell.status
+                report_warnings(shell, parser)
                 shell.report_syntax(error, "")
                 if error.mild:
                     shell.status = status = 1
                     continue
                 return before if error.ends else error.status
-            for warned in parser.warnings:
-                shell.report_line(warned.line, f"warning: {warned.message}")
-            parser.warnings.clear()
+            report_warnings(shell, parser)
             if node is None:
                 return status
             if shell.noexec:

@@ -69,6 +69,12 @@ def options_for(shell: Shell, options: ParseOptions | None = None) -> ParseOptio
     return options
 
 
+def report_warnings(shell: Shell, parser: Parser) -> None:
+    for warned in parser.warnings:
+        shell.report_line(warned.line, f"warning: {warned.message}")
+    parser.warnings.clear()
+
+
 def run_program(shell: Shell, text: str, *, line: int, what: str, top: bool = False) -> int:
     """Run a script's text. `top`: it is the shell's own script, so a discarded command does not end it."""
     key = shell.parse_key()
@@ -117,6 +123,7 @@ def _read_and_run(
             node = parser.next_command()
         except ShellSyntaxError as error:
             before = shell.status
+            report_warnings(shell, parser)
             shell.report_syntax(error, what)
             if error.mild and top:
                 shell.status = status = 1
@@ -124,9 +131,7 @@ def _read_and_run(
                 continue
             raise SyntaxFailure(before if error.ends else error.status) from None
         if parser.warnings:
-            for warned in parser.warnings:
-                shell.report_line(warned.line, f"warning: {warned.message}")
-            parser.warnings.clear()
+            report_warnings(shell, parser)
         if node is None:
             break
         run = compile_command(node)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from belljar.shell.control import ExpansionError
 from belljar.shell.expand.fields import MAGIC, Fields
@@ -421,6 +421,8 @@ def has_one_field(word: Word | Assignment) -> bool:
 
 # --- braces --------------------------------------------------------------------------------------------------------
 
+BACKSLASH: Final = 0x5C
+
 
 def _compile_braced(word: Word) -> Callable[[Shell, list[str]], None]:
     assert word.braces is not None
@@ -513,7 +515,7 @@ def expand(sequence: BraceSequence) -> list[tuple[WordPart, ...]]:
 
 
 def _range_part(text: str) -> WordPart:
-    return Literal(text) if text.isalnum() or text[0] == "-" else Escaped(text)
+    return Literal(text) if text.isalnum() or text[:1] == "-" else Escaped(text)
 
 
 def range_texts(item: BraceRange) -> list[str]:
@@ -522,7 +524,8 @@ def range_texts(item: BraceRange) -> list[str]:
         range(item.first, item.last + 1, step) if item.first <= item.last else range(item.first, item.last - 1, -step)
     )
     if item.letters:
-        return [chr(number) for number in numbers]
+        # The words are read again: a backslash among them quotes nothing and goes.
+        return ["" if number == BACKSLASH else chr(number) for number in numbers]
     if item.width:
         return [f"{number:0{item.width}d}" for number in numbers]
     return [str(number) for number in numbers]

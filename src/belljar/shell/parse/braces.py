@@ -133,6 +133,8 @@ def fold(items: list[Item]) -> tuple[Item, ...]:
                     continue
                 item = listed
             out[-1] = BraceList(tuple(BraceSequence(_join(last, inner.items)) for inner in item.alternatives))
+        elif isinstance(item, BraceList | BraceRange) and isinstance(last, BraceList) and _any_open(last):
+            out[-1] = BraceList(tuple(BraceSequence(fold([*inner.items, item])) for inner in last.alternatives))
         else:
             out.append(item)
     return tuple(out)
@@ -167,6 +169,10 @@ def _joined(items: list[Item]) -> Iterator[Item]:
 def _open_ended(part: Item | None) -> bool:
     """Whether text right after the part could still belong to its name."""
     return isinstance(part, Param) and not part.braced and (part.name[0].isalpha() or part.name[0] == "_")
+
+
+def _any_open(braces: BraceList) -> bool:
+    return any(inner.items and _open_ended(inner.items[-1]) for inner in braces.alternatives)
 
 
 def _join(param: Param, items: tuple[Item, ...]) -> tuple[Item, ...]:

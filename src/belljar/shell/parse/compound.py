@@ -160,8 +160,10 @@ class CompoundReader(ConditionalReader):
         return Select(name, words, body, self.redirections(), line)
 
     def _over_words(self) -> tuple[str, tuple[Word, ...], Command]:
+        self.expand_next_word()
         name = self.take_name()
         words: tuple[Word, ...] = (POSITIONAL,)
+        self.expand_next_word()
         if self.kind == ";":
             self.advance()
         else:
@@ -169,8 +171,10 @@ class CompoundReader(ConditionalReader):
             if self._is("in"):
                 self.advance()
                 listed = []
+                self.expand_next_word()
                 while self.kind in (WORD, OTHER):
                     listed.append(self.take_word())
+                    self.expand_next_word()
                 words = tuple(listed)
                 if self.kind not in (";", "\n", END):
                     raise self.unexpected()
@@ -231,9 +235,11 @@ class CompoundReader(ConditionalReader):
 
     def _case(self) -> Case:
         self.advance()
+        self.expand_next_word()
         line = self.line_at(self.start)
         subject = self.take_word()
         line = max(line, self.ended)
+        self.expand_next_word()
         self.skip_newlines()
         self._expect("in")
         clauses: list[CaseClause] = []

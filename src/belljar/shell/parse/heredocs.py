@@ -83,11 +83,16 @@ class HereDocReader(ParamReader):
                 place = max(place, self.text.rfind("\n") + 1)
                 if not self.fill(doc.delimiter + "\n"):
                     end = self.pos = len(self.text)
-                    self._warn(doc, line)
+                    self._warn(doc, line, end - (1 if self.text.endswith("\n") else 0))
                     break
                 continue
             newline = self.text.find("\n", found)
             after = newline + 1 if newline >= 0 else len(self.text)
+            closed = self._closed(doc, found, after) if self.inside else 0
+            if closed:
+                end, self.pos = found, closed
+                self._warn(doc, line, found)
+                break
             if doc.quoted or not self._continued(start, found):
                 end = found
                 self.pos = after
@@ -99,7 +104,14 @@ class HereDocReader(ParamReader):
         return TABS.sub("", body) if doc.strip_tabs else body
 
     def _find_line(self, doc: HereDoc, place: int) -> int:
-        """The start of the first line, at or after the line start `place`, that is the delimiter; -1 if none is."""
+        """The start of the first line, at or after the line start `place`, that is the delimiter; -1 if none is.
+
+        In a substitution the delimiter may have its closing parenthesis right behind it, or anywhere in that line.
+        """
+        if self.inside:
+            tabs = r"\t*" if doc.strip_tabs else ""
+            match = re.compile(rf"^{tabs}{re.escape(doc.delimiter)}(?:$|.*\))", re.MULTILINE).search(self.text, place)
+            return match.start() if match else -1
         if doc.strip_tabs:
             ending = re.compile(rf"^\t*{re.escape(doc.delimiter)}$", re.MULTILINE)
             match = ending.search(self.text, place)
@@ -113,6 +125,14 @@ class HereDocReader(ParamReader):
             found = len(text) - size - 1
         return found + 1 if found >= 0 else -1
 
+    def _closed(self, doc: HereDoc, found: int, after: int) -> int:
+        """Where the delimiter in the line found:after ends, if more than a newline follows it; else 0."""
+        end = found
+        while doc.strip_tabs and self.text.startswith("\t", end):
+            end += 1
+        end += len(doc.delimiter)
+        return end if self.text[end:after].rstrip("\n") else 0
+
     def _continued(self, start: int, line_start: int) -> bool:
         """Whether the line before `line_start` ends in a backslash that joins the two."""
         end = line_start - 1
@@ -121,8 +141,8 @@ class HereDocReader(ParamReader):
             place -= 1
         return (end - place) % 2 == 1
 
-    def _warn(self, doc: HereDoc, line: int) -> None:
-        at = self.line_at(len(self.text)) - (1 if self.text.endswith("\n") else 0)
+    def _warn(self, doc: HereDoc, line: int, pos: int) -> None:
+        at = self.line_at(pos)
         self.warnings.append(
             Warned(at, f"here-document at line {line} delimited by end-of-file (wanted `{doc.delimiter}')")
         )

@@ -46,6 +46,7 @@ class Parser(CompoundReader):
         Raises ShellSyntaxError; the rest of the offending line is then skipped, as an interactive shell does.
         """
         self.alias_text = 0
+        self.unaliased.clear()
         self.drop_consumed()
         try:
             return self._read_line()

@@ -65,7 +65,7 @@ class SimpleReader(TokenReader):
 
     def take_word(self, *, extglob: bool = False, regex: bool = False) -> Word:
         """The word that is the current token."""
-        if self.kind == WORD and not regex:
+        if self.kind == WORD and not regex and not (extglob and self.text.startswith("!(", self.start)):
             word = self.plain_word(self.value)
         elif self.kind in (WORD, OTHER):
             self.pos = self.start
@@ -94,6 +94,11 @@ class SimpleReader(TokenReader):
         self.splice_alias(self.value, value, self.start, self.pos)
         self.advance()
         return True
+
+    def expand_next_word(self) -> None:
+        """Replace the current token by its alias, and that by its own, if the alias before it ended in a blank."""
+        if self.aliases and self.leave_aliases(self.start) and self.expand_alias():
+            self.expand_alias()
 
     def expand_command_aliases(self) -> None:
         """Replace aliases until the current token, which begins a command, isn't one."""
@@ -134,6 +139,8 @@ class SimpleReader(TokenReader):
             if aliasing:
                 after_blank = self.leave_aliases(self.start) if self.aliases else False
                 if (leading or after_blank) and self.expand_alias():
+                    if not leading:
+                        self.expand_alias()
                     continue
             if kind == WORD:
                 value = self.value

@@ -37,6 +37,7 @@ class ActiveAlias(Struct):
     name: str
     end: int
     next_word: bool
+    newlines: int
 
 
 def chunks_of(text: str) -> Iterator[str]:
@@ -68,6 +69,8 @@ class Source:
         self._line = first_line
         self.aliases: list[ActiveAlias] = []
         self.alias_text = 0
+        self.unaliased: dict[int, str] = {}
+        """The lines of this command in which aliases were replaced, as they were before."""
 
     # --- reading ---
 
@@ -122,7 +125,9 @@ class Source:
         return self._line
 
     def line_text(self, pos: int) -> str:
-        """The whole line around `pos`, as bash shows it under an error."""
+        """The whole line around `pos` as it was read, as bash shows it under an error."""
+        if self.unaliased and (before := self.unaliased.get(self.line_at(pos))) is not None:
+            return before
         start = self.text.rfind("\n", 0, pos) + 1
         end = self.text.find("\n", pos)
         return self.text[start : end if end >= 0 else len(self.text)]
@@ -160,7 +165,8 @@ class Source:
         grown = len(inserted) - (end - start)
         for alias in self.aliases:
             alias.end += grown
-        self.aliases.append(ActiveAlias(name, start + len(inserted), value[-1:] in (" ", "\t")))
+        self.unaliased.setdefault(self.line_at(start), self.line_text(start))
+        self.aliases.append(ActiveAlias(name, start + len(inserted), value[-1:] in (" ", "\t"), inserted.count("\n")))
         self.text = self.text[:start] + inserted + self.text[end:]
         self.pos = start
 
@@ -174,5 +180,9 @@ class Source:
         """Forget the aliases that end before `pos`; True if one ended in a blank: the next word may be an alias too."""
         next_word = False
         while self.aliases and pos >= self.aliases[-1].end:
-            next_word |= self.aliases.pop().next_word
+            alias = self.aliases.pop()
+            next_word |= alias.next_word
+            if alias.newlines:  # which are on no line of the script
+                self.line_at(alias.end)
+                self._line -= alias.newlines
         return next_word

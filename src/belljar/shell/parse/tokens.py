@@ -72,6 +72,10 @@ class TokenReader(HereDocReader):
                 return
             self.kind = END
             self.value = ""
+        elif self.text.startswith("!(", place) and not self.options.extglob:
+            self.kind = WORD
+            self.value = "!"
+            self.pos = place + 1
         elif "\\\n" in self.text[place : place + JOINED_MAX] and self._join_word(place):
             return
         else:
