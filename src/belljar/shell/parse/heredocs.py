@@ -54,6 +54,8 @@ class HereDocReader(ParamReader):
     def __init__(self, source: str | Reader, options: ParseOptions | None = None, first_line: int = 1) -> None:
         super().__init__(source, options, first_line)
         self.pending: list[HereDoc] = []
+        self.inside = 0
+        """How many substitutions are being read."""
 
     def announce(self, fd: int | FdVariable, *, strip_tabs: bool) -> HereDoc:
         """The here-document whose delimiter is the word at `pos`; its body is read at the next newline."""

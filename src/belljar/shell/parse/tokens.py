@@ -39,7 +39,6 @@ class TokenReader(HereDocReader):
         self.kind = END
         self.value = ""
         self.start = 0
-        self.inside = 0
         self.passed = -1
         """Where newlines were last passed: there the end of the text is no newline missing."""
 
