@@ -51,6 +51,16 @@ def test_a_mount_covers_and_uncovers(view: View) -> None:
     fails(EINVAL, view.unmount, "/mnt")
 
 
+def test_what_covers_the_working_directory_is_entered_from_above_and_unmounted_from_within(view: View) -> None:
+    write(view, "/mnt/below", b"below")
+    view.chdir("/mnt")
+    view.mount(memory_with(above=b"above"), ".")
+    assert names(view, ".") == ["below"]
+    assert names(view, "../mnt") == ["above"]
+    view.unmount(".")
+    assert names(view, "/mnt") == ["below"]
+
+
 def test_dotdot_leaves_a_mount(view: View) -> None:
     inner = memory()
     fill(inner, {"a": Dir(), "a/b": Dir()})
@@ -235,6 +245,7 @@ def test_a_bind_can_be_read_only(view: View) -> None:
         (view.truncate, ("/bin/mine", 0)),
         (view.symlink, ("x", "/bin/l")),
         (view.link, ("/bin/mine", "/bin/l")),
+        (view.link, ("/file", "/bin/l")),
         (view.access, ("/bin/mine", W_OK)),
         (view.utimens, ("/bin/mine", 1, 1)),
         (view.chown, ("/bin/mine", 1, 1)),

@@ -30,7 +30,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         place = fs.resolve(source[0])
         member = place.node if place.node.is_dir else find_posted(fs, source[0]).root
     try:
-        fs.namespace.unmount(fs.resolve(path), member)
+        fs.namespace.unmount(fs.namespace.enter(fs.resolve(path)), member)
     except SysError as error:
         process.warn(f"{path}: {'not mounted' if error.name == 'EINVAL' else error.reason}")
         return 1

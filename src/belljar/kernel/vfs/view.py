@@ -303,7 +303,10 @@ class View:
     def link(self, source: str, path: str, *, follow: bool = False) -> None:
         old = resolve(self, source, follow=follow)
         slot = self._new_slot(path)
-        if not self._same_mount(old, slot):
+        into = self._creating_member(slot.directory).mount
+        if into.read_only:
+            raise SysError(EROFS, path)
+        if into is not old.mount:
             raise SysError(EXDEV, path)
         if not self._may_link(old.node):
             raise SysError(EPERM, source)
@@ -320,9 +323,6 @@ class View:
         mode = node.mode
         runs_as_others = mode & S_ISUID or (mode & S_ISGID and mode & 0o010)
         return mode & S_IFMT == S_IFREG and not runs_as_others and self.credentials.may(node, R_OK | W_OK)
-
-    def _same_mount(self, old: Place, slot: Slot) -> bool:
-        return old.mount is self._creating_member(slot.directory).mount
 
     def _new_slot(self, path: str, *, directory: bool = False) -> Slot:
         """Where a new entry goes. EEXIST before ENOENT (trailing slash), as Linux orders them."""
@@ -613,7 +613,8 @@ class View:
 
     def unmount(self, path: str, source: str | None = None) -> None:
         member = resolve(self, source).node if source is not None else None
-        self.namespace.unmount(resolve(self, path), member)
+        # What is mounted on the working directory isn't seen at `.`, but it is what is meant.
+        self.namespace.unmount(self.namespace.enter(resolve(self, path)), member)
 
 
 def _is_within(server: FileServer, node: Node, ancestor: Node) -> bool:
