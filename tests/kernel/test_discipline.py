@@ -5,13 +5,13 @@ import select
 import termios as host
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belljar.abi import termios as t
+from belljar.abi.dataclass import replace
 from belljar.abi.termios import Termios
 from belljar.kernel.discipline import LINE_MAX, Discipline, advance
 

@@ -1,12 +1,12 @@
 """Terminals with processes on them: opening, job control, hangups, raw reads, flow control."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from errno import EAGAIN, EINTR, EINVAL, EIO, ENOENT, ENOTTY, ENXIO, EPERM
 
 import pytest
 
 from belljar.abi import termios as t
+from belljar.abi.dataclass import replace
 from belljar.abi.flags import O_NOCTTY, O_NONBLOCK, O_RDWR, POLLHUP, POLLIN, POLLOUT, S_IFCHR, S_IFMT, WUNTRACED
 from belljar.abi.signals import Signal
 from belljar.abi.termios import Termios, WinSize

@@ -1,7 +1,8 @@
 """How a terminal behaves: Linux's termios flags and characters, and the window's size."""
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from belljar.abi.dataclass import dataclass
 
 # Input.
 IGNBRK: Final = 0o1

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from typing import Final
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._url import Url
 
 _HEAD: Final = """# Netscape HTTP Cookie File

@@ -6,8 +6,8 @@ import base64
 import binascii
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import Program, UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from ipaddress import ip_address
 from types import TracebackType
 from typing import Final, Self
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_RDWR
 from belljar.kernel.process import Process

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, value
 from belljar.bin._kit.users import Accounts
 from belljar.bin._processes import Row, processes

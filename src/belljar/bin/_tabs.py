@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process

@@ -5,10 +5,11 @@ from __future__ import annotations
 import encodings.idna
 import encodings.punycode
 import re
-from dataclasses import dataclass, replace
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 from urllib.parse import quote
+
+from belljar.abi.dataclass import dataclass, replace
 
 PORTS: Final = {"http": 80, "https": 443}
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(/{1,3})")

@@ -9,8 +9,8 @@ Usage: ar [-]{d|m|p|q|r|t|x}[cDosSuvU] ARCHIVE [MEMBER]...
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_EXCL, O_WRONLY
 from belljar.abi.paths import basename

@@ -3,9 +3,8 @@
 Usage: arch [OPTION]...
 """
 
-from dataclasses import dataclass
-
 from belljar.abi import system
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, utility
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process

@@ -6,8 +6,7 @@ Usage: basename NAME [SUFFIX]
 Print NAME with any leading directory components removed. If specified, also remove a trailing SUFFIX.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import basename
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote

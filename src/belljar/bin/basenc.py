@@ -5,8 +5,7 @@ Usage: basenc [OPTION]... [FILE]
 Encode or decode FILE, or standard input, to standard output, in the encoding that an option names.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._encode import CODECS, run
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.kernel.process import Process

@@ -8,8 +8,8 @@ Where standard output is no terminal, or with -p, the files are copied as cat do
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin._kit import UsageError, count, flag, many, utility, value

@@ -6,9 +6,9 @@ Makes what is seen at NEW appear at OLD, for this process's namespace and its ch
 what is there already (a union directory); -c lets new files be created in it.
 """
 
-from dataclasses import dataclass
 from typing import cast
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, choice, flag, utility
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.namespace import Order

@@ -4,10 +4,10 @@ Usage: cal [-1|-3|-y] [-m] [-j] [[[DAY] MONTH] YEAR]
 """
 
 import calendar
-from dataclasses import dataclass
 from datetime import date
 from itertools import zip_longest
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin._kit.clock import zone_of
 from belljar.kernel.process import Process

@@ -6,9 +6,9 @@ With no FILE, or when FILE is -, read standard input.
 """
 
 import re
-from dataclasses import dataclass
 from errno import EISDIR
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, utility
 from belljar.kernel.process import Process

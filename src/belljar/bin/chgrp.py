@@ -6,8 +6,7 @@ Usage: chgrp [OPTION]... GROUP FILE...
 Change the group of each FILE to GROUP.
 """
 
-from dataclasses import dataclass, replace
-
+from belljar.abi.dataclass import dataclass, replace
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin._kit.quoting import quote, quote_name

@@ -7,8 +7,7 @@ Usage: chmod [OPTION]... MODE[,MODE]... FILE...
 Change the mode of each FILE to MODE. Each MODE is of the form '[ugoa]*([-+=]([rwxXst]*|[ugo]))+|[-+=][0-7]+'.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import PERMISSIONS
 from belljar.bin._kit import Program, UsageError, choice, flag, utility, value

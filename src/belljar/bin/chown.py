@@ -6,8 +6,7 @@ Usage: chown [OPTION]... [OWNER][:[GROUP]] FILE...
 Change the owner and/or group of each FILE to OWNER and/or GROUP.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin._kit.quoting import quote, quote_name

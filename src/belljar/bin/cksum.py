@@ -8,9 +8,9 @@ Print or verify checksums; by default the 32-bit CRC and the size. With no FILE,
 import base64
 import hashlib
 import re
-from dataclasses import dataclass
 from functools import cache
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin import sum as sum_utility

@@ -3,8 +3,7 @@
 Usage: clear [-x]
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, utility, value
 from belljar.kernel.process import Process
 

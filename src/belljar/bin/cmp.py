@@ -9,8 +9,8 @@ missing, read standard input. Exit status is 0 if inputs are the same, 1 if diff
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.sizes import parse_size

@@ -7,8 +7,8 @@ FILE1, lines unique to FILE2, and lines common to both files.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, choice, flag, line_batches, many, utility
 from belljar.kernel.process import Process

@@ -7,8 +7,7 @@ Usage: cp [OPTION]... [-T] SOURCE DEST
 Copy SOURCE to DEST, or multiple SOURCE(s) to DIRECTORY.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._backup import BACKUP_HELP, SUFFIX_HELP, parse_backup
 from belljar.bin._copy import Copier, Rules, preserve_attributes

@@ -9,9 +9,9 @@ standard output. Each PATTERN may be: INTEGER (copy up to but not including spec
 """
 
 import re
-from dataclasses import dataclass, replace
 
 from belljar import regex
+from belljar.abi.dataclass import dataclass, replace
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote, quote_name

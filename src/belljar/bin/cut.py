@@ -8,9 +8,9 @@ LIST is made of ranges separated by commas: N, N-, N-M or -M, counted from 1.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from operator import itemgetter
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, line_batches, many, utility, value

@@ -6,8 +6,8 @@ Display the date and time in the given FORMAT; %-sequences as strftime has them,
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.abi.records import NANO

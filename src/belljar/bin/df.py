@@ -5,8 +5,7 @@ Usage: df [OPTION]... [FILE]...
 Show information about the file system on which each FILE resides, or all file systems by default.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.records import StatFs
 from belljar.bin._kit import UsageError, choice, flag, many, utility, value

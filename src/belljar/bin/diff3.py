@@ -8,8 +8,8 @@ Exit status is 0 if successful, 1 if conflicts, 2 if trouble.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, choice, flag, many, utility, value

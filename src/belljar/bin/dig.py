@@ -7,8 +7,7 @@ Asks the resolvers that the sandbox's owner chose, for names that its policy all
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin._kit import utility
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._net import NetFailure, Record, lookup, reverse_name

@@ -8,8 +8,8 @@ use for which file types and extensions; otherwise, a precompiled database is us
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin._kit import UsageError, choice, flag, utility

@@ -6,8 +6,7 @@ Output each NAME with its last non-slash component and trailing slashes removed;
 (meaning the current directory).
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import dirname
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.kernel.process import Process

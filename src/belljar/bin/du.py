@@ -6,8 +6,7 @@ Usage: du [OPTION]... [FILE]...
 Summarize device usage of the set of FILEs, recursively for directories.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.records import Stat
 from belljar.bin._kit import UsageError, choice, flag, many, utility, value

@@ -7,8 +7,8 @@ Set each NAME to VALUE in the environment and run COMMAND. With no COMMAND, prin
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, many, value
 from belljar.bin._kit.options import parse

@@ -9,8 +9,8 @@ or + (stops that far apart beyond the list).
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, many, utility
 from belljar.bin._kit.text import line_batches

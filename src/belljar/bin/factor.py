@@ -8,9 +8,9 @@ Print the prime factors of each specified integer NUMBER. If none are specified,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from math import gcd, isqrt
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsdecode
 from belljar.bin._kit import flag, utility
 from belljar.bin._kit.quoting import quote

@@ -9,8 +9,8 @@ Reformat each paragraph in the FILE(s), writing to standard output. The option -
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value

@@ -7,8 +7,8 @@ Wrap input lines in each FILE, writing to standard output. With no FILE, or when
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, utility, value
 from belljar.bin._kit.numbers import bounded

@@ -3,8 +3,7 @@
 Usage: free [-b|-k|-m|-g|-h] [-t] [-w]
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsdecode
 from belljar.bin._kit import choice, flag, utility
 from belljar.kernel.process import Process

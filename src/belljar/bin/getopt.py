@@ -6,8 +6,8 @@ Usage: getopt OPTSTRING PARAMETERS
 """
 
 import re
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version

@@ -5,8 +5,7 @@ Usage: groups [OPTION]... [USERNAME]...
 Print group memberships for each USERNAME or, if no USERNAME is specified, for the current process.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import utility
 from belljar.bin._kit.quoting import quote
 from belljar.bin._kit.users import Accounts

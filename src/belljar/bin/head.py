@@ -9,8 +9,8 @@ the file name. With no FILE, or when FILE is -, read standard input. NUM may hav
 import re
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY, SEEK_CUR
 from belljar.bin._kit import UsageError, choice, flag, utility, value

@@ -7,8 +7,7 @@ Asks the resolvers that the sandbox's owner chose, for names that its network po
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, utility, value
 from belljar.bin._net import NetFailure, Record, lookup, reverse_name
 from belljar.kernel.process import Process

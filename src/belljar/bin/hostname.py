@@ -3,8 +3,7 @@
 Usage: hostname [-s|-f|-d|-i|-I]
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.kernel.process import Process
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Iterator
-from dataclasses import dataclass
 from encodings.aliases import aliases
 from unicodedata import category, normalize
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CREAT, O_TRUNC, O_WRONLY
 from belljar.bin._kit import UsageError, flag, utility, value

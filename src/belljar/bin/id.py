@@ -5,8 +5,7 @@ Usage: id [OPTION]... [USER]...
 Print user and group information for each specified USER, or (when USER omitted) for the current process.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin._kit.quoting import quote
 from belljar.bin._kit.users import Accounts

@@ -10,8 +10,8 @@ DIRECTORY(ies).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import dirname
 from belljar.bin._backup import BACKUP_HELP, SUFFIX_HELP, Backup, parse_backup

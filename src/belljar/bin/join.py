@@ -11,8 +11,8 @@ sorted on the join fields.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import UsageError, choice, flag, many, utility
 from belljar.bin._kit.quoting import quote, quote_if_odd, quote_name

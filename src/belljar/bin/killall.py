@@ -4,8 +4,8 @@ Usage: killall [-SIGNAL] NAME...
 """
 
 import re
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.signals import parse_signal
 from belljar.bin._kit import UsageError, flag, value

@@ -8,8 +8,7 @@ output is no terminal, the files are copied as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, many, utility, value
 from belljar.bin._pager import Pager, copy

@@ -5,8 +5,7 @@ Usage: link FILE1 FILE2
 Call the link function to create a link named FILE2 to an existing FILE1.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, utility
 from belljar.bin._kit.quoting import quote, quote_name

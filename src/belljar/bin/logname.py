@@ -3,8 +3,7 @@
 Usage: logname [OPTION]
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, utility
 from belljar.bin._kit.quoting import quote
 from belljar.bin._kit.users import Accounts

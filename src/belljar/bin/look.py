@@ -9,8 +9,8 @@ only letters and digits compared, and case ignored.
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value

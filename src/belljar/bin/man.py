@@ -3,8 +3,7 @@
 Usage: man NAME...
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin._kit.program import Program
 from belljar.kernel.process import Process

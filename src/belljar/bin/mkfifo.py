@@ -5,8 +5,7 @@ Usage: mkfifo [OPTION]... NAME...
 Create named pipes (FIFOs) with the given NAMEs.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote_name

@@ -5,8 +5,7 @@ Usage: mknod [OPTION]... NAME TYPE [MAJOR MINOR]
 Create the special file NAME of the given TYPE: p for a FIFO; b, c and u, for devices, are never permitted here.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFBLK, S_IFCHR
 from belljar.bin._kit import UsageError, flag, utility, value

@@ -9,8 +9,8 @@ copied, with their names before them if there are several.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._pager import Pager, copy

@@ -10,9 +10,9 @@ exec 3<DIRECTORY; echo 3 >/mnt/srv/NAME. -b and -a make a union directory, in wh
 Changes are seen by the process that runs mount and by its children.
 """
 
-from dataclasses import dataclass
 from typing import cast
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin._kit import UsageError, choice, flag, utility, value

@@ -8,8 +8,8 @@ Connects where the sandbox's network policy allows it. Nothing can connect to a 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import POLLERR, POLLHUP, POLLIN
 from belljar.bin._kit import flag, utility, value

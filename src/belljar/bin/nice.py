@@ -6,8 +6,8 @@ Run COMMAND with an adjusted niceness. With no COMMAND, print the current nicene
 """
 
 import re
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, value
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version

@@ -11,8 +11,8 @@ A line of the delimiter, \:\:\: begins a header, \:\: a body, \: a footer.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value

@@ -5,8 +5,7 @@ Usage: nohup COMMAND [ARG]...
 If standard output is a terminal, append output to 'nohup.out' if possible, '$HOME/nohup.out' otherwise.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_RDONLY, O_WRONLY
 from belljar.abi.signals import Signal

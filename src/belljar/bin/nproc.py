@@ -3,8 +3,7 @@
 Usage: nproc [OPTION]...
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, floor
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import UsageError, flag, many, utility, value
 from belljar.bin._kit.choices import pick

@@ -9,9 +9,9 @@ extension, {#} the number of the job, {%} its slot, {1} {2.} ... arguments of se
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import product
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY, POLLIN
 from belljar.abi.paths import fsdecode, fsencode

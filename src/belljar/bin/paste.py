@@ -8,9 +8,9 @@ With no FILE, or when FILE is -, read standard input.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import cycle, islice, zip_longest
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, line_batches, utility, value

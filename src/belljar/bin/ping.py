@@ -7,8 +7,7 @@ Only TCP, UDP and DNS leave a sandbox, so no echo request can. The name is looke
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, utility, value
 from belljar.bin._net import NetFailure, lookup, reverse_name
 from belljar.kernel.process import Process

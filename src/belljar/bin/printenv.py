@@ -5,8 +5,7 @@ Usage: printenv [OPTION]... [VARIABLE]...
 Print the values of the specified environment VARIABLEs, or name and value pairs for them all.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, utility
 from belljar.kernel.process import Process
 

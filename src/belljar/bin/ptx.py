@@ -9,8 +9,8 @@ standard input. The default is '-F /'.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import UsageError, choice, flag, utility, value

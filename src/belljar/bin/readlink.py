@@ -5,9 +5,9 @@ Usage: readlink [OPTION]... FILE...
 Print value of a symbolic link or canonical file name.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, choice, flag, utility
 from belljar.bin._kit.quoting import quote_if_odd

@@ -5,10 +5,10 @@ Usage: realpath [OPTION]... FILE...
 Print the resolved absolute file name; all but the last component must exist.
 """
 
-from dataclasses import dataclass
 from posixpath import normpath
 from typing import Literal
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin._kit.quoting import quote_if_odd

@@ -5,8 +5,7 @@ Usage: rev [FILE]...
 Copy the files to standard output, reversing the order of characters in every line.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import flag, line_batches, utility

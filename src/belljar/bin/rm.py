@@ -6,8 +6,7 @@ Remove (unlink) the FILE(s). By default, rm does not remove directories; use -r 
 along with all of its contents.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin._kit.asking import ask
 from belljar.bin._kit.choices import pick

@@ -5,9 +5,9 @@ Usage: rmdir [OPTION]... DIRECTORY...
 Remove the DIRECTORY(ies), if they are empty.
 """
 
-from dataclasses import dataclass
 from errno import EBUSY, EEXIST, ENOTDIR, ENOTEMPTY
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin._kit.quoting import quote_name

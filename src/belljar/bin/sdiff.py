@@ -8,8 +8,7 @@ l or 1 the left version, r or 2 the right, s and v silence or show common lines,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, many, utility, value
 from belljar.bin.diff.columns import Columns, side_by_side

@@ -9,9 +9,9 @@ Print numbers from FIRST to LAST, in steps of INCREMENT. If FIRST or INCREMENT i
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Context, Decimal, InvalidOperation
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, value
 from belljar.bin._kit.options import parse

@@ -6,8 +6,7 @@ Overwrite the specified FILE(s) repeatedly, in order to make it harder for even 
 recover the data.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_WRONLY, SEEK_SET
 from belljar.abi.paths import basename, dirname

@@ -6,8 +6,7 @@ SUFFIX is s for seconds (the default), m for minutes, h for hours or d for days.
 several arguments, sleep for the sum of them.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, utility
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process

@@ -9,8 +9,8 @@ of N to stdout), l/N and l/K/N (without splitting lines), r/N and r/K/N (likewis
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError, strerror
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote, quote_if_odd, quote_name

@@ -7,8 +7,8 @@ Display file or file system status.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import PERMISSIONS
 from belljar.abi.paths import fsdecode

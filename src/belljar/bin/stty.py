@@ -7,9 +7,8 @@ Settings: size, rows N, cols N, sane, raw, cooked, cbreak, echo and the other fl
 characters: intr eof kill erase werase susp quit start stop lnext rprnt with ^X, undef or a character.
 """
 
-from dataclasses import replace
-
 from belljar.abi import termios as t
+from belljar.abi.dataclass import replace
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_NONBLOCK, O_RDWR
 from belljar.abi.termios import Termios, WinSize
@@ -134,7 +133,7 @@ class Changer:
             raise UsageError(f"invalid argument {quote(word, self._process.env)}")
 
     def _set(self, **changes: object) -> None:
-        self._settings = replace(self._settings, **changes)  # type: ignore[arg-type]
+        self._settings = replace(self._settings, **changes)
 
     def _restore(self, word: str) -> None:
         """What -g printed."""

@@ -5,8 +5,7 @@ Usage: sum [OPTION]... [FILE]...
 Print or check BSD (16-bit) checksums. With no FILE, or when FILE is -, read standard input.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import choice, utility
 from belljar.kernel.process import Process

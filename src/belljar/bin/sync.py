@@ -6,8 +6,7 @@ If one or more files are specified, sync only them, or their containing file sys
 only checks that the files can be opened.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_NONBLOCK, O_RDONLY
 from belljar.bin._kit import UsageError, flag, utility

@@ -6,9 +6,9 @@ Write each FILE to standard output, last line first. With no FILE, or when FILE 
 """
 
 import re
-from dataclasses import dataclass
 from itertools import pairwise
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value

@@ -5,9 +5,9 @@ Usage: tee [OPTION]... [FILE]...
 Copy standard input to each FILE, and also to standard output.
 """
 
-from dataclasses import dataclass
 from errno import EPIPE
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.signals import Signal

@@ -6,8 +6,8 @@ FORMAT has %e (seconds elapsed), %U (user), %S (system), %P (share of the CPU), 
 """
 
 import re
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.paths import fsencode

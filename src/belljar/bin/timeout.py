@@ -6,8 +6,7 @@ Start COMMAND, and kill it if still running after DURATION: a number with an opt
 status is 124 if the command timed out, 125 if timeout itself fails, 126 or 127 if the command can't be run or found.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.signals import Signal, parse_signal, signal_name
 from belljar.bin._kit import UsageError, flag, utility, value

@@ -3,8 +3,7 @@
 Usage: top [-b] [-n COUNT] [-d SECONDS] [-p PID,...]
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.users import Accounts

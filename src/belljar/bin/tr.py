@@ -9,8 +9,8 @@ are understood.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.kernel.process import Process

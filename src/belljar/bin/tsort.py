@@ -9,8 +9,8 @@ With no FILE, or when FILE is -, read standard input.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.paths import fsdecode
 from belljar.bin._kit import UsageError, utility
 from belljar.bin._kit.quoting import quote, quote_if_odd

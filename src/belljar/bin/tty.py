@@ -3,8 +3,7 @@
 Usage: tty [OPTION]...
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin._kit.quoting import quote

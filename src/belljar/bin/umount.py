@@ -3,8 +3,7 @@
 Usage: umount DIRECTORY...
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.kernel.process import Process

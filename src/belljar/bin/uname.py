@@ -5,9 +5,8 @@ Usage: uname [OPTION]...
 Print certain system information. With no OPTION, same as -s.
 """
 
-from dataclasses import dataclass
-
 from belljar.abi import system
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process

@@ -7,9 +7,9 @@ Only blanks at the start of a line are converted, unless -a or -t is given.
 """
 
 import re
-from dataclasses import dataclass
 from functools import partial
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, many, utility
 from belljar.bin._kit.text import line_batches

@@ -8,10 +8,10 @@ matching lines are merged to the first occurrence.
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import compress, groupby, islice
 from operator import ne, sub
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CREAT, O_TRUNC, O_WRONLY
 from belljar.bin._kit import LineBatches, UsageError, flag, line_batches, value

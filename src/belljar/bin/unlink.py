@@ -5,8 +5,7 @@ Usage: unlink FILE
 Call the unlink function to remove the specified FILE.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, utility
 from belljar.bin._kit.quoting import quote, quote_name

@@ -6,8 +6,7 @@ Without NEW, what is mounted at OLD is gone. With it, only what `bind` or `mount
 name in /mnt/srv); the other members of the union stay.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, utility
 from belljar.kernel.fs.srv import find_posted

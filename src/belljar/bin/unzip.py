@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import BufferedReader
 from typing import IO
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_EXCL, O_RDONLY, O_WRONLY
 from belljar.abi.records import NANO

@@ -3,8 +3,7 @@
 Usage: uptime [-p|-s]
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsdecode
 from belljar.abi.records import NANO
 from belljar.bin._kit import flag, utility

@@ -3,9 +3,9 @@
 Usage: uuidgen [-r|-t]
 """
 
-from dataclasses import dataclass
 from uuid import UUID
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, utility
 from belljar.kernel.process import Process
 

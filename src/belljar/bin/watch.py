@@ -3,8 +3,7 @@
 Usage: watch [-n SECONDS] [-t] [-e|-g] COMMAND...
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.kernel.process import Process

@@ -10,8 +10,8 @@ always in the order: newline, word, character, byte, maximum line length.
 import re
 import unicodedata
 from collections.abc import Iterable
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin._kit import UsageError, flag, utility, value

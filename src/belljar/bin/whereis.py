@@ -3,8 +3,7 @@
 Usage: whereis [-b|-m|-s] NAME...
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin.which import matches
 from belljar.kernel.process import Process

@@ -5,8 +5,7 @@ Usage: which [-a] [-s] NAME...
 Print the files that would be executed for each NAME in the current environment.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import X_OK
 from belljar.bin._kit import flag, utility

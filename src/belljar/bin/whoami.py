@@ -5,8 +5,7 @@ Usage: whoami [OPTION]...
 Print the user name associated with the current effective user ID.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, utility
 from belljar.bin._kit.quoting import quote
 from belljar.bin._kit.users import Accounts

@@ -8,8 +8,8 @@ quotes and backslashes protect them.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.abi.paths import fsdecode, fsencode

@@ -5,8 +5,7 @@ Usage: yes [STRING]...
 Repeatedly output a line with all specified STRING(s), or 'y'.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import utility
 from belljar.kernel.process import Process

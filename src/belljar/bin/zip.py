@@ -10,10 +10,10 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import BufferedRandom
 from typing import IO
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_RDWR, O_TRUNC
 from belljar.abi.paths import basename

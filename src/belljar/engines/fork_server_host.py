@@ -7,11 +7,11 @@ import signal
 import socket
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 
+from belljar.abi.dataclass import dataclass
 from belljar.engines.supply_host import AHEAD, AHEAD_MAX, REQUEST_MAX, TAKEN
 from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.processes_host import readable

@@ -15,11 +15,11 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.engines.supply_host import REQUEST_MAX, Refused, Supply
 from belljar.lockdown.processes_host import ANSWER_SECONDS, end_server, kill_process, readable, start_server
 

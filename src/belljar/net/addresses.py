@@ -6,11 +6,12 @@ address that carries another one inside is judged by both, and what no registry 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import Final
+
+from belljar.abi.dataclass import dataclass
 
 Address = IPv4Address | IPv6Address
 

@@ -6,11 +6,11 @@ Nothing here is ever given to `getaddrinfo`, which takes `2852039166`, `0x7f.1` 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from typing import Final
 from urllib.parse import urljoin
 
+from belljar.abi.dataclass import dataclass
 from belljar.net.addresses import Address, canonical
 
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")

@@ -10,8 +10,9 @@ import lzma
 import struct
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Final, Protocol
+
+from belljar.abi.dataclass import dataclass
 
 try:
     import zstandard

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.records import NANO
 from belljar.bin._kit.clock import zone_of
 from belljar.shell.strftime import DAYS, MONTHS, Zone, local, parse_zone

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Final
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.flags import (
     PERMISSIONS,
     S_IFBLK,

@@ -7,10 +7,11 @@ operands in between unless the utility says that the first operand ends the opti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cache
 from typing import Any, Literal
+
+from belljar.abi.dataclass import dataclass, field, fields
 
 
 class UsageError(Exception):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.version import __version__
 from belljar.bin._kit.locale import is_utf8
@@ -112,7 +112,7 @@ class _CommandLines:
         self._options = options
         self._order = order
         self._digits = digits
-        self._shared: bool = options.__dataclass_params__.frozen  # type: ignore[attr-defined]
+        self._shared: bool = options.__struct_config__.frozen  # type: ignore[attr-defined]
         self._plain: object = None
         self._read: dict[tuple[str, ...], tuple[object, list[str]]] = {}
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.flags import S_IFDIR, S_IFLNK
 from belljar.abi.paths import fsencode
 from belljar.abi.records import Dirent, Stat

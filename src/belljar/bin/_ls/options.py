@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, choice, flag, many, value
 from belljar.bin._kit.choices import BadChoice, pick
 from belljar.bin._kit.human import HUMAN, SI, BlockSize, bad_block_size, default_block_size, parse_block_size

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.shell.width import display_width
 
 Value = None | int | float | str | bytes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from belljar.abi.dataclass import dataclass, field
 
 _WITH_VALUE = {
     "F": "field-separator",

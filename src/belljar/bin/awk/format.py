@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin.awk.errors import AwkFatal
 from belljar.bin.awk.values import Conversion, StrNum, Uninit, Untyped, Value, special_number, to_number
 

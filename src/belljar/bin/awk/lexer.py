@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin.awk.errors import AwkSyntaxError
 
 KEYWORDS = frozenset(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 
+from belljar.abi.dataclass import fields, is_dataclass
 from belljar.bin.awk import nodes as n
 
 _ARRAY_ARGUMENT = {"split": (1, 3), "patsplit": (1, 3), "match": (2,), "asort": (0, 1), "asorti": (0, 1)}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin.bc.lexer import Lexer, Token
 from belljar.bin.bc.machine import BcError, Machine
 from belljar.bin.bc.number import ONE, ZERO, Number, NumberError, length, whole_part

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from belljar.abi.dataclass import dataclass
 
 KEYWORDS = frozenset(
     "define auto if else while for break continue return quit halt print length sqrt scale ibase obase last read "

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin.bc.mathlib import MathLibrary
 from belljar.bin.bc.number import ZERO, Arithmetic, Number, NumberError, whole_part
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from ipaddress import IPv6Address
 
+from belljar.abi.dataclass import dataclass
 from belljar.kernel.budget import Budget
 
 _RANGE = re.compile(r"(?:(\d+)-(\d+)|([A-Za-z])-([A-Za-z]))(?::(\d+))?\]")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from email.utils import formatdate
 from urllib.parse import unquote
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.abi.records import NANO

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin._url import BadUrl, Url, parse_url
 from belljar.bin._web import Head
 from belljar.bin.curl.errors import CurlError

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Final
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin._kit import UsageError
 from belljar.bin._kit.quoting import quote
 from belljar.bin._kit.sizes import unit

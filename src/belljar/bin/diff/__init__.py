@@ -9,9 +9,9 @@ Exit status is 0 if inputs are the same, 1 if different, 2 if trouble.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import partial
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import UsageError, choice, count, flag, many, utility, value

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit.width import display_width
 from belljar.bin.diff.sides import Comparison

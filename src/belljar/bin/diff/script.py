@@ -10,7 +10,8 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from belljar.abi.dataclass import dataclass
 
 Charge = Callable[[int], None]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
+from belljar.abi.dataclass import dataclass, replace
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import Stat
 from belljar.bin.diff.script import Change

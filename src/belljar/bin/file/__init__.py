@@ -6,8 +6,7 @@ Determine the type of each FILE: first whether it is a regular file at all, then
 then by the language and character set of its text.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFCHR, S_IFIFO, S_IFSOCK
 from belljar.abi.paths import fsdecode

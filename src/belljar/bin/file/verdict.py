@@ -1,6 +1,6 @@
 """What file says of a file."""
 
-from dataclasses import dataclass
+from belljar.abi.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

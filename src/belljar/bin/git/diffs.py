@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin.diff.script import Change, find_changes
 from belljar.bin.git.repo import Repository
 from belljar.bin.git.store import Flat

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from dulwich.index import IndexEntry
 from dulwich.objects import Blob, Commit, Tag, Tree
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import choice, flag, many, value
 from belljar.bin._kit.options import parse

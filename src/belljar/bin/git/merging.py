@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from dulwich.index import ConflictedIndexEntry
 from dulwich.objects import Blob
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin.diff.script import find_changes
 from belljar.bin.git.diffs import split_lines
 from belljar.bin.git.repo import Repository

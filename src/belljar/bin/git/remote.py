@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 from dulwich.objects import Commit, Tag, Tree
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin.git.errors import GitError
 from belljar.bin.git.repo import Repository, find_repository

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 
 from dulwich.ignore import IgnoreFilter
 from dulwich.index import ConflictedIndexEntry, IndexEntry
 from dulwich.objects import Blob
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.abi.records import NANO, Stat
 from belljar.bin.git.errors import GitError

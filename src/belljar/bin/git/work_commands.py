@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 
 from dulwich.index import ConflictedIndexEntry, IndexEntry
 from dulwich.objects import Blob
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import choice, count, flag, many, value
 from belljar.bin._kit.options import parse

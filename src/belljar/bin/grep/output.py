@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin.grep.patterns import Matcher
 from belljar.kernel.process import Process
 

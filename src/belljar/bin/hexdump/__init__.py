@@ -6,8 +6,8 @@ Usage: hexdump [OPTION]... [FILE]...
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin._kit import UsageError, flag, many, utility, value

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError
 
 _UNIT: Final = re.compile(r"\s*(\d*)(?:/(\d+))?\s*\"((?:[^\"\\]|\\.)*)\"\s*", re.S)

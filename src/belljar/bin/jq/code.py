@@ -8,9 +8,9 @@ never changed, so a suspended generator can rely on its own.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin.jq.nodes import Function, Node
 
 ONE, OPT, MANY = 0, 1, 2
@@ -133,6 +133,8 @@ class Scope:
     constant: Value = None
     targets: dict[tuple[int, ...], Target] = field(default_factory=dict)
     path_targets: dict[tuple[int, ...], PathTarget] = field(default_factory=dict)
+    home: "Scope | None" = None
+    """For an import: the entry of its function."""
 
     def bind(self, sort: str, name: str, kind: int = MANY) -> "Scope":
         return Scope(self, sort, name, self.depth + 1, kind=kind)
@@ -145,7 +147,7 @@ class Scope:
 
     def origin(self) -> "Scope":
         """The entry where the function was really defined: an import gives it another name elsewhere."""
-        return self
+        return self if self.home is None else self.home.origin()
 
     def variable(self, name: str) -> "Scope | None":
         entry: Scope | None = self

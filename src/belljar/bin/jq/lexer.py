@@ -1,8 +1,8 @@
 """Splits jq program text into tokens; a string is several, with its interpolations in between."""
 
 import re
-from dataclasses import dataclass
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin.jq.exact import Complaint, unescape
 
 KEYWORDS = frozenset(

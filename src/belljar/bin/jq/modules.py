@@ -157,17 +157,4 @@ def alias(scope: Scope, name: str, target: Scope) -> Scope:
     """`target`'s function under another name, with the scope it was defined in."""
     assert target.function is not None
     renamed = Function(name, target.function.parameters, target.function.body)
-    return Imported(scope, "function", name, scope.depth, renamed, home=target)
-
-
-class Imported(Scope):
-    """A function's entry in a scope other than its own."""
-
-    __slots__ = ("home",)
-
-    def __init__(self, outer: Scope, sort: str, name: str, depth: int, function: Function, home: Scope) -> None:
-        super().__init__(outer, sort, name, depth, function)
-        self.home = home
-
-    def origin(self) -> Scope:
-        return self.home.origin()
+    return Scope(scope, "function", name, scope.depth, renamed, home=target)

@@ -1,8 +1,9 @@
 """The syntax tree of jq's language."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Union
+
+from belljar.abi.dataclass import dataclass, field, fields, is_dataclass
 
 
 @dataclass(frozen=True, slots=True)

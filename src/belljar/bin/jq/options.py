@@ -1,8 +1,8 @@
 """jq's command line, which is its own: flags anywhere, bundled, some with one or two parameters."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.bin.jq.reader import ParseError, parse_one
 from belljar.kernel.process import Process

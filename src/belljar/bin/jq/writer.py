@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from json.encoder import encode_basestring
 from typing import Any
 
 import msgspec
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin.jq.cstack import bounded
 from belljar.bin.jq.measure import check_size
 from belljar.bin.jq.numbers import Number, format_number

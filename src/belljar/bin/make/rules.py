@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin.make.variables import Scope
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin.make.words import closing, directory, fill, find_percent, not_directory, patsubst
 
 if TYPE_CHECKING:

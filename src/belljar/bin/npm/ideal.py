@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin.npm.packagejson import collate
 from belljar.bin.npm.place import Forest, PeerSet, Placer
 from belljar.bin.npm.problems import NpmError

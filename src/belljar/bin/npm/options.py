@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
+
+from belljar.abi.dataclass import dataclass, field
 
 BOOLEANS: Final = frozenset(
     "all audit bin-links color dry-run engine-strict force foreground-scripts fund global ignore-scripts if-present "

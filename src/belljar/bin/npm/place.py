@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from enum import Enum
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin.npm.problems import NpmError
 from belljar.bin.npm.semver import sort_key
 from belljar.bin.npm.tree import Edge, Node

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit.realpath import relative_to
 from belljar.bin.npm.actual import open_root, read_actual
 from belljar.bin.npm.config import Config

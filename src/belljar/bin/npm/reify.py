@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.bin._kit.realpath import relative_to
 from belljar.bin._remove import Remover

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+
+from belljar.abi.dataclass import dataclass
 
 _LENGTH_MAX: Final = 256
 _RANGE_MAX: Final = 4096

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import posixpath
 import re
-from dataclasses import dataclass
 from typing import Final, Literal
 from urllib.parse import quote, unquote
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin.npm.problems import NpmError
 from belljar.bin.npm.semver import parse_range, parse_version
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin._kit.realpath import relative_to
 from belljar.bin.npm.problems import NpmError
 from belljar.bin.npm.semver import parse_range, parse_version

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from typing import Final
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process

@@ -8,8 +8,7 @@ PATCHFILE, read it from standard input.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin.patch.apply import Applier, Outcome

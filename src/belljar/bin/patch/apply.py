@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Final
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin.patch.parse import Hunk
 
 _BLANKS: Final = re.compile(rb"[ \t]+")

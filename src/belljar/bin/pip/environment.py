@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from packaging.metadata import RawMetadata, parse_email
@@ -14,6 +13,7 @@ from packaging.tags import Tag
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin.pip.places import PREFIX, PYTHON, PYTHON_VERSION, site_of
 from belljar.kernel.process import Process

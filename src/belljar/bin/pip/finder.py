@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from packaging.metadata import parse_email
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.bin.pip.fetch import NotFound, fetch
 from belljar.bin.pip.index import ACCEPT, Link, Offer, find_offers, parse_page

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import Any, Final
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -21,6 +20,7 @@ from packaging.utils import (
 )
 from packaging.version import InvalidVersion, Version
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin.pip.environment import PYTHON_FULL_VERSION, supported_tags
 from belljar.bin.pip.problems import PipError
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin._kit import count, flag, many, value
 from belljar.bin.pip import site
 from belljar.bin.pip.environment import Distribution, Environment, applies, find_environment, installed, read_site

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from belljar.abi.dataclass import dataclass, field, replace
 from belljar.abi.errors import SysError
 from belljar.bin.pip.environment import normal_path
 from belljar.bin.pip.fetch import NotFound, fetch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 import resolvelib
@@ -12,6 +11,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin.pip.environment import Distribution, applies
 from belljar.bin.pip.index import Offer
 from belljar.bin.pip.problems import PipError, Unbuildable

@@ -11,13 +11,13 @@ import configparser
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin.pip.problems import Unbuildable
 from belljar.bin.pip.wheel import Item, Package
 

@@ -12,12 +12,12 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from typing import Final
 
 from packaging.metadata import RawMetadata, parse_email
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin.pip.problems import PipError
 
 FILE_MAX: Final = 256 << 20

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
+
+from belljar.abi.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

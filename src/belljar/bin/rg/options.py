@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import choice, count, flag, many, value
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+from belljar.abi.dataclass import dataclass
 from belljar.regex import Match, Regex
 
 _COLORS = {"path": b"\33[35m", "line": b"\33[32m", "match": b"\33[1m\33[31m"}

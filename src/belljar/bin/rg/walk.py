@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFDIR, S_IFLNK, S_IFREG
 from belljar.bin.rg.ignore import Rules

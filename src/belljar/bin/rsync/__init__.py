@@ -8,8 +8,7 @@ time are left alone. A trailing slash on SRC means its contents. There are no re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import Program, UsageError, flag, many, utility, value
 from belljar.bin._kit.options import UsageError as ParseError

@@ -9,8 +9,7 @@ standard input is read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import Program, UsageError, flag, many, value
 from belljar.bin._kit.locale import is_utf8

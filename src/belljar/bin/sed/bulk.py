@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any
 
+from belljar.abi.dataclass import replace
 from belljar.bin.sed.machine import Machine
 from belljar.bin.sed.script import CaseChange, Command, LineNumber, Pattern, Script, Substitution
 from belljar.bin.sed.streams import CHUNK, Reader

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from belljar.abi.dataclass import dataclass
 
 _MAX_NUMBER = 10**15
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from heapq import merge as heap_merge
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+from belljar.abi.dataclass import dataclass, replace
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, line_batches, many, utility, value

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from hashlib import md5
 from typing import Any
 
+from belljar.abi.dataclass import dataclass, replace
 from belljar.bin._kit import UsageError
 from belljar.bin._kit.versions import version_key
 

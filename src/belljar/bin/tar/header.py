@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import NANO
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError
 from belljar.regex import compile as compile_regex
 from belljar.shell.pattern import Pattern, compile_pattern

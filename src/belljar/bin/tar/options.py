@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.bin._kit import UsageError
 from belljar.bin.tar.header import Format
 from belljar.bin.tar.names import Exclusion, NameRules, Transform, parse_transform

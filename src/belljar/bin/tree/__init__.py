@@ -6,8 +6,7 @@ List the contents of the given directories (the current one by default) as an in
 directories and files there were.
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin.tree.render import JsonWriter, TextWriter, Writer, XmlWriter

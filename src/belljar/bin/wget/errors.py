@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.bin._url import Url
 
 FILE_ERROR, NETWORK_ERROR, TLS_ERROR, AUTH_ERROR, SERVER_ERROR = 3, 4, 5, 6, 8

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from belljar.abi.dataclass import replace
 from belljar.abi.errors import SysError
 from belljar.bin._url import Url, parse_url
 from belljar.bin._web import Exchange, WebError

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Final
 from xml.parsers import expat
 
+from belljar.abi.dataclass import dataclass, field
 from belljar.kernel.budget import Budget
 
 DEPTH_MAX: Final = 256

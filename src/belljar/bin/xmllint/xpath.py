@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from math import ceil, floor, isfinite, isnan
 from typing import Final
 
+from belljar.abi.dataclass import dataclass
 from belljar.bin.xmllint.tree import Attribute, Comment, Element, Instruction, Node, Text
 from belljar.kernel.budget import Budget
 

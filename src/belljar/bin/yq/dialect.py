@@ -1,9 +1,9 @@
 """What yq's language has beyond jq's: its own names, YAML as text, environment values, `eval-all`."""
 
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from belljar.abi.dataclass import replace
 from belljar.bin.jq.access import iterate
 from belljar.bin.jq.code import ONE, Code, Env, Scope
 from belljar.bin.jq.compile import Compiler

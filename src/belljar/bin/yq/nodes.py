@@ -1,7 +1,8 @@
 """A YAML document as values, and how each was written: style, comments, anchors."""
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from belljar.abi.dataclass import dataclass, field
 
 
 class YamlError(Exception):

@@ -1,7 +1,6 @@
 """yq's command line."""
 
-from dataclasses import dataclass, field
-
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.kernel.process import Process
 
