@@ -184,6 +184,20 @@ def test_tools_are_commands() -> None:
     assert calls == [("bell", 2), ("x", 1), ("bad", 3)]
 
 
+def test_what_comes_unasked_is_taken_beside_callers_and_without() -> None:
+    """Files of the owner's, for a program that nobody waits for at first, while others are waited for."""
+    with Sandbox(mounts={"/host": Mount.host(str(Path(__file__).parent))}) as sandbox:
+        process = sandbox.spawn("for i in $(seq 200); do cat /host/test_sandbox.py >/dev/null; done; echo read")
+        for _ in range(20):
+            assert sandbox.exec("echo beside").stdout == "beside\n"
+        assert process.stdout.read() == b"read\n"
+        assert process.wait(60) == 0
+        reader = sandbox._link._reader
+        assert reader is not None
+    reader.join(30)
+    assert not reader.is_alive()
+
+
 def test_spawn(sandbox: Sandbox) -> None:
     process = sandbox.spawn(["cat"])
     assert process.pid > 1

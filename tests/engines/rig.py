@@ -59,7 +59,9 @@ class SocketLink:
             self._socket.close()
 
 
-def serve(client: Callable[[Client], Any], *, argv: list[str] | None = None) -> tuple[Any, ExitStatus, Session]:
+def serve(
+    client: Callable[[Client], Any], *, argv: list[str] | None = None, limits: tuple[float, int] | None = None
+) -> tuple[Any, ExitStatus, Session]:
     """Run `client` against a fresh sandbox's kernel; what it returned, how the process ended, and the sandbox."""
     machine = host_machine()
     assert isinstance(machine.poller, EpollPoller)
@@ -73,6 +75,8 @@ def serve(client: Callable[[Client], Any], *, argv: list[str] | None = None) -> 
         reserve_root(process)
         server = CallServer(process, link)
         server.start({})
+        if limits is not None:
+            server.limit(*limits)
         server.serve()
 
     def run() -> None:

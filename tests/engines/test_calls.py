@@ -156,6 +156,23 @@ def test_a_caught_signal_is_an_event_and_interrupts() -> None:
     assert serve(client)[0] == (EINTR, [10])
 
 
+def test_limits_come_with_the_answer_that_a_run_is() -> None:
+    told: list[tuple[int, int]] = []
+
+    def client(c: Client) -> list[int]:
+        c.wait_for_start()
+        c.on_limits = lambda cpu_ns, memory: told.append((cpu_ns, memory))
+        after = []
+        for _ in range(2):
+            c.call("getcwd")
+            after.append(len(told))
+        finish(c)
+        return after
+
+    assert serve(client, limits=(1.5, 4096))[0] == [1, 1]
+    assert told == [(1_500_000_000, 4096)]
+
+
 def test_how_it_ends() -> None:
     def leave(c: Client) -> None:
         c.wait_for_start()

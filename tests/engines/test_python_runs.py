@@ -40,6 +40,18 @@ def test_a_session_keeps_its_variables(python: Interpreter) -> None:
     assert "name 'x' is not defined" in failed(python.run("x"), "RUNTIME_ERROR")
 
 
+def test_the_value_of_a_line(python: Interpreter) -> None:
+    """One that is one expression, one that is not, and one that only looks like it."""
+    assert python.run("1, 2").value == [1, 2]
+    assert python.run("*[1], 2  # a comment").value == [1, 2]
+    assert python.run("x = 1; x + 1").value == 2
+    assert python.run("x = 5").value is None
+    assert python.run("await __import__('asyncio').sleep(0, 7)").value == 7
+    assert "unexpected indent" in failed(python.run(" 1 + 1"), "SYNTAX_ERROR")
+    assert failed(python.run("1 +"), "SYNTAX_ERROR") == "invalid syntax (<run 7>, line 1)"
+    assert python.run(r"str('\d'); y = 1").stderr.count("SyntaxWarning") == 1
+
+
 def test_what_it_prints(python: Interpreter) -> None:
     result = python.run("import sys\nprint('out')\nprint('err', file=sys.stderr)\nprint('x' * 100_000)")
     assert result.ok

@@ -1,6 +1,7 @@
 """How much one exec, and one sandbox, may use."""
 
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Self
 
 KIB = 1024
@@ -57,6 +58,7 @@ class Limits:
     def __post_init__(self) -> None:
         check_positive(self)
 
+    @lru_cache(maxsize=32)  # noqa: B019 - frozen, and mostly the same few: each run of an interpreter asks
     def narrowed(self, other: Self) -> Self:
         """The smaller of the two in every field: an exec may ask for less than its sandbox, never more."""
         return type(self)(**{f.name: min(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)})

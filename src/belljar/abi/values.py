@@ -33,6 +33,7 @@ _NOT_BRACKET: Final = re.compile(r"[^][{}]+")
 _STEP: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
 _EXACT: Final = 1 << 53
 _ATOMS: Final = (type(None), bool, str)
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
 
 
 class NotPlain(ValueError):
@@ -41,7 +42,7 @@ class NotPlain(ValueError):
 
 def dumps(value: Value, name: str = "value") -> str:
     """One line of JSON. NotPlain says what can't cross, by its path from `name`."""
-    return json.dumps(_tagged(value, name, 0), separators=(",", ":"))
+    return _ENCODER.encode(_tagged(value, name, 0))
 
 
 def loads(text: str | bytes) -> Value:

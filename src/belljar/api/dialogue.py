@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from contextvars import copy_context
 from copy import copy
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, Final, Literal
 
 from belljar.abi.limits import Limits, RunLimits
@@ -240,7 +241,7 @@ class Dialogue:
         self._functions.update(functions)
         self.run = run = Run(self._functions, limits, self._limits.output_bytes)
         self._runs += 1
-        self._send(self._conversation.message(Renew(self.number, _limits(self._limits, limits))))
+        # With the first piece: the worker is woken once.
         self._write(
             dumps(
                 {
@@ -251,7 +252,8 @@ class Dialogue:
                     "globals": list(functions),
                     "values": dict(values),
                 }
-            )
+            ),
+            self._conversation.message(Renew(self.number, _limits(self._limits, limits))),
         )
         return run
 
@@ -293,9 +295,11 @@ class Dialogue:
         if not run.done and self.running.done:
             run.fail(self._cause(run))
 
-    def _write(self, line: str) -> None:
+    def _write(self, line: str, before: bytes = b"") -> None:
+        """Send a line, with a frame that is to come first."""
         for piece in pieces(line.encode() + b"\n"):
-            self._send(self._conversation.message(Input(self.number, piece, CONTROL_IN)))
+            self._send(before + self._conversation.message(Input(self.number, piece, CONTROL_IN)))
+            before = b""
 
     def _say(self, stream: int, data: bytes) -> None:
         self.running.received = 0  # counted by run instead: a session may go on for ever
@@ -364,6 +368,7 @@ class Dialogue:
         return RunError("CRASHED", "Crashed", f"the interpreter ended with {how}" + (f": {said}" if said else ""))
 
 
+@lru_cache(maxsize=32)
 def _limits(limits: Limits, run: RunLimits) -> dict[str, int | float]:
     """A run's share of its sandbox's limits."""
     cpu, memory = min(limits.cpu_seconds, run.cpu_ms / 1e3), min(limits.memory_bytes, run.memory_mb << 20)

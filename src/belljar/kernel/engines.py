@@ -59,7 +59,7 @@ class EngineProgram:
 
     link: EngineLink
     limit: Callable[[float, int], None]
-    """Sets the processor seconds and the further bytes of memory that it may use from now on."""
+    """Sets the processor seconds and the further bytes of memory that it may use for its next run."""
 
 
 class Engines(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping, Sequence
 from errno import ENOSYS, EPERM, ESRCH
+from functools import lru_cache
 from typing import Any, Final
 
 from belljar.abi.errors import BudgetExceeded, SysError
@@ -427,9 +428,15 @@ def _winsize(size: tuple[int, int]) -> WinSize:
 
 def _limits(given: Mapping[str, Any]) -> Limits:
     try:
-        return Limits(**given)
+        return _known_limits(tuple(given.items()))
     except (TypeError, ValueError) as error:
         raise WireError(f"bad limits: {error}") from None
+
+
+@lru_cache(maxsize=32)
+def _known_limits(given: tuple[tuple[str, Any], ...]) -> Limits:
+    """They are the same for most commands and runs."""
+    return Limits(**dict(given))
 
 
 def _failure(number: int, error: SysError) -> Failure:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from errno import EIO
 from typing import Final
 
@@ -13,7 +12,6 @@ from belljar.abi.limits import Limits
 from belljar.abi.signals import Signal
 from belljar.abi.termios import WinSize
 from belljar.abi.wire import CONTROL_IN, CONTROL_OUT
-from belljar.kernel.engines import EngineProgram
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import load, search_path
 from belljar.kernel.pipe import Outlet
@@ -145,7 +143,7 @@ class Task:
         self.process.budget.renew(narrowed)
         engine = self.process.engine
         if engine is not None:
-            self._kernel.hub.spawn(lambda: _tell(engine, narrowed))
+            engine.limit(narrowed.cpu_seconds, narrowed.memory_bytes)
 
     def signal(self, number: int) -> None:
         """To the command's process group, as a terminal would."""
@@ -212,11 +210,6 @@ class Task:
         self.ended = True
         self._outlets = {}  # each leads back here
         self._on_end(self)
-
-
-def _tell(engine: EngineProgram, limits: Limits) -> None:
-    with suppress(SysError):  # it is gone: whoever serves it knows
-        engine.limit(limits.cpu_seconds, limits.memory_bytes)
 
 
 def _resume(process: Process, original: Process) -> int:

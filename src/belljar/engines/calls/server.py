@@ -73,7 +73,7 @@ class CallServer:
         self._buffer = bytearray()
         self._background = 0
         self._events = b""
-        """Frames that tell of signals, still to be sent."""
+        """Frames that tell of signals and limits, still to be sent."""
         terminal = Terminal(process)
         own: dict[str, Handler] = {
             "raw": terminal.raw,
@@ -122,9 +122,9 @@ class CallServer:
         self.link.send(ANSWER.pack(len(body) + 8, 0, START) + body)
 
     def limit(self, cpu_seconds: float, memory_bytes: int) -> None:
-        """What the engine process may use from now on; it is waiting for its next run."""
+        """What the engine process may use once it has its next run: the answer that it waits for tells it."""
         body = encode("qq", [int(cpu_seconds * 1e9), memory_bytes])
-        self.link.send(ANSWER.pack(len(body) + 8, 0, LIMITS) + body)
+        self._events += ANSWER.pack(len(body) + 8, 0, LIMITS) + body
 
     def serve(self) -> NoReturn:
         """Until the process ends: by its own call, a signal, a limit, or the loss of its engine process."""

@@ -11,9 +11,7 @@ import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Final, NoReturn
-
-import wasmtime
+from typing import Final, NoReturn
 
 from belljar.engines.calls.client_host import CallError, Client, ConnectionEnded
 from belljar.engines.calls.protocol import CALLS, decode
@@ -37,11 +35,11 @@ _SPAWN, _DUP, _DUP2 = (CALLS[name].number for name in ("spawn", "dup", "dup2"))
 class Door:
     """One guest's door."""
 
-    alloc: Any
+    alloc: Callable[[int], int]
+    """The guest's own malloc."""
 
-    def __init__(self, wasi: Preview1, store: wasmtime.Store, park: Callable[[], bytes]) -> None:
+    def __init__(self, wasi: Preview1, park: Callable[[], bytes]) -> None:
         self._wasi = wasi
-        self._store = store
         self._park = park
         self._client: Client | None = None
         self._park_again: Callable[[], bytes] | None = None
@@ -68,7 +66,7 @@ class Door:
         if len(request) < 2:
             return FAULT
         answer = self._answer(int.from_bytes(request[:2], "little"), request[2:])
-        place = self.alloc(self._store, len(answer)) & 0xFFFFFFFF
+        place = self.alloc(len(answer))
         if not place:
             return FAULT
         memory.write(place, answer)

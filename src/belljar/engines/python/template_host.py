@@ -33,7 +33,7 @@ from belljar.engines.python.package_host import STDLIB_SHA256
 from belljar.engines.python.watch_host import Watch
 from belljar.engines.wasi import numbers
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
-from belljar.engines.wasi.linker_host import Bindings, engine, guest_memory
+from belljar.engines.wasi.linker_host import Bindings, direct, engine, guest_memory
 from belljar.engines.wasi.preview1 import Preview1, functions
 from belljar.engines.wasi.program import Refused
 from belljar.lockdown.seal_host import (
@@ -99,6 +99,8 @@ class Template:
         self._control = control
         self._client: Client | None = None
         self._watch: Watch
+        self._memory_limit = 0
+        """The guest's, as it was set for a run."""
         self._runs: socket.socket | None = None
         """By which an interpreter with a prefix is asked for runs."""
         native = engine(optimised=quality == "optimised")
@@ -115,11 +117,13 @@ class Template:
         self._wasi.args = [b"/usr/local/bin/python3", b"-c", f"import _belljar; _belljar.start({kind!r})".encode()]
         self._wasi.environ = [b"TMPDIR=/tmp", b"PYTHONTZPATH="]
         self._bindings.define_all("wasi_snapshot_preview1", numbers.SIGNATURES, functions(self._wasi))
-        self._door = Door(self._wasi, self._store, self._park)
+        self._door = Door(self._wasi, self._park)
         self._bindings.define("host", "call", "iiii", "i", self._door.call)
         self._exports = linker.instantiate(self._store, module).exports(self._store)
         self._wasi.memory = guest_memory(self._store, self._exports)
-        self._door.alloc = self._exports["host_alloc"]
+        allocate = self._exports["host_alloc"]
+        assert isinstance(allocate, wasmtime.Func)
+        self._door.alloc = direct(self._store, allocate)
 
     def run(self) -> NoReturn:
         """Start the interpreter; what comes of it happens in the children of `_park`."""
@@ -262,7 +266,10 @@ class Template:
 
     def _limit(self, cpu_ns: int, memory: int) -> None:
         self._watch.allow(cpu_ns)
-        self._store.set_limits(memory_size=min(self._wasi.memory.size() + memory, MEMORY_MAX))
+        limit = min(self._wasi.memory.size() + memory, MEMORY_MAX)
+        if limit != self._memory_limit:
+            self._memory_limit = limit
+            self._store.set_limits(memory_size=limit)
 
     def _copy(self, client: Client, kernel: RemoteKernel, control: socket.socket) -> None:
         """Asked for a copy of this process while it waits for an answer; both of them then wait."""

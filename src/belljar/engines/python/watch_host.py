@@ -27,6 +27,8 @@ class Watch:
         self._interrupt = interrupt
         self._exceeded = exceeded
         self._limit = 0
+        self._looks_at = 0.0
+        """When it will look next."""
         self._period = PERIOD
         self._calls = -1
         # Not `threading`, whose threads and events are a hundred objects: each program pays for what they write to.
@@ -40,8 +42,8 @@ class Watch:
         if not self._started:
             self._started = True
             _thread.start_new_thread(self._watch, ())
-        elif self._changed.locked():
-            self._changed.release()
+        elif self._looks_at > time.monotonic() + min(cpu_ns / 1e9, PERIOD) and self._changed.locked():
+            self._changed.release()  # it would look too late; else leave it alone, there may be thousands of runs
 
     @property
     def left(self) -> int:
@@ -50,7 +52,9 @@ class Watch:
 
     def _watch(self) -> None:
         while (left := self._limit - time.process_time_ns()) > 0:
-            self._changed.acquire(timeout=min(max(left / 1e9, LEAST), self._period))
+            wait = min(max(left / 1e9, LEAST), self._period)
+            self._looks_at = time.monotonic() + wait
+            self._changed.acquire(timeout=wait)
             self._look()
         self._exceeded()
 

@@ -135,6 +135,14 @@ class Session:
         return dumps({"op": "done", "ok": True, "exports": exports, "unsent": {}})
 
     def compile(self, code, file):
+        """What to execute, and what to evaluate then: either may be None."""
+        # A line may well be one expression: that is found out sooner than by its tree. Not where the attempt could
+        # warn, which the next would do again.
+        if "\n" not in code and "\\" not in code and not code[:1].isspace():
+            try:
+                return None, compile(code, file, "eval", FLAGS, dont_inherit=True)
+            except SyntaxError:
+                pass
         tree = ast.parse(code, file)
         last = None
         if tree.body and isinstance(tree.body[-1], ast.Expr):
@@ -144,7 +152,8 @@ class Session:
     def execute(self, body, last):
         if any(code is not None and code.co_flags & inspect.CO_COROUTINE for code in (body, last)):
             return asyncio.run(self.execute_async(body, last))
-        exec(body, self.namespace)
+        if body is not None:
+            exec(body, self.namespace)
         return eval(last, self.namespace) if last is not None else None  # noqa: S307 - the guest's own code
 
     async def execute_async(self, body, last):
@@ -173,7 +182,9 @@ class Session:
             except NotPlain as error:
                 unsent["default"] = str(error)
                 self.display(value)
-        return f'{{"op":"done","ok":true,"exports":{{{",".join(exports)}}},"unsent":{dumps(unsent)}}}'
+        return (
+            f'{{"op":"done","ok":true,"exports":{{{",".join(exports)}}},"unsent":{dumps(unsent) if unsent else "{}"}}}'
+        )
 
     def failed(self, code, error):
         trace = error.__traceback__
