@@ -26,8 +26,8 @@ from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.processes_host import readable
 from belljar.lockdown.seal_host import adopt_orphans, enter_namespaces, prepare
-from belljar.worker.closeness import fill_holes, gather_code
 from belljar.worker.fork_judge_host import ForkJudge
+from belljar.worker.layout_host import fill_holes, gather_code, join_pages, own_memory
 from belljar.worker.life_host import RECURSION, REHEARSED, Life
 from belljar.worker.session import Session
 
@@ -70,6 +70,7 @@ class Zygote:
         self._poller = poller
         self._life = Life(Session(self._machine, programs=find, names=names()), poller)
         self._life.rehearse()
+        self._memory = own_memory()
         self._layers = enter_namespaces()
         self._spares: list[Worker] = []
         self._judge = ForkJudge()
@@ -84,14 +85,17 @@ class Zygote:
 
     def run(self) -> None:
         """Answer until the host goes away."""
-        control, busy_until = self._control.fileno(), 0.0
+        control, busy_until, ordered = self._control.fileno(), 0.0, False
         events = select.epoll()
         events.register(control, select.EPOLLIN)
         events.register(self._judge.fileno(), select.EPOLLIN)
         while True:
             lacking = len(self._spares) < SPARES
             ready = events.poll(max(0.0, busy_until - time.monotonic()) if lacking else None)
-            if not ready:
+            if not ready and not ordered:
+                ordered = True
+                join_pages(self._memory)  # now that nobody waits
+            elif not ready:
                 self._add_spare()
             for fd, _ in sorted(ready, key=lambda entry: entry[0] != control):
                 # What the host said before a worker forked is known here before that worker is answered.

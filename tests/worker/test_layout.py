@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from belljar.worker.closeness import fill_holes, gather_code
+from belljar.worker.layout_host import fill_holes, gather_code, join_pages, own_memory
 
 PAGE = 4096
 
@@ -70,3 +70,9 @@ def test_new_objects_lie_side_by_side(size: int) -> None:
     needed = 200 * size // PAGE + 2
     assert len({id(each) // PAGE for each in fresh}) <= needed + 200 * size // (1 << 14)
     del holes, fillers
+
+
+def test_pages_are_joined_and_keep_what_they_hold() -> None:
+    texts = [f"{number}" * 50 for number in range(100_000)]
+    assert join_pages(own_memory()) >= 0  # none where the kernel can't
+    assert texts == [f"{number}" * 50 for number in range(100_000)]
