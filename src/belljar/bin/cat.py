@@ -10,6 +10,8 @@ from errno import EISDIR
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.flags import S_IFREG, SEEK_CUR
+from belljar.abi.records import Stat
 from belljar.bin._kit import flag, utility
 from belljar.kernel.process import Process
 
@@ -32,10 +34,15 @@ class Options:
 def main(process: Process, options: Options, operands: list[str]) -> int:
     formatter = Formatter(options)
     status = 0
+    out = process.fstat(1) if 1 in process.fds else None
     for name in operands or ["-"]:
         try:
             if name != "-" and process.fs.stat(name).is_dir:
                 raise SysError(EISDIR)
+            if out is not None and out.kind == S_IFREG and is_output(process, name, out):
+                process.warn(f"{name}: input file is output file")
+                status = 1
+                continue
             for chunk in process.chunks(name):
                 process.stdout.write(formatter.feed(chunk) if formatter.active else chunk)
                 process.stdout.flush()
@@ -43,6 +50,13 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
             process.warn(f"{name}: {error.reason}")
             status = 1
     return status
+
+
+def is_output(process: Process, name: str, out: Stat) -> bool:
+    """Whether a file would be copied to its own end, for ever."""
+    found = process.fstat(0) if name == "-" else process.fs.stat(name)
+    offset = process.seek(0, 0, SEEK_CUR) if name == "-" and found.kind == S_IFREG else 0
+    return (found.dev, found.ino) == (out.dev, out.ino) and offset < found.size
 
 
 class Formatter:

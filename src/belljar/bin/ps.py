@@ -176,13 +176,14 @@ class Listing:
         self._columns = [(key, title) for key, _, title in (item.partition(":") for item in text.split())]
 
     def _output(self, value: str) -> None:
-        """-o: names separated by commas or blanks; the last may have a title of its own after `=`."""
-        names, equals, title = value.partition("=")
-        keys = [name for name in re.split(r"[ ,]+", names) if name]
-        for key in keys:
+        """-o: names separated by commas or blanks, each with a title of its own if one follows after `=`."""
+        for name in re.split(r"[ ,]+", value):
+            key, equals, title = name.partition("=")
+            if not key:
+                continue
             if key not in TITLES:
                 raise UsageError(f'unknown user-defined format specifier "{key}"')
-            self._columns.append((key, title if equals and key is keys[-1] else TITLES[key]))
+            self._columns.append((key, title if equals else TITLES[key]))
         if all(not shown for _, shown in self._columns):
             self._headers = False
 

@@ -167,9 +167,10 @@ class View:
         self.cwd = self._directory(path)
 
     def chroot(self, path: str) -> None:
+        root = self._directory(path)
         if self.credentials.uid != 0:
             raise SysError(EPERM, path)
-        self.root = self._directory(path)
+        self.root = root
 
     def _directory(self, path: str) -> Place:
         place = resolve(self, path)
