@@ -5,8 +5,7 @@ Usage: chroot [OPTION] NEWROOT [COMMAND [ARG]...]
 If no command is given, run '"$SHELL" -i' (default: '/bin/sh -i').
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote, quote_name

@@ -3,8 +3,7 @@
 Usage: setsid [OPTION]... PROGRAM [ARG]...
 """
 
-from dataclasses import dataclass
-
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin.env import become
