@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -316,3 +317,9 @@ def test_without_its_zygote_a_sandbox_lives_on_but_does_not_fork() -> None:
         branch.close()
         with Sandbox() as new, one(new) as works:
             assert works.exec("echo new").stdout == "new\n"
+
+
+def test_branches_that_nobody_closed_end_quietly_with_the_interpreter() -> None:
+    code = "from belljar import Sandbox; origin = Sandbox(); branch = origin.fork(); print(branch.exec('pwd').stdout)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.stderr) == ("/workspace", "")

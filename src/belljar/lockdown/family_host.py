@@ -82,9 +82,15 @@ def _processes() -> Iterator[int]:
 
 
 def _session(pid: int) -> int | None:
+    # Not `open`, which is gone when a sandbox that nobody closed ends with its interpreter.
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            stat = file.read()
+        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
+    try:
+        stat = os.read(file, 4096)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
     return int(stat.rpartition(b")")[2].split()[3])
