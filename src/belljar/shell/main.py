@@ -215,22 +215,27 @@ class Session:
         reads_stdin = invocation.command is None and (invocation.read_stdin or not operands)
         if invocation.interactive or (invocation.interactive is None and reads_stdin and stdin_tty):
             self._become_interactive()
+        if shell.login:
+            shell.set_shopt("login_shell", True)
         status = self._apply_options()
         if status is not None:
             return status
+        shell.last_argument = shell.process.env.get("_") or shell.name
         shell.invocation_letters = ("c" if invocation.command is not None else "") + ("s" if reads_stdin else "")
         self._run_startup_files()
         shell.started = True
         if invocation.command is not None:
             if operands:
                 shell.name, shell.args = operands[0], operands[1:]
+            shell.script_args = shell.args
+            shell.vars.set("BASH_EXECUTION_STRING", invocation.command)
             shell.line = 1
             shell.from_argument = True
             return self._run_main(lambda: run_program(shell, invocation.command or "", line=1, what="-c", top=True))
         if reads_stdin:
-            shell.args = operands
+            shell.args = shell.script_args = operands
             return self._run_main(self._read_stdin)
-        shell.args = operands[1:]
+        shell.args = shell.script_args = operands[1:]
         return self._run_script(operands[0])
 
     def _run_main(self, run: Callable[[], int]) -> int:
@@ -243,12 +248,12 @@ class Session:
         shell = self.shell
         for name, on in self.invocation.options:
             if name not in SET_OPTIONS:
-                shell.process.error(f"{shell.name}: {name}: invalid option name\n")
+                shell.process.error(f"{shell.name}: line 0: {shell.name}: {name}: invalid option name\n")
                 return 2
             shell.set_option(name, on)
         for name, on in self.invocation.shopts:
             if name not in shell.shopts:
-                shell.process.error(f"{shell.name}: {name}: invalid shell option name\n")
+                shell.process.error(f"{shell.name}: line 0: {name}: invalid shell option name\n")
                 return 2
             shell.set_shopt(name, on)
         for letter, on in self.invocation.list_options:
@@ -353,7 +358,7 @@ class Session:
                     raise
                 found, stat = located, process.fs.stat(located)
             if stat.is_dir:
-                process.error(f"{shell.name}: {path}: Is a directory\n")
+                process.error(f"{path}: {path}: Is a directory\n")
                 return 126
             data = process.read_file(found)
         except SysError as error:

@@ -14,7 +14,7 @@ from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell.redirections import Saved
 from belljar.shell.substitute import collect_here
-from belljar.shell.times import render_times
+from belljar.shell.times import invalid_character, render_times
 
 if TYPE_CHECKING:
     from belljar.shell.compile.direct import DirectProgram
@@ -201,8 +201,11 @@ def timed(run: Run, *, posix: bool) -> Run:
             return run(shell)
         finally:
             real, user = clock.monotonic() - start, budget.cpu - cpu
-            text = render_times(shell.vars.get("TIMEFORMAT"), real, max(user, 0.0), 0.0, posix=posix)
-            if text:
+            template = shell.vars.get("TIMEFORMAT")
+            text = render_times(template, real, max(user, 0.0), 0.0, posix=posix)
+            if template and not posix and (wrong := invalid_character(template)):
+                shell.error(f"TIMEFORMAT: `{wrong}': invalid format character")
+            elif text:
                 shell.process.error(text + "\n")
 
     return measured

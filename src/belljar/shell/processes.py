@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFMT, S_IFREG, X_OK
+from belljar.abi.paths import join
 from belljar.abi.signals import DESCRIPTIONS, Signal
 from belljar.kernel.loader import Program, load
 from belljar.kernel.process import IGNORE, Process
@@ -278,12 +279,24 @@ class Processes:
         except SysError as error:
             script = self.script_program(path, argv) if error.name == "ENOEXEC" else None
             if script is None:
-                self.error(f"exec: {name}: cannot execute: {error.reason}") if error.name == "EACCES" else None
-                return 126 if error.name == "EACCES" else report_failure(self, name, path, error)
+                shown = join(self.vars.get("PWD") or "/", path.removeprefix("./"))
+                if error.name != "EACCES":
+                    return report_failure(self, shown, path, error)
+                reason = "Is a directory" if self._is_directory(path) else error.reason
+                self.error(f"{shown}: {reason}")
+                self.error(f"exec: {shown}: cannot execute: {reason}")
+                return 126
             program, full = script
-        environment["_"] = path
+        if env is None:
+            environment["_"] = path
         level = environment.get("SHLVL", "")
         if level.isdigit() and len(level) < 9:
             environment["SHLVL"] = str(max(int(level) - 1, 0))
         process.prepare_exec(path, full, environment)
         process.exit(program(process))
+
+    def _is_directory(self: Shell, path: str) -> bool:  # type: ignore[misc]
+        try:
+            return self.process.fs.stat(path).is_dir
+        except SysError:
+            return False

@@ -75,21 +75,25 @@ def report_warnings(shell: Shell, parser: Parser) -> None:
     parser.warnings.clear()
 
 
-def run_program(shell: Shell, text: str, *, line: int, what: str, top: bool = False) -> int:
-    """Run a script's text. `top`: it is the shell's own script, so a discarded command does not end it."""
+def run_program(shell: Shell, text: str, *, line: int, what: str, top: bool = False, verbose: bool = True) -> int:
+    """Run a script's text. `top`: it is the shell's own script, so a discarded command does not end it.
+
+    `verbose`: `set -v` shows it.
+    """
     key = shell.parse_key()
     cache_key: ProgramKey | None = (text, line, key) if len(text) < CACHED_SIZE and key is not None else None
-    runs = _CACHE.get(cache_key) if cache_key is not None and not shell.noexec else None
+    looks = shell.noexec or (verbose and shell.options["verbose"])
+    runs = _CACHE.get(cache_key) if cache_key is not None and not looks else None
     if runs is not None:
         return _replay(shell, runs, text, line, what, key, top)
-    return _read_and_run(shell, text, line, what, cache_key, top, skip=0)
+    return _read_and_run(shell, text, line, what, cache_key, top, skip=0, verbose=verbose)
 
 
 def _replay(shell: Shell, runs: list[Step], text: str, line: int, what: str, key: object, top: bool) -> int:
     status = 0
     for place, (run, shell.line) in enumerate(runs):
         status = _run_one(shell, run, top)
-        if shell.parse_key() != key:
+        if shell.parse_key() != key or shell.options["verbose"]:
             return _read_and_run(shell, text, line, what, None, top, skip=place + 1)
     return status
 
@@ -109,7 +113,15 @@ def _run_one(shell: Shell, run: Run, top: bool) -> int:
 
 
 def _read_and_run(
-    shell: Shell, text: str, line: int, what: str, cache_key: ProgramKey | None, top: bool, *, skip: int
+    shell: Shell,
+    text: str,
+    line: int,
+    what: str,
+    cache_key: ProgramKey | None,
+    top: bool,
+    *,
+    skip: int,
+    verbose: bool = True,
 ) -> int:
     options = options_for(shell)
     parser = Parser(text, options, line)
@@ -118,10 +130,13 @@ def _read_and_run(
     status = 0
     single = cache_key is not None and "\n" not in text
     place = 0
+    shown = line
     while True:
         try:
             node = parser.next_command()
         except ShellSyntaxError as error:
+            if verbose and shell.options["verbose"]:
+                _echo(shell, text, line, shown, parser.line_at(parser.pos - 1))
             before = shell.status
             report_warnings(shell, parser)
             shell.report_syntax(error, what)
@@ -132,10 +147,13 @@ def _read_and_run(
             raise SyntaxFailure(before if error.ends else error.status) from None
         if parser.warnings:
             report_warnings(shell, parser)
+        end = parser.line_at(parser.pos - 1)
+        if verbose and shell.options["verbose"] and place >= skip:
+            _echo(shell, text, line, shown, end)
+        shown = end + 1
         if node is None:
             break
         run = compile_command(node)
-        end = parser.line_at(parser.pos - 1)
         runs.append((run, end))
         if single:
             # One line is one command: it may be kept before it has run, however it ends.
@@ -156,3 +174,11 @@ def _read_and_run(
     if cache_key is not None:
         _CACHE.put(cache_key, runs)
     return status
+
+
+def _echo(shell: Shell, text: str, first: int, start: int, end: int) -> None:
+    """The lines from `start` to `end` as `set -v` shows them when they are read; the first of the text is `first`."""
+    lines = text.split("\n")[start - first : end - first + 1]
+    if lines and not lines[-1] and end - first + 1 > text.count("\n"):
+        lines.pop()  # what follows the last newline is no line
+    shell.process.error("".join(f"{line}\n" for line in lines))

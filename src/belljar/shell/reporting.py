@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.shell import quote
-from belljar.shell.control import Abandon, Discard, ExitShell, ExpansionError, ShellError
+from belljar.shell.control import Abandon, Discard, ExitShell, ExpansionError, Return, ShellError
 from belljar.shell.nodes import Case, Command, For, Select, SimpleCommand
 from belljar.shell.parse import ShellSyntaxError
 from belljar.shell.print import print_command, print_word
@@ -127,8 +127,12 @@ class Reporting:
 
     # Between commands.
 
-    def before(self: Shell, node: Command) -> None:  # type: ignore[misc]
-        """Slow path in front of a simple command: ^C, pending signals and the DEBUG trap."""
+    def before(self: Shell, node: Command) -> bool:  # type: ignore[misc]
+        """Slow path in front of a simple command: ^C, pending signals and the DEBUG trap.
+
+        True if the command is not to run: under `shopt -s extdebug` that is the trap's to say, by a status.
+        """
+        skipped = False
         if self.interrupted:
             self.check_interrupt()
         if self.traps.pending:
@@ -136,10 +140,16 @@ class Reporting:
         debug = self.traps.commands.get("DEBUG")
         if debug and not self.in_trap:
             self.command = node
-            self.run_trap("DEBUG", debug)
+            refused = self.run_trap("DEBUG", debug)
+            if refused and self.shopts["extdebug"]:
+                if refused == 2 and self.vars.frames:
+                    raise Return(2)
+                self.status = 0
+                skipped = True
         if not self.in_trap:
             self.command = node
         self.update_attention()
+        return skipped
 
     def check_interrupt(self: Shell) -> None:  # type: ignore[misc]
         """Abandon the command at hand if ^C was typed."""

@@ -149,6 +149,8 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.from_argument = False
         """Whether the script is the argument of -c."""
         self.script: str | None = None
+        self.script_args: list[str] = []
+        """The arguments it was started with, whatever `set` made of them."""
         """The script file being run, if it is one."""
         self.here_server: HereServer | None = None
         """Made for the first here-document."""
@@ -287,6 +289,10 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         if name == "posix":
             self.shopts = {**self.shopts, "expand_aliases": on or self.interactive}
             self.special_names = frozenset(k for k, v in builtins().items() if v.special) if on else frozenset()
+            if not on:
+                self.vars.unset("POSIXLY_CORRECT")
+            elif self.vars.get("POSIXLY_CORRECT") is None:
+                self.vars.set("POSIXLY_CORRECT", "y")
         if name in ("emacs", "vi") and on:
             self.options["vi" if name == "emacs" else "emacs"] = False
         self._mirror_options()
@@ -297,6 +303,9 @@ class Shell(Expansion, Reporting, Processes, Trapping):
     def set_shopt(self, name: str, on: bool) -> None:
         self.shopts = {**self.shopts, name: on}
         self._mirror_options()
+        if name == "extdebug":  # what a debugger needs besides
+            self.set_option("functrace", on)
+            self.set_option("errtrace", on)
 
     def option_letters(self) -> str:
         """`$-`."""
@@ -398,15 +407,16 @@ class Shell(Expansion, Reporting, Processes, Trapping):
     def aliases_changed(self) -> None:
         """Aliases were defined or removed: the parser asks for them anew at the next line."""
 
-    def run_text(self, text: str, *, line: int = 1, what: str = "") -> int:
+    def run_text(self, text: str, *, line: int = 1, what: str = "", verbose: bool = True) -> int:
         """Parse and run commands in this shell, as `eval` does; returns the status. Control flow passes through.
 
         `what` is put into syntax errors as `bash: WHAT: line N:` (eval gives "eval"). The compiled form is kept.
+        `verbose`: the text is one that `set -v` shows.
         """
         from belljar.shell.programs import SyntaxFailure, run_program
 
         try:
-            return run_program(self, text, line=line, what=what)
+            return run_program(self, text, line=line, what=what, verbose=verbose)
         except Abandon as end:
             if what != "eval":
                 raise

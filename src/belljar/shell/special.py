@@ -51,8 +51,13 @@ def _optind_changed(shell: Shell) -> None:
 
 
 def _posix_changed(shell: Shell) -> None:
-    if shell.vars.get("POSIXLY_CORRECT") is not None and not shell.posix:
-        shell.set_option("posix", True)
+    shell.set_option("posix", shell.vars.get("POSIXLY_CORRECT") is not None)
+
+
+def _trace_fd_changed(shell: Shell) -> None:
+    text = shell.vars.get("BASH_XTRACEFD")
+    if text and not (text.isdecimal() and int(text[:9]) in shell.process.fds):
+        shell.error(f"BASH_XTRACEFD: {text}: invalid value for trace file descriptor")
 
 
 def _locale_changed(shell: Shell) -> None:
@@ -74,6 +79,7 @@ HOOKS = {
     "PATH": _path_changed,
     "OPTIND": _optind_changed,
     "POSIXLY_CORRECT": _posix_changed,
+    "BASH_XTRACEFD": _trace_fd_changed,
 }
 
 
@@ -192,11 +198,18 @@ def _bashopts(shell: Shell) -> str:
     return ":".join(sorted(name for name, on in shell.shopts.items() if on))
 
 
+def _argument_lists(shell: Shell) -> list[list[str]]:
+    """The arguments of each call, innermost first, and the script's own: those of calls only for a debugger."""
+    lists = [f.args if f.function or f.args else [f.source] for f in reversed(shell.vars.frames)]
+    return [*(lists if shell.shopts["extdebug"] else []), shell.script_args]
+
+
+def _argc(shell: Shell) -> Array:
+    return Array.of([str(len(args)) for args in _argument_lists(shell)])
+
+
 def _argv(shell: Shell) -> Array:
-    values: list[str] = []
-    for frame in reversed(shell.vars.frames):
-        values += reversed(frame.args)
-    return Array.of(values)
+    return Array.of([arg for args in _argument_lists(shell) for arg in reversed(args)])
 
 
 def _epoch_real(shell: Shell) -> str:
@@ -221,8 +234,8 @@ def _dynamic() -> dict[str, DynamicVar]:
     return {
         "RANDOM": DynamicVar(_random, _set_random, INTEGER),
         "SRANDOM": DynamicVar(_srandom, None, INTEGER),
-        "SECONDS": DynamicVar(_seconds, _set_seconds, INTEGER),
-        "LINENO": DynamicVar(lambda sh: str(sh.line), lambda sh, value: None, INTEGER),
+        "SECONDS": DynamicVar(_seconds, _set_seconds),
+        "LINENO": DynamicVar(lambda sh: str(sh.line), lambda sh, value: None),
         "EPOCHSECONDS": DynamicVar(lambda sh: str(_now_ns(sh) // 1_000_000_000)),
         "EPOCHREALTIME": DynamicVar(_epoch_real),
         "BASHPID": DynamicVar(lambda sh: str(sh.process.pid), None, INTEGER),
@@ -232,7 +245,7 @@ def _dynamic() -> dict[str, DynamicVar]:
         "FUNCNAME": DynamicVar(_funcname, None, ARRAY),
         "BASH_SOURCE": DynamicVar(_sources, None, ARRAY),
         "BASH_LINENO": DynamicVar(_linenos, None, ARRAY),
-        "BASH_ARGC": DynamicVar(lambda sh: Array.of([str(len(f.args)) for f in reversed(sh.vars.frames)]), None, ARRAY),
+        "BASH_ARGC": DynamicVar(_argc, None, ARRAY),
         "BASH_ARGV": DynamicVar(_argv, None, ARRAY),
         "PIPESTATUS": DynamicVar(_pipestatus, None, ARRAY),
         "DIRSTACK": DynamicVar(_dirstack, None, ARRAY),
@@ -274,7 +287,7 @@ def _first_table(env: Mapping[str, str], uid: int, hostname: str, *, posix: bool
         ("PATH", DEFAULT_PATH),
     ):
         if name not in table or name in ("IFS", "OPTIND", "OPTERR"):
-            table[name] = Var(value) if name in HOOKS else value
+            table[name] = Var(value, INTEGER if name == "OPTIND" else 0) if name in HOOKS else value
     return table
 
 

@@ -6,6 +6,7 @@ import re
 
 DEFAULT = "\nreal\t%3lR\nuser\t%3lU\nsys\t%3lS"
 POSIX = "real %2R\nuser %2U\nsys %2S"
+WRONG = re.compile(r"%[0-9]?l?([^RUS%P0-9l])", re.DOTALL)
 FIELD = re.compile(r"%(?:(%)|([0-9]?)(l?)([RUS])|(P))")
 
 
@@ -30,3 +31,9 @@ def render_times(template: str | None, real: float, user: float, system: float, 
         return f"{minutes}m{value - 60 * minutes:.{places}f}s"
 
     return FIELD.sub(field, template)
+
+
+def invalid_character(template: str) -> str:
+    """The first character behind a `%` that means nothing there; "" if there is none."""
+    match = WRONG.search(FIELD.sub("", template))
+    return match.group(1) if match else ""

@@ -481,7 +481,9 @@ class Variables:
         entry = self.table.get(target)
         if entry is None:
             return False
-        subscript = self.shell.subscript_text(target, subscript)
+        written, subscript = subscript, self.shell.subscript_text(target, subscript)
+        if not written:
+            return False
         if not isinstance(entry, Var):
             if self.shell.arith(subscript) in (0, -1):
                 return self.unset(target)
@@ -492,6 +494,8 @@ class Variables:
             return False
         var = self.own(target, entry)
         if isinstance(var.value, Assoc):
+            if not subscript:
+                raise ShellError(f"[{written}]: bad array subscript")
             return var.value.remove(subscript)
         if isinstance(var.value, Array):
             index = self.shell.arith(subscript)

@@ -287,7 +287,8 @@ def kill(shell: Shell, args: list[str]) -> int:
         return _list_signals(shell, args[1:])
     if first in ("-s", "-n"):
         if len(args) < 2:
-            raise Usage(f"{first}: option requires an argument")
+            shell.error(f"kill: {first}: option requires an argument")
+            return 1
         spec, args = args[1], args[2:]
     elif first == "--":
         spec, args = "", args[1:]
@@ -328,6 +329,9 @@ def _kill_one(shell: Shell, target: str, number: int) -> bool:
             _send(shell, pid, Signal.CONT, target)
         return done
     pid_number = parse_integer(target)
+    if pid_number is None and not target:
+        shell.error("kill: `': not a pid or valid job spec")
+        return False
     if pid_number is None:
         shell.error(f"kill: {target}: arguments must be process or job IDs")
         return False

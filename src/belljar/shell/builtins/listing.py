@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from belljar.shell import print as printing
 from belljar.shell.arrays import Array, Assoc
@@ -12,6 +12,11 @@ from belljar.shell.variables import LETTERS, Contents, Var
 if TYPE_CHECKING:
     from belljar.shell.functions import FunctionDef
     from belljar.shell.shell import Shell
+
+
+UNLISTED: Final = frozenset(
+    "BASHPID BASH_ARGV0 BASH_COMMAND BASH_SUBSHELL EPOCHREALTIME EPOCHSECONDS LINENO RANDOM SECONDS SRANDOM".split()
+)
 
 
 def flags(attrs: int) -> str:
@@ -48,7 +53,9 @@ def describe(shell: Shell, name: str) -> str:
 
 
 def listing_line(shell: Shell, name: str) -> str | None:
-    """The line of `set` for a variable; None if it has no value."""
+    """The line of `set` for a variable; None if it has no value, or one that is made only when asked for."""
+    if name in UNLISTED:
+        return None
     contents, _ = _own_contents(shell, name)
     if contents is None:
         return None

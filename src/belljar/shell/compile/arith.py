@@ -5,6 +5,7 @@ Variables that hold a canonical number are kept as Python ints in the shell's ta
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
@@ -129,14 +130,20 @@ def locate(error: ArithError, text: str) -> ArithError:
     return ArithError(f'{shown}: {error.args[0]} (error token is "{error.token(shown)}")')
 
 
+LAST_TOKEN: Final = re.compile(r"(?:[A-Za-z0-9_#@]+|\S)\s*\Z")
+
+
 class BareArithError(ArithError):
     """An error found while evaluating; the whole expression is added further out."""
 
-    def __init__(self, message: str, after: str = "") -> None:
+    def __init__(self, message: str, after: str = "", *, last: bool = False) -> None:
         super().__init__(message)
         self.after = after
+        self.last = last
 
     def token(self, text: str) -> str:
+        if self.last and (match := LAST_TOKEN.search(text)):
+            return match.group()
         if not self.after:
             return text
         place = max(text.rfind(char) for char in self.after)
@@ -291,12 +298,12 @@ def _compile_variable(node: ArithVariable) -> Number:
                         shell.error(f"{name}: bad array subscript")
                         return 0
                 value = contents.items.get(place)
-                return number_of(shell, value) if value is not None else _unset(shell, name)
+                return number_of(shell, value) if value is not None else 0
             if type(contents) is Assoc:
                 value = contents.items.get(key(shell))
-                return number_of(shell, value) if value is not None else _unset(shell, name)
+                return number_of(shell, value) if value is not None else 0
         value = read_element(shell, name, position, key)
-        return number_of(shell, value) if value is not None else _unset(shell, name)
+        return number_of(shell, value) if value is not None else _no_element(shell, name)
 
     return element
 
@@ -305,6 +312,11 @@ def _unset(shell: Shell, name: str) -> int:
     if shell.nounset:
         raise ExpansionError(f"{name}: unbound variable", 1, exits=True)
     return 0
+
+
+def _no_element(shell: Shell, name: str) -> int:
+    """The value of an element that isn't there: only an array without any value at all is unbound."""
+    return 0 if shell.vars.contents(shell.vars.resolve(name)[0]) is not None else _unset(shell, name)
 
 
 def read_element(shell: Shell, name: str, position: Number, key: Callable[[Shell], str]) -> str | None:
@@ -480,7 +492,7 @@ def remainder(left: int, right: int) -> int:
 
 def power(base: int, exponent: int) -> int:
     if exponent < 0:
-        raise BareArithError("exponent less than 0", "*")
+        raise BareArithError("exponent less than 0", last=True)
     return pow(base, exponent, 1 << 64)
 
 
@@ -664,7 +676,7 @@ def _element_writer(
             text = contents.get(shell.vars.check_index(base, contents, where))
         else:
             text = contents if where == 0 else None
-        return number_of(shell, text) if text is not None else 0
+        return number_of(shell, text) if text is not None else _no_element(shell, base)
 
     return find, write, read
 

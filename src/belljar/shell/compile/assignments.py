@@ -112,7 +112,7 @@ def _compile_element(node: Assignment, word: Word) -> Assign:
             variables = shell.vars
             if entry.attrs & ASSOC:
                 where = key(shell)
-                if not shown:
+                if not where:
                     raise ShellError(f"{name}[{shown}]: bad array subscript")
                 variables.set_key(name, where, text(shell), append=append)
                 return
@@ -132,7 +132,10 @@ def _compile_element(node: Assignment, word: Word) -> Assign:
             raise ShellError(f"{base}[{inner}]: bad array subscript")
         found = shell.table.get(base)
         if isinstance(found, Var) and found.attrs & ASSOC:
-            shell.vars.set_key(base, key(shell), text(shell), append=append)
+            where = key(shell)
+            if not where:
+                raise ShellError(f"{name}[{shown}]: bad array subscript")
+            shell.vars.set_key(base, where, text(shell), append=append)
             return
         if not shown:
             raise ShellError(f"{name}[{shown}]: bad array subscript")
@@ -247,6 +250,9 @@ def assign_items(shell: Shell, name: str, items: Sequence[ArrayItem], *, append:
         if item.key is not None:
             if item.key in ("*", "@"):
                 raise ShellError(f"[{item.key}]={item.value}: cannot assign to non-numeric index")
+            if not item.key:
+                shell.error(f"[]={item.value}: bad array subscript")
+                continue
             place = shell.arith(item.key)
             if place < 0:
                 array = var.value
@@ -280,6 +286,8 @@ def _assign_assoc(shell: Shell, name: str, items: Sequence[ArrayItem], *, append
     for item in items:
         if item.key is None:
             shell.error(f"{name}: {item.value}: must use subscript when assigning associative array")
+        elif not item.key:
+            shell.error(f"[]={item.value}: bad array subscript")
         elif item.append and not append:
             # What `+=` adds to is the array as it was before this assignment.
             variables.set_key(name, item.key, (old.get(item.key) or "") + item.value)

@@ -348,7 +348,8 @@ def _compile_arith_command(node: ArithCommand, *, checks: bool) -> Run:
             budget.check()
         shell.line = line
         if shell.attention:
-            shell.before(node)
+            if shell.before(node):
+                return 0
             if shell.xtrace:
                 shell.trace(f"(( {shown(shell)} ))")
         try:
@@ -385,8 +386,8 @@ def _compile_conditional(node: Conditional, *, checks: bool) -> Run:
         if budget.steps >= budget.checkpoint:
             budget.check()
         shell.line = line
-        if shell.attention:
-            shell.before(node)
+        if shell.attention and shell.before(node):
+            return 0
         try:
             holds = compile_traced(node.expr)(shell) if shell.xtrace else test(shell)
             shell.status = status = 0 if holds else 1

@@ -43,7 +43,7 @@ from belljar.shell.nodes import (
     WordPart,
 )
 from belljar.shell.pattern import Pattern, compile_pattern
-from belljar.shell.variables import NAMEREF, Var
+from belljar.shell.variables import ASSOC, NAMEREF, Var
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -108,7 +108,8 @@ def label(part: Param) -> str:
 def unbound(shell: Shell, part: Param) -> str:
     """The value of an unset parameter: empty, or an error under `set -u`."""
     if shell.nounset:
-        shown = f"${part.name}" if part.name.isdecimal() else label(part)
+        bare = not part.braced and (part.name.isdecimal() or part.name == "!")
+        shown = f"${part.name}" if bare else label(part)
         raise ExpansionError(f"{shown}: unbound variable", exits=True)
     return ""
 
@@ -211,6 +212,9 @@ def _element_of(shell: Shell, name: str, position: Callable[[Shell], int], key: 
     contents = shell.vars.contents(name)
     if isinstance(contents, Assoc):
         return contents.get(key(shell))
+    if contents is None and shell.vars.attrs(name) & ASSOC:  # declared, and nothing in it yet
+        key(shell)
+        return None
     place = position(shell)
     if isinstance(contents, Array):
         if place < 0:
@@ -332,9 +336,9 @@ def _compile_length(part: Param) -> Text:
 
         def count(shell: Shell) -> str:
             contents = shell.vars.contents(name)
+            if shell.nounset and (contents is None or isinstance(contents, str)):  # a plain string is no array to bash
+                raise ExpansionError(f"{name}: unbound variable")
             if contents is None:
-                if shell.nounset and name not in shell.table:
-                    unbound(shell, part)
                 return "0"
             return "1" if isinstance(contents, str) else str(len(contents))
 

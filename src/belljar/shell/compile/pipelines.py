@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.shell.compile.commands import compile_command, compile_subshell_body
 from belljar.shell.compile.direct import direct_program, pure_builtin
-from belljar.shell.compile.simple import compile_simple
+from belljar.shell.compile.simple import compile_simple, compile_stage
 from belljar.shell.nodes import Command, Coproc, Group, Pipeline, SimpleCommand, Subshell
 from belljar.shell.pipeline import QuickStage, Stage, run_coproc, run_pipeline, start_background, start_subshell, timed
 from belljar.shell.print import print_command
@@ -24,7 +24,7 @@ def compile_pipeline(node: Pipeline, *, checks: bool) -> Run:
     elif len(node.commands) == 1:
         run = compile_command(node.commands[0], checks=checks and not node.negated)
     else:
-        run = _compile_stages(node)
+        run = _compile_stages(node, checks=checks and not node.negated)
         if checks and not node.negated:
             run = _checked(run, node)
     if node.timed:
@@ -55,8 +55,8 @@ def _checked(run: Run, node: Pipeline) -> Run:
     return checked
 
 
-def _compile_stages(node: Pipeline) -> Run:
-    runs = [compile_subshell_body(_stage_body(command)) for command in node.commands]
+def _compile_stages(node: Pipeline, *, checks: bool) -> Run:
+    runs = [_compile_stage(command, checks=checks) for command in node.commands]
     stages = [Stage(run, direct_program(command, run)) for run, command in zip(runs, node.commands, strict=True)]
     first = node.commands[0]
     name = pure_builtin(first)
@@ -75,6 +75,14 @@ def _compile_stages(node: Pipeline) -> Run:
         return run_pipeline(shell, stages, last_here, node, quick)
 
     return run
+
+
+def _compile_stage(command: Command, *, checks: bool = True) -> Run:
+    """`checks` False: the pipeline is a condition, so that `set -e` doesn't act in its stages."""
+    if isinstance(command, SimpleCommand):
+        return compile_stage(command) if checks else compile_simple(command, checks=False, last=True)
+    body = _stage_body(command)
+    return compile_subshell_body(body) if checks else compile_command(body, checks=False)
 
 
 def _stage_body(command: Command) -> Command:
@@ -105,10 +113,7 @@ def compile_subshell(node: Subshell, *, checks: bool) -> Run:
 
 
 def compile_background(command: Command) -> Run:
-    if isinstance(command, SimpleCommand):
-        body = compile_simple(command, checks=False, last=True)
-    else:
-        body = compile_subshell_body(_stage_body(command))
+    body = _compile_stage(command)
     cached: list[str] = []
     is_simple = isinstance(command, SimpleCommand)
 

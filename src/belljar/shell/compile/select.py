@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from belljar.abi.paths import fsdecode
 from belljar.shell.compile.commands import bind_loop_variable, compile_command
@@ -11,11 +11,13 @@ from belljar.shell.compile.words import compile_words
 from belljar.shell.control import Break, Continue, ShellError
 from belljar.shell.nodes import Select
 from belljar.shell.print import print_word
+from belljar.shell.width import display_width
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 Run: TypeAlias = "Callable[[Shell], int]"
+TAB: Final = 8
 
 
 def compile_select(node: Select, *, checks: bool) -> Run:
@@ -92,14 +94,27 @@ def _menu(shell: Shell, items: list[str]) -> str:
     columns = shell.vars.get("COLUMNS") or "80"
     width = int(columns) if columns.isdecimal() else 80
     digits = len(str(len(items)))
-    longest = max(len(item) for item in items) + digits + 2 + 2
+    widths = [display_width(item) for item in items]
+    longest = max(widths) + digits + 2 + 2
     across = max(width // longest, 1) if longest else 1
     rows = -(-len(items) // across)
     across = -(-len(items) // rows)
     if rows == 1:
         rows, across = across, 1
-    lines = []
+    out: list[str] = []
     for row in range(rows):
-        cells = [f"{place + 1:>{digits}}) {items[place]}" for place in range(row, len(items), rows)]
-        lines.append("".join(cell.ljust(longest) for cell in cells[:-1]) + cells[-1] + "\n")
-    return "".join(lines)
+        at = column = 0
+        for place in range(row, len(items), rows):
+            out.append(_blanks(at, column))
+            numbers = digits if column else len(str(rows))
+            out.append(f"{place + 1:>{numbers}}) {items[place]}")
+            at = column + numbers + 2 + widths[place]
+            column += longest
+        out.append("\n")
+    return "".join(out)
+
+
+def _blanks(start: int, end: int) -> str:
+    """What leads from one column to another: tabs as far as they go."""
+    tabs = max(end // TAB - start // TAB, 0)
+    return "\t" * tabs + " " * (end - (end // TAB * TAB if tabs else start))

@@ -36,6 +36,18 @@ DECLARATIONS = frozenset({"declare", "typeset", "local", "export", "readonly"})
 Run: TypeAlias = "Callable[[Shell], int]"
 
 
+def compile_stage(node: SimpleCommand) -> Run:
+    """A simple command that is a process of its own in a pipeline or the background: its failure is its parent's
+    business, while what a function does inside is checked."""
+    run = _compile_unchecked(node, checks=True, last=True)
+
+    def stage(shell: Shell) -> int:
+        shell.command = node
+        return run(shell)
+
+    return stage
+
+
 def compile_simple(node: SimpleCommand, *, checks: bool, last: bool = False) -> Run:
     """`checks`: a failure may end the shell or run the ERR trap. `last`: the process has nothing else to do."""
     run = _compile_unchecked(node, checks=checks, last=last)
@@ -112,8 +124,8 @@ def _assign_several(
         if budget.steps >= budget.checkpoint:
             budget.check()
         shell.line = line
-        if shell.attention:
-            shell.before(node)
+        if shell.attention and shell.before(node):
+            return 0
         shell.subst_status = 0
         try:
             if shell.xtrace:
@@ -358,8 +370,8 @@ def _compile_general(node: SimpleCommand, *, checks: bool, last: bool) -> Run:
         if budget.steps >= budget.checkpoint:
             budget.check()
         shell.line = line
-        if shell.attention:
-            shell.before(node)
+        if shell.attention and shell.before(node):
+            return 0
         shell.subst_status = 0
         try:
             if checks or not shell.errexit:

@@ -123,7 +123,7 @@ def _compile_backquote(part: BackquoteSub) -> Text:
 
     def body(shell: Shell) -> int:
         """A backquoted command is parsed when it runs: a syntax error in it is that command's failure."""
-        return shell.run_text(text, line=shell.line)
+        return shell.run_text(text, line=shell.line, verbose=False)
 
     return lambda shell: capture_output(shell, body)
 
