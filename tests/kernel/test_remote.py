@@ -2,7 +2,7 @@
 
 import gc
 from collections.abc import Callable, Mapping
-from errno import EBADF, EINVAL, EIO, ENFILE, ENOENT, ESTALE
+from errno import EBADF, EINVAL, EIO, ENFILE, ENOENT, EROFS, ESTALE
 
 import pytest
 from hypothesis import given
@@ -152,6 +152,44 @@ def test_a_bug_of_the_server_is_an_io_error_and_reported() -> None:
 
     server.stat = missing  # type: ignore[method-assign, assignment]
     assert far.serve({"op": "stat", "node": 1}) == {"errno": ENOENT}
+
+
+class Thing:
+    """A node, an open file and a server with just what a reader needs; it inherits from nothing."""
+
+    mode, uid, gid = S_IFREG | 0o644, 0, 0
+
+    @property
+    def root(self) -> "Thing":
+        return self
+
+    def stat(self, node: object) -> tuple[int, ...]:
+        return (self.mode, 1, 0, 1, 0, 0, 4, 0, 0, 0)
+
+    def open(self, node: object, flags: int) -> "Thing":
+        return self
+
+    def read(self, offset: int, size: int) -> bytes:
+        return b"data"[offset : offset + size]
+
+
+def test_what_an_object_does_not_have_is_as_on_a_read_only_disk() -> None:
+    far = Export(Thing())  # type: ignore[arg-type]
+    root = root_number(far)
+    handle = far.serve({"op": "open", "node": root, "flags": 0})["ok"]
+    assert far.serve({"op": "stat", "node": root})["ok"] == [S_IFREG | 0o644, 1, 0, 1, 0, 0, 4, 0, 0, 0, 0, 0]
+    assert far.serve({"op": "read", "handle": handle, "offset": 1, "size": 9}) == {"ok": b"ata"}
+    assert far.serve({"op": "statfs"})["ok"] == [4096, 0, 0, 0, 0]
+    assert far.serve({"op": "sync", "handle": handle}) == {"ok": None}
+    for message in (
+        {"op": "write", "handle": handle, "offset": 0, "data": b"x"},
+        {"op": "truncate", "handle": handle, "size": 0},
+        {"op": "unlink", "node": root, "name": b"f"},
+        {"op": "mkdir", "node": root, "name": b"f", "mode": 0o755, "uid": 0, "gid": 0},
+    ):
+        assert far.serve(message) == {"errno": EROFS}
+    assert far.serve({"op": "readlink", "node": root}) == {"errno": EINVAL}
+    far.close()
 
 
 # The near side against a hostile server.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from errno import EBADF, EINVAL, EIO, ENFILE, ESTALE
-from typing import Final
+from errno import EBADF, EINVAL, EIO, ENFILE, EROFS, ESTALE
+from functools import partial
+from typing import Any, Final, cast
 
 from belljar.abi.errors import SysError
-from belljar.abi.flags import FILE_MAX, PATH_MAX
+from belljar.abi.flags import FILE_MAX, PATH_MAX, S_IFMT
 from belljar.abi.paths import fsencode
-from belljar.abi.records import Dirent, Owner, SetAttr
+from belljar.abi.records import Dirent, Owner, SetAttr, Stat
 from belljar.kernel.fs.remote_message import (
     ATTRIBUTES,
     CHUNK,
@@ -48,6 +49,35 @@ class _Kept:
             self.handle.close()
 
 
+class Completed:
+    """Somebody's object with some of the methods: what it does not have is as the base class has it.
+
+    So a server that can't be written needs no method that writes.
+    """
+
+    def __init__(self, made: object, base: type) -> None:
+        self._made = made
+        self._base = base
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(self._made, name):
+            return getattr(self._made, name)
+        default = getattr(self._base, name)
+        return partial(default, self) if callable(default) else default
+
+
+class ReadOnlyHandle(Handle):
+    """What an open file of somebody's can do if nothing else is said."""
+
+    __slots__ = ()
+
+    def write(self, offset: int | None, data: bytes) -> int:
+        raise SysError(EROFS)
+
+    def truncate(self, size: int) -> None:
+        raise SysError(EROFS)
+
+
 class Export:
     """A server, answering requests of one untrusted peer.
 
@@ -55,6 +85,8 @@ class Export:
     """
 
     def __init__(self, server: FileServer, report: Callable[[BaseException], None] | None = None) -> None:
+        if not isinstance(server, (FileServer, Completed)):
+            server = cast("FileServer", Completed(server, FileServer))
         self._server = server
         self._report = report
         self._nodes: dict[int, Node] = {}
@@ -68,7 +100,7 @@ class Export:
             "root": (frozenset(), lambda _message: self._give(server.root)),
             "walk": (frozenset({"node", "name"}), self._walk),
             "locate": (frozenset({"node"}), self._locate),
-            "stat": (frozenset({"node"}), lambda m: list(server.stat(self._node(m["node"])))),
+            "stat": (frozenset({"node"}), self._stat),
             "readdir": (frozenset({"node", "start"}), self._readdir),
             "readlink": (frozenset({"node"}), lambda m: fsencode(server.readlink(self._node(m["node"])))),
             "open": (frozenset({"node", "flags"}), self._open),
@@ -201,6 +233,10 @@ class Export:
         found = self._server.locate(self._node(message["node"]))
         return None if found is None else [self._give(found[0]), fsencode(found[1])]
 
+    def _stat(self, message: Message) -> object:
+        found = self._server.stat(self._node(message["node"]))
+        return list(found if isinstance(found, Stat) else Stat(*found))
+
     def _readdir(self, message: Message) -> object:
         """One page of a listing; the rest is kept for the next question, so that it is one moment's."""
         node, start = self._node(message["node"]), check_int(message["start"], 0, ENTRIES_MAX)
@@ -209,7 +245,7 @@ class Export:
         found = self._listing[1][start : start + PAGE]
         if len(found) < PAGE:
             self._listing = (None, ())
-        return [[fsencode(entry.name), entry.ino, entry.kind] for entry in found]
+        return [[fsencode(name), ino, kind & S_IFMT] for name, ino, kind in found]
 
     def _open(self, message: Message) -> object:
         flags = check_int(message["flags"], 0, OPEN_FLAGS)
@@ -222,6 +258,8 @@ class Export:
         if len(self._handles) >= HANDLES_MAX:
             raise SysError(ENFILE)
         handle = open_it()
+        if not isinstance(handle, Handle):
+            handle = cast("Handle", Completed(handle, ReadOnlyHandle))
         number = self._new_number()
         self._handles[number] = _Kept(handle)
         return number
