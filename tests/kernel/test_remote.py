@@ -179,7 +179,7 @@ def test_what_an_object_does_not_have_is_as_on_a_read_only_disk() -> None:
     handle = far.serve({"op": "open", "node": root, "flags": 0})["ok"]
     assert far.serve({"op": "stat", "node": root})["ok"] == [S_IFREG | 0o644, 1, 0, 1, 0, 0, 4, 0, 0, 0, 0, 0]
     assert far.serve({"op": "read", "handle": handle, "offset": 1, "size": 9}) == {"ok": b"ata"}
-    assert far.serve({"op": "statfs"})["ok"] == [4096, 0, 0, 0, 0]
+    assert far.serve({"op": "statfs"})["ok"] == [4096, 0, 0, 0, 0, 255]
     assert far.serve({"op": "sync", "handle": handle}) == {"ok": None}
     for message in (
         {"op": "write", "handle": handle, "offset": 0, "data": b"x"},

@@ -85,9 +85,7 @@ class Export:
     """
 
     def __init__(self, server: FileServer, report: Callable[[BaseException], None] | None = None) -> None:
-        if not isinstance(server, (FileServer, Completed)):
-            server = cast("FileServer", Completed(server, FileServer))
-        self._server = server
+        self._server = server = _server(server)
         self._report = report
         self._nodes: dict[int, Node] = {}
         self._numbers: dict[int, int] = {}
@@ -234,7 +232,7 @@ class Export:
         return None if found is None else [self._give(found[0]), fsencode(found[1])]
 
     def _stat(self, message: Message) -> object:
-        found = self._server.stat(self._node(message["node"]))
+        found: tuple[Any, ...] = self._server.stat(self._node(message["node"]))
         return list(found if isinstance(found, Stat) else Stat(*found))
 
     def _readdir(self, message: Message) -> object:
@@ -257,9 +255,7 @@ class Export:
     def _keep(self, open_it: Callable[[], Handle]) -> int:
         if len(self._handles) >= HANDLES_MAX:
             raise SysError(ENFILE)
-        handle = open_it()
-        if not isinstance(handle, Handle):
-            handle = cast("Handle", Completed(handle, ReadOnlyHandle))
+        handle = _opened(open_it())
         number = self._new_number()
         self._handles[number] = _Kept(handle)
         return number
@@ -325,3 +321,13 @@ class Export:
 
 def _owner(message: Message) -> Owner:
     return Owner(check_int(message["uid"], 0, 1 << 32), check_int(message["gid"], 0, 1 << 32))
+
+
+def _server(made: object) -> FileServer:
+    if isinstance(made, FileServer):
+        return made
+    return cast("FileServer", made if isinstance(made, Completed) else Completed(made, FileServer))
+
+
+def _opened(made: object) -> Handle:
+    return made if isinstance(made, Handle) else cast("Handle", Completed(made, ReadOnlyHandle))
