@@ -5,10 +5,9 @@ They load on first use: the worker's side imports this package too, and needs no
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from belljar.abi.version import __version__
 
+TYPE_CHECKING = False  # as in `typing`, without loading that
 if TYPE_CHECKING:
     from belljar.api.names import (
         AsyncSandbox,

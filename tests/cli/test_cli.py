@@ -152,6 +152,27 @@ def test_little_is_loaded() -> None:
     assert not loaded & heavy
 
 
+def test_next_to_nothing_is_loaded_before_the_worker_is_started() -> None:
+    """It gets ready while the rest is loaded; what comes before is waited for twice."""
+    source = str(Path(cli.__file__).parents[2])
+    code = f"import sys; sys.path.append({source!r}); import belljar.cli.start_host; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, timeout=60)
+    loaded = set(done.stdout.split())
+    assert "belljar.cli.start_host" in loaded, done.stderr
+    assert not loaded & {"typing", "re", "enum", "subprocess", "socket", "contextlib", "threading", "argparse"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there a program's streams are not numbers")
+@pytest.mark.parametrize(("closed", "output"), [("<&-", "hi\n"), (">&-", ""), ("<&- >&- 2>&-", "")])
+def test_closed_streams_are_empty_ones(home: dict[str, str], closed: str, output: str) -> None:
+    """What is opened next would have their numbers: a guest could read what its owner is told."""
+    command = [sys.executable, "-m", "belljar.cli", "run", "echo hi; cat"]
+    done = subprocess.run(
+        ["sh", "-c", f'"$@" {closed}', "sh", *command], env=home, stdout=subprocess.PIPE, text=True, timeout=60
+    )
+    assert (done.stdout, done.returncode) == (output, 0)
+
+
 @pytest.mark.slow
 def test_bench(belljar: Belljar) -> None:
     figures = json.loads(belljar("bench", "--rounds", "1", "--json").stdout)

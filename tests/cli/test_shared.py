@@ -208,6 +208,22 @@ def test_the_real_one(place: Path, home: dict[str, str], monkeypatch: pytest.Mon
     until(lambda: not is_alive(server))
 
 
+def test_what_a_caller_left_open_ends_with_the_run(place: Path, home: dict[str, str]) -> None:
+    """Whoever waits for the end of a pipe that a run was given would wait for what it leaves behind."""
+    env = {**home, "XDG_RUNTIME_DIR": str(place), "BELLJAR_NO_DAEMON": ""}
+    reader, writer = os.pipe()
+    command = [sys.executable, "-m", "belljar.cli", "run", "echo hi"]
+    done = subprocess.run(command, env=env, pass_fds=[writer], stdout=subprocess.PIPE, check=True, timeout=60)
+    os.close(writer)
+    assert done.stdout == b"hi\n"
+    assert select.select([reader], [], [], 30)[0], "something still holds the other end"
+    os.close(reader)
+    for left in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        if any(str(place) in argument for argument in arguments(left)):
+            os.kill(left, 15)
+            until(lambda pid=left: not is_alive(pid))  # type: ignore[misc]
+
+
 def arguments(pid: int) -> list[str]:
     try:
         return Path(f"/proc/{pid}/cmdline").read_text().split("\0")

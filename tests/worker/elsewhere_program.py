@@ -31,9 +31,9 @@ from belljar import (
     SandboxCreationError,
     SandboxError,
 )
-from belljar.worker import spawn_host
+from belljar.worker import launch_host, spawn_host
 
-spawn_host._START = elsewhere.prelude(platform) + spawn_host._START  # type: ignore[misc]
+spawn_host.WORKER = elsewhere.prelude(platform) + launch_host.WORKER  # type: ignore[attr-defined]
 
 
 def fails(error: type[BaseException], words: str, work: Callable[[], object]) -> None:

@@ -64,6 +64,7 @@ def test_it_ends_with_its_owner_and_leaves_no_zombie(spawned: Spawner) -> None:
     assert worker.connection.recv(1 << 16), "it reports that it is ready"
     worker.connection.close()
     assert isinstance(worker, SpawnedWorker)
+    assert isinstance(worker._process, subprocess.Popen)
     assert worker._process.wait(30) == 0
     sandbox = Sandbox()
     pid = sandbox._link.pid

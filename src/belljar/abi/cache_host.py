@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from typing import Final
 
-PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """Where this belljar is installed: what was made by another is not used."""
 
 

@@ -7,6 +7,8 @@ from typing import Self
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
+OVERHEAD = 256 * MIB
+"""What the interpreter itself needs on top of a sandbox's memory limit."""
 
 
 def check_positive(limits: "Limits | RunLimits") -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, cast
 from msgspec import Struct, structs
 
 from belljar.abi.base import TAKEN_NAMES, WORKSPACE
-from belljar.abi.limits import Limits
+from belljar.abi.limits import OVERHEAD, Limits
 from belljar.abi.wire import Boot
 from belljar.api.clock_host import new_id, wall_time
 from belljar.api.errors import IsolationUnavailable, SandboxCreationError
@@ -20,7 +20,7 @@ from belljar.api.request import FileContents, boot_message, check_contents, chec
 from belljar.api.results import Info
 from belljar.api.tools import Tool
 from belljar.lockdown.layers import ON_DEMAND, missing
-from belljar.worker.handle_host import OVERHEAD, CgroupUnavailable, WorkerHandle
+from belljar.worker.handle_host import CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
     from belljar.net.network import Network

@@ -3,48 +3,58 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from belljar.cli.screen_host import close_quietly, complain, hold_places, leave
 from belljar.cli.start_host import Start, begin
 
+TYPE_CHECKING = False  # as in `typing`, without loading that
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
 
-def build_parser(start: Start | None = None) -> argparse.ArgumentParser:
-    import argparse
-
+def build_parser(start: Start | None = None, only: str = "") -> argparse.ArgumentParser:
+    """The command line's parser; of `only` one command, if that is known to be the one."""
     from belljar.abi.version import __version__
-    from belljar.cli import bench_host, commands, doctor_host, mcp_host, prepare_host, run_host, shell_host, wasm_host
+    from belljar.cli.parser import Parser
 
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = Parser(
         prog="belljar",
         description="A sandbox for AI agents: a Unix of its own, and nothing of your machine.",
     )
     parser.add_argument("--version", action="version", version=f"belljar {__version__}")
-    subcommands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    run_host.add_to(subcommands, start)
-    shell_host.add_to(subcommands, start)
-    for module in (doctor_host, prepare_host, bench_host, commands, mcp_host, wasm_host):
-        module.add_to(subcommands)
+    subcommands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="belljar")
+    if only != "shell":
+        from belljar.cli import run_host
+
+        run_host.add_to(subcommands, start)
+    if only != "run":
+        from belljar.cli import shell_host
+
+        shell_host.add_to(subcommands, start)
+    if not only:
+        from belljar.cli import bench_host, commands, doctor_host, mcp_host, prepare_host, wasm_host
+
+        for module in (doctor_host, prepare_host, bench_host, commands, mcp_host, wasm_host):
+            module.add_to(subcommands)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    argv = sys.argv[1:] if argv is None else argv
-    start = begin(argv)  # first of all: the sandbox gets ready while the rest of us is loaded
+    hold_places()
+    given = sys.argv[1:] if argv is None else argv
+    start = begin(given)  # first of all: the sandbox gets ready while the rest of us is loaded
+    if start is None:
+        return _run(given, None)
     try:
-        return _run(argv, start)
+        status = _run(given, start)
     finally:
-        if start is not None:
-            start.finish()
+        start.finish()
+    return leave(status) if argv is None else status
 
 
 def _run(argv: Sequence[str], start: Start | None) -> int:
-    from belljar.cli.screen_host import close_quietly, complain
-
-    arguments = build_parser(start).parse_args(argv)
+    arguments = build_parser(start, only=argv[0] if start is not None else "").parse_args(argv)
 
     from belljar.api.errors import SandboxError
 

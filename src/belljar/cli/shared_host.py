@@ -1,26 +1,28 @@
 """The zygote that command-line runs of one user share: what they must have in common, and how a run asks it.
 
 It is only ever a short cut. A run that finds none, or an unfit or a slow one, starts a worker of its own. The worker
-belongs to the run that asked: it holds the only connection, and the worker ends with it.
+belongs to the run that asked: it holds the only connection, and the worker ends with it. A run asks before it has
+loaded anything else, so little is imported here.
 """
 
 from __future__ import annotations
 
+import _socket
 import os
-import socket
-import struct
 import sys
-from typing import Final
 from zlib import crc32
 
 from belljar.abi.cache_host import PACKAGE, cache_directory, private_directory
 from belljar.abi.version import __version__
-from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 
-PATIENCE: Final = 0.5
+TYPE_CHECKING = False  # as in `typing`, without loading that
+if TYPE_CHECKING:
+    from belljar.worker.handle_host import WorkerHandle
+
+PATIENCE = 0.5
 """Seconds a run waits for the shared zygote before it helps itself."""
-REQUEST_MAX: Final = 64 << 10
-_PATH_MAX: Final = 100
+REQUEST_MAX = 64 << 10
+_PATH_MAX = 100
 """The address of a socket is a path of at most 107 bytes."""
 
 
@@ -46,29 +48,28 @@ def address(who: bytes) -> str | None:
     return path if directory is not None and len(os.fsencode(path)) <= _PATH_MAX else None
 
 
-def peer_uid(connection: socket.socket) -> int:
+def peer_uid(connection: _socket.socket) -> int:
     """Who is at the other end, as the kernel knows."""
-    _pid, uid, _gid = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return int(uid)
+    pid_uid_gid = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    return int.from_bytes(pid_uid_gid[4:8], sys.byteorder)
 
 
 class SharedZygote:
     """A connection to the zygote, open since before we knew what to ask for."""
 
-    def __init__(self, connection: socket.socket, who: bytes) -> None:
+    def __init__(self, connection: _socket.socket, who: bytes) -> None:
         self._connection = connection
         self._who = who
 
     @classmethod
     def find(cls, path: str, who: bytes) -> SharedZygote | None:
         """None if there is none (yet, or any more)."""
-        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         try:
             connection.setblocking(False)
             connection.connect(path)
             if peer_uid(connection) != os.geteuid():
                 raise OSError("it is somebody else's")
-            connection.settimeout(PATIENCE)
         except OSError:
             connection.close()
             return None
@@ -76,11 +77,16 @@ class SharedZygote:
 
     def take(self, memory_bytes: int) -> WorkerHandle:
         """The one worker of this run. WorkerUnavailable, and the run helps itself."""
+        import socket
+
+        from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
+
         fds: list[int] = []
         try:
-            with self._connection:
-                self._connection.send(memory_bytes.to_bytes(8, "little") + self._who)
-                answer, fds, _flags, _address = socket.recv_fds(self._connection, 64, 2)
+            with socket.socket(fileno=self._connection.detach()) as connection:
+                connection.settimeout(PATIENCE)
+                connection.send(memory_bytes.to_bytes(8, "little") + self._who)
+                answer, fds, _flags, _address = socket.recv_fds(connection, 64, 2)
         except OSError as error:
             raise WorkerUnavailable(str(error)) from error
         if len(fds) != 2 or not answer.isdigit():

@@ -1,21 +1,25 @@
 """Where the sandbox of one command-line run comes from: the shared zygote if there is one, else a process of its own.
 
-`begin` is called before anything else is loaded, so that the worker gets ready while we do.
+`begin` is called before anything else is loaded, so that the worker gets ready while we do: every run waits for what
+this module imports.
 """
 
 from __future__ import annotations
 
 import gc
 import os
-import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
 from zlib import crc32
 
 from belljar.abi.cache_host import PACKAGE, cache_directory
-from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
-from belljar.worker.spawn_host import Spawner
+from belljar.worker.launch_host import launch, launch_worker
+
+TYPE_CHECKING = False  # as in `typing`, without loading that
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from belljar.worker.handle_host import WorkerHandle
+    from belljar.worker.spawn_host import Spawner
 
 
 class Start:
@@ -24,22 +28,28 @@ class Start:
     def __init__(self, *, shared: bool) -> None:
         """`shared`: whether to use, and leave behind, a zygote that other runs may use."""
         self._archive = archive_path()
-        self._spawner = Spawner(self._archive)
         self._address: str | None = None
         self._zygote = None
         if shared and sys.platform == "linux":
             from belljar.cli.shared_host import SharedZygote, address, identity
 
-            with suppress(OSError):  # no /proc, nothing to share
+            try:
                 who = identity()
                 self._address = address(who)
                 if self._address is not None:
                     self._zygote = SharedZygote.find(self._address, who)
+            except OSError:
+                self._address = None  # no /proc, nothing to share
         self._alone = self._zygote is None
-        if self._alone:
-            self._spawner.begin()
+        self._launched = launch_worker(self._archive) if self._alone and sys.platform == "linux" else None
+        self._spawner: Spawner | None = None
+        if self._alone and self._launched is None:
+            self._get_spawner().begin()
 
     def take(self, memory_bytes: int) -> WorkerHandle:
+        from belljar.worker.handle_host import WorkerUnavailable
+
+        gc.freeze()  # all that was loaded stays: the first collection need not look through it
         gc.enable()
         if self._zygote is not None:
             try:
@@ -47,11 +57,25 @@ class Start:
                 return zygote.take(memory_bytes)
             except WorkerUnavailable:
                 self._alone = True
-        return self._spawner.take(memory_bytes)
+        return self._get_spawner().take(memory_bytes)
+
+    def _get_spawner(self) -> Spawner:
+        from socket import socket
+
+        from belljar.worker.spawn_host import Spawner
+
+        if self._spawner is None:
+            self._spawner = Spawner(self._archive)
+        if self._launched is not None:
+            process, connection = self._launched
+            self._launched = None
+            self._spawner.adopt(process, socket(fileno=connection.detach()))
+        return self._spawner
 
     def finish(self) -> None:
         """The run is over: what it missed, the next one shall find."""
-        self._spawner.close()
+        if self._spawner is not None or self._launched is not None:
+            self._get_spawner().close()
         if not self._alone:
             return
         if self._address is not None:
@@ -81,12 +105,17 @@ def begin(arguments: Sequence[str]) -> Start | None:
 
 def _leave_behind(module: str, *arguments: str) -> None:
     """Start a process that outlives us and holds nothing of ours."""
-    subprocess.Popen(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-I", "-m", module, *arguments],
-        env={},
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    if sys.platform == "linux":
+        launch(["-m", module, *arguments], env={}, keep=[], session=True)
+    else:
+        import subprocess
+
+        subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            [sys.executable, "-I", "-m", module, *arguments],
+            env={},
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )

@@ -129,6 +129,7 @@ def listen(path: str) -> socket.socket:
 
 def main() -> None:
     path, archive = sys.argv[1:3]
+    os.chdir("/")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with open(f"{path}.lock", "w") as lock:
         try:

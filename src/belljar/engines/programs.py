@@ -38,7 +38,8 @@ def preload() -> None:
     """Import every program there is: once a worker is locked it can't."""
     discovery.preload()
     import belljar.engines.js.program
-    import belljar.engines.python.program  # noqa: F401
+    import belljar.engines.python.program
+    import belljar.engines.wasm.program  # noqa: F401
 
 
 @cache

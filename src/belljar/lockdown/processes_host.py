@@ -7,11 +7,13 @@ import select
 import signal
 import socket
 import struct
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import subprocess
 
 ANSWER_SECONDS: Final = 60.0
 """How long a server may take to answer."""
@@ -72,6 +74,8 @@ def start_server(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socke
     """A clean process (no environment, no files), told the number of its control socket; and our end of that."""
     if sys.platform != "linux":
         raise NotImplementedError
+    import subprocess  # which a command-line run does without
+
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(  # noqa: S603 - our own program

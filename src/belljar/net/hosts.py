@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv4Address, IPv6Address
-from typing import Final
-from urllib.parse import urljoin
+from typing import TYPE_CHECKING, Final
 
 from belljar.abi.dataclass import dataclass
-from belljar.net.addresses import Address, canonical
+
+if TYPE_CHECKING:
+    from belljar.net.addresses import Address
 
 _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _QUAD: Final = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})")
@@ -37,7 +38,8 @@ def parse_address(text: str) -> Address | None:
             return None
     if ":" in text and text.isascii() and "%" not in text:
         try:
-            return canonical(IPv6Address(text))
+            address = IPv6Address(text)
+            return address.ipv4_mapped or address
         except ValueError:
             return None
     return None
@@ -138,6 +140,8 @@ def join_url(base: Url, reference: str) -> Url:
     """Where a Location header leads. BadHost as `parse_url`."""
     if not _TARGET.fullmatch(reference):
         raise BadHost(f"{_shown(reference)}: a URL has no spaces, control or non-ASCII characters")
+    from urllib.parse import urljoin  # of use to the owner's side only
+
     return parse_url(urljoin(str(base), reference))
 
 

@@ -169,9 +169,11 @@ def main() -> None:
     from belljar.kernel.machine_host import host_machine
     from belljar.worker import spawned_host, zygote_host
 
+    path = os.path.abspath(sys.argv[1])
+    os.chdir("/")
     preload()
     zygote_host.warm_up(host_machine())
-    write_archive(sys.argv[1], [spawned_host, *sys.modules.values()])
+    write_archive(path, [spawned_host, *sys.modules.values()])
 
 
 if __name__ == "__main__":

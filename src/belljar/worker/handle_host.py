@@ -6,16 +6,13 @@ import os
 import socket
 import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from belljar.lockdown.family_host import Family
 from belljar.lockdown.processes_host import kill_process, readable
 
 if TYPE_CHECKING:
     from belljar.worker.cgroup_host import Cgroup
-
-OVERHEAD: Final = 256 << 20
-"""What the interpreter itself needs on top of a sandbox's memory limit."""
 
 
 class WorkerUnavailable(RuntimeError):

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from errno import ENOSYS
 from typing import Final
 
+from belljar.abi.limits import OVERHEAD
 from belljar.abi.wire import HELLO, Event, Exited, Ready, Start, WorkerMessage, encode
 from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine_host import DescriptorPoller
@@ -17,7 +18,6 @@ from belljar.lockdown.wall_host import LockdownFailed, fork_alone, shut_in
 from belljar.worker.channel_host import Channel
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.engines_host import HostEngines
-from belljar.worker.handle_host import OVERHEAD
 from belljar.worker.network_host import network_dialer
 from belljar.worker.serve import Server
 from belljar.worker.session import Session

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import threading
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING
 
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
+from belljar.worker.launch_host import WORKER, Launched
 
-_START: Final = "from belljar.worker.spawned_host import main; main()"
+if TYPE_CHECKING:
+    import subprocess
 
 
 class SpawnedWorker(WorkerHandle):
@@ -20,7 +21,7 @@ class SpawnedWorker(WorkerHandle):
 
     __slots__ = ("_process",)
 
-    def __init__(self, process: subprocess.Popen[bytes], connection: socket.socket) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | Launched, connection: socket.socket) -> None:
         super().__init__(process.pid, -1, connection)
         self._process = process
 
@@ -52,6 +53,10 @@ class Spawner:
         if self._begun is None:
             self._begun = self._start()
 
+    def adopt(self, process: Launched, connection: socket.socket) -> None:
+        """Have a worker that was launched already be the next one."""
+        self._begun = SpawnedWorker(process, connection)
+
     def take(self, memory_bytes: int) -> WorkerHandle:
         with self._lock:
             worker, self._begun = self._begun or self._start(), None
@@ -74,8 +79,10 @@ class Spawner:
         return SpawnedWorker(process, ours)
 
     def _inherit(self, connection: socket.socket) -> subprocess.Popen[bytes]:
+        import subprocess  # which a run does without
+
         return subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [sys.executable, "-I", "-c", _START, str(connection.fileno()), self._archive],
+            [sys.executable, "-I", "-c", WORKER, str(connection.fileno()), self._archive],
             env={"HOME": "/"},  # without one, a library that wants to know would ask the kernel who we are
             cwd="/",
             stdin=subprocess.DEVNULL,
@@ -88,8 +95,10 @@ class Spawner:
 
         def _share(self, connection: socket.socket) -> subprocess.Popen[bytes]:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # there is no other kind of pair
+            import subprocess
+
             process = subprocess.Popen(  # noqa: S603 - as above
-                [sys.executable, "-I", "-c", _START, "-", self._archive],
+                [sys.executable, "-I", "-c", WORKER, "-", self._archive],
                 env={"SYSTEMROOT": os.environ.get("SYSTEMROOT", "")},  # Windows starts no Python without it
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,

@@ -23,6 +23,7 @@ def main() -> None:
     if sys.platform == "win32":
         connection = socket.fromshare(sys.stdin.buffer.read())
     else:
+        os.chdir("/")
         connection = socket.socket(fileno=int(sys.argv[1]))
     archive = Archive.open(sys.argv[2])
     if archive is not None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
 import sys
 import threading
 import weakref
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from belljar.abi.limits import Limits
 from belljar.lockdown.processes_host import end_server, start_server
 from belljar.worker.handle_host import WorkerHandle, Workers, WorkerUnavailable
+
+if TYPE_CHECKING:
+    import subprocess
 
 RECYCLE_AFTER: Final = 10_000
 """Workers from one zygote: all of them share its memory layout and hash seed, so it does not live forever."""

@@ -22,7 +22,7 @@ import msgspec
 
 from belljar.abi.cache_host import cache_directory
 from belljar.engines.artefact_host import Progress
-from belljar.engines.wasm.program import MAGIC
+from belljar.engines.wasm.loader import MAGIC
 from belljar.engines.wasm.recipe import FILE, Command, is_rust, parse_commands
 
 TARGET: Final = "wasm32-wasip1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from errno import ENOENT
 from typing import Final
 
@@ -12,22 +12,11 @@ from belljar.abi.signals import Signal
 from belljar.engines.calls.server import CallServer
 from belljar.engines.wasm.orders import PROGRAM_MAX
 from belljar.kernel.engines import EngineLink, EngineUnavailable, NotCompilable
-from belljar.kernel.loader import Program
 from belljar.kernel.process import Process
 
-MAGIC: Final = b"\0asm"
 CANNOT_EXECUTE: Final = 126
 _PIECE: Final = 256 << 10
 _TRIES: Final = 3
-
-
-def load_binary(head: bytes) -> Callable[[str], Program] | None:
-    """For the kernel's loader: what runs a file that begins like this; None if we do not know it."""
-    return load_wasm if head.startswith(MAGIC) else None
-
-
-def load_wasm(path: str) -> Program:
-    return lambda process: main(process, path)
 
 
 def main(process: Process, path: str) -> int:

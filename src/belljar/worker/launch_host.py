@@ -1,0 +1,87 @@
+"""Starts a process of ours with next to nothing loaded: who is in a hurry calls this first, and loads the rest later.
+
+`subprocess` and `socket` take longer to load than a process to start, so what is under them is used here.
+"""
+
+from __future__ import annotations
+
+import _socket
+import os
+import sys
+
+TYPE_CHECKING = False  # what `typing` says, which takes as long to load as everything here together
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+WORKER = "from belljar.worker.spawned_host import main; main()"
+
+
+class Launched:
+    """A child of ours, as `subprocess.Popen` has it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        return self._reap(os.WNOHANG)
+
+    def wait(self) -> int | None:
+        return self._reap(0)
+
+    def kill(self) -> None:
+        from signal import SIGKILL
+
+        if self.poll() is None:
+            os.kill(self.pid, SIGKILL)
+
+    def _reap(self, options: int) -> int | None:
+        if self.returncode is None:
+            try:
+                pid, status = os.waitpid(self.pid, options)
+            except ChildProcessError:
+                pid, status = self.pid, 0  # somebody else has waited for it
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
+
+
+def launch_worker(archive: str) -> tuple[Launched, _socket.socket]:
+    """A worker started alone, and our end of the connection to it (see `spawned_host`)."""
+    ours, theirs = _socket.socketpair()
+    try:
+        for end in (ours, theirs):
+            end.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, 1 << 20)
+        fd = theirs.fileno()
+        # With our stderr, for what goes wrong while it starts; before the first guest byte it lets go of it.
+        # Without a HOME, a library that wants to know would ask the kernel who we are.
+        return launch(["-c", WORKER, str(fd), archive], env={"HOME": "/"}, keep=[2, fd]), ours
+    finally:
+        theirs.close()
+
+
+def launch(arguments: Sequence[str], *, env: Mapping[str, str], keep: Sequence[int], session: bool = False) -> Launched:
+    """A Python of its own, isolated, with these descriptors of ours and no others; `session`: it outlives our terminal.
+
+    It begins in our working directory, and leaves that.
+    """
+    for fd in keep:
+        os.set_inheritable(fd, True)
+    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3) if fd not in keep
+    ]
+    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable() if fd > 2 and fd not in keep]
+    command = [sys.executable, "-I", *arguments]
+    return Launched(os.posix_spawn(sys.executable, command, env, file_actions=actions, setsid=session))
+
+
+def _inheritable() -> list[int]:
+    """What our own caller left open, and everything we start would have too."""
+    found: list[int] = []
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if os.get_inheritable(int(name)):
+                found.append(int(name))
+        except OSError:
+            continue  # the directory itself
+    return found
