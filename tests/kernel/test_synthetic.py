@@ -13,6 +13,10 @@ from belljar.kernel.fs.srv import SrvServer
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.server import FileServer, Node
+from belljar.net.netfs import NetServer
+from belljar.net.uplink import Uplink
+from belljar.net.webfs import WebServer
+from belljar.worker.toolfs import ToolServer
 from tests.contract.servers import memory
 from tests.kernel.rig import errno_of, new_kernel, result, sleeping
 
@@ -23,10 +27,19 @@ def posted(kernel: Kernel) -> FileServer:
     return srv
 
 
+def offered(kernel: Kernel) -> FileServer:
+    server = ToolServer(lambda _name, line: line, kernel.now)
+    server.add("search")
+    return server
+
+
 SERVERS: dict[str, Callable[[Kernel], FileServer]] = {
     "dev": DevServer,
     "proc": lambda kernel: ProcServer(kernel, kernel.init.space),
     "srv": posted,
+    "net": lambda kernel: NetServer(Uplink(kernel.hub), kernel.now),
+    "web": lambda kernel: WebServer(Uplink(kernel.hub), kernel.now),
+    "tools": offered,
 }
 
 
