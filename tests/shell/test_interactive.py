@@ -261,6 +261,42 @@ def test_a_command_over_lines_comes_back_as_one(person: Person) -> None:
     person.wait("for i in 1 2; do echo $i; done")
 
 
+def test_a_loop_typed_line_by_line_comes_back_as_one(person: Person) -> None:
+    person.press("for i in 1 2; do\r")
+    person.wait("> ")
+    person.press("echo got $i\r")
+    person.wait("> ")
+    person.press("done\r")
+    person.wait("got 1\ngot 2\n")
+    person.wait(PROMPT)
+    assert person.run("\x1b[A") == "got 1\ngot 2\n"
+
+
+def test_waiting_tells_how_a_job_ended(person: Person) -> None:
+    shown = person.run("(exit 4) & wait %1; echo status $?")
+    assert "[1]+  Exit 4                  ( exit 4 )\nstatus 4\n" in shown
+
+
+def test_a_job_by_its_number_is_a_command(person: Person) -> None:
+    person.run("sleep 100 &")
+    person.press("%1\r")
+    person.wait("sleep 100\n")
+    person.press("\x1a")
+    assert "[1]+  Stopped                 sleep 100" in person.wait(PROMPT)
+    assert "[1]+ sleep 100 &" in person.run("%1 &")
+    assert "Terminated" in person.run("kill %1") + person.run("wait")
+
+
+def test_tab_lists_only_when_it_has_nothing_to_put_in(person: Person) -> None:
+    person.press("cat /data/be\t")
+    person.wait("/data/bet")
+    person.press("\t\x01: \r")
+    assert "bet.txt" not in person.wait(PROMPT)
+    person.press("echo $HOSTN\t$HOST\t\t")
+    person.wait("$HOSTNAME  $HOSTTYPE")
+    person.press("\x15")
+
+
 @pytest.mark.parametrize(
     ("keys", "shown"),
     [

@@ -91,6 +91,39 @@ class History:
         return None
 
 
+_QUOTED: Final = re.compile(r"""\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?<![^\s;&|()])\#[^\n]*|<<(?!<)""", re.DOTALL)
+_OPEN_QUOTE: Final = re.compile(r"""(?<!\\)['"]""")
+_NO_SEMICOLON: Final = re.compile(
+    r"(?:[;&|({)]|(?:^|[\s;&|({])(?:do|then|else|elif|if|while|until|!|\{|time))\s*\Z|\A\s*\Z"
+    r"|(?:^|[\s;&|({])(?:case\s+\S+|for\s+\w+|select\s+\w+)\s+in\s*\Z"
+)
+
+
+LONGEST_JOINED: Final = 20_000
+
+
+def join_lines(text: str) -> str:
+    """A command over several lines as the one that `cmdhist` remembers: semicolons where they mean the same.
+
+    A very long one is left as it is: each of its lines is looked at with all before it.
+    """
+    if len(text) > LONGEST_JOINED:
+        return text
+    lines = text.split("\n")
+    joined = lines[0]
+    for line in lines[1:]:
+        found = _QUOTED.findall(joined)
+        plain = _QUOTED.sub("x", joined)
+        commented = bool(found) and found[-1].startswith("#") and joined.endswith(found[-1])
+        if _OPEN_QUOTE.search(plain) or "<<" in found or commented:
+            joined += "\n" + line
+        elif joined.endswith("\\") and not plain.endswith("x"):
+            joined = joined[:-1] + line
+        else:
+            joined += (" " if _NO_SEMICOLON.search(plain) else "; ") + line
+    return joined
+
+
 class HistoryError(Exception):
     """`!...` that can't be expanded; the text is bash's message."""
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.shell.history import HistoryError, expand
+from belljar.shell.history import HistoryError, expand, join_lines
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -84,8 +84,8 @@ def note(shell: Shell, text: str) -> None:
     text = text.strip("\n")
     if not shell.options["history"] or not text.strip():
         return
-    if not shell.shopts["lithist"] and "<<" not in text and "'" not in text and '"' not in text:
-        text = "; ".join(line.strip() if place else line for place, line in enumerate(text.split("\n")))
+    if "\n" in text and shell.shopts["cmdhist"] and not shell.shopts["lithist"]:
+        text = join_lines(text)
     shell.history.add(
         text,
         control=shell.vars.get("HISTCONTROL") or "",

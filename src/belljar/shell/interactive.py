@@ -12,6 +12,7 @@ from belljar.shell.compile.commands import compile_command
 from belljar.shell.control import Break, Continue, Discard, Return
 from belljar.shell.editor import Editor
 from belljar.shell.input import read_line
+from belljar.shell.jobs import describe
 from belljar.shell.parse import ParseOptions, Parser, ShellSyntaxError
 from belljar.shell.programs import options_for
 
@@ -131,13 +132,11 @@ def before_prompt(shell: Shell) -> None:
 
 def notify(shell: Shell) -> None:
     """Tell of background jobs that ended."""
-    from belljar.shell.builtins.jobs import line
-
     shell.jobs.refresh()
     for job in list(shell.jobs.jobs.values()):
         if job.notified:
             continue
         job.notified = True
-        shell.process.error(line(shell, job) + "\n")
+        shell.process.error(describe(shell.jobs, job) + "\n")
         if job.done:
             shell.jobs.remove(job)

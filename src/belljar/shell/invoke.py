@@ -65,6 +65,8 @@ def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
     if shell.xtrace:
         shell.trace_command(temporary, argv)
     name = argv[0]
+    if type(name) is str and name[:1] == "%" and shell.monitor:
+        name, argv = "fg", ["fg", *argv]
     function = shell.functions.get(name) if type(name) is str else None
     builtin = shell.find_builtin(name)
     if function is not None and not (shell.posix and builtin is not None and builtin.special):

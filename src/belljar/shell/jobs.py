@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import WCONTINUED, WNOHANG, WUNTRACED
-from belljar.abi.signals import Signal, parse_signal
+from belljar.abi.signals import DESCRIPTIONS, Signal, parse_signal
 from belljar.kernel.process import Process
 from belljar.kernel.status import ExitStatus, WaitResult
 from belljar.shell import terminal
@@ -142,6 +142,9 @@ class JobTable:
 
     def _forget(self, job: Job) -> None:
         """Take a job off the list, but remember how its processes ended."""
+        if self.shell.monitor and job.background and not job.notified:
+            job.notified = True
+            self.shell.process.error(describe(self, job) + "\n")
         last = job.statuses.get(job.pid)
         if (
             last is not None
@@ -312,3 +315,23 @@ class JobTable:
         for child in job.processes:
             if child.status is None:
                 child.deliver(Signal.CONT)
+
+
+def state(job: Job, *, long: bool = False) -> str:
+    """`Running`, `Done`, `Exit 3`, `Terminated` ..."""
+    if job.stopped and not job.done:
+        return DESCRIPTIONS[job.stop_signal] if long else "Stopped"
+    if not job.done:
+        return "Running"
+    last = job.statuses[job.processes[-1].pid]
+    if last.signal:
+        return DESCRIPTIONS.get(last.signal, f"Signal {last.signal}")
+    return f"Exit {last.code}" if last.code else "Done"
+
+
+def describe(table: JobTable, job: Job, *, long: bool = False) -> str:
+    """One line of `jobs`."""
+    mark = "+" if job.number == table.current else "-" if job.number == table.previous else " "
+    ampersand = " &" if not job.done and not job.stopped and job.background else ""
+    pid = f"{job.processes[0].pid:>5}" if long else ""
+    return f"[{job.number}]{mark} {pid} {state(job, long=long):<24}{job.text}{ampersand}"

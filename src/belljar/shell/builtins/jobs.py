@@ -5,36 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
-from belljar.abi.signals import DESCRIPTIONS, Signal, parse_signal, signal_name
+from belljar.abi.signals import Signal, parse_signal, signal_name
 from belljar.shell.builtins.registry import Options, Usage, builtin
 from belljar.shell.builtins.trap import signal_table
 from belljar.shell.control import ShellError
-from belljar.shell.jobs import Job
+from belljar.shell.jobs import Job, describe
 from belljar.shell.numbers import parse_integer
 from belljar.shell.variables import is_name
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
-
-
-def state(job: Job, *, long: bool = False) -> str:
-    """`Running`, `Done`, `Exit 3`, `Terminated` ..."""
-    if job.stopped and not job.done:
-        return DESCRIPTIONS[job.stop_signal] if long else "Stopped"
-    if not job.done:
-        return "Running"
-    last = job.statuses[job.processes[-1].pid]
-    if last.signal:
-        return DESCRIPTIONS.get(last.signal, f"Signal {last.signal}")
-    return f"Exit {last.code}" if last.code else "Done"
-
-
-def line(shell: Shell, job: Job, *, long: bool = False) -> str:
-    """One line of `jobs`."""
-    mark = "+" if job.number == shell.jobs.current else "-" if job.number == shell.jobs.previous else " "
-    ampersand = " &" if not job.done and not job.stopped and job.background else ""
-    pid = f"{job.processes[0].pid:>5}" if long else ""
-    return f"[{job.number}]{mark} {pid} {state(job, long=long):<24}{job.text}{ampersand}"
 
 
 @builtin("jobs", "lnprsx")
@@ -77,7 +57,7 @@ def jobs(shell: Shell, options: Options, args: list[str]) -> int:
         if "p" in options:
             shell.write(f"{job.processes[0].pid}\n")
         else:
-            shell.write(line(shell, job, long="l" in options) + "\n")
+            shell.write(describe(shell.jobs, job, long="l" in options) + "\n")
         job.notified = True
         if job.done:
             table.remove(job)
@@ -312,6 +292,8 @@ def kill(shell: Shell, args: list[str]) -> int:
     for target in args:
         if _kill_one(shell, target, number):
             status = 0
+    if shell.interactive:
+        shell.process.kernel.hub.pause()  # what was killed can end before the next prompt tells of jobs
     return status
 
 

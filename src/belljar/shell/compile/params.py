@@ -750,7 +750,7 @@ def _compile_default_emit(part: Param, op: Default, *, quoted: bool) -> Emit:
         if kind == "+":
             if not absent:
                 emit_word(shell, fields)
-            elif quoted and not is_list:
+            elif quoted and (not is_list or joined or text is not None):
                 _emit_nothing(fields, op)
             return
         if absent:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from belljar.shell.compile.commands import compile_command, compile_subshell_body
 from belljar.shell.compile.direct import direct_program, pure_builtin
 from belljar.shell.compile.simple import compile_simple, compile_stage
-from belljar.shell.nodes import Command, Coproc, Group, Pipeline, SimpleCommand, Subshell
+from belljar.shell.compile.words import constant
+from belljar.shell.nodes import Command, Coproc, Group, Pipeline, SimpleCommand, Subshell, Word
 from belljar.shell.pipeline import QuickStage, Stage, run_coproc, run_pipeline, start_background, start_subshell, timed
 from belljar.shell.print import print_command
 
@@ -116,6 +117,9 @@ def compile_background(command: Command) -> Run:
     body = _compile_stage(command)
     cached: list[str] = []
     is_simple = isinstance(command, SimpleCommand)
+    first = command.words[0] if isinstance(command, SimpleCommand) and len(command.words) == 1 else None
+    named = constant(first) if isinstance(first, Word) else None
+    job = named if named is not None and named.startswith("%") else ""
 
     def text() -> str:
         if not cached:
@@ -128,6 +132,8 @@ def compile_background(command: Command) -> Run:
         if budget.steps >= budget.checkpoint:
             budget.check()
         shell.line = getattr(command, "line", shell.line)
+        if job and shell.monitor:
+            return shell.run_command(["bg", job])
         start_background(shell, body, text, simple=is_simple)
         shell.status = 0
         return 0

@@ -130,7 +130,7 @@ def _variables(shell: Shell, line: str, found: re.Match[str]) -> Completion:
     common = _common(names) if names else prefix
     if len(names) == 1:
         common += "}" if brace else " "
-    return Completion(start, common, names)
+    return Completion(start, common, [f"${{{name}}}" if brace else f"${name}" for name in names])
 
 
 def _specification(shell: Shell, word: Word) -> Specification | None:

@@ -61,6 +61,8 @@ class Editor:
         self.place = len(self.lines) - 1
         self.last = ""
         """The function run before this one."""
+        self.inserted = False
+        """Whether the last Tab put something in: the next one then lists nothing yet."""
         self.count: int | None = None
         self.search: Search | None = None
         self.question: list[str] = []
@@ -395,10 +397,13 @@ class Editor:
             buffer.remember()
             buffer.delete(found.start, buffer.point)
             buffer.insert(found.replacement)
-        elif self.last == "complete":
+            self.inserted = True
+            return
+        elif self.last == "complete" and not self.inserted:
             self._list(found.choices)
         else:
             self.bell()
+        self.inserted = False
 
     def possible_completions(self) -> None:
         found = complete(self.shell, self.buffer.text[: self.buffer.point])
