@@ -34,6 +34,29 @@ def test_where_a_program_comes_from(box: Sandbox) -> None:
     assert box.exec("printf '#!/usr/bin/env python3\nprint(8)\n' > s && chmod +x s && ./s").stdout == "8\n"
 
 
+def test_an_interpreter_whose_path_is_no_text(box: Sandbox) -> None:
+    box.exec("mkdir $'/tmp/\\xff' && ln -s /usr/bin/python3 $'/tmp/\\xff/p'").check()
+    assert box.exec("$'/tmp/\\xff/p' -c 'import sys; print(ascii(sys.executable))'").stdout == "'/tmp/\\udcff/p'\n"
+
+
+def test_a_program_finds_nothing_of_the_rehearsal(box: Sandbox) -> None:
+    """The process that it runs in has run another, as for a sandbox like most."""
+    show = "import os; print(os.getcwd(), sorted(os.environ), os.popen('echo $HOME').read(), end='')"
+    assert box.exec(["env", "-i", "python3", "-c", show], cwd="/").stdout == "/ [] \n"
+    assert box.exec(["env", "-i", "HOME=/x", "python3", "-c", show], cwd="/tmp").stdout == "/tmp ['HOME'] /x\n"
+    assert said(box, "import time; print(time.strftime('%Z'))") == "UTC\n"
+    draw = "import random, os; print(random.random(), os.urandom(8).hex())"
+    assert len({said(box, draw) for _ in range(6)}) == 6
+
+
+def test_the_programs_own_objects_end_with_it(box: Sandbox) -> None:
+    """Whether or not it removes modules that were there before it."""
+    box.files.write("/workspace/ends.py", "class Ends:\n    def __del__(self): print('gone')\nmine = Ends()\n")
+    removals = ("pass", "del sys.modules['json']", "del sys.modules['json']; import json", "sys.modules.popitem()")
+    for removal in removals:
+        assert said(box, f"import sys\n{removal}\nimport ends") == "gone\n", removal
+
+
 def test_the_command_line(box: Sandbox) -> None:
     assert box.exec("python3 -V").stdout.startswith("Python 3.15")
     assert box.exec("python --version").stdout.startswith("Python 3.15")

@@ -7,3 +7,20 @@ TAKEN_NAMES: Final = frozenset({"nobody", "nogroup"})
 """Accounts that no sandbox's commands run as."""
 HOME: Final = f"/home/{AGENT_NAME}"
 WORKSPACE: Final = "/workspace"
+HOSTNAME: Final = "belljar"
+DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where commands are looked for."""
+
+
+def environment(hostname: str = HOSTNAME) -> dict[str, str]:
+    """What commands find around them where nothing else was asked for."""
+    return {
+        "PATH": DEFAULT_PATH,
+        "HOME": HOME,
+        "USER": AGENT_NAME,
+        "LOGNAME": AGENT_NAME,
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "HOSTNAME": hostname,
+    }

@@ -4,9 +4,9 @@ Usage: getconf NAME [PATH]
        getconf -a
 """
 
+from belljar.abi.base import DEFAULT_PATH
 from belljar.abi.flags import ARG_MAX, NAME_MAX, PATH_MAX
 from belljar.bin._kit import UsageError, utility
-from belljar.kernel.loader import DEFAULT_PATH
 from belljar.kernel.process import Process
 
 

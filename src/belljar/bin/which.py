@@ -5,11 +5,11 @@ Usage: which [-a] [-s] NAME...
 Print the files that would be executed for each NAME in the current environment.
 """
 
+from belljar.abi.base import DEFAULT_PATH
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import X_OK
 from belljar.bin._kit import flag, utility
-from belljar.kernel.loader import DEFAULT_PATH
 from belljar.kernel.process import Process
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from errno import E2BIG, EACCES, ELOOP, ENOENT, ENOEXEC
 from typing import TYPE_CHECKING, Final
 
+from belljar.abi.base import DEFAULT_PATH
 from belljar.abi.errors import SysError
 from belljar.abi.flags import ARG_MAX, O_RDONLY, S_IFMT, S_IFREG, X_OK
 from belljar.abi.paths import fsdecode
@@ -21,7 +22,6 @@ Program = Callable[["Process"], int]
 
 MAGIC: Final = b"\x7fBELLJAR "
 """How the file of a built-in program starts; its name and a newline follow. Copies of the file work as well."""
-DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _HEAD: Final = 256
 _SCRIPT_DEPTH: Final = 5
 

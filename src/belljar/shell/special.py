@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from belljar.kernel.loader import DEFAULT_PATH
+from belljar.abi.base import DEFAULT_PATH
 from belljar.shell import history_file
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.expand.ifs import prepare

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
-from belljar.abi.base import AGENT_NAME, HOME, WORKSPACE
+from belljar.abi.base import AGENT_NAME, HOSTNAME, WORKSPACE, environment
 from belljar.abi.limits import Limits
 from belljar.abi.records import Owner
 from belljar.abi.termios import WinSize
@@ -21,7 +21,7 @@ from belljar.kernel.fs.proc import ProcServer
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.fs.srv import SrvServer
 from belljar.kernel.kernel import Kernel
-from belljar.kernel.loader import DEFAULT_PATH, Program, program_file
+from belljar.kernel.loader import Program, program_file
 from belljar.kernel.machine import Machine
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.credentials import Credentials
@@ -54,7 +54,7 @@ class Session:
         limits: Limits | None = None,
         env: Mapping[str, str] | None = None,
         cwd: str = WORKSPACE,
-        hostname: str = "belljar",
+        hostname: str = HOSTNAME,
         credentials: Credentials = AGENT_CREDENTIALS,
     ) -> None:
         limits = limits if limits is not None else Limits()
@@ -73,17 +73,7 @@ class Session:
         )
         self.credentials = credentials
         self.cwd = cwd
-        self.env = {
-            "PATH": DEFAULT_PATH,
-            "HOME": HOME,
-            "USER": AGENT_NAME,
-            "LOGNAME": AGENT_NAME,
-            "SHELL": "/bin/bash",
-            "LANG": "C.UTF-8",
-            "TERM": "dumb",
-            "HOSTNAME": hostname,
-            **(env or {}),
-        }
+        self.env = {**environment(hostname), **(env or {})}
         fs = self.kernel.init.fs
         self.uplink = Uplink(self.kernel.hub)
         """The way to the owner's network broker; leads nowhere until it is given one."""

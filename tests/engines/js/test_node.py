@@ -189,6 +189,7 @@ def test_a_script_says_what_it_says_to_node(name: str, sandbox: Sandbox, tmp_pat
         ("echo 'console.log(\"piped\", process.argv[2])' | node - x", "piped x\n"),
         ("node --input-type=module -e 'import os from \"os\"; console.log(typeof os.cpus, await 1)'", "function 1\n"),
         ("printf '#!/usr/bin/env node\\nconsole.log(\"script\")' > s; chmod +x s; ./s", "script\n"),
+        ("ln -s /usr/bin/node $'/tmp/\\xff'; $'/tmp/\\xff' -e 'console.log(process.execPath)'", "/tmp/\ufffd\n"),
         ("node -e 'throw 1' 2>/dev/null || echo $?", "1\n"),
         ("node --bogus 2>&1; echo $?", "node: bad option: --bogus\n9\n"),
         ("node -e 'while (true) {}' & sleep 0.2; kill $!; wait $! 2>/dev/null; echo $?", "143\n"),

@@ -64,6 +64,14 @@ _PROCESSES: Final = {
 }
 
 
+def _by_number(handlers: Mapping[str, Handler]) -> dict[int, tuple[str, str, Handler]]:
+    """What each call takes and gives, and what does it."""
+    return {CALLS[name].number: (CALLS[name].takes, CALLS[name].gives, handler) for name, handler in handlers.items()}
+
+
+_SHARED: Final = _by_number({**_FILES, **_PROCESSES})
+
+
 class CallServer:
     """Serves one connection, on the fiber of the process it belongs to."""
 
@@ -82,10 +90,7 @@ class CallServer:
             "exit": self._exit,
             "exceeded": self._exceeded,
         }
-        handlers = {**_FILES, **_PROCESSES, **own, **(extra or {})}
-        self._handlers: dict[int, tuple[str, str, Handler]] = {
-            CALLS[name].number: (CALLS[name].takes, CALLS[name].gives, handler) for name, handler in handlers.items()
-        }
+        self._own = _by_number({**own, **(extra or {})})
 
     def start(self, options: Mapping[str, Any]) -> None:
         """Tell the engine process what to run: the process's own argv, environment and directory."""
@@ -181,7 +186,7 @@ class CallServer:
         self._send(answer)
 
     def _answer(self, id: int, number: int, body: bytes) -> bytes:
-        found = self._handlers.get(number)
+        found = self._own.get(number) or _SHARED.get(number)
         if found is None:
             return ANSWER.pack(8, id, ENOSYS)
         takes, gives, handler = found

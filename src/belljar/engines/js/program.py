@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from belljar.abi.paths import fsencode
 from belljar.abi.signals import Signal
 from belljar.engines.calls.server import CallServer
 from belljar.kernel.engines import EngineUnavailable
@@ -20,5 +21,6 @@ def main(process: Process) -> int:
         return 127
     server = CallServer(process, link)
     process.catch(Signal.PIPE, lambda _: None)
-    server.start({"executable": process.executable})
+    # A path need not be text, what is told does: the rest is replaced, as Node does.
+    server.start({"executable": fsencode(process.executable).decode("utf-8", "replace")})
     server.serve()

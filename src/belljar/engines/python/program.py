@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
+from belljar.abi.paths import fsencode
 from belljar.abi.signals import Signal
 from belljar.bin import _venv, pip
 from belljar.bin.pip import places
@@ -85,7 +86,8 @@ def run(process: Process, link: EngineLink, *, session: bool) -> int:
     if process.handlers.get(Signal.INT) is not IGNORE:
         process.catch(Signal.INT, server.report)
     process.catch(Signal.PIPE, lambda _: None)
-    server.start({"executable": process.executable, "session": session, **_surroundings(process)})
+    executable = fsencode(process.executable).decode("latin-1")  # a path need not be text, what is told does
+    server.start({"executable": executable, "session": session, **_surroundings(process)})
     if session:
         process.engine = EngineProgram(link, server.limit)
         left = process.budget.limits.cpu_seconds - process.budget.cpu
@@ -99,7 +101,8 @@ def _surroundings(process: Process) -> dict[str, Any]:
     with suppress(SysError):
         directory = process.fs.getcwd()
         if directory != "/":  # where it begins anyway
-            found["directory"] = list(process.fs.stat(directory))
+            mount, node = process.fs.cwd
+            found["directory"] = list(mount.server.stat(node))
     return found
 
 

@@ -20,6 +20,7 @@ from typing import Any, Final, NoReturn
 import msgspec
 import wasmtime
 
+from belljar.abi.base import WORKSPACE, environment
 from belljar.abi.wire import HELLO
 from belljar.engines.artefact_host import open_checked
 from belljar.engines.calls.client_host import Client, ConnectionEnded, Program
@@ -56,10 +57,12 @@ MEMORY_MAX: Final = (1 << 32) - (1 << 16)
 
 
 PRACTICE: Final = 32
-OPTIONS: Final = (
-    b'{"executable":"/usr/bin/python3","session":false,"site":false,"directory":[16877,1,1,1,0,0,0,0,0,0,0,0]}'
-)
-REHEARSE: Final = struct.pack("<i", -1)
+DIRECTORY: Final = (0o040755, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)
+OPTIONS: Final = {"executable": "/usr/bin/python3", "session": False, "site": False, "directory": DIRECTORY}
+"""What a program in a sandbox like most is told."""
+_PROGRAM: Final = struct.Struct("<iII6q")
+READY, REHEARSE = 0, -1
+"""What comes with a program: whether it is one to run, or to do as if."""
 
 
 class Nothing:
@@ -163,10 +166,9 @@ class Template:
             os._exit(0)
         # A session lives long, and what it never needs would be its own for as long.
         rehearses = child.ahead and not child.request.options.get("session")
-        if rehearses:
-            self._practise(1)
+        program = self._practise(1) if rehearses else None
         self._client = self._become(child)
-        return REHEARSE if rehearses else self._wait(self._client)
+        return _told(program, REHEARSE) if program is not None else self._wait(self._client)
 
     def _become(self, child: Child) -> Client:
         request, control = child.request, child.control
@@ -201,41 +203,48 @@ class Template:
 
     def _wait(self, client: Client) -> bytes:
         """Learn what to run, and be it."""
+        kernel = self._kernel(client)
+        self._client = client
+        client.on_limits = self._limit
+        client.on_copy = lambda control: self._copy(client, kernel, control)
+        control = self._runs
+        self._door.enter(client, kernel, None if control is None else lambda: self._park_again(control))
+        self._watch = Watch(client, kernel.interrupt, self._spent)
+        self._watch.start()
         try:
             program = client.wait_for_start()
         except (ConnectionEnded, BadFrame):
             os._exit(0)
         self._door.started_ns = time.process_time_ns()
-        kernel = self._adopt(client, program)
-        self._client = client
-        client.on_limits = self._limit
-        client.on_copy = lambda control: self._copy(client, kernel, control)
-        self._watch = Watch(client, kernel.interrupt, self._spent)
         self._watch.allow(program.numbers.cpu_ns)
-        control = self._runs
-        self._door.enter(client, kernel, None if control is None else lambda: self._park_again(control))
-        return _told(program)
+        self._adopt(kernel, program)
+        return _told(program, READY)
 
-    def _adopt(self, client: Client, program: Program) -> RemoteKernel:
-        """Have the guest's calls go to a program's kernel."""
+    def _kernel(self, client: Client) -> RemoteKernel:
         kernel = RemoteKernel(client)
         if self._door.interrupter is not None:
             kernel.interrupt = self._door.interrupter.interrupt
+        return kernel
+
+    def _adopt(self, kernel: RemoteKernel, program: Program) -> None:
+        """Have the guest's calls go to a program's kernel."""
         self._wasi.adopt(kernel, HostWorld(self._door.leave), program.stdio, program.numbers.ttys)
         directory = program.options.pop("directory", None)
         if directory is not None:
             self._wasi.directory = program.cwd, directory
-        return kernel
 
-    def _practise(self, rounds: int) -> None:
-        """Do what each program's process does, with nobody.
+    def _practise(self, rounds: int) -> Program:
+        """Do what each program's process does, with nobody; gives the program that it would be.
 
         In a template, what Python makes of code while it runs is then made for all; in a process made ahead, the memory
         that this writes to is its own before it is needed.
         """
         pipe, file = 0o010600, (0o100644, *range(11))
         numbers = Start(1, 0, 1000, 1000, 0o022, 0, 10**9, 1 << 28)
-        start = encode("llssQQ", [[b"python3", b"-c"], [b"A=b"], b"/", OPTIONS, numbers, [pipe, 0, pipe, 1, pipe, 1]])
+        variables = [f"{name}={value}".encode() for name, value in environment().items()]
+        place, options = WORKSPACE.encode(), msgspec.json.encode(OPTIONS)
+        stdio = [pipe, 0, pipe, 1, pipe, 1, 0, 0]
+        start = encode("llssQQ", [[b"python3", b"-c"], variables, place, options, numbers, stdio])
         calls: list[tuple[str, list[Any], list[Any]]] = [
             ("write", [1, b"x"], [1]),
             ("read", [0, 1], [b"x"]),
@@ -247,12 +256,15 @@ class Template:
             ("chdir", [AT_FDCWD, b"/"], []),
         ]
         world = self._wasi.world
+        assert rounds
         for _ in range(rounds):
             ours, theirs = socket.socketpair()
             with ours, theirs:
                 ours.sendall(ANSWER.pack(len(start) + 8, 0, START) + start)
                 client = Client(theirs)
-                kernel = self._adopt(client, client.wait_for_start())
+                program = client.wait_for_start()
+                kernel = self._kernel(client)
+                self._adopt(kernel, program)
                 for name, arguments, results in calls:
                     answer = encode(CALLS[name].gives, results)
                     ours.sendall(ANSWER.pack(len(answer) + 8, 1, 0) + answer)
@@ -263,6 +275,8 @@ class Template:
                 client.peek_signals()
                 client.post("close", 5)
         self._wasi.adopt(self._nothing, world)
+        self._wasi.directory = place, DIRECTORY
+        return program
 
     def _limit(self, cpu_ns: int, memory: int) -> None:
         self._watch.allow(cpu_ns)
@@ -287,6 +301,7 @@ class Template:
         client.connect(*ends)
         self._watch = Watch(client, kernel.interrupt, self._spent)
         self._watch.allow(left)
+        self._watch.start()
         ends[1].send(HELLO)
 
     def _spent(self) -> None:
@@ -298,12 +313,15 @@ class Template:
             os._exit(0)
 
 
-def _told(program: Program) -> bytes:
-    """What the guest is answered, who waits for a program."""
-    options = {**program.options, "terminal": bool(program.numbers.ttys & 1)}
-    return struct.pack("<i", 0) + encode(
-        "llssQ", [program.argv, program.env, program.cwd, msgspec.json.encode(options), program.numbers]
-    )
+def _told(program: Program, status: int) -> bytes:
+    """What the guest is answered, who waits for a program (see `park` in `guest/_belljar/door.py`)."""
+    options, numbers = program.options, program.numbers
+    flags = bool(options.get("session")) | options.get("site", True) << 1 | (numbers.ttys & 1) << 2
+    words = [options["executable"].encode("latin-1"), program.cwd, *program.argv, *program.env]
+    text = b"\0".join(words)
+    if text.count(b"\0") != len(words) - 1:
+        text = b"\0".join([word.partition(b"\0")[0] for word in words])  # as a C program would see it
+    return _PROGRAM.pack(status, len(program.argv), flags, *numbers[:6]) + text
 
 
 def _ended_early(code: int) -> int:

@@ -15,6 +15,7 @@ from typing import Final
 from belljar.engines.calls.client_host import Client, ConnectionEnded
 
 LEAST: Final = 0.001
+FOREVER: Final = float("inf")
 PERIOD, PERIOD_MAX = 0.1, 1.0
 """Seconds between two looks for signals, while the guest computes and while it waits."""
 
@@ -27,22 +28,22 @@ class Watch:
         self._interrupt = interrupt
         self._exceeded = exceeded
         self._limit = 0
-        self._looks_at = 0.0
+        self._looks_at = FOREVER
         """When it will look next."""
         self._period = PERIOD
         self._calls = -1
         # Not `threading`, whose threads and events are a hundred objects: each program pays for what they write to.
         self._changed = _thread.allocate_lock()
         self._changed.acquire()
-        self._started = False
+
+    def start(self) -> None:
+        """Have the thread, which takes a while; it waits until something is allowed."""
+        _thread.start_new_thread(self._watch, ())
 
     def allow(self, cpu_ns: int) -> None:
         """This much from now on."""
         self._limit = time.process_time_ns() + cpu_ns
-        if not self._started:
-            self._started = True
-            _thread.start_new_thread(self._watch, ())
-        elif self._looks_at > time.monotonic() + min(cpu_ns / 1e9, PERIOD) and self._changed.locked():
+        if self._looks_at > time.monotonic() + min(cpu_ns / 1e9, PERIOD) and self._changed.locked():
             self._changed.release()  # it would look too late; else leave it alone, there may be thousands of runs
 
     @property
@@ -51,6 +52,8 @@ class Watch:
         return max(self._limit - time.process_time_ns(), 0)
 
     def _watch(self) -> None:
+        if not self._limit:
+            self._changed.acquire()
         while (left := self._limit - time.process_time_ns()) > 0:
             wait = min(max(left / 1e9, LEAST), self._period)
             self._looks_at = time.monotonic() + wait

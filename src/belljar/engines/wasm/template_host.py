@@ -76,7 +76,9 @@ class WasmProcess:
     def run(self, native: bytes) -> NoReturn:
         template, wasi = self._template, self._template.wasi
         kernel = RemoteKernel(self._client)
-        Watch(self._client, kernel.interrupt, self._spent).allow(self._program.numbers.cpu_ns)
+        watch = Watch(self._client, kernel.interrupt, self._spent)
+        watch.allow(self._program.numbers.cpu_ns)
+        watch.start()
         wasi.adopt(kernel, HostWorld(self._leave), self._program.stdio, self._program.numbers.ttys)
         wasi.args, wasi.environ = self._program.argv, _with_directory(self._program)
         try:

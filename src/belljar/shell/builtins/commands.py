@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from belljar.abi.base import DEFAULT_PATH
 from belljar.abi.errors import SysError
 from belljar.abi.flags import X_OK
-from belljar.kernel.loader import DEFAULT_PATH
 from belljar.shell.arrays import hash_key
 from belljar.shell.builtins.listing import print_function
 from belljar.shell.builtins.registry import BUILTINS, Builtin, Options, Usage, builtin, show_help

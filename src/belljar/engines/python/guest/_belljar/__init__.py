@@ -19,8 +19,8 @@ def start(kind):
     tools.install()
     main.prime()
     preload.settle()
-    program = door.park()
-    while program is None:
-        main.rehearse()
-        program = door.park()
+    program, real = door.park()
+    while not real:
+        main.rehearse(program)
+        program, real = door.park()
     main.run(program)

@@ -10,6 +10,8 @@ from _belljar.protocol import CALLS, decode, encode
 PARK, EXIT, MARK, COMPARE, IMMORTAL = 1000, 1001, 1002, 1003, 1004
 _NUMBER = struct.Struct("<H")
 _STATUS = struct.Struct("<i")
+_PROGRAM = struct.Struct("<iII6q")
+"""What comes with a program: whether it is one, how many words its argv has, flags, and numbers."""
 
 # Linux's error numbers (which the kernel speaks) to this C library's, which Python here has in `errno`.
 LINUX = {
@@ -131,9 +133,21 @@ def calibrate():
 
 
 def park():
-    """Wait to become a program: gives argv, environment, directory, options and numbers; None: not yet, rehearse."""
-    status, body = exchange(PARK, b"")
-    return decode("llssQ", body) if status == 0 else None
+    """Wait to become a program: gives argv, environment, directory, what the kernel says of it, and numbers; and
+    whether it is one: else it is to be rehearsed.
+
+    The answer is one string, cut up by two calls: each program waits for this.
+    """
+    answer = _host.call(_NUMBER.pack(PARK))
+    status, words, flags, *numbers = _PROGRAM.unpack_from(answer)
+    executable, directory, *rest = answer[_PROGRAM.size :].split(b"\0")
+    engine = {
+        "executable": os.fsdecode(executable),
+        "session": bool(flags & 1),
+        "site": bool(flags & 2),
+        "terminal": bool(flags & 4),
+    }
+    return (rest[:words], rest[words:], directory, engine, numbers), status == 0
 
 
 def leave(code, signal=0):

@@ -4,13 +4,13 @@ import atexit
 import builtins
 import gc
 import io
-import json
 import linecache
 import os
 import sys
 import textwrap
 import types
 import warnings
+from itertools import islice
 
 from _belljar import door, files, processes
 from _belljar.native import native
@@ -37,17 +37,21 @@ try:
 except OSError:
     x = [n for n in range(100)]
 """
+NOBODYS = (["python3", "-c", REHEARSAL], [b"PATH=/usr/bin"], b"/", {}, [1, 0, 0, 0, 0o022, 0])
+"""A program that nobody sees, in a template."""
 _template = {}
 """What belonged to the template: modules, and the path they came by."""
+_here = {"directory": b"/", "seeded": False}
+"""Where the C library thinks it is, and whether random numbers are this process's own."""
 
 
 def run(program):
     """Be the program that the kernel says we are. Does not come back."""
-    argv, environment, directory, options, numbers = program
+    argv, environment, directory, engine, numbers = program
     status, signal = 1, 0
     try:
         begin(environment, directory, numbers)
-        status, signal = execute([os.fsdecode(word) for word in argv], json.loads(options))
+        status, signal = execute(argv, engine)
     except BaseException as error:  # ours: a program's own are caught below
         sys.__excepthook__(type(error), error, error.__traceback__)
     finally:
@@ -55,32 +59,47 @@ def run(program):
 
 
 def begin(environment, directory, numbers):
+    """Be where and who the kernel says. What a rehearsal in this process has done already is not done again."""
     files.identity.update(zip(("pid", "ppid", "uid", "gid", "umask"), numbers))
+    known, variables = processes.variables.copy(), processes.variables
     os.environ._data.clear()
-    processes.variables.clear()
+    variables.clear()
     for entry in environment:
         name, _, value = entry.partition(b"=")
-        os.environ._data[name] = processes.variables[name] = value
-        native.putenv(name, value)
-    if directory != b"/":
+        os.environ._data[name] = variables[name] = value
+        if known.pop(name, None) != value:
+            native.putenv(name, value)
+    for name in known:
+        native.unsetenv(name)
+    if directory != _here["directory"]:
         try:
             native.chdir(directory)
+            _here["directory"] = directory
         except OSError:
             pass
+    if not _here["seeded"]:
+        seed()
+    _here["seeded"] = False
+    terminals = numbers[5]
+    for fd, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
+        lines = fd == 2 or bool(terminals >> fd & 1)
+        if stream is not None and fd and stream.line_buffering != lines:
+            stream.reconfigure(line_buffering=lines)
+
+
+def seed():
+    """Have random numbers be this process's own: its origin's have the same state."""
     if "random" in sys.modules:
         sys.modules["random"].seed()
     if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
-    terminals = numbers[5]
-    for fd, stream in enumerate((sys.stdin, sys.stdout, sys.stderr)):
-        if stream is not None and fd:
-            stream.reconfigure(line_buffering=fd == 2 or bool(terminals >> fd & 1))
 
 
 def execute(argv, engine):
     """The whole of a run: the exit status, and the signal it is to look as if it died of."""
+    asks = any(name.startswith(b"PYTHON") for name in os.environ._data)
     try:
-        options = Options(argv, os.environ)
+        options = Options(list(map(os.fsdecode, argv)), os.environ if asks else {})
     except Bad as bad:
         getattr(sys, bad.stream).write(bad.text)
         return finish(bad.status)
@@ -358,12 +377,25 @@ def finish(status=0, signal=0):
 
 def clear_modules():
     """Let go of what the program made, as far as it shows: files are flushed, finalisers run."""
-    names = _template.get("modules", frozenset())
-    for name in reversed([name for name in sys.modules if name not in names or name == "__main__"]):
+    for name in added_modules():
         module = sys.modules.get(name)
         if isinstance(module, types.ModuleType):
             clear(module.__dict__)
     gc.collect()
+
+
+def added_modules():
+    """Those that are the program's own, the last first.
+
+    They come after the template's, unless some of those were removed: only then is each of some hundred names looked
+    at, which are far apart in memory.
+    """
+    names, last = _template["modules"], _template["last"]
+    added = list(islice(reversed(sys.modules), max(len(sys.modules) - len(names), 0) + 1))
+    if last is not None and added[-1] == last:
+        added[-1] = "__main__"
+        return added
+    return reversed([name for name in sys.modules if name not in names or name == "__main__"])
 
 
 def clear(namespace):
@@ -382,11 +414,21 @@ class AnyModule:
     def __contains__(self, name):
         return True
 
+    def __len__(self):
+        return len(sys.modules)
 
-def rehearse():
+
+def rehearse(program):
+    """Run a program that nobody sees, in the process that will run another."""
+    practise((NOBODYS[0], *program[1:]))
+    _here["seeded"] = True
+
+
+def practise(program=NOBODYS):
     """Run a program that nobody sees."""
-    begin([b"PATH=/usr/bin", b"HOME=/", b"USER=x", b"LANG=C"], b"/", [1, 0, 0, 0, 0o022, 0])
-    execute(["python3", "-c", REHEARSAL], {"executable": "/usr/bin/python3"})
+    argv, environment, directory, engine, numbers = program
+    begin(environment, directory, numbers)
+    execute(argv, engine)
     sys.modules["threading"]._SHUTTING_DOWN = False  # the rehearsal's end was not the end
 
 
@@ -403,17 +445,17 @@ def prime():
     del sys.ps1, sys.ps2
     files.identity.update(pid=1, ppid=0, uid=1000, gid=1000, umask=0o022)
     path = list(sys.path)
-    _template["modules"] = AnyModule()
+    _template["modules"], _template["last"] = AnyModule(), None
     gc.freeze()  # what is collected at a program's end need not look at all there is
     for _ in range(PRIMINGS):
         for source in PRIMING:
             Options(["python3", "-c", source], {}).flags()
             outcome(lambda source=source: run_source(source + "\n", "<string>", -1))
         session.rehearse(PRIMING)
-        rehearse()
+        practise()
     flush()
     sys.path[:] = path
     fresh_main()
     clear(sys.modules["__main__"].__dict__)
-    _template["modules"] = frozenset(sys.modules)
+    _template["modules"], _template["last"] = frozenset(sys.modules), next(reversed(sys.modules))
     linecache.clearcache()

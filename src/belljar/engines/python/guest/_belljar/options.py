@@ -184,4 +184,4 @@ class Options:
             self.warnings = given.split(",") + self.warnings
 
     def flags(self):
-        return Flags(self.values[name] for name in FLAGS)
+        return Flags(self.values.values())  # in the order of FLAGS

@@ -304,7 +304,7 @@ def serve():
         return door.call("read", INPUT, size)[0]
 
     def park():
-        _, environment, directory, _, numbers = door.park()
+        (_, environment, directory, _, numbers), _ = door.park()
         main.begin(environment, directory, numbers)
 
     show_figures()
