@@ -3,7 +3,7 @@
 from typing import Final
 
 AGENT_NAME: Final = "agent"
-TAKEN_NAMES: Final = frozenset({"nobody", "nogroup"})
+TAKEN_NAMES: Final = frozenset({"nobody", "nogroup", "tty"})
 """Accounts that no sandbox's commands run as."""
 HOME: Final = f"/home/{AGENT_NAME}"
 WORKSPACE: Final = "/workspace"
