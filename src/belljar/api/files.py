@@ -10,10 +10,10 @@ from belljar.api.link_host import Link
 from belljar.api.operations import Steps
 from belljar.api.request import FileContents
 from belljar.api.results import Entry, FileResult, GrepMatch
-from belljar.api.watch import AsyncWatch, Watch
 
 if TYPE_CHECKING:
     from belljar.api.async_link_host import AsyncLink
+    from belljar.api.watch import AsyncWatch, Watch
 
 Entries = list[Entry]
 Paths = list[str]
@@ -105,6 +105,8 @@ class Files:
 
     def watch(self, path: str = ".", *, recursive: bool = True) -> Watch:
         """Changes at and below a path from now on, whoever makes them: iterate, or ask with `next(timeout)`."""
+        from belljar.api.watch import Watch
+
         return Watch(self._link(), path, recursive)
 
 
@@ -176,4 +178,6 @@ class AsyncFiles:
 
     def watch(self, path: str = ".", *, recursive: bool = True) -> AsyncWatch:
         """Changes at and below a path, from `async with` on."""
+        from belljar.api.watch import AsyncWatch
+
         return AsyncWatch(self._link(), path, recursive)

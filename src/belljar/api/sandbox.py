@@ -12,7 +12,6 @@ from belljar.api.clock_host import monotonic
 from belljar.api.command import request_exec
 from belljar.api.core import Conversation
 from belljar.api.errors import FileError, SandboxCreationError, SandboxError
-from belljar.api.events import Events
 from belljar.api.files import Files
 from belljar.api.forking import check_count
 from belljar.api.link_host import Link
@@ -95,6 +94,8 @@ class Sandbox:
 
     def _watch_events(self) -> None:
         if self._settings.on_event is not None:
+            from belljar.api.events import Events
+
             events = Events(self._settings.name, self._settings.on_event, self._conversation)
             self._link.send(events.watch_files())
 

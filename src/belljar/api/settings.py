@@ -14,15 +14,15 @@ from belljar.abi.limits import OVERHEAD, Limits
 from belljar.abi.wire import Boot
 from belljar.api.clock_host import new_id, wall_time
 from belljar.api.errors import IsolationUnavailable, SandboxCreationError
-from belljar.api.events import Event, OnEvent
 from belljar.api.mounts import Mount
 from belljar.api.request import FileContents, boot_message, check_contents, check_environment
 from belljar.api.results import Info
-from belljar.api.tools import Tool
 from belljar.lockdown.layers import ON_DEMAND, missing
 from belljar.worker.handle_host import CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
+    from belljar.api.events import Event, OnEvent
+    from belljar.api.tools import Tool
     from belljar.net.network import Network
 
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
@@ -98,7 +98,7 @@ class Settings(Struct, frozen=True):
             hostname=options.get("hostname", "belljar"),
             files=tuple((path, *check_contents(path, value)) for path, value in options.get("files", {}).items()),
             mounts=mounts,
-            tools=tuple(Tool(name, function) for name, function in options.get("tools", {}).items()),
+            tools=_tools(options.get("tools", {})),
             network=_check_network(options.get("network"), recorded=options.get("on_event") is not None),
             require=frozenset(options.get("require") or ()),
             name=options.get("name") or new_id(),
@@ -156,3 +156,11 @@ def _check_network(network: object, *, recorded: bool) -> Network | None:
     if network.decide is not None and sys.platform != "linux":
         raise SandboxCreationError("a network can be granted on Linux only; leave network= out")
     return network if recorded or network.decide is not None or network.audit is not None else None
+
+
+def _tools(functions: Mapping[str, Callable[..., Any]]) -> tuple[Tool, ...]:
+    if not functions:
+        return ()
+    from belljar.api.tools import Tool
+
+    return tuple(Tool(name, function) for name, function in functions.items())

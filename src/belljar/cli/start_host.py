@@ -28,6 +28,7 @@ class Start:
     def __init__(self, *, shared: bool) -> None:
         """`shared`: whether to use, and leave behind, a zygote that other runs may use."""
         self._archive = archive_path()
+        self._lacks_archive = False
         self._address: str | None = None
         self._zygote = None
         if shared and sys.platform == "linux":
@@ -57,7 +58,12 @@ class Start:
                 return zygote.take(memory_bytes)
             except WorkerUnavailable:
                 self._alone = True
-        return self._get_spawner().take(memory_bytes)
+        worker = self._get_spawner().take(memory_bytes)
+        if self._address is None and self._archive:  # nobody else will look after it
+            from belljar.worker.archive_host import Archive
+
+            self._lacks_archive = Archive.open(self._archive) is None  # now, while the worker gets ready
+        return worker
 
     def _get_spawner(self) -> Spawner:
         from socket import socket
@@ -80,11 +86,8 @@ class Start:
             return
         if self._address is not None:
             _leave_behind("belljar.cli.zygote_host", self._address, self._archive)
-        elif self._archive:
-            from belljar.worker.archive_host import Archive
-
-            if Archive.open(self._archive) is None:
-                _leave_behind("belljar.worker.archive_host", self._archive)
+        elif self._lacks_archive:
+            _leave_behind("belljar.worker.archive_host", self._archive)
 
 
 def archive_path() -> str:

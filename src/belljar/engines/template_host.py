@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import os
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -24,6 +23,8 @@ from belljar.engines.supply_host import REQUEST_MAX, Refused, Supply
 from belljar.lockdown.processes_host import ANSWER_SECONDS, end_server, kill_process, readable, start_server
 
 if TYPE_CHECKING:
+    import subprocess
+
     from belljar.engines.copies_host import Kin
 
 

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # what `typing` says, which takes as long to load as ever
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-WORKER = "from belljar.worker.spawned_host import main; main()"
+WORKER = "import gc; gc.disable(); from belljar.worker.spawned_host import main; main()"
 
 
 class Launched:
@@ -24,26 +24,20 @@ class Launched:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
-        return self._reap(os.WNOHANG)
-
-    def wait(self) -> int | None:
-        return self._reap(0)
+        if self.returncode is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                pid, status = self.pid, 0  # somebody else has waited for it
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+        return self.returncode
 
     def kill(self) -> None:
         from signal import SIGKILL
 
         if self.poll() is None:
             os.kill(self.pid, SIGKILL)
-
-    def _reap(self, options: int) -> int | None:
-        if self.returncode is None:
-            try:
-                pid, status = os.waitpid(self.pid, options)
-            except ChildProcessError:
-                pid, status = self.pid, 0  # somebody else has waited for it
-            if pid:
-                self.returncode = os.waitstatus_to_exitcode(status)
-        return self.returncode
 
 
 def launch_worker(archive: str) -> tuple[Launched, _socket.socket]:

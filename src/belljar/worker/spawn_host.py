@@ -34,7 +34,8 @@ class SpawnedWorker(WorkerHandle):
             self.release()
             return
         self._process.kill()
-        self._process.wait()
+        if not isinstance(self._process, Launched):  # whoever launched it ends with it, and need not see it out
+            self._process.wait()
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
         self.connection.close()
