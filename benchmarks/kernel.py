@@ -351,7 +351,7 @@ def main() -> int:
     else:
         print(f"{'':32} {'belljar':>12} {'Linux':>12} {'ratio':>8}  target")
         for r in results:
-            ratio = f"{r.ratio:.2f}x" if r.ratio is not None else "-"
+            ratio = "-" if r.ratio is None else f"{r.ratio:.2f}x" if r.ratio >= 0.1 else f"{r.ratio:.2g}x"
             verdict = "" if r.met is None else ("  met" if r.met else "  MISSED")
             print(f"{r.name:32} {show(r.ours, r.unit):>12} {show(r.real, r.unit):>12} {ratio:>8}  {r.target}{verdict}")
     return 1 if any(result.met is False for result in results) else 0
