@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -162,6 +163,25 @@ def test_mounts(tmp_path: Path) -> None:
 def test_a_missing_host_directory_is_a_clear_error() -> None:
     with pytest.raises(SandboxCreationError, match="must be an existing directory"):
         Sandbox(mounts={"/x": Mount.host("/no/such/dir")})
+
+
+@pytest.mark.parametrize(
+    ("path", "mount", "message"),
+    [
+        ("/x", "/etc", r"'/x' must be a Mount, not str: make one by Mount.host\('/etc'\)"),
+        ("/x", None, "must be a Mount, not NoneType"),
+        ("x", Mount.memory(), "can't mount at 'x'"),
+        ("/", Mount.memory(), "can't mount at '/'"),
+    ],
+)
+def test_what_cannot_be_mounted_is_said_before_anything_starts(path: str, mount: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        Sandbox(mounts={path: mount})
+
+
+def test_an_object_that_is_no_server_is_refused() -> None:
+    with pytest.raises(TypeError, match="int is no file server: it has no root, walk, locate, stat, readdir, open"):
+        Mount.server(42)  # type: ignore[arg-type]
 
 
 def test_tools_are_commands() -> None:

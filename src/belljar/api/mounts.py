@@ -15,6 +15,9 @@ from belljar.kernel.vfs.server import FileServer
 
 AGENT = Owner(1000, 1000)
 
+NEEDED = ("root", "walk", "locate", "stat", "readdir", "open")
+"""What a server must have to be read."""
+
 Export = Callable[[FileServer, bool], int]
 """Offers a server of this process to the sandbox; gives the number the sandbox knows it by."""
 
@@ -69,5 +72,20 @@ class Mount(Struct, frozen=True):
 
     @classmethod
     def server(cls, server: FileServer, read_only: bool = False) -> Mount:
-        """A file server of yours: any object with the methods of `FileServer`. It runs in your process."""
+        """A file server of yours: any object with the methods of `FileServer`. It runs in your process.
+
+        What it does not have is refused as on a read-only disk. TypeError for what can't even be read.
+        """
+        lacking = [name for name in NEEDED if not hasattr(server, name)]
+        if lacking:
+            raise TypeError(f"{type(server).__name__} is no file server: it has no {', '.join(lacking)}")
         return cls(lambda export: [b"remote", export(server, False)], read_only=read_only)
+
+
+def check_mount(path: str, mount: object) -> None:
+    """TypeError, ValueError for what can't be mounted, or not there."""
+    if not isinstance(mount, Mount):
+        made = f"Mount.host({mount!r})" if isinstance(mount, str) or hasattr(mount, "__fspath__") else "Mount.memory, Mount.host, ..."
+        raise TypeError(f"what is mounted at {path!r} must be a Mount, not {type(mount).__name__}: make one by {made}")
+    if not path.startswith("/") or path == "/":
+        raise ValueError(f"can't mount at {path!r}: an absolute path other than / is needed")

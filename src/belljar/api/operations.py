@@ -17,7 +17,7 @@ from belljar.abi.paths import basename, fsdecode, fsencode, join
 from belljar.abi.wire import USER_RIGHTS
 from belljar.api.errors import FileError
 from belljar.api.local_host import read_local, walk_local, write_local
-from belljar.api.mounts import Mount
+from belljar.api.mounts import Mount, check_mount
 from belljar.api.offers import Offers
 from belljar.api.request import FileContents, check_contents
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, decode, split_grep
@@ -168,8 +168,7 @@ def download(path: str, local: str) -> Steps[None]:
 
 
 def mount(path: str, tree: Mount, offers: Offers) -> Steps[None]:
-    if not path.startswith("/") or path == "/":
-        raise ValueError(f"can't mount at {path!r}: an absolute path other than / is needed")
+    check_mount(path, tree)
     yield from _ask(path, "mount", fsencode(path), tree.build(offers.export), tree.read_only)
     for name, data, mode in tree.files:
         yield from write(f"{path}/{name.lstrip('/')}", data, mode)

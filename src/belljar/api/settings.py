@@ -14,7 +14,7 @@ from belljar.abi.limits import OVERHEAD, Limits
 from belljar.abi.wire import Boot
 from belljar.api.clock_host import new_id, wall_time
 from belljar.api.errors import IsolationUnavailable, SandboxCreationError
-from belljar.api.mounts import Mount
+from belljar.api.mounts import Mount, check_mount
 from belljar.api.request import FileContents, boot_message, check_contents, check_environment
 from belljar.api.results import Info
 from belljar.lockdown.layers import ON_DEMAND, missing
@@ -88,9 +88,10 @@ class Settings(Struct, frozen=True):
             raise ValueError(f"the user name {user!r} is taken inside the sandbox; choose another")
         cwd = options.get("cwd", WORKSPACE)
         mounts = tuple(options.get("mounts", {}).items())
-        for path in (cwd, *(path for path, _ in mounts)):
-            if not path.startswith("/"):
-                raise ValueError(f"{path!r} must be an absolute path in the sandbox")
+        if not cwd.startswith("/"):
+            raise ValueError(f"{cwd!r} must be an absolute path in the sandbox")
+        for path, mount in mounts:
+            check_mount(path, mount)
         return cls(
             limits=options.get("limits", Limits()),
             env=check_environment(options.get("env")),
