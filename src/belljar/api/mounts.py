@@ -85,7 +85,8 @@ class Mount(Struct, frozen=True):
 def check_mount(path: str, mount: object) -> None:
     """TypeError, ValueError for what can't be mounted, or not there."""
     if not isinstance(mount, Mount):
-        made = f"Mount.host({mount!r})" if isinstance(mount, str) or hasattr(mount, "__fspath__") else "Mount.memory, Mount.host, ..."
+        names_a_path = isinstance(mount, str) or hasattr(mount, "__fspath__")
+        made = f"Mount.host({mount!r})" if names_a_path else "Mount.memory, Mount.host ..."
         raise TypeError(f"what is mounted at {path!r} must be a Mount, not {type(mount).__name__}: make one by {made}")
     if not path.startswith("/") or path == "/":
         raise ValueError(f"can't mount at {path!r}: an absolute path other than / is needed")
