@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from packaging.metadata import RawMetadata, parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.tags import Tag
 from packaging.utils import NormalizedName, canonicalize_name
@@ -15,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.bin.pip.metadata import Metadata, parse_metadata
 from belljar.bin.pip.places import PREFIX, PYTHON, PYTHON_VERSION, site_of
 from belljar.kernel.process import Process
 
@@ -60,7 +60,7 @@ class Distribution:
     """Its site-packages."""
     info: str | None
     """Its .dist-info directory; None for one that comes with the interpreter."""
-    metadata: RawMetadata
+    metadata: Metadata
 
     @property
     def key(self) -> NormalizedName:
@@ -137,7 +137,7 @@ def read_site(process: Process, site: str) -> Iterator[Distribution]:
 
 def read_distribution(data: bytes, location: str, info: str | None) -> Distribution | None:
     """From the text of a METADATA file; None if it names no version."""
-    metadata, _ = parse_email(data)
+    metadata = parse_metadata(data)
     try:
         return Distribution(metadata["name"], Version(metadata["version"]), location, info, metadata)
     except (KeyError, InvalidVersion):

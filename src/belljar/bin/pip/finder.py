@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from packaging.metadata import parse_email
 from packaging.requirements import Requirement
 from packaging.utils import NormalizedName
 from packaging.version import Version
@@ -11,6 +10,7 @@ from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.bin.pip.fetch import NotFound, fetch
 from belljar.bin.pip.index import ACCEPT, Link, Offer, find_offers, parse_page
+from belljar.bin.pip.metadata import parse_metadata
 from belljar.bin.pip.requirements import Asked
 from belljar.bin.pip.sources import open_source
 from belljar.bin.pip.store import Store, format_size
@@ -101,4 +101,4 @@ class IndexFinder:
         return path
 
     def requires(self, offer: Offer) -> list[str]:
-        return parse_email(self.metadata(offer))[0].get("requires_dist", [])
+        return parse_metadata(self.metadata(offer)).get("requires_dist", [])

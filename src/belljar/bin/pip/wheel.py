@@ -12,12 +12,10 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from email.parser import BytesHeaderParser
 from typing import Final
 
-from packaging.metadata import RawMetadata, parse_email
-
 from belljar.abi.dataclass import dataclass
+from belljar.bin.pip.metadata import Metadata, parse_headers, parse_metadata
 from belljar.bin.pip.problems import PipError
 
 FILE_MAX: Final = 256 << 20
@@ -56,8 +54,8 @@ class Package:
         list(self.console_scripts())
 
     @property
-    def metadata(self) -> RawMetadata:
-        return parse_email(self.metadata_text)[0]
+    def metadata(self) -> Metadata:
+        return parse_metadata(self.metadata_text)
 
     def console_scripts(self) -> Iterator[tuple[str, str, str]]:
         """Name, module and attribute of each command."""
@@ -94,9 +92,9 @@ def read_metadata(archive: zipfile.ZipFile, filename: str) -> bytes:
 def open_wheel(archive: zipfile.ZipFile, filename: str) -> Package:
     """A wheel, ready to install: every file is checked as it is read. PipError for one that is not as it should be."""
     info = _info_of(archive, filename)
-    about = BytesHeaderParser().parsebytes(_read(archive, f"{info}/WHEEL", filename))
-    if not str(about.get("Wheel-Version", "")).startswith("1."):
-        raise PipError(f"{filename}: its Wheel-Version {about.get('Wheel-Version')!r} is not known")
+    version = dict(parse_headers(_read(archive, f"{info}/WHEEL", filename))).get("wheel-version")
+    if version is None or not version.startswith("1."):
+        raise PipError(f"{filename}: its Wheel-Version {version!r} is not known")
     names = [entry.filename for entry in archive.infolist()]
     if len(set(names)) != len(names):
         raise PipError(f"{filename} has two files of one name")
