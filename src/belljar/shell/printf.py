@@ -46,7 +46,17 @@ class Printf:
         self.used = 0
         self.status = 0
         self.out = bytearray()
+        self.passed_on = 0
+        """How much of the output is no longer in `out`."""
         self._budget = budget
+
+    def take_lines(self) -> bytes:
+        """The whole lines made so far, which then are the caller's to write."""
+        end = self.out.rfind(b"\n") + 1
+        lines = bytes(self.out[:end])
+        del self.out[:end]
+        self.passed_on += end
+        return lines
 
     def run(self, template: str) -> tuple[bytes, int]:
         """The output and the status for a format, applied again and again while arguments are left."""
@@ -127,7 +137,7 @@ class Printf:
         elif letter == "n":
             name = self._next()
             if name:
-                self.dialect.store_count(name, len(self.out))
+                self.dialect.store_count(name, self.passed_on + len(self.out))
         else:
             self._float(letter, flags, width, precision)
         return True

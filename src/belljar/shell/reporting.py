@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.shell import quote
-from belljar.shell.control import Abandon, Discard, ExitShell, ExpansionError, Return, ShellError
+from belljar.shell.control import Abandon, ArithError, Discard, ExitShell, ExpansionError, Return, ShellError
 from belljar.shell.nodes import Case, Command, For, Select, SimpleCommand
 from belljar.shell.parse import ShellSyntaxError
 from belljar.shell.print import print_command, print_word
@@ -58,6 +58,8 @@ class Reporting:
         self.error(str(error))
         self.status = 1
         exits = self.posix or (isinstance(error, ExpansionError) and error.exits)
+        if self.errexit and not isinstance(error, ArithError):  # whatever the context
+            raise ExitShell(1) from None
         if exits and not self.interactive:
             raise ExitShell(127 if self.from_argument and not self.subshell_process else 1) from None
         raise Abandon(1) from None
@@ -108,7 +110,7 @@ class Reporting:
         self.trace(" ".join(words))
         if argv[0] in ("export", "readonly"):
             for word in arguments[1:]:
-                if not isinstance(word, str):
+                if not isinstance(word, str) and isinstance(word.value, str):
                     self.trace(assignment_text(word))
 
     def command_text(self: Shell) -> str:  # type: ignore[misc]
@@ -181,4 +183,4 @@ def assignment_text(arg: AssignmentArg) -> str:
 
 def _item_text(item: ArrayItem) -> str:
     value = quote.single(item.value)
-    return value if item.key is None else f"[{item.key}]{'+' if item.append else ''}={value}"
+    return value if item.key is None else f"[{quote.single(item.key)}]{'+' if item.append else ''}={value}"

@@ -47,6 +47,13 @@ class BashDialect:
 
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
+        self.running: Printf | None = None
+        """Whose finished lines are written before a message, as stdout is buffered by the line."""
+
+    def _complain(self, message: str) -> None:
+        if self.running is not None and (lines := self.running.take_lines()):
+            self._shell.process.write_all(1, lines)
+        self._shell.error(message)
 
     def invalid(self, arg: str, _used: int) -> int:
         if not arg:
@@ -56,27 +63,27 @@ class BashDialect:
             kind = "octal number"
         elif arg[:2] in ("0x", "0X"):
             kind = "hex number"
-        self._shell.error(f"printf: {arg}: invalid {kind}")
+        self._complain(f"printf: {arg}: invalid {kind}")
         return 1
 
     def out_of_range(self, arg: str) -> int:
-        self._shell.error(f"printf: warning: {arg}: Numerical result out of range")
+        self._complain(f"printf: warning: {arg}: Numerical result out of range")
         return 0
 
     def mistake(self, mistake: Mistake) -> int:
         if mistake.letter and mistake.letter not in "hjlLtz":
-            self._shell.error(f"printf: `{mistake.letter}': invalid format character")
+            self._complain(f"printf: `{mistake.letter}': invalid format character")
         else:
-            self._shell.error(f"printf: `{mistake.text}': missing format character")
+            self._complain(f"printf: `{mistake.text}': missing format character")
         return 1
 
     def missing_digits(self, letter: str) -> int:
         what = "hex digit for \\x" if letter == "x" else f"unicode digit for \\{letter}"
-        self._shell.error(f"printf: missing {what}")
+        self._complain(f"printf: missing {what}")
         return 0
 
     def bad_time(self, letter: str) -> None:
-        self._shell.error(f"printf: warning: `{letter}': invalid time format specification")
+        self._complain(f"printf: warning: `{letter}': invalid time format specification")
 
     def after_character(self, rest: str) -> None:
         """Bash says nothing of them."""
@@ -114,7 +121,11 @@ def printf(shell: Shell, options: Options, args: list[str]) -> int:
         return 2
     if not args:
         raise Usage
-    data, status = Printf(BashDialect(shell), args[1:], shell.process.budget).run(args[0])
+    dialect = BashDialect(shell)
+    run = Printf(dialect, args[1:], shell.process.budget)
+    if target is None:
+        dialect.running = run
+    data, status = run.run(args[0])
     if target is not None:
         try:
             shell.assign(target, fsdecode(data.partition(b"\0")[0]))

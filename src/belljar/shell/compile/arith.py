@@ -126,7 +126,7 @@ def locate(error: ArithError, text: str) -> ArithError:
     """Put the expression in front of a message that lacks it, with the token bash shows."""
     if not isinstance(error, BareArithError):
         return error
-    shown = text.strip()
+    shown = text.lstrip(" \t")
     return ArithError(f'{shown}: {error.args[0]} (error token is "{error.token(shown)}")')
 
 
@@ -147,7 +147,7 @@ class BareArithError(ArithError):
         if not self.after:
             return text
         place = max(text.rfind(char) for char in self.after)
-        return text[place + 1 :].strip() if place >= 0 else text
+        return text[place + 1 :].lstrip() if place >= 0 else text
 
 
 def _substitutions(node: ArithNode) -> list[ArithSubst]:

@@ -468,7 +468,9 @@ def _compile_describe(part: Param, op: str) -> Text:
         element = value(shell)
         if contents is None and target not in shell.table:
             return unbound(shell, part)
-        return operators.assignment_text(shell, target, contents, element=element or "")
+        if element is None:
+            contents = None
+        return operators.assignment_text(shell, target, contents, element=element)
 
     return describe
 
@@ -652,6 +654,8 @@ def resolve_indirect(shell: Shell, part: Param) -> Param:
     if target is None:
         if isinstance(part.op, Default) and part.op.op in "+-":
             return Param(NEVER_SET, op=part.op)
+        if part.index is not None or part.name.isdecimal():  # only a variable has to be there
+            return _fixed("")
         raise ExpansionError(f"{part.name}: invalid indirect expansion")
     return _named(shell, target, part)
 

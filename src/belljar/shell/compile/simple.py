@@ -130,11 +130,12 @@ def _assign_several(
         try:
             if shell.xtrace:
                 for build, assignment in zip(arguments, node.assignments, strict=True):
-                    argument = build(shell)
                     if isinstance(assignment.value, ArrayLiteral):
                         shell.trace(print_command(SimpleCommand((assignment,), ())))
-                    else:
-                        shell.trace(assignment_text(argument))
+                        build(shell).assign(shell)
+                        continue
+                    argument = build(shell)
+                    shell.trace(assignment_text(argument))
                     argument.assign(shell)
             elif not checks and shell.errexit:
                 shell.suppressed += 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.shell import quote
 from belljar.shell.arrays import Array, Assoc
-from belljar.shell.control import ExpansionError
+from belljar.shell.control import SubstringError
 from belljar.shell.parse.ansi import decode_ansi
 from belljar.shell.pattern import Pattern
 from belljar.shell.variables import LETTERS, Var
@@ -143,7 +143,7 @@ def slice_text(value: str, offset: int, length: int | None) -> str:
     if length < 0:
         end = size + length
         if end < offset:
-            raise ExpansionError(f"{length}: substring expression < 0")
+            raise SubstringError(length)
         return value[offset:end]
     return value[offset : offset + length]
 
@@ -156,7 +156,7 @@ def slice_positional(shell: Shell, offset: int, length: int | None) -> list[str]
         if offset < 0:
             return []
     if length is not None and length < 0:
-        raise ExpansionError(f"{length}: substring expression < 0")
+        raise SubstringError(length)
     return values[offset:] if length is None else values[offset : offset + length]
 
 
@@ -181,7 +181,7 @@ def slice_array(contents: str | Array | Assoc | None, offset: int, length: int |
                 return []
         values = values[max(offset - 1, 0) if offset else 0 :]
     if length is not None and length < 0:
-        raise ExpansionError(f"{length}: substring expression < 0")
+        raise SubstringError(length)
     return values if length is None else values[:length]
 
 

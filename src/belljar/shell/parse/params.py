@@ -128,6 +128,8 @@ class ParamReader(WordReader):
                 return Replace(replace[1:], pattern, None)
             self.pos += 1
             return Replace(replace[1:], pattern, self._pattern(start))
+        if case and self.text[start + 2] == "#":
+            return None
         if case:
             return ChangeCase(case, None if self._at_end(start) else self._pattern(start))
         return Transform(transform) if transform in "QEPAaKkUuL" else None
