@@ -25,13 +25,13 @@ def can_chroot() -> bool:
 class Real:
     """The calling side. `call` gives a value, or the name of an errno as `"!ENOENT"`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, helper: "type[Helper] | None" = None) -> None:
         ours, theirs = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
             ours.close()
             try:
-                Helper(directory).serve(theirs)
+                (helper or Helper)(directory).serve(theirs)
             finally:
                 os._exit(0)
         theirs.close()

@@ -32,6 +32,8 @@ class Slot(NamedTuple):
     slash: bool
     """The path ended in a slash: what it names must be a directory."""
     last: str = "/"
+    holder: Place | None = None
+    """Of `..`: the directory it was said in."""
 
 
 def step(directory: Place, name: str) -> Place:
@@ -126,7 +128,7 @@ def _walk(
             continue
         if name == "..":
             if last and stop_before_last:
-                return place, Slot(parent(viewer, place), "", trailing, "..")
+                return place, Slot(parent(viewer, place), "", trailing, "..", place)
             place = parent(viewer, place)
             continue
         if last and stop_before_last:

@@ -440,7 +440,7 @@ class View:
         if flags & ~(RENAME_NOREPLACE | RENAME_EXCHANGE) or flags == RENAME_NOREPLACE | RENAME_EXCHANGE:
             raise SysError(EINVAL, old)
         source, target = resolve_slot(self, old), resolve_slot(self, new)
-        if self._creating_member(target.directory).mount is not self._holder_mount(source):
+        if self._creating_member(target.holder or target.directory).mount is not self._holder_mount(source):
             raise SysError(EXDEV, new)
         if not source.name:
             raise SysError(EBUSY, old)
@@ -478,7 +478,7 @@ class View:
         from_place.mount.server.rename(from_place.node, source.name, into.node, target.name, flags)
 
     def _holder_mount(self, slot: Slot) -> Mount:
-        mount, node = slot.directory
+        mount, node = slot.holder or slot.directory
         if slot.name and mount.members and node is mount.root:
             try:
                 return step(slot.directory, slot.name).mount
