@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import wasmtime
 
 from belljar.engines.calls.client_host import Client
 from belljar.engines.wasi import numbers as n
 from belljar.engines.wasi.descriptors import LibraryFile
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
+from belljar.engines.wasi.linker_host import direct, engine, give_back_zeros, guest_memory
 from belljar.engines.wasi.memory import Fault, Memory
 from belljar.engines.wasi.numbers import RIGHT
 from belljar.engines.wasi.preview1 import Preview1, functions
@@ -253,6 +255,24 @@ MODULE = """
     (drop (call $write (i32.const 1) (i32.const 0) (i32.const 1) (i32.const 16)))
     (call $exit (i32.load (i32.const 16)))))
 """
+
+
+def test_zeros_are_given_back_where_the_memory_grew() -> None:
+    store = wasmtime.Store(engine())
+    wat = """(module (memory (export "memory") 1) (func (export "grow") (param i32) (result i32)
+             local.get 0 memory.grow))"""
+    instance = wasmtime.Instance(store, wasmtime.Module(store.engine, wat), [])
+    exports = instance.exports(store)
+    memory, grow = guest_memory(store, exports), exports["grow"]
+    assert isinstance(grow, wasmtime.Func)
+    assert direct(store, grow)(3) == 1
+    memory.write(10, b"low")
+    memory.write(2 * SIZE + 5000, b"kept")
+    memory.write(3 * SIZE, bytes(SIZE))
+    assert give_back_zeros(memory, SIZE) == 3 * SIZE - (16 << 10)
+    assert memory.read(0, 20) == bytes(10) + b"low" + bytes(7)
+    assert memory.read(2 * SIZE, SIZE).replace(b"\0", b"") == b"kept"
+    assert memory.read(3 * SIZE, SIZE) == bytes(SIZE)
 
 
 def test_a_module_runs_over_it() -> None:

@@ -34,7 +34,7 @@ from belljar.engines.python.package_host import STDLIB_SHA256
 from belljar.engines.python.watch_host import Watch
 from belljar.engines.wasi import numbers
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
-from belljar.engines.wasi.linker_host import Bindings, direct, engine, guest_memory
+from belljar.engines.wasi.linker_host import Bindings, direct, engine, give_back_zeros, guest_memory
 from belljar.engines.wasi.preview1 import Preview1, functions
 from belljar.engines.wasi.program import Refused
 from belljar.lockdown.seal_host import (
@@ -124,6 +124,7 @@ class Template:
         self._bindings.define("host", "call", "iiii", "i", self._door.call)
         self._exports = linker.instantiate(self._store, module).exports(self._store)
         self._wasi.memory = guest_memory(self._store, self._exports)
+        self._grown_from = self._wasi.memory.size()
         allocate = self._exports["host_alloc"]
         assert isinstance(allocate, wasmtime.Func)
         self._door.alloc = direct(self._store, allocate)
@@ -161,6 +162,7 @@ class Template:
         self._practise(PRACTICE)
         gc.collect()
         gc.freeze()
+        give_back_zeros(self._wasi.memory, self._grown_from)
         child = become_child(self._control, SPARES)
         if child is None:
             os._exit(0)

@@ -7,6 +7,7 @@ function is defined. Nothing a guest does can raise out of a host function but w
 from __future__ import annotations
 
 import ctypes
+import mmap
 import struct
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -20,6 +21,8 @@ from belljar.engines.wasi.memory import Memory
 _CALLBACK: Final = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 RESERVATION: Final = 1 << 32
 """Bytes of address space behind a memory: wasmtime's own default, so that a memory never moves."""
+_GRAIN: Final = 16 << 10
+"""Bytes that are given back together."""
 
 
 @cache
@@ -141,6 +144,24 @@ def configuration(*, optimised: bool, parallel: bool = False) -> wasmtime.Config
 
 WASM_STACK: Final = 4 << 20
 """Bytes of stack a guest may use: the operating system gives a process eight million."""
+
+
+def give_back_zeros(memory: Memory, start: int) -> int:
+    """Give back what holds only zeros from `start` on, to where the guest's memory has grown: it is zero when next used.
+
+    Gives the number of bytes. Below `start` a file may be behind the memory, and what is given back would be the file's.
+    """
+    view, size = memory.whole(), memory.size()
+    base = ctypes.addressof(ctypes.c_ubyte.from_buffer(view))
+    madvise = ctypes.CDLL(None, use_errno=True).madvise
+    nothing = bytes(_GRAIN)
+    given = 0
+    for at in range(-(-start // _GRAIN) * _GRAIN, size - _GRAIN + 1, _GRAIN):
+        if view[at : at + _GRAIN] == nothing and not madvise(
+            ctypes.c_void_p(base + at), ctypes.c_size_t(_GRAIN), mmap.MADV_DONTNEED
+        ):
+            given += _GRAIN
+    return given
 
 
 def guest_memory(store: wasmtime.Store, exports: wasmtime._instance.InstanceExports) -> Memory:

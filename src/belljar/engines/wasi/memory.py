@@ -31,6 +31,10 @@ class Memory:
             if address + length > self._size:
                 raise Fault
 
+    def whole(self) -> memoryview:
+        """What there is of it now."""
+        return self._view[: self.size()]
+
     def read(self, address: int, length: int) -> bytes:
         self.check(address, length)
         return bytes(self._view[address : address + length])
