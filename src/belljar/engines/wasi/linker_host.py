@@ -147,9 +147,9 @@ WASM_STACK: Final = 4 << 20
 
 
 def give_back_zeros(memory: Memory, start: int) -> int:
-    """Give back what holds only zeros from `start` on, to where the guest's memory has grown: it is zero when next used.
+    """Give back what holds only zeros from `start` on, to where the guest's memory has grown: used again, it is zero.
 
-    Gives the number of bytes. Below `start` a file may be behind the memory, and what is given back would be the file's.
+    Gives the number of bytes. Below `start` a file may be behind the memory, of which it would then be.
     """
     view, size = memory.whole(), memory.size()
     base = ctypes.addressof(ctypes.c_ubyte.from_buffer(view))
