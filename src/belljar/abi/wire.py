@@ -227,6 +227,9 @@ class FrameReader(Generic[T]):
     def feed(self, data: bytes) -> Iterator[T]:
         """Every message completed by `data`. Raises WireError for a bad length or shape."""
         buffer = self._buffer
+        if not buffer and len(data) > 4 and _HEADER.unpack_from(data)[0] == len(data) - 4 <= self._limit:
+            yield self._decode(memoryview(data)[4:])  # just one, and all of it
+            return
         buffer += data
         position = 0
         try:
@@ -238,14 +241,17 @@ class FrameReader(Generic[T]):
                 if len(buffer) < end:
                     break
                 with memoryview(buffer) as view, view[position + 4 : end] as body:
-                    try:
-                        message = self._decoder.decode(body)
-                    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-                        raise WireError(f"a frame does not decode: {error}") from None
+                    message = self._decode(body)
                 position = end
                 yield message
         finally:
             del buffer[:position]
+
+    def _decode(self, body: memoryview) -> T:
+        try:
+            return self._decoder.decode(body)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise WireError(f"a frame does not decode: {error}") from None
 
     @property
     def partial(self) -> bool:

@@ -34,11 +34,11 @@ class ExecRequest(Struct, frozen=True):
 def request_exec(conversation: Conversation, base: Limits, command: object, arguments: dict[str, Any]) -> ExecRequest:
     """Check the arguments of `exec` and turn them into a request. TypeError, ValueError."""
     limits, effective = limits_for_exec(base, arguments["limits"], arguments["timeout"])
-    callbacks: dict[int, OnChunk] = {
-        stream: callback
-        for stream, callback in ((1, arguments["on_stdout"]), (2, arguments["on_stderr"]))
-        if callback is not None
-    }
+    callbacks: dict[int, OnChunk] = {}
+    if arguments["on_stdout"] is not None:
+        callbacks[1] = arguments["on_stdout"]
+    if arguments["on_stderr"] is not None:
+        callbacks[2] = arguments["on_stderr"]
     number, running, frame = conversation.start(
         check_command(command),
         env=check_environment(arguments["env"]),

@@ -32,6 +32,7 @@ from belljar.abi.wire import (
 )
 from belljar.api.errors import SandboxClosed, SandboxError, printable
 
+_ANSWERS: Final = (Exited, Output, Reply, Failure, Started)
 _SLACK: Final = 1 << 20
 _TRACE_LINES: Final = 60
 
@@ -63,10 +64,12 @@ class Running(Pending):
     def __init__(self, allowed: int, on_chunk: dict[int, OnChunk], *, control: bool = False) -> None:
         super().__init__()
         self._allowed = allowed
-        streams = (1, 2, CONTROL_OUT) if control else (1, 2)
-        self.parts: dict[int, list[bytes]] = {stream: [] for stream in streams}
+        self.parts: dict[int, list[bytes]] = {1: [], 2: []}
         self.on_chunk = on_chunk
-        self.granted = dict.fromkeys(streams, WINDOW)
+        self.granted = {1: WINDOW, 2: WINDOW}
+        if control:
+            self.parts[CONTROL_OUT] = []
+            self.granted[CONTROL_OUT] = WINDOW
         self.granted_by_reader = False
         """The reader of a stream grants more as it reads; else receiving is reading."""
         self.received = 0
@@ -144,7 +147,7 @@ class Conversation:
         message = Start(
             number,
             [fsencode(arg) for arg in argv],
-            {fsencode(k): fsencode(v) for k, v in env.items()},
+            {fsencode(k): fsencode(v) for k, v in env.items()} if env else {},
             None if cwd is None else fsencode(cwd),
             stdin,
             merge,
@@ -170,7 +173,7 @@ class Conversation:
             self._take(message)
 
     def _take(self, message: WorkerMessage) -> None:
-        if isinstance(message, Exited | Output | Reply | Failure | Started) and self._is_origins(message.id):
+        if self._first > 1 and isinstance(message, _ANSWERS) and self._is_origins(message.id):
             return
         match message:
             case Exited(id=number):

@@ -42,7 +42,10 @@ class Link:
     ) -> None:
         self._worker = worker
         self.conversation = conversation
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._waiting = 0
+        """How many threads wait for a change."""
         self._reading = False
         self._read_size = _READ
         self._readable = Readiness(worker.connection)
@@ -226,13 +229,17 @@ class Link:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return False
-            with self._changed:
+            with self._lock:
                 if ready():
                     break
                 if self._gone is not None:
                     raise self._gone
                 if self._reading:
-                    self._changed.wait(left)
+                    self._waiting += 1
+                    try:
+                        self._changed.wait(left)
+                    finally:
+                        self._waiting -= 1
                     continue
                 self._reading = True
             try:
@@ -274,11 +281,12 @@ class Link:
         self._fail(self.conversation.end_of_worker())
 
     def _stop_reading(self) -> None:
-        with self._changed:
+        with self._lock:
             self._reading = False
             if self._gone is not None:
                 self.offers.close()
-            self._changed.notify_all()
+            if self._waiting:
+                self._changed.notify_all()
 
     def _fail(self, error: SandboxError) -> None:
         with self._changed:

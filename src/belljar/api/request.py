@@ -37,11 +37,13 @@ def check_command(command: object) -> list[str]:
     """argv: a str runs in bash."""
     if isinstance(command, str):
         argv = ["bash", "-c", command]
+        text = command
     elif isinstance(command, list | tuple) and command and all(isinstance(arg, str) for arg in command):
         argv = list(command)
+        text = "".join(argv)
     else:
         raise TypeError(f"a command is a str (run by bash) or a non-empty list of str (argv), not {command!r}")
-    if any("\0" in arg for arg in argv):
+    if "\0" in text:
         raise ValueError("a command can't hold a NUL character")
     return argv
 

@@ -20,6 +20,8 @@ _READ: Final = 16 << 10
 _READ_MORE: Final = 1 << 18
 """How much to take after a read that came full: a large buffer costs more to make than a short message to read."""
 _FD: Final = struct.Struct("i")
+_CARRIERS: Final = (Call, Answer)
+"""The messages that descriptors may come with."""
 if sys.platform != "win32":
     _SPACE: Final = socket.CMSG_LEN(FDS_MAX * _FD.size)
 
@@ -131,7 +133,7 @@ class Channel:
 
     def _claim(self, message: HostMessage) -> Sequence[Descriptor]:
         """The descriptors that came with a message, as many as it says."""
-        if not isinstance(message, Call | Answer) or not message.fds:
+        if not isinstance(message, _CARRIERS) or not message.fds:
             return ()
         if not 0 < message.fds <= len(self._arrived):
             raise WireError(f"a message claims {message.fds} descriptors; {len(self._arrived)} came")

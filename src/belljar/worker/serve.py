@@ -189,7 +189,7 @@ class Server:
         try:
             job.task = self._session.start(
                 [fsdecode(a) for a in message.argv],
-                env={fsdecode(k): fsdecode(v) for k, v in message.env.items()},
+                env={fsdecode(k): fsdecode(v) for k, v in message.env.items()} if message.env else None,
                 cwd=None if message.cwd is None else fsdecode(message.cwd),
                 stdin=message.stdin,
                 merge_stderr=message.merge,
@@ -269,6 +269,8 @@ class Server:
     def _others(self, task: Task) -> bool:
         """Whether something runs besides init, what has ended, and what the owner started and waits for."""
         table = self._session.kernel.init.space.table
+        if len(table) == 1:
+            return False
         known = [task, *(job.task for job in self._jobs.values() if job.task is not None)]
         return len(table) > 1 + sum(each.process.pid in table for each in known)
 

@@ -186,7 +186,10 @@ class Task:
     @property
     def _is_open(self) -> bool:
         """Whether more may come out."""
-        return self._collecting or any(outlet.writers or outlet.busy for outlet in self._outlets.values())
+        for outlet in self._outlets.values():
+            if outlet.writers or outlet.busy:
+                return True
+        return self._collecting
 
     def _exited(self, _process: Process) -> None:
         if self._is_open:
