@@ -79,13 +79,6 @@ class ArithError(ShellError):
     """An arithmetic expression that can't be evaluated."""
 
 
-class SubstringError(ArithError):
-    """`${x:1:-9}`: a length that ends before the offset."""
-
-    def __init__(self, length: int) -> None:
-        super().__init__(f"{length}: substring expression < 0")
-
-
 class ExpansionError(ShellError):
     """An expansion that can't be done: bad substitution, unbound variable, `${x?message}`.
 
@@ -95,3 +88,10 @@ class ExpansionError(ShellError):
     def __init__(self, message: str, status: int = 1, *, exits: bool = False) -> None:
         super().__init__(message, status)
         self.exits = exits
+
+
+class SubstringError(ExpansionError):
+    """`${x:1:-9}`: a length that ends before the offset."""
+
+    def __init__(self, length: int) -> None:
+        super().__init__(f"{length}: substring expression < 0")

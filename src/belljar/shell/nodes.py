@@ -143,9 +143,15 @@ class ArithSub(Node, frozen=True):
 
 
 class BadSubstitution(Node, frozen=True):
-    """A `${...}` that means nothing: expanding it is the runtime error "`text`: bad substitution"."""
+    """A `${...}` that means nothing: expanding it is the runtime error "`within`: bad substitution".
+
+    `within` is the text it stands in: the whole word, or what its double quotes enclose; "" if that is `text` alone.
+    """
+
+    aside: ClassVar[tuple[str, ...]] = ("within",)
 
     text: str
+    within: str = ""
 
 
 # --- parameters ----------------------------------------------------------------------------------------------------

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, NoReturn
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.shell import quote
-from belljar.shell.control import Abandon, ArithError, Discard, ExitShell, ExpansionError, Return, ShellError
+from belljar.shell.control import (
+    Abandon,
+    ArithError,
+    Discard,
+    ExitShell,
+    ExpansionError,
+    Return,
+    ShellError,
+    SubstringError,
+)
 from belljar.shell.nodes import Case, Command, For, Select, SimpleCommand
 from belljar.shell.parse import ShellSyntaxError
 from belljar.shell.print import print_command, print_word
@@ -58,7 +67,7 @@ class Reporting:
         self.error(str(error))
         self.status = 1
         exits = self.posix or (isinstance(error, ExpansionError) and error.exits)
-        if self.errexit and not isinstance(error, ArithError):  # whatever the context
+        if self.errexit and not isinstance(error, ArithError | SubstringError):  # whatever the context
             raise ExitShell(1) from None
         if exits and not self.interactive:
             raise ExitShell(127 if self.from_argument and not self.subshell_process else 1) from None

@@ -68,6 +68,9 @@ def compile_arith(arith: Arith) -> Number:
     substitutions = _substitutions(node)
     if not all(_is_pure(leaf) for leaf in substitutions):
         return reparse
+    changed = _changed(node) if substitutions else set()
+    if any(isinstance(leaf.part, Param) and leaf.part.name in changed for leaf in substitutions):
+        return reparse  # `n++ + $n`: what `$` stands for is known before anything changes
     if isinstance(node, ArithNumber):
         value = node.value
         return lambda _shell: value
@@ -150,28 +153,44 @@ class BareArithError(ArithError):
         return text[place + 1 :].lstrip() if place >= 0 else text
 
 
+def _children(node: ArithNode) -> tuple[ArithNode, ...]:
+    match node:
+        case ArithUnary(_, operand):
+            return (operand,)
+        case ArithBinary(_, left, right):
+            return (left, right)
+        case ArithConditional(test, then, otherwise):
+            return (test, then, otherwise)
+        case ArithAssign(_, target, value):
+            return (target, value)
+        case ArithIncrement(target):
+            return (target,)
+        case ArithVariable(_, Subscript(_, Arith(_, expr))) if expr is not None:
+            return (expr,)
+        case _:
+            return ()
+
+
 def _substitutions(node: ArithNode) -> list[ArithSubst]:
     found: list[ArithSubst] = []
     stack: list[ArithNode] = [node]
     while stack:
-        match stack.pop():
-            case ArithSubst() as leaf:
-                found.append(leaf)
-            case ArithUnary(_, operand):
-                stack.append(operand)
-            case ArithBinary(_, left, right):
-                stack += (left, right)
-            case ArithConditional(test, then, otherwise):
-                stack += (test, then, otherwise)
-            case ArithAssign(_, target, value):
-                stack += (target, value)
-            case ArithIncrement(target):
-                stack.append(target)
-            case ArithVariable(_, Subscript(_, Arith(_, expr))):
-                if expr is not None:
-                    stack.append(expr)
-            case _:
-                pass
+        item = stack.pop()
+        if isinstance(item, ArithSubst):
+            found.append(item)
+        stack += _children(item)
+    return found
+
+
+def _changed(node: ArithNode) -> set[str]:
+    """The variables that something inside the expression assigns to (what it as a whole assigns comes last)."""
+    found: set[str] = set()
+    stack: list[ArithNode] = [node]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, ArithAssign | ArithIncrement) and item is not node:
+            found.add(item.target.name)
+        stack += _children(item)
     return found
 
 

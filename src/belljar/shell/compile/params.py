@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from belljar.abi.paths import byte_length
 from belljar.shell.arrays import Array, Assoc
@@ -301,6 +301,8 @@ def compile_param(part: Param) -> Text:
                     unbound(shell, part)
                 return ""
             text = unbound(shell, part)
+            if isinstance(op, Replace):
+                return text
         return apply(shell, text)
 
     return operated
@@ -470,6 +472,7 @@ def _compile_describe(part: Param, op: str) -> Text:
             return unbound(shell, part)
         if element is None:
             contents = None
+            unbound(shell, part)
         return operators.assignment_text(shell, target, contents, element=element)
 
     return describe
@@ -486,12 +489,12 @@ def compile_pattern_of(word: Word) -> Callable[[Shell], Pattern]:
     return lambda shell: compile_pattern(text(shell), extglob=shell.extglob, nocase=shell.nocasematch)
 
 
-def compile_strip_pattern(word: Word) -> Callable[[Shell], Pattern]:
+def compile_strip_pattern(word: Word, *, always_extended: bool = False) -> Callable[[Shell], Pattern]:
     fixed = constant_pattern(word)
     if fixed is not None:
-        return lambda shell: compile_pattern(fixed, extglob=shell.extglob)
+        return lambda shell: compile_pattern(fixed, extglob=always_extended or shell.extglob)
     text = compile_pattern_text(word)
-    return lambda shell: compile_pattern(text(shell), extglob=shell.extglob)
+    return lambda shell: compile_pattern(text(shell), extglob=always_extended or shell.extglob)
 
 
 def compile_operator(op: object) -> Callable[[Shell, str], str]:
@@ -518,7 +521,7 @@ def _compile_operator(op: object) -> Callable[[Shell, str], str]:
         case ChangeCase(kind, None):
             return lambda _shell, value: operators.change_case(value, kind, None)
         case ChangeCase(kind, word) if word is not None:
-            letters = compile_strip_pattern(word)
+            letters = compile_strip_pattern(word, always_extended=True)
             return lambda shell, value: operators.change_case(value, kind, letters(shell))
         case Slice(offset, length):
             start = compile_arith(offset)
@@ -654,10 +657,22 @@ def resolve_indirect(shell: Shell, part: Param) -> Param:
     if target is None:
         if isinstance(part.op, Default) and part.op.op in "+-":
             return Param(NEVER_SET, op=part.op)
-        if part.index is not None or part.name.isdecimal():  # only a variable has to be there
-            return _fixed("")
-        raise ExpansionError(f"{part.name}: invalid indirect expansion")
-    return _named(shell, target, part)
+        if part.index is None and not part.name.isdecimal():  # only a variable has to be there
+            raise ExpansionError(f"{part.name}: invalid indirect expansion")
+        _must_be_bound(shell, part, None)
+        return NOTHING
+    named = _named(shell, target, part)
+    if shell.nounset and not isinstance(part.op, Default) and not _is_list(named):
+        _must_be_bound(shell, part, compile_value(Param(named.name, named.index))(shell))
+    return named
+
+
+def _must_be_bound(shell: Shell, part: Param, value: str | None) -> None:
+    if shell.nounset and value is None:
+        raise ExpansionError(f"!{label(part)}: unbound variable", exits=True)
+
+
+NOTHING: Final = Param("?", op=Default("+", False, Word(())))
 
 
 def _fixed(text: str) -> Param:

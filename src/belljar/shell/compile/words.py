@@ -141,10 +141,10 @@ def compile_text(part: WordPart) -> Text:
 
             value = compile_arith(arith)
             return lambda shell: str(value(shell))
-        case BadSubstitution(text):
+        case BadSubstitution(text, within):
 
             def bad(_shell: Shell) -> str:
-                raise ExpansionError(f"{text}: bad substitution")
+                raise ExpansionError(f"{within or text}: bad substitution")
 
             return bad
 

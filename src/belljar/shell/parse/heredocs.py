@@ -159,7 +159,7 @@ class HereDocReader(ParamReader):
         reader.keeps_source = True
         reader.enter()
         try:
-            return Word(reader.read_context(HEREDOC, "", 0))
+            return Word(reader.within(reader.read_context(HEREDOC, "", 0), 0))
         except ShellSyntaxError:
             # Bash looks into the body only when it expands it.
             return Word((BadSubstitution(text),))

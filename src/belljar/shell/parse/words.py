@@ -12,6 +12,7 @@ from belljar.shell.nodes import (
     Arith,
     ArithSub,
     BackquoteSub,
+    BadSubstitution,
     Command,
     CommandSub,
     DoubleQuoted,
@@ -167,6 +168,7 @@ class WordReader(Source):
         extglob = extglob or self.options.extglob
         parts: list[WordPart] = []
         text, pos = self.text, self.pos
+        begun = pos
         nested = 0
         dirty = False
         opened = 0
@@ -224,7 +226,15 @@ class WordReader(Source):
             pos = self.pos
             text = self.text
         self.pos = pos
-        return merge(parts) if dirty else tuple(parts)
+        return self.within(merge(parts) if dirty else tuple(parts), begun)
+
+    def within(self, parts: tuple[WordPart, ...], start: int) -> tuple[WordPart, ...]:
+        """The parts just read from `start` on; bad substitutions among them know all of it."""
+        for part in parts:
+            if part.__class__ is BadSubstitution:
+                text = self.text[start : self.pos]
+                return tuple(BadSubstitution(p.text, text) if isinstance(p, BadSubstitution) else p for p in parts)
+        return parts
 
     def finish_word(self, parts: tuple[WordPart, ...]) -> Word:
         """A word of `parts` as bash reads it where words are expanded: with tildes and braces."""
@@ -268,7 +278,7 @@ class WordReader(Source):
             return DoubleQuoted((Literal(literal),) if literal else ())
         self.enter()
         self.pos = pos + 1
-        parts = self.read_context(DOUBLE, '"', pos)
+        parts = self.within(self.read_context(DOUBLE, '"', pos), pos + 1)
         self.pos += 1
         self.depth -= 1
         return DoubleQuoted(parts)
