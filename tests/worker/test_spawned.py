@@ -93,10 +93,10 @@ def test_an_archive_is_only_used_if_it_is_this_installations(archive: Path, tmp_
     head, numbers, rest = data.split(b"\n", 2)
     broken = {
         "empty": b"",
-        "another version": head.replace(b"modules 1", b"modules 0") + b"\n" + numbers + b"\n" + rest,
+        "another version": head.replace(b"modules 2", b"modules 0") + b"\n" + numbers + b"\n" + rest,
         "cut short": data[:-1],
         "no numbers": head + b"\nx y\n" + rest,
-        "a changed source": data.replace(b"\tbelljar.shell.nodes\t", b"\tbelljar.shell.nodes\t/no", 1),
+        "a changed source": data.replace(b"\nbelljar.shell.nodes\t", b"\nbelljar.shell.nodes\t/no", 1),
     }
     for what, content in broken.items():
         other = tmp_path / "other"

@@ -4,8 +4,7 @@ Guest text travels as bytes (it need not be UTF-8). Sizes are checked before any
 does not decode to one of the shapes below ends the conversation: neither side ever guesses.
 """
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: msgspec would have to compile every annotation once more, in every process.
 import struct
 from collections.abc import Iterator
 from functools import cache

@@ -71,6 +71,8 @@ class SharedZygoteServer:
         client.setblocking(False)
         self._clients[client.fileno()] = (client, now)
         self._poll.register(client, select.POLLIN)
+        # Now, while the run gets ready to ask: it waits for nothing then.
+        self.ended |= not all(unchanged(path, stamp) for path, stamp in self._sources)
 
     def _drop(self, fd: int) -> socket.socket:
         self._poll.unregister(fd)
@@ -82,8 +84,6 @@ class SharedZygoteServer:
             try:
                 request = client.recv(REQUEST_MAX)
                 memory = int.from_bytes(request[:8], "little")
-                if not all(unchanged(path, stamp) for path, stamp in self._sources):
-                    self.ended = True
                 if request[8:] != self._who or memory not in MEMORY or self.ended:
                     return
                 worker = self._supervisor.take(memory)

@@ -22,7 +22,7 @@ from typing import Final
 from belljar.abi.cache_host import PACKAGE
 from belljar.abi.version import __version__
 
-_MAGIC: Final = f"belljar modules 1 {__version__} {sys.version!r} {PACKAGE}".replace("\n", " ")
+_MAGIC: Final = f"belljar modules 2 {__version__} {sys.version!r} {PACKAGE}".replace("\n", " ")
 _CURIOUS: Final = frozenset({"threading", "sysconfig"})
 """Modules that ask the kernel something while they load: the number of the thread, where links lead."""
 _MODULE, _PACKAGE, _EXTENSION = "module", "package", "extension"
@@ -31,18 +31,26 @@ _MODULE, _PACKAGE, _EXTENSION = "module", "package", "extension"
 class _Entry:
     """One module: where it came from, what that file looked like then, and where in the archive its code is."""
 
-    __slots__ = ("kind", "length", "mtime_ns", "name", "offset", "origin", "size")
+    __slots__ = ("_place", "_state", "kind", "name", "origin")
 
     def __init__(self, line: str) -> None:
-        self.kind, self.name, self.origin, *numbers = line.split("\t")
-        self.mtime_ns, self.size, self.offset, self.length = map(int, numbers)
+        # A thousand of them are read, and a third is used: what is not needed now stays text.
+        self.name, self.origin, self._state, self.kind, self._place = line.split("\t")
 
     def is_current(self) -> bool:
         try:
-            found = os.stat(self.origin)
+            return _state(self.origin) == self._state
         except OSError:
             return False
-        return found.st_mtime_ns == self.mtime_ns and found.st_size == self.size
+
+    def place(self) -> slice:
+        offset, length = map(int, self._place.split())
+        return slice(offset, offset + length)
+
+
+def _state(path: str) -> str:
+    found = os.stat(path)
+    return f"{found.st_mtime_ns} {found.st_size}"
 
 
 class _Loader(SourcelessFileLoader):
@@ -103,7 +111,7 @@ class Archive:
             return None
         if entry.kind == _EXTENSION:
             return spec_from_file_location(name, entry.origin, loader=ExtensionFileLoader(name, entry.origin))
-        loader = _Loader(entry, self._code[entry.offset : entry.offset + entry.length])
+        loader = _Loader(entry, self._code[entry.place()])
         places = [os.path.dirname(entry.origin)] if entry.kind == _PACKAGE else None
         return spec_from_file_location(name, entry.origin, loader=loader, submodule_search_locations=places)
 
@@ -129,9 +137,8 @@ def write_archive(path: str, modules: Iterable[ModuleType]) -> None:
             code = _compiled(spec.loader.path, f"{draft}.pyc")
         else:
             continue
-        found = os.stat(spec.loader.path)
-        fields = (kind, spec.name, spec.loader.path, found.st_mtime_ns, found.st_size, offset, len(code))
-        lines.append("\t".join(map(str, fields)))
+        origin = spec.loader.path
+        lines.append("\t".join((spec.name, origin, _state(origin), kind, f"{offset} {len(code)}")))
         codes.append(code)
         offset += len(code)
     index = "\n".join(lines).encode()
