@@ -135,9 +135,6 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.shell_pid = process.pid
         """$$"""
         self.seconds_base = process.kernel.hub.clock.monotonic()
-        self.random_seed = int.from_bytes(process.kernel.machine.entropy.random_bytes(4), "little") & 0x7FFFFFFF
-        self.random_branch = process.kernel.branched
-        """Of which branch of the sandbox the seed is."""
         self.history = History()
 
     def _set_defaults(self) -> None:
@@ -198,6 +195,9 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.arith_depth = 0
         self.ifs = prepare(None)
         self.plain_ifs = True
+        self.random_seed = 0
+        self.random_branch: int | None = None
+        """Of which branch of the sandbox the seed is; none before the first $RANDOM."""
         self.byte_locale = False
         """Whether a character is a byte (the locale C) rather than UTF-8."""
         self.special_names: frozenset[str] = frozenset()

@@ -107,7 +107,7 @@ def _random(shell: Shell) -> str:
     """Bash's generator: Park and Miller's, folded to 15 bits, never the same twice in a row."""
     kernel = shell.process.kernel
     if shell.random_branch not in (SEEDED, kernel.branched):
-        # The sandbox was forked: the other branches would draw the same numbers.
+        # The first number; or the sandbox was forked, and the other branches would draw the same.
         shell.random_branch = kernel.branched
         shell.random_seed = int.from_bytes(kernel.machine.entropy.random_bytes(4), "little") & 0x7FFFFFFF
     while True:
