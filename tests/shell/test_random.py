@@ -18,7 +18,7 @@ def test_every_shell_draws_its_own_numbers() -> None:
 
 def test_subshells_of_a_shell_that_drew_draw_others() -> None:
     session = Session(host_machine(), programs=find, names=names())
-    drawn = draw(session, "x=$RANDOM; for i in 1 2 3; do (echo $RANDOM$RANDOM$RANDOM); done; echo $RANDOM$RANDOM$RANDOM")
+    drawn = draw(session, "x=$RANDOM; for i in 1 2 3; do (echo $RANDOM$RANDOM$RANDOM); done; echo $RANDOM-$RANDOM")
     assert len(set(drawn)) == 4
 
 
