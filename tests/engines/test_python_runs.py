@@ -237,6 +237,26 @@ def test_names_are_rebound_for_one_run(prefix: Prefix) -> None:
         prefix.run("1", globals={"unknown": 1})
 
 
+def test_a_run_finds_nothing_of_what_its_process_did_before(shared: Sandbox) -> None:
+    """Copies made ahead have a run of their own, of which neither their variables nor their modules know."""
+    code = "import builtins, linecache, sys\nbuiltins._ = 'mine'\n__all__ = ['kept']\nkept = 1"
+    look = "[sorted(n for n in globals() if n[0] != '_'), _, [f for f in linecache.cache if 'practice' in f], before]"
+    with shared.python.precompile(code + "\nbefore = len(sys.modules)") as prefix:
+        for _ in range(3):
+            names, value, files, before = prefix.run(look).value
+            assert (names, value, files) == (["before", "builtins", "kept", "linecache", "sys"], "mine", [])
+            assert prefix.run("len(sys.modules)").value == before
+            time.sleep(0.05)
+
+
+def test_a_prefix_that_spoils_what_runs_need(shared: Sandbox) -> None:
+    with shared.python.precompile("import ast\ndef parse(*args):\n    while True: pass\nast.parse = parse") as prefix:
+        for _ in range(3):
+            result = prefix.run("x = 1\nx", limits=RunLimits(cpu_ms=200))
+            assert failed(result, "CPU_LIMIT")
+        assert prefix.run("1 + 1").value == 2
+
+
 def test_random_numbers_differ_between_runs(prefix: Prefix) -> None:
     code = "import random, os, uuid\n[random.random(), os.urandom(8).hex(), str(uuid.uuid4())]"
     first, second = prefix.run(code).value, prefix.run(code).value

@@ -42,17 +42,18 @@ class Door:
         self._wasi = wasi
         self._park = park
         self._client: Client | None = None
-        self._park_again: Callable[[], bytes] | None = None
+        self.park_again: Callable[[], bytes] | None = None
+        """What waiting is for one that is a program's."""
         self.interrupter: Interrupter | None = None
         self.started_ns = 0
         """Processor time this process had used before it was a program."""
-        self._kernel: RemoteKernel | None = None
+        self.kernel: RemoteKernel | None = None
 
     def enter(self, client: Client, kernel: RemoteKernel, park_again: Callable[[], bytes] | None = None) -> None:
         """This process is a program's now; `park_again` waits to be forked, if it can be."""
         self._client = client
-        self._park_again = park_again
-        self._kernel = kernel
+        self.park_again = park_again
+        self.kernel = kernel
 
     def call(self, address: int, length: int, out_address: int, out_length: int) -> int:
         """host.call of the guest's `_host` module."""
@@ -77,8 +78,8 @@ class Door:
     def _answer(self, number: int, body: bytes) -> bytes:
         if self._client is None:
             return self._template(number, body)
-        if number == PARK and self._park_again is not None:
-            return self._park_again()
+        if number == PARK and self.park_again is not None:
+            return self.park_again()
         if number == EXIT and len(body) == 16:
             code, signal = struct.unpack("<qq", body)
             self._end(code, signal)
@@ -94,8 +95,8 @@ class Door:
         except ConnectionEnded:
             os._exit(0)
         finally:
-            if self._client.signals and self._kernel is not None:
-                self._kernel.take_signals()
+            if self._client.signals and self.kernel is not None:
+                self.kernel.take_signals()
 
     def _template(self, number: int, body: bytes) -> bytes:
         """What a template may ask: to wait, to learn where signals are noted (see `interrupt_host`), and for objects to

@@ -13,6 +13,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -61,6 +62,8 @@ DIRECTORY: Final = (0o040755, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)
 OPTIONS: Final = {"executable": "/usr/bin/python3", "session": False, "site": False, "directory": DIRECTORY}
 """What a program in a sandbox like most is told."""
 _PROGRAM: Final = struct.Struct("<iII6q")
+REHEARSAL_NS: Final = 1_000_000_000
+"""Processor time of a rehearsal."""
 READY, REHEARSE = 0, -1
 """What comes with a program: whether it is one to run, or to do as if."""
 
@@ -195,31 +198,49 @@ class Template:
         child = become_child(control, RUN_SPARES, sealed=True)
         if child is None:
             os._exit(0)
+        program = self._practise(1) if child.ahead else None
         try:
             tighten({child.connection.fileno()})
             prove()
         except (LockdownFailed, OSError):
             os._exit(1)
         self._runs = None
-        return self._wait(Client(child.connection))
+        client = Client(child.connection)
+        if program is None:
+            return self._wait(client)
+        self._enter(client, lambda: self._learn(client))
+        # What the prefix made of the interpreter takes part in the rehearsal: it must not take for ever.
+        self._watch.allow(REHEARSAL_NS)
+        return _told(program, REHEARSE)
 
     def _wait(self, client: Client) -> bytes:
         """Learn what to run, and be it."""
+        control = self._runs
+        self._enter(client, None)
+        told = self._learn(client)
+        if control is not None:
+            self._door.park_again = lambda: self._park_again(control)
+        return told
+
+    def _enter(self, client: Client, park_again: Callable[[], bytes] | None) -> None:
+        """Be the process at the end of a connection."""
         kernel = self._kernel(client)
         self._client = client
         client.on_limits = self._limit
         client.on_copy = lambda control: self._copy(client, kernel, control)
-        control = self._runs
-        self._door.enter(client, kernel, None if control is None else lambda: self._park_again(control))
+        self._door.enter(client, kernel, park_again)
         self._watch = Watch(client, kernel.interrupt, self._spent)
         self._watch.start()
+
+    def _learn(self, client: Client) -> bytes:
+        self._door.park_again = None
         try:
             program = client.wait_for_start()
         except (ConnectionEnded, BadFrame):
             os._exit(0)
         self._door.started_ns = time.process_time_ns()
         self._watch.allow(program.numbers.cpu_ns)
-        self._adopt(kernel, program)
+        self._adopt(program)
         return _told(program, READY)
 
     def _kernel(self, client: Client) -> RemoteKernel:
@@ -228,8 +249,10 @@ class Template:
             kernel.interrupt = self._door.interrupter.interrupt
         return kernel
 
-    def _adopt(self, kernel: RemoteKernel, program: Program) -> None:
+    def _adopt(self, program: Program, kernel: RemoteKernel | None = None) -> None:
         """Have the guest's calls go to a program's kernel."""
+        kernel = kernel or self._door.kernel
+        assert kernel is not None
         self._wasi.adopt(kernel, HostWorld(self._door.leave), program.stdio, program.numbers.ttys)
         directory = program.options.pop("directory", None)
         if directory is not None:
@@ -266,7 +289,7 @@ class Template:
                 client = Client(theirs)
                 program = client.wait_for_start()
                 kernel = self._kernel(client)
-                self._adopt(kernel, program)
+                self._adopt(program, kernel)
                 for name, arguments, results in calls:
                     answer = encode(CALLS[name].gives, results)
                     ours.sendall(ANSWER.pack(len(answer) + 8, 1, 0) + answer)

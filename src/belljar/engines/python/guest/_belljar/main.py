@@ -95,6 +95,11 @@ def seed():
         sys.modules["numpy"].random.seed()
 
 
+def seeded():
+    """They are this process's own: it need not be done again when it begins."""
+    _here["seeded"] = True
+
+
 def execute(argv, engine):
     """The whole of a run: the exit status, and the signal it is to look as if it died of."""
     asks = any(name.startswith(b"PYTHON") for name in os.environ._data)
@@ -421,7 +426,7 @@ class AnyModule:
 def rehearse(program):
     """Run a program that nobody sees, in the process that will run another."""
     practise((NOBODYS[0], *program[1:]))
-    _here["seeded"] = True
+    seeded()
 
 
 def practise(program=NOBODYS):
