@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import shlex
 import traceback
 
@@ -115,6 +116,34 @@ class Bugs:
 def test_what_failed_once(script: str) -> None:
     bugs = Bugs()
     bugs.run(script)
+    assert bugs.found == []
+
+
+GIT_WORDS = """
+HEAD HEAD~1 b v2 nope f d d/g n - -- '' ² $'\\xff' -n -L -L²,3 -L, --abbrev=² --abbrev=0 --unified=² -U --stat=²
+--stat=1 --format=% '--format=%<(²)%h' '--format=%C(' '--format=%(refname:strip=²)'
+'--format=%(objectname:short=²)' --sort=² --sort= --count=² 'HEAD^{' HEAD^² HEAD~² HEAD@{²} @{-²} @{99} HEAD:
+HEAD:² :f :/ a.. .. ... -m -m² -s -p -v --all --date=² --since=² '--author=(' '--grep=(' '-G(' -S --diff-filter=²
+--batch --cacheinfo 1,2 --type=int --get a.b start good bad run reset push pop list branch -e '(' ')' --not --and
+--word-diff --color=always --raw -z --check --no-index --relative=² -i -x --onto --graph --porcelain=v2 --continue
+--abort --skip --stdout -1 -² --mainline=² --fixup=HEAD --trailer=² -F /dev/null
+""".split()
+GIT_SETUP = """git init -q -b main r; cd r; git config user.name a; git config user.email a@b
+printf 'one\\ntwo\\n' >f; mkdir d; echo x >d/g; git add .; git commit -qm first; git branch b
+echo 3 >>f; git commit -qam second; git tag v1; git tag -a v2 -m x; echo z >>f; echo n >n
+"""
+
+
+def test_git_command_lines() -> None:
+    """Any words after any of git's commands are answered."""
+    from belljar.bin.git.run import COMMANDS
+
+    chance = random.Random(5)
+    bugs = Bugs()
+    bugs.run(GIT_SETUP)
+    for command in [*sorted(COMMANDS), "config", "clone", "ls-remote"]:
+        lines = [command] + [f"{command} {' '.join(chance.sample(GIT_WORDS, count))}" for count in (1, 1, 2, 3)]
+        bugs.run("cd r\n" + "\n".join(f"git {line} <../text >/dev/null 2>&1" for line in lines))
     assert bugs.found == []
 
 

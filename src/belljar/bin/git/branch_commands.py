@@ -1,4 +1,4 @@
-"""git's commands on branches: branch, checkout, switch, merge, cherry-pick, revert, rebase, tag."""
+"""git's commands on branches: branch, checkout, switch, merge, cherry-pick, revert, tag."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import choice, count, flag, many, value
 from belljar.bin._kit.options import parse
-from belljar.bin.git.diffs import compare, hunks, mode_lines, stat_text
+from belljar.bin.git.diffs import compare, mode_lines, stat_text
 from belljar.bin.git.errors import GitError
+from belljar.bin.git.formats import Formatter
 from belljar.bin.git.history import subject_of, text_of, walk
-from belljar.bin.git.merging import ancestors, apply_merge, merge_base, merge_trees
+from belljar.bin.git.merging import Merged, ancestors, apply_merge, merge_base, merge_trees
+from belljar.bin.git.ref_list import Ref, attach_values, format_ref, limit_refs, sort_refs
 from belljar.bin.git.refs import check_name
 from belljar.bin.git.repo import Repository, read_config, write_config
 from belljar.bin.git.store import Flat
 from belljar.bin.git.work import changed_files, check_out, relative, stat_of
 from belljar.bin.git.work_commands import divergence, edit_message, restore_paths, show_summary, tracking_text
+from belljar.shell.pattern import compile_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,11 @@ class BranchOptions:
     upstream: str | None = value("-u", "--set-upstream-to", "change the upstream", metavar="UPSTREAM")
     unset: bool = flag("--unset-upstream", "unset the upstream")
     contains: str | None = value("--contains", "only branches that contain the commit", metavar="COMMIT", bare="HEAD")
+    no_contains: str | None = value("--no-contains", "only branches that do not", metavar="COMMIT", bare="HEAD")
+    points_at: str | None = value("--points-at", "only branches of the object", metavar="OBJECT", bare="HEAD")
+    sort: tuple[str, ...] = many("--sort", "sort by", metavar="KEY")
+    color: str | None = value("--color", "(no colours here)", metavar="WHEN", bare="always")
+    no_color: bool = flag("--no-color", "no colours")
     merged: str | None = value("--merged", "only branches that are merged", metavar="COMMIT", bare="HEAD")
     no_merged: str | None = value("--no-merged", "only branches that are not merged", metavar="COMMIT", bare="HEAD")
     quiet: bool = flag("-q", "--quiet", "be quiet")
@@ -44,7 +52,7 @@ class BranchOptions:
 
 
 def branch(repo: Repository, args: list[str]) -> int:
-    parsed = parse(BranchOptions, args)
+    parsed = parse(BranchOptions, attach_values(args))
     options, names = BranchOptions(**parsed.values), parsed.operands
     process, refs = repo.process, repo.refs
     current = refs.branch()
@@ -62,6 +70,8 @@ def branch(repo: Repository, args: list[str]) -> int:
     if options.delete is not None:
         return _delete(repo, names, force=options.delete == "force" or options.force, remote=options.remotes)
     if options.move is not None or options.copy:
+        if not names:
+            raise GitError("branch name required")
         old, new = (names[0], names[1]) if len(names) > 1 else (here, names[0])
         return _rename(repo, old, new, force=options.move == "force" or options.force, keep=options.copy)
     if names and not options.list:
@@ -75,34 +85,31 @@ def branch(repo: Repository, args: list[str]) -> int:
 
 
 def _list_branches(repo: Repository, options: BranchOptions, patterns: list[str], current: str | None) -> None:
-    from belljar.shell.pattern import compile_pattern
-
-    found: list[tuple[str, str, bytes]] = []
+    refs: list[Ref] = []
     if not options.remotes:
-        found += [(name, name.removeprefix("refs/heads/"), sha) for name, sha in repo.refs.under("refs/heads/").items()]
+        refs += [Ref(name, sha) for name, sha in repo.refs.under("refs/heads/").items()]
     if options.remotes or options.all:
-        prefix = "refs/" if options.all else "refs/remotes/"
-        found += [(name, name.removeprefix(prefix), sha) for name, sha in repo.refs.under("refs/remotes/").items()]
+        refs += [Ref(name, sha) for name, sha in repo.refs.under("refs/remotes/").items()]
+    prefix = "refs/" if options.all else "refs/remotes/"
     if patterns:
-        found = [row for row in found if any(compile_pattern(p).matches(row[1]) for p in patterns)]
-    if options.contains is not None:
-        wanted = repo.revision(options.contains)
-        found = [row for row in found if wanted in ancestors(repo, row[2])]
-    for limit, keep in ((options.merged, True), (options.no_merged, False)):
-        if limit is not None:
-            reached = ancestors(repo, repo.revision(limit))
-            found = [row for row in found if (row[2] in reached) is keep]
+        refs = [
+            ref for ref in refs if any(compile_pattern(p).matches(_branch_name(ref.name, prefix)) for p in patterns)
+        ]
+    refs = limit_refs(
+        repo, refs, contains=options.contains, no_contains=options.no_contains, merged=options.merged,
+        no_merged=options.no_merged, points_at=options.points_at,
+    )  # fmt: skip
+    if options.sort:
+        refs = sort_refs(repo, refs, options.sort)
+    found = [(ref.name, _branch_name(ref.name, prefix), ref.sha) for ref in refs]
     head = repo.head()
     rows: list[tuple[str, str, bytes, str]] = []
     if current is None and head is not None and not options.remotes and not patterns:
         rows.append(("*", f"(HEAD detached at {head[:7].decode()})", head, ""))
     rows += [("*" if ref == current else " ", shown, sha, ref) for ref, shown, sha in found]
     if options.form is not None:
-        for _, shown, sha, ref in rows:
-            text = options.form.replace("%(refname:short)", shown).replace("%(refname)", ref)
-            repo.process.print(
-                text.replace("%(objectname:short)", sha[:7].decode()).replace("%(objectname)", sha.decode())
-            )
+        for item in refs:
+            repo.process.print(format_ref(repo, item, options.form))
         return
     width = max((len(row[1]) for row in rows), default=0)
     for mark, shown, sha, ref in rows:
@@ -118,10 +125,15 @@ def _list_branches(repo: Repository, options: BranchOptions, patterns: list[str]
             ahead, behind = divergence(repo, upstream) if ref == current else (0, 0)
             state = ", ".join([f"ahead {ahead}"] * bool(ahead) + [f"behind {behind}"] * bool(behind))
             if options.verbose > 1:
-                track = f"[{upstream.removeprefix('refs/remotes/')}{': ' + state if state else ''}] "
+                name = upstream.removeprefix("refs/remotes/").removeprefix("refs/heads/")
+                track = f"[{name}{': ' + state if state else ''}] "
             elif state:
                 track = f"[{state}] "
         repo.process.print(f"{mark} {shown:<{width}} {sha[:7].decode()} {track}{subject}")
+
+
+def _branch_name(ref: str, prefix: str) -> str:
+    return ref.removeprefix("refs/heads/") if ref.startswith("refs/heads/") else ref.removeprefix(prefix)
 
 
 def create_branch(repo: Repository, name: str, start: str, *, force: bool = False) -> bytes:
@@ -256,7 +268,7 @@ def checkout(repo: Repository, args: list[str]) -> int:
         tree = repo.tree_of(repo.revision(before[0])) if before else None
         return _restore(repo, paths, tree, options, quiet=True)
     if not before:
-        return 0
+        return _switch(repo, "HEAD", options, detach=True) if options.detach else 0
     if len(before) > 1:
         if _known(repo, before[0]):
             return _restore(repo, before[1:], repo.tree_of(repo.revision(before[0])), options)
@@ -274,11 +286,12 @@ def _restore(
 ) -> int:
     from belljar.bin.git.work import match_paths
 
+    changed = set(changed_files(repo)) | set(repo.conflicts())
     restore_paths(repo, paths, tree, index=tree is not None, work=True, side=options.side)
     if options.quiet or quiet:
         return 0
     if tree is None:
-        number = len(set(match_paths(repo, paths, list(repo.index))))
+        number = len(changed & set(match_paths(repo, paths, list(repo.index))))
         repo.process.error(f"Updated {number} path{'s' if number != 1 else ''} from the index\n")
     else:
         number = len(set(match_paths(repo, paths, list(tree))))
@@ -318,7 +331,7 @@ def switch(repo: Repository, args: list[str]) -> int:
 
 def _known(repo: Repository, name: str) -> bool:
     if name == "-":
-        return True
+        return repo.previous_branch() is not None
     try:
         repo.store.commit(repo.resolve(name))
     except (KeyError, GitError):
@@ -458,8 +471,12 @@ class MergeOptions:
     quiet: bool = flag("-q", "--quiet", "be quiet")
     no_stat: bool = flag("-n", "--no-stat", "don't show a diffstat")
     unrelated: bool = flag("--allow-unrelated-histories", "allow merging unrelated histories")
-    strategy: str | None = value("-s", "--strategy", "(recursive only)", metavar="STRATEGY")
-    favour: tuple[str, ...] = many("-X", "--strategy-option", "(accepted)", metavar="OPTION")
+    strategy: str = value("-s", "--strategy", "ort, recursive, resolve or ours", metavar="STRATEGY", default="ort")
+    favour: tuple[str, ...] = many("-X", "--strategy-option", "ours, theirs", metavar="OPTION")
+    stat: bool = flag("--stat", "--commit", "--edit", "-e", "(as by default)")
+    log: str | None = value("--log", "list the commits in the message", metavar="N", bare="20")
+    file: str | None = value("-F", "--file", "read the message from a file", metavar="FILE")
+    verify: bool = flag("--no-verify", "--verify", "--no-gpg-sign", "--signoff", "(no hooks, no keys here)")
 
 
 def merge(repo: Repository, args: list[str]) -> int:
@@ -480,7 +497,14 @@ def merge(repo: Repository, args: list[str]) -> int:
             128,
             "error: ",
         )
+    if options.strategy not in ("ort", "recursive", "resolve", "ours"):
+        raise GitError(f"the merge strategy '{options.strategy}' is not there: ort, recursive, resolve or ours", 1)
+    for word in options.favour:
+        if word not in ("ours", "theirs", "patience", "diff-algorithm=histogram", "no-renames", "find-renames"):
+            raise GitError(f"unknown strategy option: -X{word}")
     names = parsed.operands
+    if len(names) > 1:
+        raise GitError("merging several branches at once (octopus) is not there: merge one after the other", 128)
     if not names:
         current = (repo.refs.branch() or "").removeprefix("refs/heads/")
         upstream = repo.upstream(current)
@@ -527,19 +551,39 @@ def merge_commit(repo: Repository, other: bytes, name: str, what: str, options: 
             "Not possible to fast-forward, aborting.\n".rstrip("\n"),
         )
     ours, theirs = repo.tree_of(head), repo.tree_of(other)
-    merged = merge_trees(repo, repo.tree_of(base) if base else {}, ours, theirs, "HEAD", name)
-    _check_clean(repo, ours, merged.files, set(merged.conflicts))
+    if options.strategy == "ours":
+        merged = Merged(files=dict(ours))
+    else:
+        favour = next((word for word in reversed(options.favour) if word in ("ours", "theirs")), "")
+        old = repo.tree_of(base) if base else {}
+        base_name = base[:7].decode() if base else "empty tree"
+        merged = merge_trees(repo, old, ours, theirs, "HEAD", name, base_name=base_name, favour=favour)
+    try:
+        _check_clean(repo, ours, merged.files, set(merged.conflicts))
+    except GitError as error:
+        raise GitError(f"{error.message}\nMerge with strategy {options.strategy} failed.", 2, "") from None
     current = repo.refs.branch()
     branch_name = current.removeprefix("refs/heads/") if current else "HEAD"
     default = f"Merge {what}" + ("" if branch_name in ("master", "main") else f" into {branch_name}")
     message = "\n\n".join(options.message) if options.message else default
+    if options.file is not None:
+        message = text_of(process.read_file(options.file)).rstrip("\n")
+    if options.log is not None:
+        subjects = [subject_of(text_of(repo.store.commit(sha).message)) for sha in walk(repo, [other], [head])]
+        limit = int(options.log[:6]) if options.log.isdecimal() else 20
+        message += f"\n\n* {name}:\n" + "\n".join(f"  {subject}" for subject in subjects[:limit])
     apply_merge(repo, ours, merged)
     for line in merged.messages:
         process.print(line)
     if options.squash:
         process.print("Squash commit -- not updating HEAD")
-        process.write_file(f"{repo.git}/SQUASH_MSG", f"Squashed commit of {name}\n".encode())
-        return int(bool(merged.conflicts))
+        process.stdout.flush()
+        process.write_file(f"{repo.git}/SQUASH_MSG", _squash_message(repo, head, other))
+        if merged.conflicts:
+            process.print("Automatic merge failed; fix conflicts and then commit the result.")
+            return 1
+        process.error("Automatic merge went well; stopped before committing as requested\n")
+        return 0
     if merged.conflicts or options.no_commit:
         process.write_file(f"{repo.git}/MERGE_HEAD", other + b"\n")
         process.write_file(f"{repo.git}/MERGE_MODE", b"no-ff" if options.ff == "no-ff" else b"")
@@ -549,14 +593,24 @@ def merge_commit(repo: Repository, other: bytes, name: str, what: str, options: 
         if merged.conflicts:
             process.print("Automatic merge failed; fix conflicts and then commit the result.")
             return 1
-        process.print("Automatic merge went well; stopped before committing as requested")
+        process.stdout.flush()
+        process.error("Automatic merge went well; stopped before committing as requested\n")
         return 0
     sha = repo.make_commit(repo.store.unflatten(merged.files), [head, other], message + "\n")
-    repo.refs.set("HEAD", sha, f"merge {name}: Merge made by the 'ort' strategy.", repo.signature())
+    made = f"Merge made by the '{'ort' if options.strategy == 'recursive' else options.strategy}' strategy."
+    repo.refs.set("HEAD", sha, f"merge {name}: {made}", repo.signature())
     if not options.quiet:
-        process.print("Merge made by the 'ort' strategy.")
+        process.print(made)
         _show_stat(repo, head, sha, options)
     return 0
+
+
+def _squash_message(repo: Repository, head: bytes, other: bytes) -> bytes:
+    """What git proposes for a squashed merge: the log of what it brings."""
+    formatter = Formatter(repo)
+    commits = [formatter.show(sha) for sha in walk(repo, [other], [head])]
+    text = "Squashed commit of the following:\n\n" + "\n\n".join(commits) + "\n"
+    return text.encode("utf-8", "surrogateescape")
 
 
 def _show_stat(repo: Repository, old: bytes, new: bytes, options: MergeOptions) -> None:
@@ -597,36 +651,58 @@ def _merge_abort(repo: Repository) -> int:
     except SysError:
         raise GitError("There is no merge to abort (MERGE_HEAD missing).") from None
     check_out(repo, repo.head_tree(), repo.head_tree(), force=True)
-    _forget(repo)
+    forget_merge(repo)
     return 0
 
 
-def _forget(repo: Repository) -> None:
+def forget_merge(repo: Repository) -> None:
     for name in ("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD"):
         with suppress(SysError):
             repo.process.fs.unlink(f"{repo.git}/{name}")
 
 
-# cherry-pick, revert, rebase
+# cherry-pick, revert
 
 
-def apply_commit(repo: Repository, sha: bytes, *, reverse: bool = False) -> list[str]:
+def apply_commit(
+    repo: Repository,
+    sha: bytes,
+    *,
+    reverse: bool = False,
+    mainline: str | None = None,
+    quiet: bool = False,
+    what: str = "cherry-pick",
+) -> list[str]:
     """Put one commit's change on top of HEAD, in the index and the work tree; the paths in conflict."""
     commit = repo.store.commit(sha)
-    if len(commit.parents) > 1:
-        raise GitError(f"commit {sha.decode()} is a merge but no -m option was given.", 1, "error: ")
-    parent = repo.tree_of(bytes(commit.parents[0])) if commit.parents else {}
+    against = 0
+    if mainline is not None:
+        if not mainline.isdecimal() or int(mainline[:4]) < 1:
+            raise GitError("-m option expects a number greater than zero", 129, "error: ")
+        against = int(mainline[:4]) - 1
+        if len(commit.parents) < 2:
+            reason = f"mainline was specified but commit {sha.decode()} is not a merge."
+            raise GitError(f"{reason}\nfatal: {what} failed", 128, "error: ")
+        if against >= len(commit.parents):
+            reason = f"commit {sha.decode()} does not have parent {against + 1}"
+            raise GitError(f"{reason}\nfatal: {what} failed", 128, "error: ")
+    elif len(commit.parents) > 1:
+        reason = f"commit {sha.decode()} is a merge but no -m option was given."
+        raise GitError(f"{reason}\nfatal: {what} failed", 128, "error: ")
+    parent = repo.tree_of(bytes(commit.parents[against])) if commit.parents else {}
     mine = repo.tree_of(sha)
     base, theirs = (mine, parent) if reverse else (parent, mine)
     subject = subject_of(text_of(commit.message))
     label = f"{sha[:7].decode()} ({subject})"
-    label = f"parent of {label}" if reverse else label
+    before = f"parent of {label}" if commit.parents else "(empty tree)"
+    label, other = (before, label) if reverse else (label, before)
     ours = repo.head_tree()
-    merged = merge_trees(repo, base, ours, theirs, "HEAD", label)
+    merged = merge_trees(repo, base, ours, theirs, "HEAD", label, base_name=other)
     _check_clean(repo, ours, merged.files, set(merged.conflicts))
     apply_merge(repo, ours, merged)
     for line in merged.messages:
-        repo.process.print(line)
+        if not quiet or merged.conflicts:
+            repo.process.print(line)
     return list(merged.conflicts)
 
 
@@ -647,19 +723,9 @@ def cherry_pick(repo: Repository, args: list[str]) -> int:
     options = PickOptions(**parsed.values)
     if options.action is not None:
         return _resume(repo, options.action, "CHERRY_PICK_HEAD", "cherry-pick")
-    picks: list[bytes] = []
-    for name in parsed.operands:
-        if ".." in name:
-            left, _, right = name.partition("..")
-            picks += reversed(list(walk(repo, [repo.revision(right or "HEAD")], [repo.revision(left)])))
-            continue
-        try:
-            picks.append(bytes(repo.store.commit(repo.resolve(name)).id))
-        except KeyError:
-            raise GitError(f"bad revision '{name}'") from None
-    for sha in picks:
+    for sha in _picks(repo, parsed.operands):
         commit = repo.store.commit(sha)
-        conflicts = apply_commit(repo, sha)
+        conflicts = apply_commit(repo, sha, mainline=options.mainline)
         message = text_of(commit.message)
         if options.record:
             message = message.rstrip("\n") + f"\n\n(cherry picked from commit {sha.decode()})\n"
@@ -688,12 +754,28 @@ def cherry_pick(repo: Repository, args: list[str]) -> int:
                 1,
                 "",
             )
-        _commit_again(repo, commit, message, "cherry-pick")
+        commit_again(repo, commit, message, "cherry-pick")
         show_summary(repo, repo.head() or b"", dated=True)
     return 0
 
 
-def _commit_again(repo: Repository, commit: Commit, message: str, what: str) -> bytes:
+def _picks(repo: Repository, names: list[str], *, newest_first: bool = False) -> list[bytes]:
+    """Commits by name or range, in the order in which they are taken."""
+    picks: list[bytes] = []
+    for name in names:
+        if ".." in name:
+            left, _, right = name.partition("..")
+            found = list(walk(repo, [repo.revision(right or "HEAD")], [repo.revision(left)]))
+            picks += found if newest_first else reversed(found)
+            continue
+        try:
+            picks.append(bytes(repo.store.commit(repo.resolve(name)).id))
+        except KeyError:
+            raise GitError(f"bad revision '{name}'") from None
+    return picks
+
+
+def commit_again(repo: Repository, commit: Commit, message: str, what: str) -> bytes:
     head = repo.head()
     assert head is not None
     sha = repo.make_commit(
@@ -714,7 +796,7 @@ def _resume(repo: Repository, action: str, marker: str, what: str) -> int:
         raise GitError(f"no cherry-pick or revert in progress\nfatal: {what} failed", 128, "error: ") from None
     if action in ("abort", "skip"):
         check_out(repo, repo.head_tree(), repo.head_tree(), force=True)
-        _forget(repo)
+        forget_merge(repo)
         return 0
     if repo.conflicts():
         raise GitError(
@@ -726,8 +808,8 @@ def _resume(repo: Repository, action: str, marker: str, what: str) -> int:
             "error: ",
         )
     message = text_of(repo.process.read_file(f"{repo.git}/MERGE_MSG"))
-    _commit_again(repo, repo.store.commit(sha), message, what)
-    _forget(repo)
+    commit_again(repo, repo.store.commit(sha), message, what)
+    forget_merge(repo)
     show_summary(repo, repo.head() or b"", dated=True)
     return 0
 
@@ -737,12 +819,14 @@ def revert(repo: Repository, args: list[str]) -> int:
     options = PickOptions(**parsed.values)
     if options.action is not None:
         return _resume(repo, options.action, "REVERT_HEAD", "revert")
-    for name in parsed.operands:
-        sha = repo.revision(name)
+    for sha in _picks(repo, parsed.operands, newest_first=True):
         commit = repo.store.commit(sha)
         subject = subject_of(text_of(commit.message))
+        conflicts = apply_commit(repo, sha, reverse=True, mainline=options.mainline, what="revert")
         message = f'Revert "{subject}"\n\nThis reverts commit {sha.decode()}.\n'
-        conflicts = apply_commit(repo, sha, reverse=True)
+        if options.mainline is not None:
+            kept = commit.parents[int(options.mainline[:4]) - 1].decode()
+            message = message.removesuffix(".\n") + f", reversing\nchanges made to {kept}.\n"
         if conflicts:
             repo.process.write_file(f"{repo.git}/REVERT_HEAD", sha + b"\n")
             repo.process.write_file(f"{repo.git}/MERGE_MSG", message.encode("utf-8", "surrogateescape"))
@@ -765,166 +849,6 @@ def revert(repo: Repository, args: list[str]) -> int:
     return 0
 
 
-def rebase(repo: Repository, args: list[str]) -> int:
-    @dataclass(frozen=True, slots=True)
-    class Options:
-        action: str | None = choice({"--abort": "abort", "--continue": "continue", "--skip": "skip"}, "go on")
-        onto: str | None = value("--onto", "rebase onto another commit", metavar="NEWBASE")
-        quiet: bool = flag("-q", "--quiet", "be quiet")
-
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
-    state = f"{repo.git}/rebase-merge"
-    if options.action is not None:
-        return _rebase_resume(repo, state, options.action)
-    if changed_files(repo) or repo.staged() != repo.head_tree():
-        raise GitError(
-            "cannot rebase: You have unstaged changes.\nerror: Please commit or stash them."
-            if changed_files(repo)
-            else "cannot rebase: Your index contains uncommitted changes.\nerror: Please commit or stash them.",
-            1,
-            "error: ",
-        )
-    current = repo.refs.branch()
-    if parsed.operands:
-        upstream_name = parsed.operands[0]
-    else:
-        upstream_name = (repo.upstream((current or "").removeprefix("refs/heads/")) or "").removeprefix("refs/remotes/")
-    if len(parsed.operands) > 1:
-        switch(repo, ["-q", parsed.operands[1]])
-        current = repo.refs.branch()
-    try:
-        upstream = bytes(repo.store.commit(repo.resolve(upstream_name)).id)
-    except KeyError:
-        raise GitError(f"invalid upstream '{upstream_name}'") from None
-    onto = repo.revision(options.onto) if options.onto else upstream
-    head = repo.head()
-    assert head is not None
-    name = (current or "HEAD").removeprefix("refs/heads/")
-    base = merge_base(repo, head, upstream)
-    if base == upstream and onto == upstream:
-        repo.process.print(f"Current branch {name} is up to date.")
-        return 0
-    todo = [sha for sha in reversed(list(walk(repo, [head], [upstream]))) if len(repo.store.commit(sha).parents) < 2]
-    known = {_patch_id(repo, sha) for sha in walk(repo, [upstream], [head])}
-    skipped = [sha for sha in todo if _patch_id(repo, sha) in known]
-    todo = [sha for sha in todo if sha not in skipped]
-    for sha in skipped:
-        repo.process.error(f"warning: skipped previously applied commit {sha[:7].decode()}\n")
-    if skipped:
-        repo.process.error(
-            "hint: use --reapply-cherry-picks to include skipped commits\n"
-            'hint: Disable this message with "git config advice.skippedCherryPicks false"\n'
-        )
-    check_out(repo, repo.head_tree(), repo.tree_of(onto))
-    repo.refs.write("HEAD", onto.decode())
-    repo.refs.log("HEAD", head, onto, f"rebase (start): checkout {upstream_name}", repo.signature())
-    with suppress(SysError):
-        repo.process.fs.mkdir(state)
-    repo.process.write_file(f"{state}/head-name", (current or "detached HEAD").encode() + b"\n")
-    repo.process.write_file(f"{state}/onto", onto + b"\n")
-    repo.process.write_file(f"{state}/orig-head", head + b"\n")
-    repo.process.write_file(f"{state}/end", f"{len(todo)}\n".encode())
-    _write_todo(repo, state, todo)
-    return _rebase_run(repo, state)
-
-
-def _patch_id(repo: Repository, sha: bytes) -> bytes | None:
-    """What a commit changes, without where: equal for a commit and its copies elsewhere."""
-    commit = repo.store.commit(sha)
-    if len(commit.parents) != 1:
-        return None
-    pairs = compare(repo, repo.tree_of(bytes(commit.parents[0])), repo.tree_of(sha), renames=False)
-    text = [f"{pair.old} {pair.new}\n".encode() + hunks(repo.process, pair.before, pair.after) for pair in pairs]
-    return b"".join(line for part in text for line in part.splitlines(keepends=True) if not line.startswith(b"@@"))
-
-
-def _write_todo(repo: Repository, state: str, todo: list[bytes]) -> None:
-    repo.process.write_file(f"{state}/todo", b"".join(sha + b"\n" for sha in todo))
-
-
-def _rebase_run(repo: Repository, state: str) -> int:
-    process = repo.process
-    todo = process.read_file(f"{state}/todo").split()
-    while todo:
-        sha = todo.pop(0)
-        _write_todo(repo, state, todo)
-        total = int(process.read_file(f"{state}/end"))
-        process.error(f"Rebasing ({total - len(todo)}/{total})\r")
-        commit = repo.store.commit(sha)
-        message = text_of(commit.message)
-        head = repo.head()
-        if commit.parents and bytes(commit.parents[0]) == head:
-            check_out(repo, repo.head_tree(), repo.tree_of(sha))
-            repo.refs.set("HEAD", sha, f"rebase (pick): {subject_of(message)}", repo.signature())
-            continue
-        conflicts = apply_commit(repo, sha)
-        if conflicts:
-            process.write_file(f"{state}/stopped-sha", sha + b"\n")
-            process.write_file(f"{repo.git}/MERGE_MSG", commit.message)
-            text = (
-                f"error: could not apply {sha[:7].decode()}... {subject_of(message)}\n"
-                "hint: Resolve all conflicts manually, mark them as resolved with\n"
-                'hint: "git add/rm <conflicted_files>", then run "git rebase --continue".\n'
-                'hint: You can instead skip this commit: run "git rebase --skip".\n'
-                'hint: To abort and get back to the state before "git rebase", run "git rebase --abort".\n'
-                f"Could not apply {sha[:7].decode()}... {subject_of(message)}"
-            )
-            raise GitError(text, 1, "")
-        if repo.staged() != repo.head_tree():
-            _commit_again(repo, commit, message, "rebase (pick)")
-        else:
-            process.error(f"dropping {sha.decode()} {subject_of(message)} -- patch contents already upstream\n")
-    name = text_of(process.read_file(f"{state}/head-name")).strip()
-    done = repo.head()
-    assert done is not None
-    if name.startswith("refs/"):
-        old = repo.refs.get(name) or done
-        repo.refs.write(name, done.decode())
-        repo.refs.log(name, old, done, f"rebase (finish): {name} onto {done.decode()}", repo.signature())
-        repo.refs.write("HEAD", f"ref: {name}")
-        repo.refs.log("HEAD", done, done, f"rebase (finish): returning to {name}", repo.signature())
-    _remove_state(repo, state)
-    process.error(f"\r{' ' * 80}\rSuccessfully rebased and updated {name}.\n")
-    return 0
-
-
-def _remove_state(repo: Repository, state: str) -> None:
-    for entry in list(repo.process.fs.readdir(state)):
-        repo.process.fs.unlink(f"{state}/{entry.name}")
-    repo.process.fs.rmdir(state)
-    _forget(repo)
-
-
-def _rebase_resume(repo: Repository, state: str, action: str) -> int:
-    process = repo.process
-    try:
-        process.fs.stat(state)
-    except SysError:
-        raise GitError("No rebase in progress?") from None
-    if action == "abort":
-        head = process.read_file(f"{state}/orig-head").strip()
-        name = text_of(process.read_file(f"{state}/head-name")).strip()
-        check_out(repo, repo.head_tree(), repo.tree_of(head), force=True)
-        repo.refs.write("HEAD", f"ref: {name}" if name.startswith("refs/") else head.decode())
-        _remove_state(repo, state)
-        return 0
-    if action == "skip":
-        check_out(repo, repo.head_tree(), repo.head_tree(), force=True)
-    else:
-        if repo.conflicts():
-            listed = "".join(f"{path}: needs merge\n" for path in repo.conflicts())
-            raise GitError(
-                f"{listed}You must edit all merge conflicts and then\nmark them as resolved using git add", 1, ""
-            )
-        if repo.staged() != repo.head_tree():
-            sha = process.read_file(f"{state}/stopped-sha").strip()
-            commit = repo.store.commit(sha)
-            made = _commit_again(repo, commit, text_of(commit.message), "rebase (continue)")
-            show_summary(repo, made)
-    return _rebase_run(repo, state)
-
-
 # tag
 
 
@@ -937,11 +861,17 @@ def tag(repo: Repository, args: list[str]) -> int:
         list: bool = flag("-l", "--list", "list tag names")
         force: bool = flag("-f", "--force", "replace the tag if exists")
         lines: str | None = value("-n", "print lines of each message", metavar="N", bare="1")
-        sort: str | None = value("--sort", "sort by", metavar="KEY")
+        sort: tuple[str, ...] = many("--sort", "sort by", metavar="KEY")
         contains: str | None = value("--contains", "tags that contain the commit", metavar="COMMIT", bare="HEAD")
+        no_contains: str | None = value("--no-contains", "tags that do not", metavar="COMMIT", bare="HEAD")
+        merged: str | None = value("--merged", "tags that the commit reaches", metavar="COMMIT", bare="HEAD")
+        no_merged: str | None = value("--no-merged", "tags that it does not", metavar="COMMIT", bare="HEAD")
         points: str | None = value("--points-at", "tags of the object", metavar="OBJECT", bare="HEAD")
+        file: str | None = value("-F", "--file", "read the message from a file", metavar="FILE")
+        form: str | None = value("--format", "how to show tags", metavar="FORMAT")
+        sign: bool = flag("-s", "--sign", "sign the tag")
 
-    parsed = parse(Options, args)
+    parsed = parse(Options, attach_values(args))
     options, names = Options(**parsed.values), parsed.operands
     if options.delete:
         status = 0
@@ -954,8 +884,20 @@ def tag(repo: Repository, args: list[str]) -> int:
             repo.refs.delete(f"refs/tags/{name}")
             repo.process.print(f"Deleted tag '{name}' (was {sha[:7].decode()})")
         return status
-    if not names or options.list or options.lines or options.points or options.contains:
-        return _list_tags(repo, names, options.lines, options.sort, options.points, options.contains)
+    limits = (options.contains, options.no_contains, options.merged, options.no_merged, options.points)
+    if not names or options.list or options.lines or any(limit is not None for limit in limits):
+        refs = [Ref(name, sha) for name, sha in repo.refs.under("refs/tags/").items()]
+        if names:
+            refs = [
+                r for r in refs if any(compile_pattern(p).matches(r.name.removeprefix("refs/tags/")) for p in names)
+            ]
+        refs = limit_refs(
+            repo, refs, contains=options.contains, no_contains=options.no_contains, merged=options.merged,
+            no_merged=options.no_merged, points_at=options.points,
+        )  # fmt: skip
+        return _list_tags(repo, sort_refs(repo, refs, options.sort), options.lines, options.form)
+    if options.sign:
+        raise GitError("there are no keys here to sign with: gpg failed to sign the data", 128, "error: ")
     name = names[0]
     if not check_name(name):
         raise GitError(f"'{name}' is not a valid tag name.")
@@ -965,8 +907,11 @@ def tag(repo: Repository, args: list[str]) -> int:
         sha = repo.resolve(names[1] if len(names) > 1 else "HEAD")
     except KeyError:
         raise GitError(f"Failed to resolve '{names[1] if len(names) > 1 else 'HEAD'}' as a valid ref.") from None
-    if options.annotate or options.message:
-        text = "\n\n".join(options.message) if options.message else edit_message(repo)
+    if options.annotate or options.message or options.file is not None:
+        if options.file is not None:
+            text = text_of(repo.process.read_file(options.file))
+        else:
+            text = "\n\n".join(options.message) if options.message else edit_message(repo)
         item = Tag()
         item.name = name.encode("utf-8", "surrogateescape")
         item.object = (type(repo.store.get(sha)), ObjectID(sha))
@@ -974,40 +919,27 @@ def tag(repo: Repository, args: list[str]) -> int:
         item.tag_time, item.tag_timezone = repo.now("COMMITTER")
         item.message = (text.strip("\n") + "\n").encode("utf-8", "surrogateescape")
         sha = repo.store.add(item)
+    before = repo.refs.get(f"refs/tags/{name}")
     repo.refs.write(f"refs/tags/{name}", sha.decode())
+    if before is not None and before != sha:
+        repo.process.print(f"Updated tag '{name}' (was {before[:7].decode()})")
     return 0
 
 
-def _list_tags(
-    repo: Repository, patterns: list[str], lines: str | None, sort: str | None, points: str | None, contains: str | None
-) -> int:
-    from belljar.bin._kit.versions import version_key
-    from belljar.shell.pattern import compile_pattern
-
-    found = [(name.removeprefix("refs/tags/"), sha) for name, sha in repo.refs.under("refs/tags/").items()]
-    if patterns:
-        found = [row for row in found if any(compile_pattern(p).matches(row[0]) for p in patterns)]
-    if points is not None:
-        wanted = repo.revision(points)
-        found = [row for row in found if bytes(repo.store.commit(row[1]).id) == wanted]
-    if contains is not None:
-        wanted = repo.revision(contains)
-        found = [row for row in found if wanted in ancestors(repo, bytes(repo.store.commit(row[1]).id))]
-    if sort is not None:
-        key = sort.lstrip("-")
-        if key in ("version:refname", "v:refname"):
-            found.sort(key=lambda row: version_key(row[0].encode()))
-        elif key in ("creatordate", "committerdate"):
-            found.sort(key=lambda row: repo.store.commit(row[1]).commit_time)
-        if sort.startswith("-"):
-            found.reverse()
-    for name, sha in found:
+def _list_tags(repo: Repository, refs: list[Ref], lines: str | None, form: str | None) -> int:
+    for ref in refs:
+        name = ref.name.removeprefix("refs/tags/")
+        if form is not None:
+            repo.process.print(format_ref(repo, ref, form))
+            continue
         if lines is None:
             repo.process.print(name)
             continue
-        item = repo.store.get(sha)
-        message = item.message if isinstance(item, (Tag, Commit)) else b""
-        repo.process.print(f"{name:<15} {subject_of(text_of(message or b''))}")
+        item = repo.store.get(ref.sha)
+        message = text_of((item.message if isinstance(item, (Tag, Commit)) else b"") or b"")
+        wanted = int(lines[:9]) if lines.isdecimal() else 1
+        first, *rest = message.rstrip("\n").split("\n")[: max(1, wanted)] if wanted > 1 else [subject_of(message)]
+        repo.process.print("\n".join([f"{name:<15} {first}", *(f"    {line}" for line in rest)]))
     return 0
 
 

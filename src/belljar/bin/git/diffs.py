@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Callable
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin.diff.script import Change, find_changes
@@ -12,6 +13,28 @@ from belljar.bin.git.store import Flat
 from belljar.kernel.process import Process
 
 _FUNCTION = re.compile(rb"[A-Za-z_$]")
+
+Key = Callable[[bytes], bytes]
+"""What of a line counts when lines are compared (`-w`, `-b` ...)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """How a patch is written."""
+
+    context: int = 3
+    key: Key | None = None
+    skip_blank: bool = False
+    """Changes of blank lines alone are none."""
+    old_prefix: str = "a/"
+    new_prefix: str = "b/"
+    digits: int = 7
+    """How many of an object's name are shown."""
+    text: bool = False
+    """Binary files are shown as text."""
+
+
+PLAIN = Look()
 
 
 @dataclass(slots=True)
@@ -34,13 +57,20 @@ class Pair:
             return "A"
         if self.new is None:
             return "D"
-        if self.old != self.new:
+        if self.old != self.new and self.similarity:
             return f"R{self.similarity:03d}"
         return "M" if self.old_mode >> 12 == self.new_mode >> 12 else "T"
 
     @property
     def path(self) -> str:
         return self.new if self.new is not None else str(self.old)
+
+    def reversed(self) -> Pair:
+        """What takes the new side back to the old one."""
+        return Pair(
+            self.new, self.old, self.new_mode, self.old_mode, self.after, self.before, self.new_sha, self.old_sha,
+            self.similarity,
+        )  # fmt: skip
 
     @property
     def binary(self) -> bool:
@@ -51,9 +81,20 @@ def lines_of(data: bytes) -> list[bytes]:
     return data.splitlines(keepends=True) if b"\r" not in data else re.findall(rb"[^\n]*\n|[^\n]+", data)
 
 
-def changes(process: Process, before: bytes, after: bytes) -> tuple[list[bytes], list[bytes], list[Change]]:
+def changes(
+    process: Process, before: bytes, after: bytes, look: Look = PLAIN
+) -> tuple[list[bytes], list[bytes], list[Change]]:
     first, second = split_lines(before), split_lines(after)
-    return first, second, find_changes(first, second, process.budget.charge)
+    if look.key is None:
+        found = find_changes(first, second, process.budget.charge)
+    else:
+        key = look.key
+        found = find_changes([key(line) for line in first], [key(line) for line in second], process.budget.charge)
+    if look.skip_blank:
+        found = [
+            c for c in found if any(line.strip() for line in first[c.low_a : c.high_a] + second[c.low_b : c.high_b])
+        ]
+    return first, second, found
 
 
 def split_lines(data: bytes) -> list[bytes]:
@@ -141,10 +182,10 @@ def quote_path(path: str) -> str:
     return '"' + "".join(names.get(b, chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in raw) + '"'
 
 
-def patch(process: Process, pair: Pair, context: int = 3) -> bytes:
+def patch(process: Process, pair: Pair, look: Look = PLAIN) -> bytes:
     """The `diff --git` text of one file."""
     old, new = pair.old if pair.old is not None else pair.path, pair.path
-    out = [f"diff --git {quote_path('a/' + old)} {quote_path('b/' + new)}\n"]
+    out = [f"diff --git {quote_path(look.old_prefix + old)} {quote_path(look.new_prefix + new)}\n"]
     if pair.old is None:
         out.append(f"new file mode {pair.new_mode:06o}\n")
     elif pair.new is None:
@@ -155,21 +196,26 @@ def patch(process: Process, pair: Pair, context: int = 3) -> bytes:
         out.append(f"similarity index {pair.similarity}%\nrename from {quote_path(old)}\nrename to {quote_path(new)}\n")
     if pair.old_sha != pair.new_sha:
         mode = f" {pair.new_mode:06o}" if pair.old and pair.new and pair.old_mode == pair.new_mode else ""
-        out.append(f"index {pair.old_sha[:7].decode()}..{pair.new_sha[:7].decode()}{mode}\n")
+        names = (sha[: look.digits].decode() for sha in (pair.old_sha, pair.new_sha))
+        out.append(f"index {'..'.join(names)}{mode}\n")
     if pair.before == pair.after:
         return "".join(out).encode("utf-8", "surrogateescape")
-    name_a = quote_path("a/" + old) if pair.old is not None else "/dev/null"
-    name_b = quote_path("b/" + new) if pair.new is not None else "/dev/null"
-    if pair.binary:
+    name_a = quote_path(look.old_prefix + old) if pair.old is not None else "/dev/null"
+    name_b = quote_path(look.new_prefix + new) if pair.new is not None else "/dev/null"
+    if pair.binary and not look.text:
         out.append(f"Binary files {name_a} and {name_b} differ\n")
         return "".join(out).encode("utf-8", "surrogateescape")
     tab_a, tab_b = "\t" if " " in name_a else "", "\t" if " " in name_b else ""
+    body = hunks(process, pair.before, pair.after, look)
+    if not body:
+        return b"" if pair.old == pair.new and pair.old_mode == pair.new_mode else "".join(out).encode()
     out.append(f"--- {name_a}{tab_a}\n+++ {name_b}{tab_b}\n")
-    return "".join(out).encode("utf-8", "surrogateescape") + hunks(process, pair.before, pair.after, context)
+    return "".join(out).encode("utf-8", "surrogateescape") + body
 
 
-def hunks(process: Process, before: bytes, after: bytes, context: int = 3) -> bytes:
-    first, second, found = changes(process, before, after)
+def hunks(process: Process, before: bytes, after: bytes, look: Look = PLAIN) -> bytes:
+    first, second, found = changes(process, before, after, look)
+    context = look.context
     out: list[bytes] = []
     index = 0
     while index < len(found):
@@ -186,13 +232,14 @@ def hunks(process: Process, before: bytes, after: bytes, context: int = 3) -> by
                 function = b" " + line.rstrip()[:80]
                 break
         out.append(b"@@ -%s +%s @@%s\n" % (_range(low_a, high_a), _range(low_b, high_b), function))
-        at = low_a
+        at = low_b
         for change in group:
-            out += [_line(b" ", line) for line in first[at : change.low_a]]
+            # Lines that are the same but for white space are shown as they are now.
+            out += [_line(b" ", line) for line in second[at : change.low_b]]
             out += [_line(b"-", line) for line in first[change.low_a : change.high_a]]
             out += [_line(b"+", line) for line in second[change.low_b : change.high_b]]
-            at = change.high_a
-        out += [_line(b" ", line) for line in first[at:high_a]]
+            at = change.high_b
+        out += [_line(b" ", line) for line in second[at:high_b]]
     return b"".join(out)
 
 
@@ -207,9 +254,9 @@ def _range(low: int, high: int) -> bytes:
     return b"%d" % (low + 1) if count == 1 else b"%d,%d" % (low + 1, count)
 
 
-def counts(process: Process, pair: Pair) -> tuple[int, int]:
+def counts(process: Process, pair: Pair, look: Look = PLAIN) -> tuple[int, int]:
     """Lines added and removed."""
-    _, _, found = changes(process, pair.before, pair.after)
+    _, _, found = changes(process, pair.before, pair.after, look)
     return sum(c.high_b - c.low_b for c in found), sum(c.high_a - c.low_a for c in found)
 
 
@@ -232,11 +279,13 @@ def rename_text(pair: Pair) -> str:
     return "/".join([*a[:head], middle, *a[len(a) - tail :]] if tail else [*a[:head], middle])
 
 
-def stat_text(process: Process, pairs: list[Pair], width: int = 80, *, summary_only: bool = False) -> str:
+def stat_text(
+    process: Process, pairs: list[Pair], width: int = 80, *, summary_only: bool = False, look: Look = PLAIN
+) -> str:
     """--stat and its last line."""
     rows: list[tuple[str, int, int, Pair]] = []
     for pair in pairs:
-        added, removed = (0, 0) if pair.binary else counts(process, pair)
+        added, removed = (0, 0) if pair.binary else counts(process, pair, look)
         rows.append((rename_text(pair), added, removed, pair))
     if not rows:
         return ""
@@ -246,8 +295,8 @@ def stat_text(process: Process, pairs: list[Pair], width: int = 80, *, summary_o
         longest = max(len(row[0]) for row in rows)
         most = max(row[1] + row[2] for row in rows)
         digits = max(len(str(most)), 3 if any(row[3].binary for row in rows) else 0)
-        name_width = min(longest, width - digits - 10 - 6)
-        room = width - digits - 6 - name_width - 1
+        name_width = max(4, min(longest, width - digits - 10 - 6))
+        room = max(2, width - digits - 6 - name_width - 1)
         scale = most > room
         for name, added, removed, pair in rows:
             if len(name) > name_width:

@@ -4,47 +4,34 @@ from __future__ import annotations
 
 import re
 
-from dulwich.index import IndexEntry
 from dulwich.objects import Blob, Commit, Tag, Tree
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
-from belljar.bin._kit import choice, flag, many, value
+from belljar.bin._kit import flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.diff.script import find_changes
-from belljar.bin.git.diffs import Pair, compare, counts, mode_lines, patch, quote_path, split_lines, stat_text
+from belljar.bin.git.diff_output import (
+    DiffOptions,
+    check_space,
+    colored,
+    filter_pairs,
+    look_of,
+    render_pairs,
+    show_pairs,
+    wants_form,
+)
+from belljar.bin.git.diffs import Pair, compare, counts, hunks, patch, split_lines
 from belljar.bin.git.errors import GitError
-from belljar.bin.git.history import Formatter, Graph, date, subject_of, text_of, topological, walk, who
+from belljar.bin.git.formats import NAMED, Formatter, decorations
+from belljar.bin.git.history import Graph, date, subject_of, text_of, topological, walk
 from belljar.bin.git.merging import ancestors, merge_base
 from belljar.bin.git.repo import Repository, mode_of
 from belljar.bin.git.store import Flat
-from belljar.bin.git.work import changed_files, find_untracked, hash_blob, match_paths, relative, stat_of
+from belljar.bin.git.work import changed_files, hash_blob, match_paths, relative, stat_of
+from belljar.kernel.process import Process
 from belljar.regex import RegexError
 from belljar.regex import compile as compile_regex
-
-
-@dataclass(frozen=True, slots=True)
-class DiffOptions:
-    patch: bool = flag("-p", "-u", "--patch", "generate patch")
-    no_patch: bool = flag("-s", "--no-patch", "suppress diff output")
-    stat: str | None = value("--stat", "show a diffstat", metavar="WIDTH", bare="")
-    shortstat: bool = flag("--shortstat", "only the last line of --stat")
-    numstat: bool = flag("--numstat", "lines added and removed in numbers")
-    summary: bool = flag("--summary", "creations, renames and mode changes")
-    name_only: bool = flag("--name-only", "show only names of changed files")
-    name_status: bool = flag("--name-status", "show only names and status of changed files")
-    cached: bool = flag("--cached", "--staged", "compare the index with a commit")
-    quiet: bool = flag("--quiet", "no output, only a status")
-    exit_code: bool = flag("--exit-code", "exit with 1 if there were differences")
-    unified: str | None = value("-U", "--unified", "lines of context", metavar="N")
-    no_renames: bool = flag("--no-renames", "turn off rename detection")
-    find_renames: str | None = value("-M", "--find-renames", "(always on)", metavar="N", bare="")
-    color: str | None = value("--color", "(ignored)", metavar="WHEN", bare="")
-    no_color: bool = flag("--no-color", "(ignored)")
-    null: bool = flag("-z", "separate names with NUL")
-    check: bool = flag("--check", "warn about whitespace errors")
-    no_ext: bool = flag("--no-ext-diff", "(ignored)")
-    filter: str | None = value("--diff-filter", "select by status letters", metavar="LETTERS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,62 +55,33 @@ class LogOptions(DiffOptions):
     no_merges: bool = flag("--no-merges", "leave merges out")
     merges: bool = flag("--merges", "only merges")
     first_parent: bool = flag("--first-parent", "follow only the first parent")
-    topo: bool = flag("--topo-order", "--date-order", "no parents before their children")
-    abbrev: bool = flag("--abbrev-commit", "abbreviate names")
+    topo: bool = flag("--topo-order", "no parents before their children; lines of development together")
+    date_order: bool = flag("--date-order", "--author-date-order", "no parents before their children")
+    abbrev_commit: bool = flag("--abbrev-commit", "abbreviate names")
     no_abbrev: bool = flag("--no-abbrev-commit", "don't")
+    abbrev: str | None = value("--abbrev", "digits of an abbreviated name", metavar="N", bare="7")
     follow: bool = flag("--follow", "follow a file through renames")
     pickaxe: str | None = value("-S", "changes in the number of a string", metavar="STRING")
     pickaxe_regex: str | None = value("-G", "changes that match", metavar="PATTERN")
-    left: bool = flag("--left-right", "(accepted)")
+    left: bool = flag("--left-right", "mark the side of a...b that a commit is on")
     count: bool = flag("--count", "only the number of commits")
-
-
-def show_pairs(repo: Repository, pairs: list[Pair], options: DiffOptions, *, default: bool = True) -> None:
-    """Differences in the form that options ask for; a patch if none does and `default`."""
-    process = repo.process
-    if options.filter:
-        wanted = options.filter
-        pairs = [
-            pair
-            for pair in pairs
-            if (pair.letter[0] in wanted) or (wanted.islower() and pair.letter[0].lower() not in wanted)
-        ]
-    if options.quiet or options.no_patch:
-        return
-    any_form = False
-    if options.name_only or options.name_status:
-        end = "\0" if options.null else "\n"
-        for pair in pairs:
-            if options.name_only:
-                process.print(quote_path(pair.path), end=end)
-            elif pair.letter.startswith("R"):
-                process.print(f"{pair.letter}\t{quote_path(str(pair.old))}\t{quote_path(pair.path)}", end=end)
-            else:
-                process.print(f"{pair.letter}\t{quote_path(pair.path)}", end=end)
-        return
-    if options.numstat:
-        any_form = True
-        for pair in pairs:
-            added, removed = counts(process, pair)
-            numbers = "-\t-" if pair.binary else f"{added}\t{removed}"
-            process.print(f"{numbers}\t{quote_path(pair.path)}")
-    if options.stat is not None or options.shortstat:
-        any_form = True
-        width = (
-            int(options.stat.partition(",")[0][:9])
-            if options.stat and options.stat.partition(",")[0].isdecimal()
-            else 80
-        )
-        process.print(stat_text(process, pairs, width, summary_only=options.shortstat and options.stat is None), end="")
-    if options.summary:
-        any_form = True
-        process.print(mode_lines(pairs), end="")
-    if options.patch or (default and not any_form):
-        if any_form and pairs:
-            process.print("")
-        context = int(options.unified[:9]) if options.unified and options.unified.isdecimal() else 3
-        for pair in pairs:
-            process.stdout.write(patch(process, pair, context))
+    tags: bool = flag("--tags", "all tags")
+    remotes: bool = flag("--remotes", "all remote branches")
+    committer: tuple[str, ...] = many("--committer", "limit by committer", metavar="PATTERN")
+    invert_grep: bool = flag("--invert-grep", "messages that do not match --grep")
+    all_match: bool = flag("--all-match", "messages that match every --grep")
+    extended: bool = flag("-E", "--extended-regexp", "patterns are extended ones")
+    fixed: bool = flag("-F", "--fixed-strings", "patterns are plain text")
+    full_history: bool = flag("--full-history", "--sparse", "--dense", "(nothing is simplified away here)")
+    by_decoration: bool = flag("--simplify-by-decoration", "only commits that refs point to")
+    ancestry_path: bool = flag("--ancestry-path", "only what is between the ends of a range")
+    cherry_pick: bool = flag("--cherry-pick", "leave out commits whose change is on the other side too")
+    parents: bool = flag("--parents", "show the parents too")
+    min_parents: str | None = value("--min-parents", "limit by the number of parents", metavar="N")
+    max_parents: str | None = value("--max-parents", "limit by the number of parents", metavar="N")
+    objects: bool = flag("--objects", "trees and files, too")
+    show_signature: bool = flag("--show-signature", "(there are no keys here)")
+    first_parent_merges: bool = flag("-m", "-c", "--cc", "(merges are shown against their first parent)")
 
 
 # diff
@@ -165,6 +123,8 @@ def _is_revision(repo: Repository, word: str) -> bool:
 def diff(repo: Repository, args: list[str]) -> int:
     parsed = parse(DiffOptions, _numbers(args))
     options = DiffOptions(**parsed.values)
+    if options.no_index:
+        return diff_files(repo, options, parsed.operands)
     revisions, paths = split_operands(repo, args, parsed.operands)
     contents: dict[str, bytes] = {}
     if len(revisions) == 1 and ".." in revisions[0]:
@@ -175,18 +135,18 @@ def diff(repo: Repository, args: list[str]) -> int:
             first = merge_base(repo, first, second) or first
         old, new = repo.tree_of(first), repo.tree_of(second)
     elif len(revisions) == 2:
-        sides = [repo.resolve(revision) for revision in revisions]
+        sides = [repo.named(revision) for revision in revisions]
         if all(isinstance(repo.store.get(side), Blob) for side in sides):
             name = revisions[0].partition(":")[2] or "a"
             old, new = {name: (0o100644, sides[0])}, {name: (0o100644, sides[1])}
         else:
-            old, new = (repo.tree_of(repo.revision(revision)) for revision in revisions)
+            old, new = (repo.tree_at(side) for side in sides)
     elif options.cached:
         old = repo.tree_of(repo.revision(revisions[0])) if revisions else repo.head_tree()
         new = repo.staged()
     else:
         index = repo.staged()
-        old = repo.tree_of(repo.revision(revisions[0])) if revisions else index
+        old = repo.tree_at(repo.named(revisions[0])) if revisions else index
         new = dict(index)
         for path, letter in changed_files(repo).items():
             stat = stat_of(repo, path)
@@ -201,9 +161,71 @@ def diff(repo: Repository, args: list[str]) -> int:
     if paths:
         names = set(match_paths(repo, paths, list(old.keys() | new.keys())))
         old, new = _only(old, names), _only(new, names)
+    return show_diff(repo, old, new, contents, options)
+
+
+def show_diff(repo: Repository, old: Flat, new: Flat, contents: dict[str, bytes], options: DiffOptions) -> int:
+    """What `git diff` says of two trees; its status."""
+    if options.relative is not None:
+        prefix = relative(repo, options.relative)
+        cut = len(prefix) + 1 if prefix else 0
+        old, new = (
+            {p[cut:]: e for p, e in side.items() if not cut or p.startswith(prefix + "/")} for side in (old, new)
+        )
+        contents = {p[cut:]: data for p, data in contents.items() if not cut or p.startswith(prefix + "/")}
     pairs = compare(repo, old, new, contents, renames=not options.no_renames)
-    show_pairs(repo, pairs, options)
+    if options.reverse_sides:
+        pairs = [pair.reversed() for pair in pairs]
+    if options.all_space or options.space_change or options.space_at_end or options.blank_lines:
+        look = look_of(options)
+        pairs = [p for p in pairs if p.old != p.new or p.old_mode != p.new_mode or any(counts(repo.process, p, look))]
+    if options.check:
+        return 2 if check_space(repo, filter_pairs(pairs, options.filter), look_of(options)) else 0
+    show_pairs(repo, pairs, options, unstored=frozenset(contents))
     return int(bool(pairs)) if options.exit_code or options.quiet else 0
+
+
+def diff_files(repo: Repository, options: DiffOptions, names: list[str]) -> int:
+    """`git diff --no-index`: two files, or two directories, whatever repository they are in."""
+    if len(names) != 2:
+        raise GitError("usage: git diff --no-index [<options>] <path> <path>", 129, "")
+    process = repo.process
+    try:
+        folders = [process.fs.stat(name).is_dir for name in names]
+    except SysError as error:
+        raise GitError(f"Could not access '{error.path or names[0]}'", 1, "error: ") from None
+    if folders[0] != folders[1]:
+        tail = names[folders.index(False)].rpartition("/")[2]
+        names = [f"{name.rstrip('/')}/{tail}" if folder else name for name, folder in zip(names, folders, strict=True)]
+    tops = [name.rstrip("/") for name in names]
+    found = [_files_below(process, top) for top in tops] if all(folders) else [{"": tops[0]}, {"": tops[1]}]
+    pairs: list[Pair] = []
+    for below in sorted(found[0].keys() | found[1].keys()):
+        sides = [found[0].get(below), found[1].get(below)]
+        data = [process.read_file(side) if side is not None else b"" for side in sides]
+        modes = [mode_of(process.fs.stat(side)) if side is not None else 0 for side in sides]
+        if data[0] == data[1] and modes[0] == modes[1]:
+            continue
+        shas = [hash_blob(d) if side is not None else b"0" * 40 for d, side in zip(data, sides, strict=True)]
+        shown = [side.lstrip("/") if side is not None else None for side in sides]
+        pairs.append(Pair(shown[0], shown[1], modes[0], modes[1], data[0], data[1], shas[0], shas[1]))
+    show_pairs(repo, pairs, options)
+    return int(bool(pairs))
+
+
+def _files_below(process: Process, top: str) -> dict[str, str]:
+    found: dict[str, str] = {}
+    stack = [""]
+    while stack:
+        folder = stack.pop()
+        for entry in process.fs.readdir(top + folder):
+            process.budget.charge()
+            path = f"{folder}/{entry.name}"
+            if entry.is_dir:
+                stack.append(path)
+            else:
+                found[path] = top + path
+    return found
 
 
 def _combined(repo: Repository, path: str) -> None:
@@ -247,41 +269,133 @@ def _numbers(args: list[str]) -> list[str]:
 # log and show
 
 
-def log(repo: Repository, args: list[str]) -> int:
+def _negated(args: list[str]) -> list[str]:
+    """Revisions behind --not are ones to leave out."""
+    out: list[str] = []
+    negative = False
+    for index, arg in enumerate(args):
+        if arg == "--":
+            return out + args[index:]
+        if arg == "--not":
+            negative = not negative
+        elif negative and not arg.startswith("-"):
+            out.append(arg[1:] if arg.startswith("^") else f"^{arg}")
+        else:
+            out.append(arg)
+    return out
+
+
+@dataclass(slots=True)
+class Selection:
+    """What a log is of: the commits in order, and the side of `a...b` that each is on."""
+
+    options: LogOptions
+    commits: list[bytes]
+    paths: list[str]
+    marks: dict[bytes, str]
+    known: set[bytes]
+    """The commits that there would be without a limit of their number."""
+
+
+def choose(repo: Repository, args: list[str]) -> Selection:
+    """The commits that a command line of `git log` or `git rev-list` means."""
+    args = _negated(args)
     parsed = parse(LogOptions, _numbers(args))
     options = LogOptions(**parsed.values)
     revisions, paths = split_operands(repo, args, parsed.operands)
-    starts, excluded = select(repo, revisions, everything=options.all, branches=options.branches)
+    starts, excluded = select(repo, revisions, options)
     if not starts:
         branch = (repo.refs.branch() or "HEAD").removeprefix("refs/heads/")
         raise GitError(f"your current branch '{branch}' does not have any commits yet")
     keep = _filter(repo, options, paths)
     source = _first_parents(repo, starts, excluded) if options.first_parent else walk(repo, starts, excluded)
+    if options.graph or options.topo or options.date_order:
+        source = iter(topological(repo, list(source), by_date=options.date_order))
+    marks = _sides(repo, revisions) if options.left or options.cherry_pick else {}
+    if options.cherry_pick:
+        source = iter(_without_twins(repo, list(source), marks))
+    if options.ancestry_path:
+        source = iter(_between(repo, list(source), excluded))
     limit = int(options.number[:9]) if options.number and options.number.lstrip("-").isdecimal() else -1
     skip = int(options.skip[:9]) if options.skip and options.skip.isdecimal() else 0
-    if options.graph or options.topo:
-        ordered = topological(repo, list(source))
-        source = iter(ordered)
+    labels = decorations(repo) if options.by_decoration else {}
     chosen: list[bytes] = []
+    known: set[bytes] = set()
     for sha in source:
         if limit >= 0 and len(chosen) >= limit + skip:
+            if options.graph and not paths:
+                known.update([sha, *source])
             break
-        if keep(sha):
+        if keep(sha) and (not options.by_decoration or sha in labels or not repo.store.commit(sha).parents):
             chosen.append(sha)
+    known.update(chosen)
     chosen = chosen[skip:]
     if options.reverse:
         chosen.reverse()
-    if options.count:
-        repo.process.print(str(len(chosen)))
+    return Selection(options, chosen, paths, marks, known)
+
+
+def log(repo: Repository, args: list[str]) -> int:
+    chosen = choose(repo, args)
+    if chosen.options.count:
+        repo.process.print(count_text(chosen))
         return 0
-    _print_log(repo, options, chosen, paths)
+    _print_log(repo, chosen)
     return 0
 
 
+def whatchanged(repo: Repository, args: list[str]) -> int:
+    """`git whatchanged`: a log with what each commit changed, merges left out."""
+    return log(repo, ["--raw", "--no-merges", *args])
+
+
+def count_text(chosen: Selection) -> str:
+    if not chosen.options.left:
+        return str(len(chosen.commits))
+    left = sum(chosen.marks.get(sha) == "<" for sha in chosen.commits)
+    return f"{left}\t{len(chosen.commits) - left}"
+
+
+def _sides(repo: Repository, revisions: list[str]) -> dict[bytes, str]:
+    for revision in revisions:
+        if "..." in revision:
+            left, _, right = revision.partition("...")
+            first = ancestors(repo, repo.revision(left or "HEAD"))
+            second = ancestors(repo, repo.revision(right or "HEAD"))
+            return {**dict.fromkeys(first - second, "<"), **dict.fromkeys(second - first, ">")}
+    return {}
+
+
+def patch_id(repo: Repository, sha: bytes) -> bytes | None:
+    """What a commit changes, so that the same change elsewhere is recognised; None for a merge."""
+    commit = repo.store.commit(sha)
+    if len(commit.parents) > 1:
+        return None
+    pairs = commit_pairs(repo, commit, [])
+    text = [f"{pair.old} {pair.new}\n".encode() + hunks(repo.process, pair.before, pair.after) for pair in pairs]
+    return re.sub(rb"(?m)^@@.*\n", b"", b"".join(text))
+
+
+def _without_twins(repo: Repository, commits: list[bytes], marks: dict[bytes, str]) -> list[bytes]:
+    """Commits whose change is not on the other side, too."""
+    ids = {sha: patch_id(repo, sha) for sha in commits}
+    seen = {side: {ids[sha] for sha in commits if marks.get(sha) == side} for side in "<>"}
+    return [sha for sha in commits if ids[sha] is None or ids[sha] not in seen["<" if marks.get(sha) == ">" else ">"]]
+
+
+def _between(repo: Repository, commits: list[bytes], bottoms: list[bytes]) -> list[bytes]:
+    """Commits that descend from one of the bottoms."""
+    known = set(bottoms)
+    for sha in topological(repo, commits)[::-1]:
+        if any(parent in known for parent in repo.store.commit(sha).parents):
+            known.add(sha)
+    return [sha for sha in commits if sha in known]
+
+
 def select(
-    repo: Repository, revisions: list[str], *, everything: bool = False, branches: bool = False
+    repo: Repository, revisions: list[str], options: LogOptions | None = None
 ) -> tuple[list[bytes], list[bytes]]:
-    """Commits to start from and to leave out, as `a..b`, `^a`, `a...b` and names say."""
+    """Commits to start from and to leave out, as `a..b`, `^a`, `a...b`, names and `--all` say."""
     starts: list[bytes] = []
     excluded: list[bytes] = []
     for revision in revisions:
@@ -299,15 +413,20 @@ def select(
             excluded.append(repo.revision(revision[1:]))
         else:
             starts.append(repo.revision(revision))
-    if everything or branches:
-        for sha in repo.refs.under("refs/heads/" if branches else "refs/").values():
+    folders: list[str] = []
+    if options is not None:
+        wanted = ((options.all, "refs/"), (options.branches, "refs/heads/"), (options.tags, "refs/tags/"),
+                  (options.remotes, "refs/remotes/"))  # fmt: skip
+        folders = [folder for given, folder in wanted if given]
+    for folder in folders:
+        for sha in repo.refs.under(folder).values():
             try:
                 starts.append(bytes(repo.store.commit(sha).id))
             except (KeyError, GitError):
                 continue
     head = repo.head()
-    if head is not None and (everything or (not revisions and not branches)):
-        starts.insert(0, head)
+    if head is not None and ("refs/" in folders or (not starts and not folders)):
+        starts.append(head)
     return starts, excluded
 
 
@@ -325,13 +444,17 @@ def _first_parents(repo: Repository, starts: list[bytes], excluded: list[bytes])
 
 def _filter(repo: Repository, options: LogOptions, paths: list[str]):  # type: ignore[no-untyped-def]
     try:
-        authors = [compile_regex(p, syntax="grep", ignore_case=options.ignore_case) for p in options.author]
-        greps = [compile_regex(p, syntax="grep", ignore_case=options.ignore_case) for p in options.grep]
+        syntax = "fixed" if options.fixed else "egrep" if options.extended else "grep"
+        authors = [compile_regex(p, syntax=syntax, ignore_case=options.ignore_case) for p in options.author]
+        committers = [compile_regex(p, syntax=syntax, ignore_case=options.ignore_case) for p in options.committer]
+        greps = [compile_regex(p, syntax=syntax, ignore_case=options.ignore_case) for p in options.grep]
         wanted = compile_regex(options.pickaxe_regex, syntax="ere") if options.pickaxe_regex else None
     except RegexError as error:
         raise GitError(str(error)) from None
     since = repo.parse_date(options.since)[0] if options.since else None
     until = repo.parse_date(options.until)[0] if options.until else None
+    fewest = int(options.min_parents[:9]) if options.min_parents and options.min_parents.isdecimal() else 0
+    most = int(options.max_parents[:9]) if options.max_parents and options.max_parents.isdecimal() else 1 << 30
 
     def keep(sha: bytes) -> bool:
         commit = repo.store.commit(sha)
@@ -339,12 +462,19 @@ def _filter(repo: Repository, options: LogOptions, paths: list[str]):  # type: i
             return False
         if authors and not any(regex.test(text_of(commit.author)) for regex in authors):
             return False
-        if greps and not any(regex.test(line) for regex in greps for line in text_of(commit.message).split("\n")):
+        if committers and not any(regex.test(text_of(commit.committer)) for regex in committers):
             return False
+        if not fewest <= len(commit.parents) <= most:
+            return False
+        if greps:
+            lines = text_of(commit.message).split("\n")
+            hits = [any(regex.test(line) for line in lines) for regex in greps]
+            if (all(hits) if options.all_match else any(hits)) is options.invert_grep:
+                return False
         if (since is not None and commit.commit_time < since) or (until is not None and commit.commit_time > until):
             return False
-        if paths or options.pickaxe or wanted:
-            pairs = commit_pairs(repo, commit, paths)
+        if paths or options.pickaxe or wanted or options.filter:
+            pairs = filter_pairs(commit_pairs(repo, commit, paths), options.filter)
             if len(commit.parents) > 1 and not _merge_touches(repo, commit, paths):
                 return False
             if options.pickaxe:
@@ -378,68 +508,80 @@ def commit_pairs(repo: Repository, commit: Commit, paths: list[str]) -> list[Pai
     return compare(repo, old, new)
 
 
-def _formatter(repo: Repository, options: LogOptions) -> tuple[Formatter, bool, bool]:
+def _formatter(
+    repo: Repository, options: LogOptions, marks: dict[bytes, str] | None = None
+) -> tuple[Formatter, bool, bool]:
     """The formatter, whether a newline ends each commit (or stands between), and whether it is a one-line form."""
-    form = options.form or "medium"
-    short = options.abbrev
+    form = "medium" if options.form is None else options.form
+    short = options.abbrev_commit
     ends = True
     if options.oneline or form == "oneline":
-        short = options.oneline or options.abbrev
+        short = options.oneline or (options.abbrev_commit and not options.no_abbrev)
         form = "oneline"
     elif form.startswith("format:"):
         form, ends = form[7:], False
     elif form.startswith("tformat:"):
         form = form[8:]
+    elif form not in NAMED and form != "reference" and "%" not in form and form:
+        raise GitError(f"invalid --pretty format: {form}")
     decorate = options.decorate not in (None, "no", "false", "auto") and not options.no_decorate
-    if options.decorate == "auto":
-        decorate = False
     if options.decorate is None and repo.process.isatty(1) and not options.no_decorate:
         decorate = True
     full = form == "oneline" and not short
-    named = {"oneline", "short", "medium", "full", "fuller", "raw"}
-    coded = form not in named
-    return Formatter(repo, form, options.date, decorate=decorate, full=full), ends, coded or form == "oneline"
+    digits = 7
+    if options.abbrev is not None and options.abbrev.isdecimal():
+        digits = min(40, max(4, int(options.abbrev[:3])))
+    color = colored(repo, options.color, never=options.no_color)
+    formatter = Formatter(
+        repo, form, options.date, decorate=decorate, full=full, digits=digits, color=color, marks=marks
+    )
+    return formatter, ends, form not in NAMED or form == "oneline"
 
 
-def _print_log(repo: Repository, options: LogOptions, commits: list[bytes], paths: list[str]) -> None:
-    process = repo.process
-    formatter, ends, compact = _formatter(repo, options)
-    wants_diff = (
-        options.patch or options.stat is not None or options.name_only or options.name_status or options.numstat
-        or options.shortstat or options.summary
-    )  # fmt: skip
+def _print_log(repo: Repository, chosen: Selection) -> None:
+    process, options, commits = repo.process, chosen.options, chosen.commits
+    formatter, ends, compact = _formatter(repo, options, chosen.marks if options.left else None)
+    wants_diff = wants_form(options)
     graph = Graph() if options.graph else None
-    shown = set(commits)
+    end = "\0" if options.null else "\n"
     for number, sha in enumerate(commits):
         commit = repo.store.commit(sha)
         process.budget.charge(10)
         text = formatter.show(sha)
+        pairs: list[Pair] = []
+        if wants_diff and (len(commit.parents) < 2 or options.first_parent_merges or options.first_parent):
+            pairs = filter_pairs(commit_pairs(repo, commit, chosen.paths), options.filter)
         if graph is not None:
-            parents = [bytes(parent) for parent in commit.parents if parent in shown]
+            parents = [bytes(parent) for parent in commit.parents if parent in chosen.known]
             star, lines, rest = graph.step(sha, parents)
             first, *others = text.split("\n")
             process.print((star + first).rstrip() if not first else star + first)
             last = number == len(commits) - 1
             pending = list(lines)
+            if pairs:
+                body = b"".join(render_pairs(repo, pairs, options, default=options.patch)).decode(
+                    "utf-8", "surrogateescape"
+                )
+                others += ["", *body.split("\n")[:-1]] if not compact else body.split("\n")[:-1]
             for other in others:
-                prefix = pending.pop(0) if pending and not compact else rest
+                prefix = pending.pop(0) if pending and (not compact or pairs) else rest
                 process.print(prefix + other)
             for line in pending:
                 process.print(line)
             if not compact and not last:
                 process.print(graph.between())
             continue
-        if (number and not compact) or (number and not ends):
-            process.print("")
-        process.print(text, end="\n" if ends or not compact else "")
-        if wants_diff and len(commit.parents) < 2:
-            pairs = commit_pairs(repo, commit, paths)
-            if pairs:
-                if not compact:
-                    process.print("")
-                elif formatter.form != "oneline" and text:
-                    process.print("" if ends else "\n", end="\n" if ends else "")
-                show_pairs(repo, pairs, options, default=options.patch)
+        if number and (not compact or not ends):
+            process.print("", end=end)
+        process.print(
+            text, end=end if compact and ends and text else "" if compact and (not ends or not text) else "\n"
+        )
+        if pairs:
+            if not compact:
+                process.print("")
+            elif formatter.form != "oneline" and text:
+                process.print("" if ends else "\n", end="\n" if ends else "")
+            show_pairs(repo, pairs, options, default=options.patch)
     if commits and compact and not ends and process.isatty(1):
         process.print("")
 
@@ -475,12 +617,12 @@ def show(repo: Repository, args: list[str]) -> int:
             process.print(f"\n{text_of(item.message or b'')}")
             sha = bytes(item.object[1])
         commit = repo.store.commit(sha)
-        formatter, ends, compact = _formatter(repo, options)
+        formatter, _, compact = _formatter(repo, options)
         text = formatter.show(bytes(commit.id))
-        process.print(text, end="\n" if ends or text else "")
+        process.print(text, end="\n" if text or not compact else "")
         merge = len(commit.parents) > 1
-        if (not merge or options.stat is not None) and not options.no_patch:
-            pairs = commit_pairs(repo, commit, paths)
+        if (not merge or options.stat is not None or options.first_parent_merges) and not options.no_patch:
+            pairs = filter_pairs(commit_pairs(repo, commit, paths), options.filter)
             if pairs:
                 if not compact or (formatter.form != "oneline" and text):
                     process.print("")
@@ -493,7 +635,7 @@ def show(repo: Repository, args: list[str]) -> int:
 
 def rev_parse(repo: Repository, args: list[str]) -> int:
     process = repo.process
-    short = abbreviated = verify = quiet = False
+    short = abbreviated = verify = quiet = symbolic = full_name = pending_path = False
     for arg in args:
         match arg:
             case "--show-toplevel":
@@ -525,11 +667,30 @@ def rev_parse(repo: Repository, args: list[str]) -> int:
                 quiet = True
             case _ if arg == "--short" or arg.startswith("--short="):
                 short = True
-            case "--all":
-                for sha in repo.refs.under("refs/").values():
-                    process.print(sha.decode())
-            case _ if arg.startswith("--"):
+            case "--all" | "--branches" | "--tags" | "--remotes":
+                folder = {"--all": "", "--branches": "heads/", "--tags": "tags/", "--remotes": "remotes/"}[arg]
+                for ref, sha in repo.refs.under(f"refs/{folder}").items():
+                    process.print(re.sub(r"^refs/(heads|tags|remotes)/", "", ref) if symbolic else sha.decode())
+            case "--symbolic":
+                symbolic = True
+            case "--symbolic-full-name":
+                full_name = True
+            case "--local-env-vars" | "--git-common-dir" | "--show-superproject-working-tree":
+                if arg == "--git-common-dir":
+                    process.print(".git" if repo.git == process.fs.getcwd().rstrip("/") + "/.git" else repo.git)
+            case "--show-object-format":
+                process.print("sha1")
+            case "--is-shallow-repository":
+                process.print("true" if repo.store.shallow else "false")
+            case "--git-path":
+                pending_path = True
+            case _ if pending_path:
+                process.print(f".git/{arg}")
+                pending_path = False
+            case "--" | "--revs-only" | "--no-flags" | "--flags" | "--no-revs" | "--end-of-options":
                 continue
+            case _ if arg.startswith("-"):
+                process.print(arg)
             case _:
                 try:
                     sha = repo.resolve(arg)
@@ -541,7 +702,9 @@ def rev_parse(repo: Repository, args: list[str]) -> int:
                     process.print(arg)
                     repo.revision(arg)
                     raise
-                if abbreviated:
+                if full_name:
+                    process.print(_full_name(repo, arg))
+                elif abbreviated:
                     branch = repo.refs.branch() if arg in ("HEAD", "@") else None
                     if arg.endswith(("@{u}", "@{upstream}")):
                         upstream = repo.upstream((repo.refs.branch() or "").removeprefix("refs/heads/"))
@@ -553,232 +716,40 @@ def rev_parse(repo: Repository, args: list[str]) -> int:
     return 0
 
 
-def ls_files(repo: Repository, args: list[str]) -> int:
-    @dataclass(frozen=True, slots=True)
-    class Options:
-        stage: bool = flag("-s", "--stage", "show mode, object and stage")
-        others: bool = flag("-o", "--others", "show untracked files")
-        modified: bool = flag("-m", "--modified", "show modified files")
-        deleted: bool = flag("-d", "--deleted", "show deleted files")
-        cached: bool = flag("-c", "--cached", "show cached files")
-        unmerged: bool = flag("-u", "--unmerged", "show unmerged files")
-        standard: bool = flag("--exclude-standard", "leave ignored files out")
-        null: bool = flag("-z", "terminate with NUL")
-        error: bool = flag("--error-unmatch", "fail if a path is not known")
-
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
-    end = "\0" if options.null else "\n"
-    names: list[str] = []
-    if options.others:
-        untracked, hidden = find_untracked(repo, everything=True, ignored=not options.standard)
-        names += untracked + hidden
-    if options.modified:
-        names += list(changed_files(repo))
-    elif options.deleted:
-        names += [path for path, letter in changed_files(repo).items() if letter == "D"]
-    if options.cached or not (options.others or options.modified or options.deleted):
-        names += list(repo.index)
-    prefix = relative(repo, ".")
-    specs = parsed.operands or ["."]
-    chosen = sorted(set(match_paths(repo, specs, names)))
-    if options.error:
-        for spec in parsed.operands:
-            if not match_paths(repo, [spec], names):
-                raise GitError(
-                    f"pathspec '{spec}' did not match any file(s) known to git\nDid you forget to 'git add'?",
-                    1,
-                    "error: ",
-                )
-    for path in chosen:
-        shown = path[len(prefix) + 1 :] if prefix else path
-        entry = repo.index.get(path)
-        if not (options.stage or options.unmerged) or entry is None:
-            repo.process.print(quote_path(shown), end=end)
-            continue
-        stages = (
-            [(0, entry)] if isinstance(entry, IndexEntry) else [(1, entry.ancestor), (2, entry.this), (3, entry.other)]
-        )
-        for stage, item in stages:
-            if item is not None and (stage or not options.unmerged):
-                repo.process.print(f"{item.mode:06o} {item.sha.decode()} {stage}\t{quote_path(shown)}", end=end)
-    return 0
-
-
-def blame(repo: Repository, args: list[str]) -> int:
-    operands = [arg for arg in args if not arg.startswith("-")]
-    revision = operands[0] if len(operands) > 1 else "HEAD"
-    path = relative(repo, operands[-1])
-    start = repo.revision(revision)
-    tree = repo.tree_of(start)
-    if path not in tree:
-        raise GitError(f"no such path '{path}' in {revision}")
-    data = repo.store.blob(tree[path][1])
-    lines = split_lines(data)
-    owners: list[tuple[bytes, int] | None] = [None] * len(lines)
-    todo = [(start, data, list(enumerate(range(len(lines)))))]
-    while todo:
-        sha, text, wanted = todo.pop()
-        repo.process.budget.charge(10)
-        commit = repo.store.commit(sha)
-        left = dict(wanted)
-        for parent in commit.parents:
-            before = repo.tree_of(bytes(parent)).get(path)
-            if before is None:
-                continue
-            old = repo.store.blob(before[1])
-            mapping = _same_lines(repo, old, text)
-            passed = [(final, mapping[line]) for final, line in left.items() if line in mapping]
-            if passed:
-                todo.append((bytes(parent), old, passed))
-            left = {final: line for final, line in left.items() if line not in mapping}
-        for final, line in left.items():
-            owners[final] = (sha, line)
-    width = len(str(len(lines)))
-    names = [who(repo.store.commit(owner[0]).author)[0] for owner in owners if owner]
-    wide = max((len(name) for name in names), default=0)
-    for index, shown in enumerate(lines):
-        owner = owners[index]
-        assert owner is not None
-        commit = repo.store.commit(owner[0])
-        mark = f"^{owner[0].decode()[:7]}" if not commit.parents else owner[0].decode()[:8]
-        name = who(commit.author)[0]
-        when = date(commit.author_time, commit.author_timezone, "iso")
-        head = f"{mark} ({name:<{wide}} {when} {index + 1:>{width}}) "
-        repo.process.stdout.write(head.encode("utf-8", "surrogateescape") + shown.rstrip(b"\n") + b"\n")
-    return 0
-
-
-def _same_lines(repo: Repository, old: bytes, new: bytes) -> dict[int, int]:
-    """Line numbers of the new text that the old one has, and where."""
-    a, b = split_lines(old), split_lines(new)
-    mapping: dict[int, int] = {}
-    at_a = at_b = 0
-    for change in find_changes(a, b, repo.process.budget.charge):
-        mapping.update(zip(range(at_b, change.low_b), range(at_a, change.low_a), strict=True))
-        at_a, at_b = change.high_a, change.high_b
-    mapping.update(zip(range(at_b, len(b)), range(at_a, len(a)), strict=True))
-    return mapping
-
-
-def grep(repo: Repository, args: list[str]) -> int:
-    @dataclass(frozen=True, slots=True)
-    class Options:
-        number: bool = flag("-n", "--line-number", "show line numbers")
-        ignore_case: bool = flag("-i", "--ignore-case", "ignore case")
-        names: bool = flag("-l", "--files-with-matches", "--name-only", "show only names")
-        count: bool = flag("-c", "--count", "show the number of matches")
-        invert: bool = flag("-v", "--invert-match", "show lines that don't match")
-        word: bool = flag("-w", "--word-regexp", "match whole words")
-        syntax: str = choice(
-            {
-                "-E": "egrep",
-                "--extended-regexp": "egrep",
-                "-F": "fixed",
-                "--fixed-strings": "fixed",
-                "-G": "grep",
-                "-P": "perl",
-            },
-            "kind of pattern",
-            default="grep",
-        )
-        patterns: tuple[str, ...] = many("-e", "pattern", metavar="PATTERN")
-        quiet: bool = flag("-q", "--quiet", "only a status")
-        no_name: bool = flag("-h", "don't show names")
-        cached: bool = flag("--cached", "search the index")
-
-    parsed = parse(Options, args)
-    options, operands = Options(**parsed.values), parsed.operands
-    if not options.patterns:
-        if not operands:
-            raise GitError("no pattern given")
-        operands = operands[1:]
-    patterns = options.patterns or (parsed.operands[0],)
-    try:
-        from belljar.regex import compile_any
-
-        regex = compile_any(
-            list(patterns), syntax=options.syntax, ignore_case=options.ignore_case, whole_word=options.word
-        )
-    except RegexError as error:
-        raise GitError(f"command line, '{patterns[0]}': {error}") from None
-    revisions, paths = split_operands(repo, [], operands) if "--" not in args else split_operands(repo, args, operands)
-    sources: list[tuple[str, str, bytes | None]] = []
-    for revision in revisions:
-        sources += [(f"{revision}:", path, sha) for path, (_, sha) in repo.tree_of(repo.revision(revision)).items()]
-    if not revisions:
-        sources = [("", path, bytes(e.sha) if options.cached and isinstance(e, IndexEntry) else None)
-                   for path, e in sorted(repo.index.items())]  # fmt: skip
-    found = False
-    for prefix, path, sha in sources:
-        if paths and not match_paths(repo, paths, [path]):
-            continue
-        stat = stat_of(repo, path) if sha is None else None
-        if sha is None and (stat is None or stat.is_dir):
-            continue
-        data = repo.store.blob(sha) if sha is not None else repo.read_work(path, stat)  # type: ignore[arg-type]
-        lines = data.split(b"\n")
-        if lines and not lines[-1]:
-            lines.pop()
-        repo.process.budget.charge(1 + len(lines) // 4)
-        hits = [(n, line) for n, line in enumerate(lines, 1) if regex.test(line) is not options.invert]
-        if not hits:
-            continue
-        found = True
-        if options.quiet:
-            return 0
-        name = prefix + path
-        if options.names:
-            repo.process.print(name)
-        elif options.count:
-            repo.process.print(f"{name}:{len(hits)}")
-        elif b"\0" in data[:8000]:
-            repo.process.print(f"Binary file {name} matches")
-        else:
-            for number, line in hits:
-                head = ("" if options.no_name else f"{name}:") + (f"{number}:" if options.number else "")
-                repo.process.stdout.write(head.encode("utf-8", "surrogateescape") + line + b"\n")
-    return 0 if found else 1
+def _full_name(repo: Repository, name: str) -> str:
+    """The ref that a name stands for; nothing if it is none."""
+    if name in ("HEAD", "@"):
+        return repo.refs.branch() or "HEAD"
+    for prefix in ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"):
+        if (prefix or name.startswith("refs/")) and repo.refs.get(prefix + name) is not None:
+            return prefix + name
+    return ""
 
 
 def reflog(repo: Repository, args: list[str]) -> int:
-    names = [arg for arg in args if not arg.startswith("-") and arg != "show"]
-    name = names[0] if names else "HEAD"
-    ref = name if name == "HEAD" or name.startswith("refs/") else f"refs/heads/{name}"
-    for number, (_, new, _, message) in enumerate(reversed(repo.refs.read_log(ref))):
-        repo.process.print(f"{new[:7].decode()} {name}@{{{number}}}: {message}")
-    return 0
-
-
-def cat_file(repo: Repository, args: list[str]) -> int:
-    verb, name = (args[0], args[1]) if len(args) > 1 else ("", "")
-    try:
-        item = repo.store.get(repo.resolve(name))
-    except KeyError:
-        if verb == "-e":
-            return 1
-        raise GitError(f"Not a valid object name {name}") from None
-    match verb:
-        case "-t":
-            repo.process.print(item.type_name.decode())
-        case "-s":
-            repo.process.print(str(len(item.as_raw_string())))
-        case "-e":
-            return 0
-        case "-p":
-            if isinstance(item, Tree):
-                for e in item.iteritems():
-                    kind = "tree" if e.mode == 0o040000 else "blob"
-                    repo.process.print(f"{e.mode or 0:06o} {kind} {(e.sha or b'').decode()}\t{text_of(e.path or b'')}")
-            else:
-                repo.process.stdout.write(item.as_raw_string())
-        case _:
-            repo.process.stdout.write(item.as_raw_string())
+    words = [arg for arg in _numbers(args) if arg != "show"]
+    if words[:1] and words[0] in ("expire", "delete", "exists"):
+        return 0 if words[0] == "exists" and repo.refs.read_log(words[-1]) else int(words[0] == "exists")
+    parsed = parse(LogOptions, words)
+    options = LogOptions(**parsed.values)
+    name = parsed.operands[0] if parsed.operands else "HEAD"
+    ref = name if name in ("HEAD", "stash") or name.startswith("refs/") else f"refs/heads/{name}"
+    limit = int(options.number[:9]) if options.number and options.number.isdecimal() else None
+    entries = list(reversed(repo.refs.read_log("refs/stash" if ref == "stash" else ref)))
+    for number, (_, new, _, message) in enumerate(entries[:limit]):
+        if options.form is not None:
+            text = options.form.removeprefix("format:").removeprefix("tformat:")
+            text = text.replace("%gd", f"{name}@{{{number}}}").replace("%gs", message)
+            repo.process.print(Formatter(repo, text, options.date).show(new))
+        else:
+            repo.process.print(f"{new[:7].decode()} {name}@{{{number}}}: {message}")
     return 0
 
 
 def merge_base_command(repo: Repository, args: list[str]) -> int:
     names = [arg for arg in args if not arg.startswith("-")]
+    if len(names) != 2:
+        raise GitError("usage: git merge-base [--is-ancestor] <commit> <commit>", 129, "")
     first, second = repo.revision(names[0]), repo.revision(names[1])
     base = merge_base(repo, first, second)
     if "--is-ancestor" in args:
@@ -789,84 +760,65 @@ def merge_base_command(repo: Repository, args: list[str]) -> int:
     return 0
 
 
-def rev_list(repo: Repository, args: list[str]) -> int:
-    parsed = parse(LogOptions, _numbers(args))
-    options = LogOptions(**parsed.values)
-    starts, excluded = select(repo, parsed.operands, everything=options.all)
-    limit = int(options.number) if options.number else -1
-    found = list(walk(repo, starts, excluded))
-    found = found[:limit] if limit >= 0 else found
-    if options.count:
-        repo.process.print(str(len(found)))
-    else:
-        for sha in reversed(found) if options.reverse else found:
-            repo.process.print(sha.decode())
-    return 0
-
-
-def shortlog(repo: Repository, args: list[str]) -> int:
-    summary = any(arg.startswith("-") and "s" in arg for arg in args)
-    by_number = any(arg.startswith("-") and "n" in arg for arg in args)
-    starts, excluded = select(repo, [arg for arg in args if not arg.startswith("-")])
-    table: dict[str, list[str]] = {}
-    for sha in walk(repo, starts, excluded):
-        commit = repo.store.commit(sha)
-        table.setdefault(who(commit.author)[0], []).insert(0, subject_of(text_of(commit.message)))
-    names = sorted(table, key=lambda name: (-len(table[name]), name)) if by_number else sorted(table)
-    for name in names:
-        if summary:
-            repo.process.print(f"{len(table[name]):6d}\t{name}")
-        else:
-            repo.process.print(f"{name} ({len(table[name])}):")
-            for subject in table[name]:
-                repo.process.print(f"      {subject}")
-            repo.process.print("")
-    return 0
-
-
-def describe(repo: Repository, args: list[str]) -> int:
+def cherry(repo: Repository, args: list[str]) -> int:
+    """`git cherry`: which commits of a branch have their change upstream already."""
     names = [arg for arg in args if not arg.startswith("-")]
-    lightweight = "--tags" in args
-    start = repo.revision(names[0] if names else "HEAD")
-    tags: dict[bytes, str] = {}
-    for name, sha in repo.refs.under("refs/tags/").items():
-        if lightweight or isinstance(repo.store.get(sha), Tag):
-            tags[bytes(repo.store.commit(sha).id)] = name.removeprefix("refs/tags/")
-    for sha in walk(repo, [start], []):
-        if sha in tags:
-            distance = len(ancestors(repo, start) - ancestors(repo, sha))
-            repo.process.print(tags[sha] if not distance else f"{tags[sha]}-{distance}-g{start[:7].decode()}")
-            return 0
-    if "--always" in args:
-        repo.process.print(start[:7].decode())
-        return 0
-    raise GitError("No names found, cannot describe anything.")
-
-
-def ls_tree(repo: Repository, args: list[str]) -> int:
-    recursive = "-r" in args
-    names_only = "--name-only" in args
-    operands = [arg for arg in args if not arg.startswith("-")]
-    sha = repo.resolve(operands[0])
-    item = repo.store.get(sha)
-    tree = bytes(repo.store.commit(sha).tree) if not isinstance(item, Tree) else sha
-    rows: list[tuple[int, str, bytes, str]] = []
-    if recursive:
-        rows = [(mode, "blob", blob, path) for path, (mode, blob) in repo.store.flatten(tree).items()]
-    else:
-        top = repo.store.get(tree)
-        assert isinstance(top, Tree)
-        rows = [
-            (e.mode or 0, "tree" if e.mode == 0o040000 else "blob", bytes(e.sha or b""), text_of(e.path or b""))
-            for e in top.iteritems()
-        ]
-    for mode, kind, blob, path in rows:
-        if len(operands) > 1 and not any(
-            path == p.rstrip("/") or path.startswith(p.rstrip("/") + "/") for p in operands[1:]
-        ):
+    current = (repo.refs.branch() or "").removeprefix("refs/heads/")
+    upstream_name = names[0] if names else repo.upstream(current)
+    if not upstream_name:
+        raise GitError("Could not find a tracked remote branch, please specify <upstream> manually.", 128, "")
+    upstream, head = repo.revision(upstream_name), repo.revision(names[1] if len(names) > 1 else "HEAD")
+    known = {patch_id(repo, sha) for sha in walk(repo, [upstream], [head])}
+    for sha in reversed(list(walk(repo, [head], [upstream]))):
+        commit = repo.store.commit(sha)
+        if len(commit.parents) > 1:
             continue
-        repo.process.print(quote_path(path) if names_only else f"{mode:06o} {kind} {blob.decode()}\t{quote_path(path)}")
+        subject = f" {subject_of(text_of(commit.message))}" if "-v" in args else ""
+        repo.process.print(f"{'-' if patch_id(repo, sha) in known else '+'} {sha.decode()}{subject}")
     return 0
+
+
+def rev_list(repo: Repository, args: list[str]) -> int:
+    chosen = choose(repo, args)
+    options, process = chosen.options, repo.process
+    if options.count:
+        process.print(count_text(chosen))
+        return 0
+    if options.form is not None and not options.oneline:
+        formatter = _formatter(repo, options)[0]
+        for sha in chosen.commits:
+            process.print(f"commit {sha.decode()}\n{formatter.show(sha)}")
+        return 0
+    for sha in chosen.commits:
+        name = sha.decode()[:7] if options.abbrev_commit or options.oneline else sha.decode()
+        line = f"{chosen.marks.get(sha, '')}{name}"
+        commit = repo.store.commit(sha)
+        if options.parents:
+            line = " ".join([line, *(parent.decode() for parent in commit.parents)])
+        if options.oneline:
+            line += f" {subject_of(text_of(commit.message))}"
+        process.print(line)
+    if options.objects:
+        _list_objects(repo, chosen.commits)
+    return 0
+
+
+def _list_objects(repo: Repository, commits: list[bytes]) -> None:
+    """Trees and files of commits, each once, with the path where it is first seen."""
+    seen: set[bytes] = set()
+    for sha in commits:
+        stack: list[tuple[bytes, str]] = [(bytes(repo.store.commit(sha).tree), "")]
+        while stack:
+            name, path = stack.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            repo.process.budget.charge()
+            repo.process.print(f"{name.decode()} {path}")
+            item = repo.store.get(name)
+            if isinstance(item, Tree):
+                below = [(bytes(e.sha or b""), text_of(e.path or b"")) for e in item.iteritems()]
+                stack += [(child, f"{path}/{part}" if path else part) for child, part in reversed(below)]
 
 
 def exists(repo: Repository, path: str) -> bool:

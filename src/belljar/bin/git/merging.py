@@ -52,8 +52,31 @@ class Merged:
     messages: list[str] = field(default_factory=list)
 
 
-def merge_trees(repo: Repository, base: Flat, ours: Flat, theirs: Flat, our_name: str, their_name: str) -> Merged:
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What conflict markers call the sides, and which of them wins, if one does."""
+
+    ours: str
+    theirs: str
+    base: str | None = None
+    """Given if the text that both changed is to be shown, too (merge.conflictStyle=diff3)."""
+    favour: str = ""
+
+
+def merge_trees(
+    repo: Repository,
+    base: Flat,
+    ours: Flat,
+    theirs: Flat,
+    our_name: str,
+    their_name: str,
+    *,
+    base_name: str = "base",
+    favour: str = "",
+) -> Merged:
     result = Merged()
+    style = repo.config("merge.conflictstyle") or "merge"
+    names = Names(our_name, their_name, base_name if style in ("diff3", "zdiff3") else None, favour)
     for path in sorted(base.keys() | ours.keys() | theirs.keys()):
         repo.process.budget.charge()
         b, o, t = base.get(path), ours.get(path), theirs.get(path)
@@ -64,7 +87,7 @@ def merge_trees(repo: Repository, base: Flat, ours: Flat, theirs: Flat, our_name
             if t is not None:
                 result.files[path] = t
         else:
-            _conflict(repo, result, path, b, o, t, our_name, their_name)
+            _conflict(repo, result, path, b, o, t, names)
     return result
 
 
@@ -75,9 +98,9 @@ def _conflict(
     b: tuple[int, bytes] | None,
     o: tuple[int, bytes] | None,
     t: tuple[int, bytes] | None,
-    our_name: str,
-    their_name: str,
+    names: Names,
 ) -> None:
+    our_name, their_name = names.ours, names.theirs
     entry = ConflictedIndexEntry(*(repo.bare_entry(*side) if side is not None else None for side in (b, o, t)))
     if o is None or t is None:
         kept, gone_in, changed_in = (t, our_name, their_name) if o is None else (o, their_name, our_name)
@@ -97,7 +120,7 @@ def _conflict(
         result.messages.append(f"CONFLICT (content): Merge conflict in {path}")
         result.conflicts[path] = (entry, first, mode)
         return
-    text, clean = merge_texts(repo.process, before, first, second, our_name, their_name)
+    text, clean = merge_texts(repo.process, before, first, second, names)
     result.messages.append(f"Auto-merging {path}")
     if clean:
         result.files[path] = (mode, repo.store.add(Blob.from_string(text)))
@@ -126,9 +149,7 @@ def apply_merge(repo: Repository, ours: Flat, merged: Merged) -> None:
     repo.write_index()
 
 
-def merge_texts(
-    process: Process, base: bytes, first: bytes, second: bytes, our_name: str, their_name: str
-) -> tuple[bytes, bool]:
+def merge_texts(process: Process, base: bytes, first: bytes, second: bytes, names: Names) -> tuple[bytes, bool]:
     """Three-way merge by lines; False with conflict markers in the text."""
     o, a, b = split_lines(base), split_lines(first), split_lines(second)
     ours = find_changes(o, a, process.budget.charge)
@@ -160,9 +181,11 @@ def merge_texts(
             out += other
         elif first_j == j or mine == other:
             out += mine
+        elif names.favour:
+            out += mine if names.favour == "ours" else other
         else:
             clean = False
-            out += _marked(mine, other, our_name, their_name)
+            out += _marked(mine, other, o[low:high], names)
         position = high
     out += o[position:]
     return b"".join(out), clean
@@ -174,23 +197,28 @@ def _side(lines: list[bytes], changes: list, low: int, high: int, shift: int) ->
     return lines[low + shift : high + after], after
 
 
-def _marked(mine: list[bytes], other: list[bytes], our_name: str, their_name: str) -> list[bytes]:
-    """Conflict markers around what differs; lines that both start or end with stay outside."""
+def _marked(mine: list[bytes], other: list[bytes], before: list[bytes], names: Names) -> list[bytes]:
+    """Conflict markers around what differs; without the base, lines that both start or end with stay outside."""
     head: list[bytes] = []
-    while mine and other and mine[0] == other[0]:
-        head.append(mine[0])
-        mine, other = mine[1:], other[1:]
     tail: list[bytes] = []
-    while mine and other and mine[-1] == other[-1]:
-        tail.insert(0, mine[-1])
-        mine, other = mine[:-1], other[:-1]
+    base: list[bytes] = []
+    if names.base is not None:
+        base = [f"||||||| {names.base}\n".encode("utf-8", "surrogateescape"), *_ended(before)]
+    else:
+        while mine and other and mine[0] == other[0]:
+            head.append(mine[0])
+            mine, other = mine[1:], other[1:]
+        while mine and other and mine[-1] == other[-1]:
+            tail.insert(0, mine[-1])
+            mine, other = mine[:-1], other[:-1]
     return [
         *head,
-        f"<<<<<<< {our_name}\n".encode(),
+        f"<<<<<<< {names.ours}\n".encode("utf-8", "surrogateescape"),
         *_ended(mine),
+        *base,
         b"=======\n",
         *_ended(other),
-        f">>>>>>> {their_name}\n".encode(),
+        f">>>>>>> {names.theirs}\n".encode("utf-8", "surrogateescape"),
         *tail,
     ]
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 
-from dulwich.config import ConfigFile
-
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
-from belljar.bin.git.branch_commands import MergeOptions, configure_upstream, merge_commit, rebase
+from belljar.bin.git.branch_commands import MergeOptions, configure_upstream, merge_commit
 from belljar.bin.git.errors import GitError
 from belljar.bin.git.merging import ancestors
+from belljar.bin.git.rebase import rebase
 from belljar.bin.git.remote import LocalRemote, Remote, Update, open_local
-from belljar.bin.git.repo import Repository, config_values, read_config, split_key, write_config
+from belljar.bin.git.repo import Repository, config_values, read_config, write_config
 from belljar.bin.git.web_remote import Settings, WebRemote, without_secrets
 from belljar.bin.git.work import check_out
 from belljar.bin.git.work_commands import make_repository
@@ -98,7 +97,7 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
         source.close()
     config = read_config(process, f"{folder}/config")
     section = (b"remote", options.origin.encode())
-    absolute = url if "://" in url else source.where
+    absolute = url if "://" in url or url.startswith("/") else f"{process.fs.getcwd().rstrip('/')}/{url}"
     config.set(section, b"url", absolute.encode())
     if not options.bare:
         config.set(section, b"fetch", _FETCH.format(name=options.origin).encode())
@@ -108,6 +107,8 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
     if options.bare:
         for ref, sha in heads.items():
             repo.refs.write(ref, sha.decode())
+        if not options.quiet and isinstance(source, LocalRemote):
+            process.error("done.\n")
         return 0
     for ref, sha in heads.items():
         repo.refs.write(f"refs/remotes/{options.origin}/{ref.removeprefix('refs/heads/')}", sha.decode())
@@ -251,6 +252,11 @@ def remote(repo: Repository, args: list[str]) -> int:
     return 0
 
 
+def shown_url(url: str) -> str:
+    """Where something was fetched from, as messages and merges say it."""
+    return without_secrets(url).rstrip("/").removesuffix(".git")
+
+
 def fetch(repo: Repository, args: list[str]) -> int:
     depth, args = _take_depth(args)
     words = [arg for arg in args if not arg.startswith("-")]
@@ -338,11 +344,11 @@ def fetch_from(
     for ref, sha in chosen.items():
         short = ref.removeprefix("refs/heads/")
         merging = "" if short == (branches[0] if branches else current) else "not-for-merge"
-        text += f"{sha.decode()}\t{merging}\tbranch '{short}' of {without_secrets(url)}\n"
+        text += f"{sha.decode()}\t{merging}\tbranch '{short}' of {shown_url(url)}\n"
     repo.process.write_file(f"{repo.git}/FETCH_HEAD", text.encode())
     if rows and not quiet:
         width = max(10, *(len(row[2]) for row in rows))
-        repo.process.error(f"From {without_secrets(url).removesuffix('.git') if is_web(url) else url}\n")
+        repo.process.error(f"From {shown_url(url)}\n")
         for mark, what, short, local in rows:
             repo.process.error(f" {mark} {what:<17} {short:<{width}} -> {local}\n")
     return heads
@@ -384,7 +390,7 @@ def pull(repo: Repository, args: list[str]) -> int:
             repo.process.error(_DIVERGENT.format(empty=""))
             raise GitError("Need to specify how to reconcile divergent branches.")
     ff = "no-ff" if "--no-ff" in flags else "only" if "--ff-only" in flags else "ff"
-    what = f"branch '{wanted}' of {url}"
+    what = f"branch '{wanted}' of {shown_url(url)}"
     return merge_commit(repo, tip, tip.decode(), what, MergeOptions(ff=ff, quiet="-q" in flags or "--quiet" in flags))
 
 
@@ -481,15 +487,31 @@ def push(repo: Repository, args: list[str]) -> int:
         for source_name, target_name, _ in wanted:
             repo.process.print(f"branch '{source_name}' set up to track '{name}/{target_name}'.")
     if failed:
-        repo.process.error(
-            f"error: failed to push some refs to '{without_secrets(url)}'\n"
-            "hint: Updates were rejected because the tip of your current branch is behind\n"
-            "hint: its remote counterpart. Integrate the remote changes (e.g.\n"
-            "hint: 'git pull ...') before pushing again.\n"
-            "hint: See the 'Note about fast-forwards' in 'git push --help' for details.\n"
-        )
+        repo.process.error(f"error: failed to push some refs to '{without_secrets(url)}'\n" + _hint(rows))
         return 1
     return 0
+
+
+def _hint(rows: list[str]) -> str:
+    """What to do about a push that was refused."""
+    if any("(fetch first)" in row for row in rows):
+        return _FETCH_FIRST
+    return _BEHIND if any("(non-fast-forward)" in row for row in rows) else ""
+
+
+_FETCH_FIRST = """\
+hint: Updates were rejected because the remote contains work that you do
+hint: not have locally. This is usually caused by another repository pushing
+hint: to the same ref. You may want to first integrate the remote changes
+hint: (e.g., 'git pull ...') before pushing again.
+hint: See the 'Note about fast-forwards' in 'git push --help' for details.
+"""
+_BEHIND = """\
+hint: Updates were rejected because the tip of your current branch is behind
+hint: its remote counterpart. Integrate the remote changes (e.g.
+hint: 'git pull ...') before pushing again.
+hint: See the 'Note about fast-forwards' in 'git push --help' for details.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -552,87 +574,3 @@ def _track(repo: Repository, name: str, update: Update) -> None:
 
 
 # config
-
-
-def config(process: Process, repo: Repository | None, args: list[str]) -> int:
-    @dataclass(frozen=True, slots=True)
-    class Options:
-        everyone: bool = flag("--global", "use the user's file")
-        system: bool = flag("--system", "use the system's file")
-        local: bool = flag("--local", "use the repository's file")
-        file: str | None = value("-f", "--file", "use a file", metavar="FILE")
-        list: bool = flag("-l", "--list", "list all")
-        get: bool = flag("--get", "get a value")
-        get_all: bool = flag("--get-all", "get all values")
-        unset: bool = flag("--unset", "remove a variable")
-        unset_all: bool = flag("--unset-all", "remove all of a variable")
-        add: bool = flag("--add", "add a new value")
-        kind: bool = flag("--bool", "value is true or false")
-        remove: bool = flag("--remove-section", "remove a section")
-
-    parsed = parse(Options, args)
-    options, words = Options(**parsed.values), parsed.operands
-    home = process.env.get("HOME", "/")
-    if options.file is not None:
-        path: str | None = options.file
-    elif options.everyone:
-        path = f"{home}/.gitconfig"
-    elif options.system:
-        path = "/etc/gitconfig"
-    else:
-        path = f"{repo.git}/config" if repo is not None else None
-    explicit = options.file is not None or options.everyone or options.system or options.local
-    if explicit and path is not None:
-        paths = [path]
-    else:
-        paths = repo.config_files() if repo is not None else [f"{home}/.config/git/config", f"{home}/.gitconfig"]
-    if options.list:
-        for each in paths:
-            loaded = read_config(process, each)
-            for section in loaded.sections():
-                for item, data in loaded.items(section):
-                    name = b".".join([*section, item.lower()])
-                    process.print(f"{name.decode()}={data.decode('utf-8', 'surrogateescape')}")
-        return 0
-    if not words:
-        raise GitError("usage: git config [<options>]", 129, "")
-    key = words[0]
-    if "." not in key:
-        raise GitError(f"key does not contain a section: {key}", 1, "error: ")
-    if options.unset or options.unset_all or options.remove:
-        assert path is not None
-        loaded = read_config(process, path)
-        return _unset(process, path, loaded, key)
-    if len(words) == 1 or options.get or options.get_all:
-        values: list[str] = []
-        for each in paths:
-            values += config_values(read_config(process, each), key)
-        if not explicit and repo is not None:
-            values += [text for name, text in repo.settings if name.lower() == key.lower()]
-        if not values:
-            return 1
-        for text in values if options.get_all else values[-1:]:
-            process.print(text)
-        return 0
-    if path is None:
-        raise GitError("not in a git directory")
-    loaded = read_config(process, path)
-    section, name_bytes = split_key(key)
-    if options.add:
-        loaded.add(section, name_bytes, words[1].encode("utf-8", "surrogateescape"))
-    else:
-        loaded.set(section, name_bytes, words[1].encode("utf-8", "surrogateescape"))
-    write_config(process, path, loaded)
-    return 0
-
-
-def _unset(process: Process, path: str, loaded: ConfigFile, key: str) -> int:
-    section, name = split_key(key)
-    if not config_values(loaded, key):
-        return 5
-    values = [(k, v) for k, v in loaded.items(section) if k.lower() != name.lower()]
-    del loaded[section]
-    for k, v in values:
-        loaded.add(section, k, v)
-    write_config(process, path, loaded)
-    return 0

@@ -275,6 +275,8 @@ class Repository:
         return sha
 
     def _base(self, name: str) -> bytes:
+        if name.startswith(":/"):
+            return self._by_message(name[2:], [*self.refs.under("refs/").values(), *filter(None, [self.head()])])
         if name == "@":
             name = "HEAD"
         if name == "-":
@@ -292,6 +294,29 @@ class Repository:
         if re.fullmatch(r"[0-9a-f]{4,40}", name):
             return self._abbreviated(name)
         raise KeyError(name)
+
+    def _by_message(self, pattern: str, starts: list[bytes]) -> bytes:
+        """The newest commit whose message matches."""
+        from belljar.regex import RegexError
+        from belljar.regex import compile as compile_regex
+
+        try:
+            regex = compile_regex(pattern, syntax="grep")
+        except RegexError as error:
+            raise GitError(f"Invalid search pattern: {pattern}: {error}") from None
+        queue = {bytes(self.store.commit(sha).id) for sha in starts}
+        seen = set(queue)
+        while queue:
+            self.process.budget.charge()
+            sha = max(queue, key=lambda each: self.store.commit(each).commit_time)
+            queue.discard(sha)
+            commit = self.store.commit(sha)
+            if any(regex.test(line) for line in commit.message.decode("utf-8", "surrogateescape").split("\n")):
+                return sha
+            fresh = {bytes(parent) for parent in commit.parents} - seen
+            seen |= fresh
+            queue |= fresh
+        raise KeyError(pattern)
 
     def _logged(self, name: str, number: str) -> bytes:
         if number in ("u", "upstream"):
@@ -344,7 +369,7 @@ class Repository:
                     found.add((prefix[:2] + entry.name).encode())
         except SysError:
             found.clear()
-        for pack in self.store._load_packs():
+        for pack in self.store.packs():
             found |= {bytes(sha) for sha in pack if sha.startswith(prefix.encode())}
         if len(found) != 1:
             raise KeyError(prefix)
@@ -383,11 +408,29 @@ class Repository:
             sha = bytes(tree[part.encode("utf-8", "surrogateescape")][1])
         return sha
 
+    def tree_at(self, sha: bytes) -> Flat:
+        """The files of a tree, or of a commit or tag's."""
+        if isinstance(self.store.get(sha), Tree):
+            return self.store.flatten(sha)
+        return self.tree_of(bytes(self.store.commit(sha).id))
+
+    def named(self, name: str) -> bytes:
+        """Any object by name; or git's complaint."""
+        try:
+            return self.resolve(name)
+        except KeyError:
+            self.revision(name)
+            raise
+
     def revision(self, name: str) -> bytes:
         """A commit by name; or git's complaint."""
         try:
             return bytes(self.store.commit(self.resolve(name)).id)
         except KeyError:
+            revision, colon, path = name.partition(":")
+            if colon and revision and path:
+                self.revision(revision)
+                raise GitError(f"path '{path}' does not exist in '{revision}'") from None
             raise GitError(
                 f"ambiguous argument '{name}': unknown revision or path not in the working tree.\n"
                 "Use '--' to separate paths from revisions, like this:\n"

@@ -4,96 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dulwich.objects import Blob
-
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError
 from belljar.bin.git import branch_commands as branches
+from belljar.bin.git import describe, patches
 from belljar.bin.git import history_commands as history
+from belljar.bin.git import object_commands as objects
 from belljar.bin.git import remote_commands as remotes
 from belljar.bin.git import work_commands as work
+from belljar.bin.git.archive import archive
+from belljar.bin.git.bisect import bisect
+from belljar.bin.git.blame import blame
+from belljar.bin.git.config_command import config
 from belljar.bin.git.errors import GitError
+from belljar.bin.git.grep import grep
+from belljar.bin.git.rebase import rebase
+from belljar.bin.git.ref_list import for_each_ref
 from belljar.bin.git.repo import Repository, find_repository
+from belljar.bin.git.stash import stash
 from belljar.kernel.process import Process
 
 Command = Callable[[Repository, list[str]], int]
 
 
-def _apply(repo: Repository, args: list[str]) -> int:
-    """`git apply`: what patch makes of a diff, without a word when it fits."""
-    names = [arg for arg in args if not arg.startswith("-")]
-    check = "--check" in args
-    reverse = ["-R"] if "-R" in args or "--reverse" in args else []
-    dry = ["--dry-run"] if check else []
-    home = repo.process.fs.cwd
-    files = [repo.process.absolute(name) if name != "-" else "-" for name in names] or ["-"]
-    try:
-        repo.process.fs.chdir(repo.work)
-        for name in files:
-            source = [] if name == "-" else ["-i", name]
-            command = ["patch", "-p1", "-s", "-f", "--no-backup-if-mismatch", *reverse, *dry, *source]
-            status = repo.process.run(command, stdout=repo.process.fds[2])
-            if status.shell:
-                raise GitError("patch failed", 1, "error: ")
-    except SysError as error:
-        raise GitError(f"can't apply: {error}", 1, "error: ") from None
-    finally:
-        repo.process.fs.cwd = home
-    if "--index" in args or "--cached" in args:
-        return work.add(repo, ["-A"])
-    return 0
-
-
-def _hash_object(repo: Repository, args: list[str]) -> int:
-    for name in [arg for arg in args if not arg.startswith("-")] or ["-"]:
-        blob = Blob.from_string(repo.process.read_file(name))
-        if "-w" in args:
-            repo.store.add(blob)
-        repo.process.print(bytes(blob.id).decode())
-    return 0
-
-
-def _symbolic_ref(repo: Repository, args: list[str]) -> int:
-    words = [arg for arg in args if not arg.startswith("-")]
-    if len(words) == 2:
-        repo.refs.write(words[0], f"ref: {words[1]}")
-        return 0
-    branch = repo.refs.branch()
-    if branch is None:
-        if "-q" in args:
-            return 1
-        raise GitError(f"ref {words[0] if words else 'HEAD'} is not a symbolic ref")
-    repo.process.print(branch.removeprefix("refs/heads/") if "--short" in args else branch)
-    return 0
-
-
-def _show_ref(repo: Repository, args: list[str]) -> int:
-    names = [arg for arg in args if not arg.startswith("-")]
-    found = False
-    for ref, sha in repo.refs.under("refs/").items():
-        if names and not any(ref == name or ref.endswith("/" + name) for name in names):
-            continue
-        if ("--heads" in args and not ref.startswith("refs/heads/")) or (
-            "--tags" in args and not ref.startswith("refs/tags/")
-        ):
-            continue
-        found = True
-        if "-q" not in args:
-            repo.process.print(f"{sha.decode()} {ref}")
-    return 0 if found else 1
-
-
 COMMANDS: dict[str, Command] = {
     "add": work.add, "stage": work.add, "rm": work.rm, "mv": work.mv, "status": work.status, "commit": work.commit,
-    "restore": work.restore, "reset": work.reset, "clean": work.clean, "stash": work.stash, "diff": history.diff,
-    "log": history.log, "show": history.show, "rev-parse": history.rev_parse, "ls-files": history.ls_files,
-    "blame": history.blame, "annotate": history.blame, "grep": history.grep, "reflog": history.reflog,
-    "cat-file": history.cat_file, "merge-base": history.merge_base_command, "rev-list": history.rev_list,
-    "shortlog": history.shortlog, "describe": history.describe, "ls-tree": history.ls_tree, "branch": branches.branch,
-    "checkout": branches.checkout, "switch": branches.switch, "merge": branches.merge,
-    "cherry-pick": branches.cherry_pick, "revert": branches.revert, "rebase": branches.rebase, "tag": branches.tag,
-    "remote": remotes.remote, "fetch": remotes.fetch, "pull": remotes.pull, "push": remotes.push, "apply": _apply,
-    "hash-object": _hash_object, "symbolic-ref": _symbolic_ref, "show-ref": _show_ref,
+    "restore": work.restore, "reset": work.reset, "clean": work.clean, "stash": stash, "diff": history.diff,
+    "log": history.log, "show": history.show, "rev-parse": history.rev_parse, "grep": grep,
+    "reflog": history.reflog, "merge-base": history.merge_base_command, "rev-list": history.rev_list,
+    "whatchanged": history.whatchanged, "cherry": history.cherry, "blame": blame, "annotate": blame,
+    "shortlog": describe.shortlog, "describe": describe.describe, "name-rev": describe.name_rev,
+    "branch": branches.branch, "checkout": branches.checkout, "switch": branches.switch, "merge": branches.merge,
+    "cherry-pick": branches.cherry_pick, "revert": branches.revert, "tag": branches.tag, "rebase": rebase,
+    "remote": remotes.remote, "fetch": remotes.fetch, "pull": remotes.pull, "push": remotes.push,
+    "apply": patches.apply, "format-patch": patches.format_patch, "am": patches.am, "archive": archive,
+    "bisect": bisect, "for-each-ref": for_each_ref, "cat-file": objects.cat_file, "hash-object": objects.hash_object,
+    "ls-tree": objects.ls_tree, "ls-files": objects.ls_files, "mktree": objects.mktree,
+    "write-tree": objects.write_tree, "read-tree": objects.read_tree, "commit-tree": objects.commit_tree,
+    "merge-tree": objects.merge_tree, "count-objects": objects.count_objects, "gc": objects.collect,
+    "prune": objects.collect, "fsck": objects.fsck, "check-ignore": objects.check_ignore,
+    "update-index": objects.update_index, "update-ref": objects.update_ref, "symbolic-ref": objects.symbolic_ref,
+    "show-ref": objects.show_ref, "check-ref-format": objects.check_ref_format, "diff-tree": objects.diff_tree,
+    "diff-index": objects.diff_index, "diff-files": objects.diff_files_command, "var": objects.var,
+    "stripspace": objects.stripspace, "submodule": objects.submodule,
 }  # fmt: skip
 _NEEDS_WORK = frozenset("add rm mv status commit restore clean stash checkout switch merge pull rebase".split())
 
@@ -194,7 +147,7 @@ def _in_repository(
     doc: str,
 ) -> int:
     if name == "config":
-        return remotes.config(process, repo, args)
+        return config(process, repo, args)
     if name == "ls-remote":
         return remotes.ls_remote(process, repo, args, settings)
     alias = repo.config(f"alias.{name}") if repo is not None and name not in COMMANDS else None
@@ -212,7 +165,7 @@ def _in_repository(
         return 1
     if repo is None:
         if name == "diff" and "--no-index" in args:
-            return process.run(["diff", "-u", *[arg for arg in args if arg != "--no-index"]]).shell
+            return history.diff(Repository(process, "", "/.no-repository", settings), args)
         raise GitError("not a git repository (or any of the parent directories): .git")
     if not repo.work and name in _NEEDS_WORK:
         raise GitError("this operation must be run in a work tree")

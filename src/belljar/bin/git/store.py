@@ -114,7 +114,7 @@ class Store:
         return ShaFile.from_raw_string(classes[kind].type_num, body, ObjectID(sha))
 
     def _packed(self, sha: bytes) -> ShaFile | None:
-        for pack in self._load_packs():
+        for pack in self.packs():
             try:
                 number, data = pack.get_raw(ObjectID(sha))
             except KeyError:
@@ -122,7 +122,7 @@ class Store:
             return ShaFile.from_raw_string(number, data, ObjectID(sha))
         return None
 
-    def _load_packs(self) -> list[Pack]:
+    def packs(self) -> list[Pack]:
         if self._packs is None:
             self._packs = []
             folder = f"{self.directory}/pack"

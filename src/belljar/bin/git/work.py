@@ -56,6 +56,39 @@ class Ignores:
                 return said
         return False
 
+    def source(self, path: str, *, directory: bool) -> tuple[str, int, str] | None:
+        """The file, line and pattern that decide about a path, or about a folder that it is in."""
+        for above in _above(path):
+            found = self._source(above, directory=True)
+            if found is not None and not found[2].startswith("!"):
+                return found
+        return self._source(path, directory=directory)
+
+    def _source(self, path: str, *, directory: bool) -> tuple[str, int, str] | None:
+        folders = [*reversed(_above(path)), ""]
+        files = [(f"{folder}/.gitignore" if folder else ".gitignore", folder) for folder in folders]
+        name = self._repo.config("core.excludesFile")
+        files.append((".git/info/exclude", ""))
+        if name:
+            files.append((name.replace("~", self._repo.process.env.get("HOME", ""), 1), ""))
+        for file, folder in files:
+            try:
+                lines = self._repo.process.read_file(file if file.startswith("/") else self._repo.path(file)).split(
+                    b"\n"
+                )
+            except SysError:
+                continue
+            below = path[len(folder) + 1 :] if folder else path
+            for number in range(len(lines), 0, -1):
+                line = lines[number - 1].rstrip(b"\r")
+                if not line.strip() or line.startswith(b"#"):
+                    continue
+                self._repo.process.budget.charge()
+                said = IgnoreFilter([line.removeprefix(b"!")]).is_ignored(below + "/" if directory else below)
+                if said is not None:
+                    return file, number, line.decode("utf-8", "surrogateescape")
+        return None
+
 
 @dataclass(slots=True)
 class Status:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 from dulwich.index import ConflictedIndexEntry, IndexEntry
@@ -14,7 +15,7 @@ from belljar.bin._kit.options import parse
 from belljar.bin.git.diffs import compare, mode_lines, quote_path, stat_text
 from belljar.bin.git.errors import GitError
 from belljar.bin.git.history import subject_of, text_of
-from belljar.bin.git.merging import ancestors, apply_merge, merge_trees
+from belljar.bin.git.merging import ancestors
 from belljar.bin.git.repo import Repository, mode_of
 from belljar.bin.git.store import Flat
 from belljar.bin.git.work import (
@@ -335,14 +336,17 @@ def status(repo: Repository, args: list[str]) -> int:
             for path in [path for path in table if path not in keep]:
                 del table[path]
         found.untracked = match_paths(repo, parsed.operands, found.untracked)
-    if options.short or options.porcelain is not None or options.null:
+    if options.porcelain in ("v2", "2"):
+        text = machine_status(repo, found, branch=options.branch, end="\0" if options.null else "\n")
+        repo.process.stdout.write(text.encode("utf-8", "surrogateescape"))
+    elif options.short or options.porcelain is not None or options.null:
         repo.process.stdout.write(
             short_status(repo, found, branch=options.branch, end="\0" if options.null else "\n").encode(
                 "utf-8", "surrogateescape"
             )
         )
     else:
-        repo.process.print(long_status(repo, found), end="")
+        repo.process.print(long_status(repo, found, hidden=options.untracked == "no"), end="")
     return 0
 
 
@@ -389,6 +393,52 @@ def short_status(repo: Repository, found: Status, *, branch: bool, end: str = "\
     return "".join(line + end for line in out)
 
 
+def machine_status(repo: Repository, found: Status, *, branch: bool, end: str) -> str:
+    """--porcelain=v2: modes and objects of each side."""
+    out: list[str] = []
+    if branch:
+        head, name = repo.head(), repo.refs.branch()
+        out.append(f"# branch.oid {head.decode() if head else '(initial)'}")
+        out.append(f"# branch.head {name.removeprefix('refs/heads/') if name else '(detached)'}")
+        upstream = repo.upstream(name.removeprefix("refs/heads/")) if name else None
+        if upstream is not None:
+            out.append(f"# branch.upstream {upstream.removeprefix('refs/remotes/')}")
+            if repo.refs.get(upstream) is not None:
+                ahead, behind = divergence(repo, upstream)
+                out.append(f"# branch.ab +{ahead} -{behind}")
+    tree, index = repo.head_tree(), repo.staged()
+    absent = (0, b"0" * 40)
+    rows: dict[str, str] = {}
+    renames = {new: (letter, old) for letter, old, new in _staged_pairs(repo, found)}
+    for path in renames.keys() | found.changed.keys():
+        letter, old = renames.get(path, (".", path))
+        stat = stat_of(repo, path)
+        worktree = mode_of(stat) if stat is not None else 0
+        before, now = tree.get(old, absent), index.get(path, absent)
+        shown = quote_path(path) if end == "\n" else path
+        sides = f"N... {before[0]:06o} {now[0]:06o} {worktree if path in index else 0:06o}"
+        objects = f"{before[1].decode()} {now[1].decode()}"
+        state = f"{letter}{found.changed.get(path, '.')}"
+        if letter == "R":
+            score = next(p.similarity for p in compare(repo, {old: before}, {path: now}))
+            gap = "\t" if end == "\n" else "\0"
+            was = quote_path(old) if end == "\n" else old
+            rows[path] = f"2 {state} {sides} {objects} R{score} {shown}{gap}{was}"
+        else:
+            rows[path] = f"1 {state} {sides} {objects} {shown}"
+    for path, entry in found.unmerged.items():
+        stat = stat_of(repo, path)
+        items = (entry.ancestor, entry.this, entry.other)
+        modes = " ".join(f"{item.mode if item else 0:06o}" for item in items)
+        names = " ".join((bytes(item.sha) if item else b"0" * 40).decode() for item in items)
+        worktree = mode_of(stat) if stat is not None else 0
+        rows[path] = f"u {conflict_kind(entry)[0]} N... {modes} {worktree:06o} {names} {quote_path(path)}"
+    kinds = ("1", "2", "u")
+    out += [rows[path] for path in sorted(rows, key=lambda path: (rows[path][0] == kinds[2], path))]
+    out += [f"? {quote_path(path)}" for path in found.untracked] + [f"! {quote_path(p)}" for p in found.ignored]
+    return "".join(line + end for line in out)
+
+
 def _branch_line(repo: Repository) -> str:
     name = repo.refs.branch()
     if name is None:
@@ -417,11 +467,12 @@ def divergence(repo: Repository, upstream: str) -> tuple[int, int]:
 _STAGED_WORDS = {"A": "new file", "M": "modified", "D": "deleted", "T": "typechange", "R": "renamed"}
 
 
-def long_status(repo: Repository, found: Status) -> str:
+def long_status(repo: Repository, found: Status, *, hidden: bool = False) -> str:
+    """`hidden`: untracked files were not looked for."""
     out: list[str] = []
     branch = repo.refs.branch()
     head = repo.head()
-    if (rebasing := _rebasing(repo)) is not None:
+    if (rebasing := _rebasing(repo, unmerged=bool(found.unmerged))) is not None:
         out.append(rebasing)
     elif branch is None:
         out.append(f"HEAD detached at {head[:7].decode() if head else ''}\n")
@@ -461,7 +512,7 @@ def long_status(repo: Repository, found: Status) -> str:
         kinds = {conflict_kind(entry)[0] for entry in found.unmerged.values()}
         verb = "add/rm" if kinds & {"UD", "DU", "DD"} else "add"
         out.append("Unmerged paths:\n")
-        if not merging:
+        if not merging and not picking:
             out.append(f"  {unstage}\n")
         if verb == "add/rm":
             out.append('  (use "git add/rm <file>..." as appropriate to mark resolution)\n')
@@ -492,25 +543,51 @@ def long_status(repo: Repository, found: Status) -> str:
             out.append('nothing added to commit but untracked files present (use "git add" to track)\n')
         elif head is None:
             out.append('nothing to commit (create/copy files and use "git add" to track)\n')
+        elif not merging and hidden:
+            out.append("nothing to commit (use -u to show untracked files)\n")
         elif not merging:
             out.append("nothing to commit, working tree clean\n")
     return "".join(out)
 
 
-def _rebasing(repo: Repository) -> str | None:
+def _rebasing(repo: Repository, *, unmerged: bool) -> str | None:
+    state = f"{repo.git}/rebase-merge"
     try:
-        onto = repo.process.read_file(f"{repo.git}/rebase-merge/onto").decode().strip()
-        name = repo.process.read_file(f"{repo.git}/rebase-merge/head-name").decode().strip()
+        onto, name, done, todo = (
+            text_of(repo.process.read_file(f"{state}/{file}")).strip()
+            for file in ("onto", "head-name", "done", "git-rebase-todo")
+        )
     except SysError:
         return None
+    out = [f"interactive rebase in progress; onto {onto[:7]}\n"]
+    made, left = [line for line in done.split("\n") if line], [line for line in todo.split("\n") if line]
+    if made:
+        s = "" if len(made) == 1 else "s"
+        out.append(f"Last command{s} done ({len(made)} command{s} done):\n")
+        out += [f"   {line}\n" for line in made[-2:]]
+        if len(made) > 2:
+            out.append("  (see more in file .git/rebase-merge/done)\n")
+    if left:
+        s = "" if len(left) == 1 else "s"
+        out.append(f"Next command{s} to do ({len(left)} remaining command{s}):\n")
+        out += [f"   {line}\n" for line in left[:2]]
+        out.append('  (use "git rebase --edit-todo" to view and edit)\n')
+    else:
+        out.append("No commands remaining.\n")
     branch = name.removeprefix("refs/heads/")
-    return (
-        f"interactive rebase in progress; onto {onto[:7]}\n"
-        f"You are currently rebasing branch '{branch}' on '{onto[:7]}'.\n"
-        '  (fix conflicts and then run "git rebase --continue")\n'
-        '  (use "git rebase --skip" to skip this patch)\n'
-        '  (use "git rebase --abort" to check out the original branch)\n\n'
-    )
+    if made and made[-1].startswith("edit ") and not unmerged:
+        out.append(f"You are currently editing a commit while rebasing branch '{branch}' on '{onto[:7]}'.\n")
+        out.append('  (use "git commit --amend" to amend the current commit)\n')
+        out.append('  (use "git rebase --continue" once you are satisfied with your changes)\n\n')
+        return "".join(out)
+    out.append(f"You are currently rebasing branch '{branch}' on '{onto[:7]}'.\n")
+    if unmerged:
+        out.append('  (fix conflicts and then run "git rebase --continue")\n')
+        out.append('  (use "git rebase --skip" to skip this patch)\n')
+        out.append('  (use "git rebase --abort" to check out the original branch)\n\n')
+    else:
+        out.append('  (all conflicts fixed: run "git rebase --continue")\n\n')
+    return "".join(out)
 
 
 def _tracking(repo: Repository, branch: str) -> str:
@@ -575,6 +652,14 @@ class CommitOptions:
     signoff: bool = flag("-s", "--signoff", "add a Signed-off-by trailer")
     dry_run: bool = flag("--dry-run", "show what would be committed")
     verbose: int = count("-v", "--verbose", "(accepted)")
+    fixup: str | None = value("--fixup", "a commit that mends another one, for rebase --autosquash", metavar="COMMIT")
+    squash: str | None = value("--squash", "a commit that melds into another one", metavar="COMMIT")
+    include: bool = flag("-i", "--include", "named files as well as what is staged")
+    only: bool = flag("-o", "--only", "named files alone (as by default)")
+    porcelain: bool = flag("--porcelain", "--short", "show what would be committed, for machines")
+    trailers: tuple[str, ...] = many("--trailer", "add a trailer", metavar="TOKEN=VALUE")
+    edit: bool = flag("-e", "--edit", "edit the message in any case")
+    gpg: bool = flag("--no-gpg-sign", "--no-status", "--status", "--cleanup", "(accepted)")
     reset_author: bool = flag("--reset-author", "the commit is authored by me now")
 
 
@@ -594,8 +679,11 @@ def commit(repo: Repository, args: list[str]) -> int:
             else:
                 stage(repo, path)
         repo.write_index()
+    before_staging = dict(repo.index)
+    named: list[str] = []
     for spec in parsed.operands:
         names = match_paths(repo, [spec], list(repo.index))
+        named += names
         if not names:
             raise GitError(f"pathspec '{spec}' did not match any file(s) known to git", 1, "error: ")
         for path in names:
@@ -638,13 +726,24 @@ def commit(repo: Repository, args: list[str]) -> int:
     if options.date is not None:
         author_time = repo.parse_date(options.date)
     index = repo.staged()
+    if named and not options.include:
+        if merge_head:
+            raise GitError("cannot do a partial commit during a merge.")
+        alone = {path: index[path] for path in named if path in index}
+        index = {path: e for path, e in repo.head_tree().items() if path not in named} | alone
     before = repo.tree_of(parents[0]) if parents else {}
+    if options.porcelain:
+        text = short_status(repo, compute_status(repo), branch=False)
+        process.stdout.write(text.encode("utf-8", "surrogateescape"))
+        _unstage(repo, before_staging)
+        return 0 if index != before else 1
     if index == before and not options.allow_empty and not options.amend and not merge_head:
         found = compute_status(repo)
         process.print(long_status(repo, found), end="")
         return 1
     if options.dry_run:
         process.print(long_status(repo, compute_status(repo)), end="")
+        _unstage(repo, before_staging)
         return 0
     message = _message(repo, options, head)
     who = repo.identity("AUTHOR") if author is None else author
@@ -660,6 +759,13 @@ def commit(repo: Repository, args: list[str]) -> int:
     if not options.quiet:
         show_summary(repo, sha, dated=options.amend and not options.reset_author, root=head is None)
     return 0
+
+
+def _unstage(repo: Repository, before: dict[str, IndexEntry | ConflictedIndexEntry]) -> None:
+    """Nothing was committed: the index is as it was."""
+    repo.index.clear()
+    repo.index.update(before)
+    repo.write_index()
 
 
 def show_summary(repo: Repository, sha: bytes, *, dated: bool = False, root: bool = False) -> None:
@@ -687,7 +793,11 @@ def _read(repo: Repository, name: str) -> str:
 
 
 def _message(repo: Repository, options: CommitOptions, head: bytes | None) -> str:
-    if options.message:
+    if options.fixup is not None or options.squash is not None:
+        word, name = ("fixup", options.fixup) if options.fixup is not None else ("squash", str(options.squash))
+        target = repo.store.commit(repo.revision(str(name).removeprefix("amend:").removeprefix("reword:")))
+        text = "\n\n".join([f"{word}! {subject_of(text_of(target.message))}", *options.message])
+    elif options.message:
         text = "\n\n".join(options.message)
     elif options.file is not None:
         text = text_of(repo.process.read_file(options.file))
@@ -703,6 +813,10 @@ def _message(repo: Repository, options: CommitOptions, head: bytes | None) -> st
     text = "\n".join(lines).strip("\n")
     while "\n\n\n" in text:
         text = text.replace("\n\n\n", "\n\n")
+    for trailer in options.trailers:
+        token, _, content = re.sub(r"\s*[=:]\s*", "=", trailer, count=1).partition("=")
+        apart = "\n" if re.search(r"\n\n(?:[\w-]+: [^\n]*\n?)+\Z", text) else "\n\n"
+        text += f"{apart}{token}: {content}"
     if not text.strip() and not options.allow_empty_message:
         raise GitError("Aborting commit due to empty commit message.", 1, "")
     if options.signoff:
@@ -710,20 +824,28 @@ def _message(repo: Repository, options: CommitOptions, head: bytes | None) -> st
     return text + "\n" if text else ""
 
 
-def edit_message(repo: Repository) -> str:
-    """What $GIT_EDITOR makes of an empty message."""
-    process = repo.process
-    editor = process.env.get("GIT_EDITOR") or repo.config("core.editor") or process.env.get("EDITOR")
+def edit_message(repo: Repository, initial: str = "") -> str:
+    """What the user's editor makes of a message."""
+    path = f"{repo.git}/COMMIT_EDITMSG"
+    text = f"{initial}\n# Please enter the commit message for your changes.\n"
+    repo.process.write_file(path, text.encode("utf-8", "surrogateescape"))
+    run_editor(repo, path)
+    return "\n".join(line for line in text_of(repo.process.read_file(path)).split("\n") if not line.startswith("#"))
+
+
+def run_editor(repo: Repository, path: str, editor: str | None = None) -> None:
+    """Have a file edited, by this program or the one that the environment and the settings name."""
+    env = repo.process.env
+    editor = editor or env.get("GIT_EDITOR") or repo.config("core.editor") or env.get("VISUAL") or env.get("EDITOR")
     if not editor:
         raise GitError(
             "Terminal is dumb, but EDITOR unset\nPlease supply the message using either -m or -F option.", 1, "error: "
         )
-    path = f"{repo.git}/COMMIT_EDITMSG"
-    process.write_file(path, b"\n# Please enter the commit message for your changes.\n")
-    result = process.run(["/bin/sh", "-c", f'{editor} "$@"', editor, path])
-    if result.shell:
+    repo.process.stdout.flush()
+    if editor == ":":
+        return
+    if repo.process.run(["/bin/sh", "-c", f'{editor} "$@"', editor, path]).shell:
         raise GitError(f"There was a problem with the editor '{editor}'.", 1, "error: ")
-    return "\n".join(line for line in text_of(process.read_file(path)).split("\n") if not line.startswith("#"))
 
 
 # restore, reset, clean
@@ -801,7 +923,7 @@ def restore_paths(
 @dataclass(frozen=True, slots=True)
 class ResetOptions:
     mode: str = choice(
-        {"--soft": "soft", "--mixed": "mixed", "--hard": "hard", "--merge": "hard", "--keep": "keep"},
+        {"--soft": "soft", "--mixed": "mixed", "--hard": "hard", "--merge": "merge", "--keep": "keep"},
         "what is reset",
         default="mixed",
     )
@@ -834,12 +956,12 @@ def reset(repo: Repository, args: list[str]) -> int:
     sha = repo.revision(revision)
     old = repo.head()
     tree = repo.tree_of(sha)
-    if options.mode == "hard":
+    if options.mode == "hard" or (options.mode == "merge" and repo.conflicts()):
         check_out(repo, repo.head_tree(), tree, force=True)
         for name in ("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD"):
             with suppress(SysError):
                 repo.process.fs.unlink(f"{repo.git}/{name}")
-    elif options.mode == "keep":
+    elif options.mode in ("keep", "merge"):
         check_out(repo, repo.head_tree(), tree, what="reset")
     elif options.mode == "mixed":
         index = repo.index
@@ -912,159 +1034,3 @@ def _remove_tree(repo: Repository, path: str) -> None:
     for entry in repo.process.fs.readdir(full):
         _remove_tree(repo, f"{path}/{entry.name}")
     repo.process.fs.rmdir(full)
-
-
-# stash
-
-
-def stash(repo: Repository, args: list[str]) -> int:
-    verb = args[0] if args and not args[0].startswith("-") else "push"
-    rest = args[1:] if args and not args[0].startswith("-") else args
-    match verb:
-        case "push" | "save":
-            return _stash_push(repo, rest, saving=verb == "save")
-        case "list":
-            for number, (_, _, _, message) in enumerate(reversed(repo.refs.read_log("refs/stash"))):
-                repo.process.print(f"stash@{{{number}}}: {message}")
-            return 0
-        case "pop" | "apply":
-            return _stash_apply(repo, rest, drop=verb == "pop")
-        case "drop":
-            return _stash_drop(repo, _stash_number(rest))
-        case "clear":
-            repo.refs.delete("refs/stash")
-            return 0
-        case "show":
-            sha = _stash_entry(repo, _stash_number(rest))
-            parent = bytes(repo.store.commit(sha).parents[0])
-            pairs = compare(repo, repo.tree_of(parent), repo.tree_of(sha))
-            if "-p" in rest or "--patch" in rest:
-                from belljar.bin.git.diffs import patch
-
-                for pair in pairs:
-                    repo.process.stdout.write(patch(repo.process, pair))
-            else:
-                repo.process.print(stat_text(repo.process, pairs), end="")
-            return 0
-    raise GitError(f"subcommand wasn't specified; 'push' can't be assumed due to unexpected token '{verb}'")
-
-
-def _stash_number(args: list[str]) -> int:
-    for arg in args:
-        digits = arg.removeprefix("stash@{").rstrip("}")
-        if digits.isdecimal():
-            return int(digits[:18])
-    return 0
-
-
-def _stash_entry(repo: Repository, number: int) -> bytes:
-    entries = repo.refs.read_log("refs/stash")
-    if not entries:
-        raise GitError("No stash entries found.", 1, "")
-    if number >= len(entries):
-        raise GitError(f"stash@{{{number}}} is not a valid reference", 1, "error: ")
-    return entries[-1 - number][1]
-
-
-def _stash_push(repo: Repository, args: list[str], *, saving: bool) -> int:
-    @dataclass(frozen=True, slots=True)
-    class Options:
-        message: str | None = value("-m", "--message", "stash message", metavar="MESSAGE")
-        untracked: bool = flag("-u", "--include-untracked", "include untracked files")
-        keep: bool = flag("-k", "--keep-index", "keep index")
-        quiet: bool = flag("-q", "--quiet", "be quiet")
-        all: bool = flag("-a", "--all", "include ignored files")
-
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
-    message = options.message or (" ".join(parsed.operands) if saving and parsed.operands else None)
-    head = repo.head()
-    if head is None:
-        raise GitError("You do not have the initial commit yet", 1, "")
-    index = repo.staged()
-    head_tree = repo.head_tree()
-    changed = changed_files(repo)
-    extra = find_untracked(repo, everything=True, ignored=False)[0] if options.untracked else []
-    if index == head_tree and not changed and not extra:
-        repo.process.print("No local changes to save")
-        return 0
-    branch = repo.refs.branch()
-    name = branch.removeprefix("refs/heads/") if branch else "(no branch)"
-    base = f"{name}: {head[:7].decode()} {subject_of(text_of(repo.store.commit(head).message))}"
-    work = dict(index)
-    for path, letter in changed.items():
-        stat = stat_of(repo, path)
-        if letter == "D" or stat is None:
-            work.pop(path, None)
-        else:
-            work[path] = (mode_of(stat), repo.store.add(Blob.from_string(repo.read_work(path, stat))))
-    parents = [head, repo.make_commit(repo.store.unflatten(index), [head], f"index on {base}\n")]
-    if extra:
-        files: Flat = {}
-        for path in extra:
-            stat = stat_of(repo, path)
-            assert stat is not None
-            files[path] = (mode_of(stat), repo.store.add(Blob.from_string(repo.read_work(path, stat))))
-        parents.append(repo.make_commit(repo.store.unflatten(files), [], f"untracked files on {base}\n"))
-    title = f"On {name}: {message}" if message else f"WIP on {base}"
-    sha = repo.make_commit(repo.store.unflatten(work), parents, title)
-    repo.refs.set("refs/stash", sha, title, repo.signature())
-    check_out(repo, {**work, **index}, head_tree, force=True)
-    for path in extra:
-        remove_file(repo, path)
-    if not options.quiet:
-        repo.process.print(f"Saved working directory and index state {title}")
-    return 0
-
-
-def _stash_apply(repo: Repository, args: list[str], *, drop: bool) -> int:
-    number = _stash_number(args)
-    sha = _stash_entry(repo, number)
-    saved = repo.store.commit(sha)
-    base = repo.tree_of(bytes(saved.parents[0]))
-    ours = repo.staged()
-    merged = merge_trees(repo, base, ours, repo.tree_of(sha), "Updated upstream", "Stashed changes")
-    blocked = [p for p in changed_files(repo) if p in merged.conflicts or merged.files.get(p) != ours.get(p)]
-    if blocked:
-        listed = "".join(f"\t{path}\n" for path in blocked)
-        raise GitError(
-            f"Your local changes to the following files would be overwritten by merge:\n{listed}"
-            "Please commit your changes or stash them before you merge.\nAborting",
-            1,
-            "error: ",
-        )
-    before = dict(repo.index)
-    apply_merge(repo, ours, merged)
-    for line in merged.messages:
-        repo.process.print(line)
-    if not merged.conflicts:
-        # What was only in the work tree is so again; new files stay staged.
-        index = repo.index
-        for path in list(index):
-            if path in before:
-                index[path] = before[path]
-        for path, entry in before.items():
-            index.setdefault(path, entry)
-        repo.write_index()
-    if len(saved.parents) > 2:
-        for path, (mode, blob) in repo.tree_of(bytes(saved.parents[2])).items():
-            write_file(repo, path, mode, repo.store.blob(blob))
-    repo.process.print(long_status(repo, compute_status(repo)), end="")
-    if merged.conflicts:
-        if drop:
-            repo.process.print("The stash entry is kept in case you need it again.")
-        return 1
-    return _stash_drop(repo, number) if drop else 0
-
-
-def _stash_drop(repo: Repository, number: int) -> int:
-    sha = _stash_entry(repo, number)
-    entries = repo.refs.read_log("refs/stash")
-    del entries[-1 - number]
-    if entries:
-        repo.refs.write("refs/stash", entries[-1][1].decode())
-        repo.refs.write_log("refs/stash", entries)
-    else:
-        repo.refs.delete("refs/stash")
-    repo.process.print(f"Dropped refs/stash@{{{number}}} ({sha.decode()})")
-    return 0

@@ -1,0 +1,248 @@
+"""`git stash`: changes put away as commits, and brought back."""
+
+from __future__ import annotations
+
+from dulwich.objects import Blob
+
+from belljar.abi.dataclass import dataclass
+from belljar.bin._kit import flag, value
+from belljar.bin._kit.options import parse
+from belljar.bin.git.branch_commands import checkout
+from belljar.bin.git.diffs import compare, patch, stat_text
+from belljar.bin.git.errors import GitError
+from belljar.bin.git.history import subject_of, text_of
+from belljar.bin.git.merging import apply_merge, merge_trees
+from belljar.bin.git.repo import Repository, mode_of
+from belljar.bin.git.store import Flat
+from belljar.bin.git.work import (
+    changed_files,
+    compute_status,
+    find_untracked,
+    match_paths,
+    remove_file,
+    stat_of,
+    write_file,
+)
+from belljar.bin.git.work_commands import long_status
+
+
+def stash(repo: Repository, args: list[str]) -> int:
+    verb = args[0] if args and not args[0].startswith("-") else "push"
+    rest = args[1:] if args and not args[0].startswith("-") else args
+    match verb:
+        case "push" | "save":
+            return _stash_push(repo, rest, saving=verb == "save")
+        case "list":
+            for number, (_, _, _, message) in enumerate(reversed(repo.refs.read_log("refs/stash"))):
+                repo.process.print(f"stash@{{{number}}}: {message}")
+            return 0
+        case "pop" | "apply":
+            return _stash_apply(repo, rest, drop=verb == "pop")
+        case "drop":
+            return _stash_drop(repo, _stash_number(rest), quiet="-q" in rest)
+        case "branch":
+            return _stash_branch(repo, rest)
+        case "create" | "store":
+            raise GitError(f"git stash {verb} is not there: use git stash push", 1, "error: ")
+        case "clear":
+            repo.refs.delete("refs/stash")
+            return 0
+        case "show":
+            sha = _stash_entry(repo, _stash_number(rest))
+            parent = bytes(repo.store.commit(sha).parents[0])
+            pairs = compare(repo, repo.tree_of(parent), repo.tree_of(sha))
+            if "-p" in rest or "--patch" in rest or "-u" in rest:
+                for pair in pairs:
+                    repo.process.stdout.write(patch(repo.process, pair))
+            else:
+                repo.process.print(stat_text(repo.process, pairs), end="")
+            return 0
+    raise GitError(f"subcommand wasn't specified; 'push' can't be assumed due to unexpected token '{verb}'")
+
+
+def _stash_number(args: list[str]) -> int:
+    for arg in args:
+        digits = arg.removeprefix("stash@{").rstrip("}")
+        if digits.isdecimal():
+            return int(digits[:18])
+    return 0
+
+
+def _stash_entry(repo: Repository, number: int) -> bytes:
+    entries = repo.refs.read_log("refs/stash")
+    if not entries:
+        raise GitError("No stash entries found.", 1, "")
+    if number >= len(entries):
+        raise GitError(f"log for 'stash' only has {len(entries)} entries")
+    return entries[-1 - number][1]
+
+
+@dataclass(frozen=True, slots=True)
+class PushOptions:
+    message: str | None = value("-m", "--message", "stash message", metavar="MESSAGE")
+    untracked: bool = flag("-u", "--include-untracked", "include untracked files")
+    keep: bool = flag("-k", "--keep-index", "keep index")
+    no_keep: bool = flag("--no-keep-index", "don't keep it (as by default)")
+    staged: bool = flag("-S", "--staged", "stash only what is staged")
+    quiet: bool = flag("-q", "--quiet", "be quiet")
+    all: bool = flag("-a", "--all", "include ignored files")
+
+
+def _stash_push(repo: Repository, args: list[str], *, saving: bool) -> int:
+    parsed = parse(PushOptions, args)
+    options = PushOptions(**parsed.values)
+    message = options.message or (" ".join(parsed.operands) if saving and parsed.operands else None)
+    specs = [] if saving else parsed.operands
+    head = repo.head()
+    if head is None:
+        raise GitError("You do not have the initial commit yet", 1, "")
+    index, head_tree = repo.staged(), repo.head_tree()
+    changed = {} if options.staged else changed_files(repo)
+    staged = {path for path in index.keys() | head_tree.keys() if index.get(path) != head_tree.get(path)}
+    extra: list[str] = []
+    if options.untracked or options.all:
+        found, hidden = find_untracked(repo, everything=True, ignored=options.all)
+        extra = found + hidden
+    if specs:
+        known = [*index, *head_tree, *extra]
+        for spec in specs:
+            if not match_paths(repo, [spec], known):
+                raise GitError(
+                    f"pathspec ':(,prefix:0){spec}' did not match any file(s) known to git\n"
+                    "Did you forget to 'git add'?",
+                    1,
+                    "error: ",
+                )
+        named = set(match_paths(repo, specs, known))
+        changed = {path: letter for path, letter in changed.items() if path in named}
+        staged &= named
+        extra = [path for path in extra if path in named]
+    if not staged and not changed and not extra:
+        repo.process.print("No local changes to save")
+        return 0
+    branch = repo.refs.branch()
+    name = branch.removeprefix("refs/heads/") if branch else "(no branch)"
+    base = f"{name}: {head[:7].decode()} {subject_of(text_of(repo.store.commit(head).message))}"
+    kept_index = {path: e for path, e in index.items() if path in staged or path in head_tree}
+    if specs:
+        # What is not named is in the stash as it is in HEAD.
+        kept_index = {path: e for path, e in head_tree.items() if path not in staged}
+        kept_index |= {path: index[path] for path in staged if path in index}
+    work = dict(kept_index)
+    for path, letter in changed.items():
+        stat = stat_of(repo, path)
+        if letter == "D" or stat is None:
+            work.pop(path, None)
+        else:
+            work[path] = (mode_of(stat), repo.store.add(Blob.from_string(repo.read_work(path, stat))))
+    parents = [head, repo.make_commit(repo.store.unflatten(kept_index), [head], f"index on {base}\n")]
+    if extra:
+        files: Flat = {}
+        for path in extra:
+            stat = stat_of(repo, path)
+            assert stat is not None
+            files[path] = (mode_of(stat), repo.store.add(Blob.from_string(repo.read_work(path, stat))))
+        parents.append(repo.make_commit(repo.store.unflatten(files), [], f"untracked files on {base}\n"))
+    title = f"On {name}: {message}" if message else f"WIP on {base}"
+    sha = repo.make_commit(repo.store.unflatten(work), parents, title)
+    repo.refs.set("refs/stash", sha, title, repo.signature())
+    touched = staged | changed.keys()
+    after = index if options.keep else head_tree
+    _put_back(repo, touched, after)
+    for path in extra:
+        remove_file(repo, path)
+    if not options.quiet:
+        repo.process.print(f"Saved working directory and index state {title}")
+    return 0
+
+
+def _put_back(repo: Repository, paths: set[str], tree: Flat) -> None:
+    """Files and their entries in the index as a tree has them."""
+    for path in sorted(paths):
+        repo.process.budget.charge()
+        if path not in tree:
+            remove_file(repo, path)
+            repo.index.pop(path, None)
+            continue
+        mode, sha = tree[path]
+        repo.index[path] = repo.entry(write_file(repo, path, mode, repo.store.blob(sha)), mode, sha)
+    repo.write_index()
+
+
+def _stash_branch(repo: Repository, args: list[str]) -> int:
+    """A branch from where the stash was made, with the stash on it."""
+    if not args:
+        raise GitError("No branch name specified", 1, "")
+    sha = _stash_entry(repo, _stash_number(args[1:]))
+    start = bytes(repo.store.commit(sha).parents[0])
+    checkout(repo, ["-b", args[0], start.decode()])
+    return _stash_apply(repo, [*args[1:], "--index"], drop=True)
+
+
+def _stash_apply(repo: Repository, args: list[str], *, drop: bool) -> int:
+    number = _stash_number(args)
+    sha = _stash_entry(repo, number)
+    saved = repo.store.commit(sha)
+    base = repo.tree_of(bytes(saved.parents[0]))
+    ours = repo.staged()
+    merged = merge_trees(repo, base, ours, repo.tree_of(sha), "Updated upstream", "Stashed changes")
+    blocked = [p for p in changed_files(repo) if p in merged.conflicts or merged.files.get(p) != ours.get(p)]
+    if blocked:
+        listed = "".join(f"\t{path}\n" for path in blocked)
+        repo.process.error(
+            f"error: Your local changes to the following files would be overwritten by merge:\n{listed}"
+            "Please commit your changes or stash them before you merge.\nAborting\n"
+        )
+        repo.process.print(long_status(repo, compute_status(repo)), end="")
+        if drop:
+            repo.process.print("The stash entry is kept in case you need it again.")
+        return 1
+    if len(saved.parents) > 2 and not merged.conflicts and repo.tree_of(sha) == base:
+        repo.process.print("Already up to date.")
+    before = dict(repo.index)
+    apply_merge(repo, ours, merged)
+    for line in merged.messages:
+        repo.process.print(line)
+    if not merged.conflicts:
+        # What was only in the work tree is so again; new files stay staged.
+        index = repo.index
+        for path in list(index):
+            if path in before:
+                index[path] = before[path]
+        for path, entry in before.items():
+            index.setdefault(path, entry)
+        if "--index" in args:
+            kept = repo.tree_of(bytes(saved.parents[1]))
+            for path in kept.keys() | base.keys():
+                if kept.get(path) == base.get(path):
+                    continue
+                if path in kept:
+                    index[path] = repo.bare_entry(*kept[path])
+                else:
+                    index.pop(path, None)
+        repo.write_index()
+    if len(saved.parents) > 2:
+        for path, (mode, blob) in repo.tree_of(bytes(saved.parents[2])).items():
+            write_file(repo, path, mode, repo.store.blob(blob))
+    quiet = "-q" in args or "--quiet" in args
+    if not quiet:
+        repo.process.print(long_status(repo, compute_status(repo)), end="")
+    if merged.conflicts:
+        if drop:
+            repo.process.print("The stash entry is kept in case you need it again.")
+        return 1
+    return _stash_drop(repo, number, quiet=quiet) if drop else 0
+
+
+def _stash_drop(repo: Repository, number: int, *, quiet: bool = False) -> int:
+    sha = _stash_entry(repo, number)
+    entries = repo.refs.read_log("refs/stash")
+    del entries[-1 - number]
+    if entries:
+        repo.refs.write("refs/stash", entries[-1][1].decode())
+        repo.refs.write_log("refs/stash", entries)
+    else:
+        repo.refs.delete("refs/stash")
+    if not quiet:
+        repo.process.print(f"Dropped refs/stash@{{{number}}} ({sha.decode()})")
+    return 0
