@@ -1,6 +1,5 @@
 """An interpreter that its owner drives: runs what comes on descriptor 3, answers on 4 (see api/dialogue.py)."""
 
-import ast
 import asyncio
 import builtins
 import inspect
@@ -8,6 +7,8 @@ import linecache
 import os
 import sys
 import traceback
+from ast import Expr, Expression, PyCF_ALLOW_TOP_LEVEL_AWAIT, PyCF_ONLY_AST
+from builtins import compile, eval, exec  # as they are now: what a guest makes of them is for its own code
 
 from _belljar import main, tools
 from _belljar.tools import HostError
@@ -17,7 +18,7 @@ INPUT, OUTPUT = 3, 4
 TEXT_MAX = 200_000
 """Characters of one object's text, shown."""
 OWN = main.OWN
-FLAGS = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+FLAGS = PyCF_ALLOW_TOP_LEVEL_AWAIT
 PRACTICE = ("x = [n * 2 for n in range(10)]\ndef f(n):\n    return {str(n): n}\ny = f(1)\nNone", "None")
 """What a copy of a prefix runs before it is asked to: it has no value, which would be kept."""
 
@@ -145,10 +146,10 @@ class Session:
                 return None, compile(code, file, "eval", FLAGS, dont_inherit=True)
             except SyntaxError:
                 pass
-        tree = ast.parse(code, file)
+        tree = compile(code, file, "exec", PyCF_ONLY_AST, dont_inherit=True)
         last = None
-        if tree.body and isinstance(tree.body[-1], ast.Expr):
-            last = compile(ast.Expression(tree.body.pop().value), file, "eval", FLAGS, dont_inherit=True)
+        if tree.body and isinstance(tree.body[-1], Expr):
+            last = compile(Expression(tree.body.pop().value), file, "eval", FLAGS, dont_inherit=True)
         return compile(tree, file, "exec", FLAGS, dont_inherit=True), last
 
     def execute(self, body, last):
