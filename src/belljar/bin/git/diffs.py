@@ -295,7 +295,7 @@ def stat_text(
         longest = max(len(row[0]) for row in rows)
         most = max(row[1] + row[2] for row in rows)
         digits = max(len(str(most)), 3 if any(row[3].binary for row in rows) else 0)
-        name_width = max(4, min(longest, width - digits - 10 - 6))
+        name_width = min(longest, max(4, width - digits - 10 - 6))
         room = max(2, width - digits - 6 - name_width - 1)
         scale = most > room
         for name, added, removed, pair in rows:
