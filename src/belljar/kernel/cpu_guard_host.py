@@ -67,8 +67,12 @@ class CpuGuard:
         def resume(self) -> None:
             signal.setitimer(_PROF, self._tick, self._tick)
 
-        def stop(self) -> None:
+        def pause(self) -> None:
+            """Until `resume()`."""
             signal.setitimer(_PROF, 0.0)
+
+        def stop(self) -> None:
+            self.pause()
             signal.signal(signal.SIGPROF, signal.SIG_IGN)
 
         def _used(self) -> float:

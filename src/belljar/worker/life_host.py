@@ -14,6 +14,7 @@ from belljar.abi.limits import OVERHEAD
 from belljar.abi.wire import HELLO, Event, Exited, Ready, Start, WorkerMessage, encode
 from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine_host import DescriptorPoller
+from belljar.lockdown.processes_host import Readiness
 from belljar.lockdown.wall_host import LockdownFailed, fork_alone, shut_in
 from belljar.worker.channel_host import Channel
 from belljar.worker.descriptor_host import Descriptor
@@ -65,27 +66,24 @@ class Life:
         return self._channel
 
     def practise(self, times: int) -> None:
-        """Serve an owner who asks for one command so many times: Python rewrites code that it runs often.
+        """Live so many times, with an owner who asks for one command: Python rewrites code that it runs often.
 
         Done by a zygote, it is done; else every worker would write to all of this code.
         """
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-
-        def answered() -> bool:
-            try:
-                return bool(ours.recv(4096))
-            except BlockingIOError:
-                return False
-
-        self.connect(theirs)
-        for number in range(times):
-            ours.send(encode(_command(number)))
-            self._session.kernel.hub.run(answered)
-        self._poller.unwatch(theirs.fileno())
-        self._channel = None
-        ours.close()
-        theirs.close()
+        assert sys.platform != "win32"
+        for _ in range(times):
+            ours, theirs = socket.socketpair()
+            self._poller.renew()
+            self._guard.resume()
+            self.connect(theirs)
+            ours.send(encode(_command(1)))
+            answered = Readiness(ours)
+            self._session.kernel.hub.run(lambda answered=answered: answered.within(0))  # type: ignore[misc]
+            self._guard.pause()
+            self._poller.unwatch(theirs.fileno())
+            self._channel = None
+            ours.close()
+            theirs.close()
 
     def rehearse(self) -> None:
         """Run one command that nobody asked for: what any command makes when first run, or writes to, is there then."""
