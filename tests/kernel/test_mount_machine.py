@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from belljar.abi.errors import SysError
@@ -140,12 +140,17 @@ parts = st.one_of(names, names, names, names, st.sampled_from([".", ".."]))
 paths = st.builds(
     lambda start, middle, end: start + "/".join(middle) + end,
     st.sampled_from(["", "/"]),
-    st.lists(parts, min_size=1, max_size=3),
+    st.lists(parts, min_size=1, max_size=2),
     st.sampled_from(["", "", "", "", "/", "/..", "/."]),
 )
 short = names.map(lambda name: f"/{name}")
 accesses = [O_RDONLY, O_RDWR, O_RDONLY | O_DIRECTORY, O_RDWR | O_TRUNC, O_RDWR | O_CREAT, O_RDWR | O_CREAT | O_EXCL]
 opens = st.sampled_from([*accesses, O_PATH | O_NOFOLLOW])
+
+SETUP = [
+    *(("mkdir", path, 0o755) for path in ("/a", "/b", "/c", "/a/a", "/b/a")),
+    *(("mknod", path, S_IFREG | 0o644) for path in ("/a/b", "/b/b", "/c/b")),
+]
 
 CALLS = st.lists(
     st.one_of(
@@ -157,12 +162,14 @@ CALLS = st.lists(
         st.tuples(st.sampled_from(["bind", "bind_read_only"]), paths, short),
         st.tuples(st.sampled_from(["tmpfs", "unmount"]), paths),
         st.tuples(st.sampled_from(["symlink", "rename"]), paths, paths),
-        st.tuples(st.just("link"), paths, paths),
+        st.tuples(st.sampled_from(["link", "rename"]), paths, paths),
+        st.tuples(st.sampled_from(["link", "rename"]), paths, paths),
         st.tuples(st.sampled_from(["unlink", "rmdir", "chdir", "stat", "readdir"]), paths),
         st.tuples(st.just("chmod"), paths, st.just(0o700)),
         st.tuples(st.just("truncate"), paths, st.just(3)),
     ),
-    max_size=60,
+    min_size=30,
+    max_size=50,
 )
 
 
@@ -178,7 +185,7 @@ def linux() -> Iterator[Real]:
 @pytest.mark.parametrize("layered", [False, True], ids=["memory", "overlay"])
 def test_no_difference_to_linux(linux: Real, layered: bool) -> None:
     @given(calls=CALLS)
-    @settings(max_examples=100)
+    @settings(max_examples=150, phases=[Phase.generate])
     def compare(calls: list[tuple[Any, ...]]) -> None:
         assert linux.call("reset", 0o755) is None
         server: FileServer = OverlayServer(memory(), memory(), Ticking()) if layered else memory()
@@ -190,7 +197,7 @@ def test_no_difference_to_linux(linux: Real, layered: bool) -> None:
             assert ours.call(*call) == expected, call
             return expected
 
-        for operation, *arguments in calls:
+        for operation, *arguments in [*SETUP, *calls]:
             match operation:
                 case "open":
                     if do("open", 0, *arguments) is None:

@@ -165,7 +165,8 @@ CALLS = st.lists(
         st.tuples(st.just("write"), picks, data),
         st.tuples(st.sampled_from(["seek", "pread", "truncate", "stat"]), picks),
     ),
-    max_size=40,
+    min_size=30,
+    max_size=50,
 )
 
 
