@@ -133,8 +133,12 @@ def _candidates(shell: Shell, action: str, word: str) -> list[str]:
     match action:
         case "alias":
             return sorted(shell.aliases)
-        case "builtin" | "helptopic":
+        case "builtin":
             return sorted(BUILTINS)
+        case "helptopic":
+            from belljar.shell.builtins.topics import topics
+
+            return list(topics())
         case "enabled":
             return sorted(name for name in BUILTINS if name not in shell.disabled)
         case "disabled":

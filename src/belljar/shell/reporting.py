@@ -58,7 +58,7 @@ class Reporting:
 
     def report_syntax(self: Shell, error: ShellSyntaxError, what: str) -> None:  # type: ignore[misc]
         prefix = f"{what}: " if what else ""
-        for message in error.messages():
+        for message in error.messages()[: 1 if self.errexit else None]:  # under `set -e` the first one ends it
             self.process.error(f"{self.message_name()}: {prefix}line {error.line}: {message}\n")
         self.status = 2
 

@@ -287,7 +287,8 @@ class Shell(Expansion, Reporting, Processes, Trapping):
             for plain in [key for key, entry in self.table.items() if not isinstance(entry, Var)]:
                 self.vars.own_var(plain)
         if name == "posix":
-            self.shopts = {**self.shopts, "expand_aliases": on or self.interactive}
+            strict = {"expand_aliases": on or self.interactive, "inherit_errexit": on, "shift_verbose": on}
+            self.shopts = {**self.shopts, **strict}
             self.special_names = frozenset(k for k, v in builtins().items() if v.special) if on else frozenset()
             if not on:
                 self.vars.unset("POSIXLY_CORRECT")

@@ -190,6 +190,23 @@ def _commands(shell: Shell) -> Assoc:
     return contents
 
 
+def _set_alias(shell: Shell, name: str, text: str) -> None:
+    shell.aliases[name] = text
+
+
+def _set_command(shell: Shell, name: str, path: str) -> None:
+    shell.hash = {**shell.hash, name: (path, 0)}
+
+
+def _set_directory(shell: Shell, index: str, path: str) -> None:
+    place = int(index) - 1
+    if 0 <= place < len(shell.directories):
+        shell.directories[place] = path
+
+
+PARTS = {"BASH_ALIASES": _set_alias, "BASH_CMDS": _set_command, "DIRSTACK": _set_directory}
+
+
 def _shellopts(shell: Shell) -> str:
     return ":".join(sorted(name for name, on in shell.options.items() if on))
 
@@ -254,6 +271,7 @@ def _dynamic() -> dict[str, DynamicVar]:
         "BASH_CMDS": DynamicVar(_commands, None, ASSOC),
         "SHELLOPTS": DynamicVar(_shellopts, None, READONLY),
         "BASHOPTS": DynamicVar(_bashopts, None, READONLY),
+        "HISTCMD": DynamicVar(lambda sh: str(sh.history.next_number - 1), None, INTEGER),
         "_": DynamicVar(_last_argument, lambda sh, value: None),
     }
 
@@ -305,6 +323,7 @@ _last: list[_Remembered] = []
 def install(shell: Shell) -> None:
     """Bind the variables of a new shell: its environment, the special ones, and the defaults."""
     Variables.HOOKS.update(HOOKS)
+    Variables.PARTS.update(PARTS)
     process = shell.process
     env = process.env
     key = (process.fs.credentials.uid, process.kernel.hostname, shell.posix)

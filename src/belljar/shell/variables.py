@@ -73,6 +73,8 @@ class Variables:
 
     HOOKS: ClassVar[dict[str, Callable[[Shell], None]]] = {}
     """Called after a variable of that name changed in any way. Filled by `special`; such variables are `Var`s."""
+    PARTS: ClassVar[dict[str, Callable[[Shell, str, str], None]]] = {}
+    """What assigning an element (by its key or index) of a special array does. Filled by `special`."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
@@ -270,6 +272,7 @@ class Variables:
         if isinstance(entry, Var) and entry.attrs & READONLY:
             raise ReadonlyError(name)
         if isinstance(entry, DynamicVar):
+            self._set_part(name, str(index), value)
             return
         var = self.own_array(name)
         array = var.value
@@ -296,6 +299,9 @@ class Variables:
         assert isinstance(entry, Var)
         if entry.attrs & READONLY:
             raise ReadonlyError(name)
+        if isinstance(entry, DynamicVar):
+            self._set_part(name, key, value)
+            return
         var = self.own(name, entry)
         if not isinstance(var.value, Assoc):
             var.value = Assoc()
@@ -310,6 +316,12 @@ class Variables:
         var.value.set(key, value)
         if name in self.HOOKS:
             self.changed(name)
+
+    def _set_part(self, name: str, key: str, value: str) -> None:
+        """Assign an element of a special variable; most of them don't care."""
+        writer = self.PARTS.get(name)
+        if writer is not None:
+            writer(self.shell, key, value)
 
     def set_array(self, name: str, values: Iterable[str]) -> None:
         """Replace (or make) an indexed array (mapfile, read -a). ReadonlyError; an associative array is an error."""

@@ -15,8 +15,8 @@ _BAD_NAME: Final = re.compile(r"[ \t\n/$`=|&;()<>'\"\\]")
 
 
 def _show(shell: Shell, name: str) -> None:
-    dashes = "-- " if name.startswith("-") else ""
-    shell.write(f"alias {dashes}{name}={single(shell.aliases[name])}\n")
+    command = "" if shell.posix else "alias -- " if name.startswith("-") else "alias "
+    shell.write(f"{command}{name}={single(shell.aliases[name])}\n")
 
 
 @builtin("alias", "p")

@@ -10,6 +10,7 @@ from belljar.abi.flags import X_OK
 from belljar.shell.arrays import hash_key
 from belljar.shell.builtins.listing import print_function
 from belljar.shell.builtins.registry import BUILTINS, Builtin, Options, Usage, builtin, show_help
+from belljar.shell.builtins.topics import overview, topics
 from belljar.shell.control import ExitShell
 from belljar.shell.pattern import compile_pattern
 from belljar.shell.quote import single
@@ -302,23 +303,21 @@ def exec_(shell: Shell, options: Options, args: list[str]) -> int:
 @builtin("help", "dms")
 def help_(shell: Shell, options: Options, args: list[str]) -> int:
     """help [-dms] [pattern ...]
-    Tell about builtins.
+    Tell about builtins, keywords and variables.
 
     Options:
       -d  one line each    -m  as a manual page    -s  only the usage
     """
     if not args:
-        shell.write("These shell commands are defined internally.  Type `help' to see this list.\n")
-        shell.write("Type `help name' to find out more about the function `name'.\n\n")
-        names = sorted(BUILTINS)
-        for name in names:
-            shell.write(f" {'*' if name in shell.disabled else ' '}{BUILTINS[name].synopsis}\n")
+        columns = shell.vars.get("COLUMNS") or "80"
+        shell.write(overview(shell, int(columns) if columns.isdecimal() and len(columns) < 5 else 80))
         return 0
+    known = topics()
     status = 0
     for text in args:
         pattern = compile_pattern(text)
-        found = [BUILTINS[name] for name in sorted(BUILTINS) if pattern.matches(name)]
-        found = found or [BUILTINS[name] for name in sorted(BUILTINS) if name.startswith(text)]
+        found = [topic for name, topic in known.items() if pattern.matches(name)]
+        found = found or [topic for name, topic in known.items() if name.startswith(text)]
         if not found:
             shell.error(f"help: no help topics match `{text}'.  Try `help help' or `man -k {text}' or `info {text}'.")
             status = 1

@@ -153,7 +153,8 @@ def _each(shell: Shell, request: Request, args: list[str | AssignmentArg]) -> in
                 shell.error(str(error))
             else:
                 shell.error(f"{request.name}: {error}")
-            if shell.posix and not shell.interactive and not shell.spared and request.name in ("export", "readonly"):
+            ends = isinstance(error, ReadonlyError) and request.name in ("export", "readonly")
+            if ends and shell.posix and not shell.interactive and not shell.spared:
                 raise ExitShell(1) from None
             done = False
         status = status if done else 1

@@ -54,6 +54,8 @@ def _levels(shell: Shell, name: str, args: list[str]) -> int:
     """How many loops to leave; 0 if there is none to leave, or the count is wrong."""
     if args and args[0] == "--":
         args = args[1:]
+    if shell.loops == 0 and shell.posix:  # which is silent about it
+        return 0
     if shell.loops == 0:
         shell.error(f"{name}: only meaningful in a `for', `while', or `until' loop")
         return 0
@@ -110,6 +112,8 @@ def return_(shell: Shell, args: list[str]) -> int:
     if not shell.vars.frames:
         _operands(shell, "return", args)
         shell.error("return: can only `return' from a function or sourced script")
+        if shell.posix and not shell.interactive and not shell.spared:
+            raise ExitShell(2)
         return 2
     args = _operands(shell, "return", args)
     if not args:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from belljar.abi.errors import SysError
 from belljar.abi.signals import Signal, parse_signal, signal_name
 from belljar.shell.builtins.registry import Options, Usage, builtin
-from belljar.shell.builtins.trap import signal_table
+from belljar.shell.builtins.trap import signal_names, signal_table
 from belljar.shell.control import ShellError
 from belljar.shell.jobs import Job, describe
 from belljar.shell.numbers import parse_integer
@@ -279,7 +279,7 @@ def kill(shell: Shell, args: list[str]) -> int:
     else:
         spec = ""
     if spec:
-        found = parse_signal(spec)
+        found = parse_signal(spec) if not (shell.posix and spec.upper().startswith("SIG")) else None
         if found is None:
             shell.error(f"kill: {spec}: invalid signal specification")
             return 1
@@ -332,7 +332,7 @@ def _send(shell: Shell, pid: int, number: int, target: str) -> bool:
 
 def _list_signals(shell: Shell, args: list[str]) -> int:
     if not args:
-        shell.write(signal_table())
+        shell.write(" ".join(signal_names()) + "\n" if shell.posix else signal_table())
         return 0
     status = 0
     for spec in args:

@@ -25,7 +25,7 @@ class Resource(Struct, frozen=True):
 
 
 _RESOURCES: Final = [
-    Resource("R", "real-time non-blocking time", "microseconds"),
+    Resource("R", "real-time non-blocking time ", "microseconds"),
     Resource("c", "core file size", "blocks", 0),
     Resource("d", "data seg size", "kbytes"),
     Resource("e", "scheduling priority", default=0),
@@ -166,10 +166,10 @@ def _symbolic(mask: int) -> str:
 
 def _parse_mode(shell: Shell, text: str, mask: int) -> int | None:
     if text[:1].isdecimal():
-        if not re.fullmatch(r"[0-7]{1,9}", text) or int(text, 8) > 0o777:
+        if not re.fullmatch(r"[0-7]{1,9}", text) or int(text, 8) > 0o7777:
             shell.error(f"umask: {text}: octal number out of range")
             return None
-        return int(text, 8)
+        return int(text, 8) & 0o777
     allowed = ~mask & 0o777
     for clause in text.split(","):
         match = _SYMBOLIC.match(clause)

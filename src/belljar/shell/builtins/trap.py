@@ -15,10 +15,18 @@ if TYPE_CHECKING:
 _ORDER = {"EXIT": 0, "DEBUG": 65, "ERR": 66, "RETURN": 67}
 
 
+def _numbers() -> list[int]:
+    return [*range(1, 32), *range(RTMIN, RTMAX + 1)]
+
+
+def signal_names() -> list[str]:
+    """What POSIX's `kill -l` shows."""
+    return [signal_name(number) for number in _numbers()]
+
+
 def signal_table() -> str:
     """What `trap -l` and `kill -l` show: five signals a line."""
-    numbers = [*range(1, 32), *range(RTMIN, RTMAX + 1)]
-    cells = [f"{number:2d}) SIG{signal_name(number)}" for number in numbers]
+    cells = [f"{number:2d}) SIG{signal_name(number)}" for number in _numbers()]
     lines = ["\t".join(cells[start : start + 5]) for start in range(0, len(cells), 5)]
     return "".join(f"{line}{'' if index < len(lines) - 1 else chr(9)}\n" for index, line in enumerate(lines))
 
@@ -28,7 +36,7 @@ def _rank(name: str) -> int:
 
 
 def _show(shell: Shell, name: str, command: str) -> None:
-    shown = name if name in PSEUDO or name.isdecimal() else f"SIG{name}"
+    shown = name if name in PSEUDO or name.isdecimal() or shell.posix else f"SIG{name}"
     shell.write(f"trap -- {single(command)} {shown}\n")
 
 

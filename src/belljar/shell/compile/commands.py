@@ -16,7 +16,7 @@ from belljar.shell.compile.words import (
     compile_words,
     constant_pattern,
 )
-from belljar.shell.control import ArithError, Break, Continue, ReadonlyError, ShellError
+from belljar.shell.control import ArithError, Break, Continue, ExitShell, ReadonlyError, ShellError
 from belljar.shell.functions import FunctionDef
 from belljar.shell.nodes import (
     AndOr,
@@ -508,6 +508,8 @@ def bind_loop_variable(shell: Shell, name: str, value: str) -> bool:
             shell.vars.set(name, value)
     except ShellError as error:
         shell.error(str(error))
+        if shell.posix and not shell.interactive:
+            raise ExitShell(127 if shell.from_argument and not shell.subshell_process else 1) from None
         return False
     return True
 

@@ -300,9 +300,7 @@ def compile_param(part: Param) -> Text:
                 if shell.nounset:
                     unbound(shell, part)
                 return ""
-            text = unbound(shell, part)
-            if isinstance(op, Replace):
-                return text
+            return unbound(shell, part)  # what isn't there is not operated on
         return apply(shell, text)
 
     return operated
@@ -350,7 +348,7 @@ def _compile_length(part: Param) -> Text:
     def length(shell: Shell) -> str:
         text = value(shell)
         if text is None:
-            text = unbound(shell, part)
+            text = unbound(shell, part) if part.index is None else ""
         return str(len(text) if not shell.byte_locale else byte_length(text))
 
     return length

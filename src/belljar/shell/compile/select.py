@@ -42,7 +42,7 @@ def compile_select(node: Select, *, checks: bool) -> Run:
                 shell.budget.charge()
                 choice = _ask(shell, items, show=show)
                 if choice is None:
-                    shell.process.error("\n") if not shell.posix else None
+                    shell.write("\n") if shell.posix else shell.process.error("\n")
                     shell.status = 1
                     return 1
                 show = False
