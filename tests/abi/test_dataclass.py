@@ -120,4 +120,5 @@ def test_nothing_a_worker_loads_declares_standard_ones() -> None:
     for layer in ("abi", "kernel", "regex", "shell", "bin"):
         for path in (root / layer).rglob("*.py"):
             if str(path.relative_to(root)) not in known:
-                assert not re.search(r"^(from|import) dataclasses", path.read_text(), re.M), path
+                standard = re.search(r"^(from|import) dataclasses", path.read_text(), re.M)
+                assert not standard, f"{path}: use belljar.abi.dataclass"
