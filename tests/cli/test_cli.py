@@ -173,6 +173,16 @@ def test_closed_streams_are_empty_ones(home: dict[str, str], closed: str, output
     assert (done.stdout, done.returncode) == (output, 0)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is Linux's")
+def test_output_that_can_not_be_written(home: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "belljar.cli", "run", "echo hi"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            command, env=home, stdin=subprocess.DEVNULL, stdout=full, stderr=subprocess.PIPE, timeout=60
+        )
+    assert (done.stderr, done.returncode) == (b"belljar: can't write the output: No space left on device\n", 1)
+
+
 @pytest.mark.slow
 def test_bench(belljar: Belljar) -> None:
     figures = json.loads(belljar("bench", "--rounds", "1", "--json").stdout)

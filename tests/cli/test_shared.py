@@ -208,6 +208,14 @@ def test_the_real_one(place: Path, home: dict[str, str], monkeypatch: pytest.Mon
     until(lambda: not is_alive(server))
 
 
+def test_a_wrong_command_line_leaves_nothing_behind(place: Path, home: dict[str, str]) -> None:
+    env = {**home, "XDG_RUNTIME_DIR": str(place), "BELLJAR_NO_DAEMON": ""}
+    for wrong, code in (["run", "--nope"], 2), (["run", "--help"], 0):
+        done = subprocess.run([sys.executable, "-m", "belljar.cli", *wrong], env=env, capture_output=True, timeout=60)
+        assert done.returncode == code
+    assert not list((place / "belljar").iterdir())
+
+
 def test_what_a_caller_left_open_ends_with_the_run(place: Path, home: dict[str, str]) -> None:
     """Whoever waits for the end of a pipe that a run was given would wait for what it leaves behind."""
     env = {**home, "XDG_RUNTIME_DIR": str(place), "BELLJAR_NO_DAEMON": ""}

@@ -48,8 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _run(given, None)
     try:
         status = _run(given, start)
-    finally:
-        start.finish()
+    except BaseException:  # mostly something to say about the command line: nothing to leave behind for
+        start.close()
+        raise
+    start.finish()
     return leave(status) if argv is None else status
 
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from belljar.cli.options import add_sandbox_options, sandbox_arguments
+from belljar.cli.screen_host import close_quietly
 from belljar.cli.start_host import Start
 
 if TYPE_CHECKING:
@@ -152,8 +153,14 @@ def collect(process: Process) -> dict[str, str]:
 
 def _copy(stream: Stream, to: BinaryIO) -> None:
     for data in stream:
-        to.write(data)
-        to.flush()
+        try:
+            to.write(data)
+            to.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            close_quietly()
+            raise SystemExit(f"belljar: can't write the output: {error.strerror}") from error
 
 
 def _copy_aside(stream: Stream, to: BinaryIO) -> None:

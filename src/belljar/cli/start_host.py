@@ -78,10 +78,14 @@ class Start:
             self._spawner.adopt(process, socket(fileno=connection.detach()))
         return self._spawner
 
-    def finish(self) -> None:
-        """The run is over: what it missed, the next one shall find."""
+    def close(self) -> None:
+        """End the worker if nobody took it."""
         if self._spawner is not None or self._launched is not None:
             self._get_spawner().close()
+
+    def finish(self) -> None:
+        """The run is over: what it missed, the next one shall find."""
+        self.close()
         if not self._alone:
             return
         if self._address is not None:
