@@ -252,7 +252,12 @@ def run_builtin(shell: Shell, builtin: Builtin, argv: list[str], checks: bool) -
         finally:
             shell.suppressed -= 1
     try:
-        return builtin.function(shell, argv[1:])
+        status = builtin.function(shell, argv[1:])
+        if shell.misused:
+            shell.misused = False
+            if checks and shell.posix and not shell.interactive and not shell.spared:
+                raise ExitShell(status)
+        return status
     except SysError as error:
         shell.error(f"{builtin.name}: write error: {error.reason}")
         return 1

@@ -190,6 +190,8 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.trap_level = 0
         """The subshell that trap runs in."""
         self.spared = 0
+        self.misused = False
+        """A special builtin just got a wrong command line: in POSIX mode that ends the shell."""
         """Above 0 while `command` runs a special builtin, whose errors then don't end the shell."""
         self.trace_depth = 0
         self.arith_depth = 0

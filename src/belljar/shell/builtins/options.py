@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from belljar.shell.builtins.listing import listing_line, print_function
 from belljar.shell.builtins.registry import Options, Usage, builtin
-from belljar.shell.control import ExitShell
 from belljar.shell.options import LETTERS, SET_OPTIONS, SHOPT_DEFAULTS
 
 if TYPE_CHECKING:
@@ -58,8 +57,7 @@ def set_(shell: Shell, args: list[str]) -> int:
                 position += 1
                 if name not in SET_OPTIONS:
                     shell.error(f"set: {name}: invalid option name")
-                    if shell.posix and not shell.interactive and not shell.spared:
-                        raise ExitShell(2)
+                    shell.misused = True
                     return 2
                 changes.append((name, on))
             elif letter in LETTERS:

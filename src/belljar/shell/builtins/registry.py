@@ -68,6 +68,7 @@ def builtin(
                 if error.message:
                     shell.error(f"{name}: {error.message}")
                 shell.process.error(f"{name}: usage: {synopsis}\n")
+                shell.misused = special
                 return error.status
 
         wrapped = function if options is None and function.__name__ in _PLAIN else run
