@@ -108,6 +108,21 @@ class SysError(Exception):
         return self.reason if self.path is None else f"{self.path}: {self.reason}"
 
 
+class OutputError(Exception):
+    """A program's standard output can't be written.
+
+    Not a SysError: it happens while some file is read, and whoever handles that file's errors must not take it for one.
+    """
+
+    def __init__(self, errno: int) -> None:
+        super().__init__(errno)
+        self.errno = errno
+
+    @property
+    def reason(self) -> str:
+        return strerror(self.errno)
+
+
 class BudgetExceeded(BaseException):
     """A limit was reached. Not an Exception, so that no utility can swallow it.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from errno import EPERM
 
-from belljar.abi.errors import BudgetExceeded, SysError
+from belljar.abi.errors import BudgetExceeded, OutputError, SysError
 from belljar.abi.flags import O_RDONLY, O_WRONLY
 from belljar.abi.limits import Limits
 from belljar.abi.signals import Signal
@@ -255,7 +255,7 @@ class Kernel:
         except MemoryError:
             process.budget.spend("memory_bytes")
             self.kill_budget(process.budget)
-        except SysError:
+        except (SysError, OutputError):
             # A flush at exit that failed (EPIPE with SIGPIPE ignored, ENOSPC) or a program that let one through.
             status = ExitStatus(1)
         except Exception as error:  # noqa: BLE001 - the frame that owns the process: our bug, not the guest's
@@ -391,7 +391,7 @@ class Kernel:
             self.kill_budget(process.budget, error)
         elif isinstance(error, ProcessExit):
             process.terminate(error.status)
-        elif isinstance(error, SysError):
+        elif isinstance(error, (SysError, OutputError)):
             process.terminate(ExitStatus(1))
         else:
             self._bug(process, error)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from belljar.abi.errors import OutputError, SysError
+
 if TYPE_CHECKING:
     from belljar.kernel.process import Process
 
@@ -13,7 +15,7 @@ BUFFER: Final = 1 << 16
 class Writer:
     """Collects what a program writes to one descriptor and hands it on in large pieces."""
 
-    __slots__ = ("_fd", "_line_buffered", "_parts", "_process", "_size")
+    __slots__ = ("_fd", "_line_buffered", "_parts", "_process", "_size", "guarded")
 
     def __init__(self, process: Process, fd: int) -> None:
         self._process = process
@@ -21,6 +23,8 @@ class Writer:
         self._parts: list[bytes] = []
         self._size = 0
         self._line_buffered: bool | None = None
+        self.guarded = False
+        """Whether what can't be written is an OutputError rather than a SysError."""
 
     def write(self, data: bytes) -> None:
         self._parts.append(data)
@@ -42,13 +46,19 @@ class Writer:
         if self._parts:
             data = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
             self.discard()
-            self._process.write_all(self._fd, data)
+            try:
+                self._process.write_all(self._fd, data)
+            except SysError as error:
+                if self.guarded:
+                    raise OutputError(error.errno) from None
+                raise
 
     def reset(self) -> None:
         """As if nothing had been written: another program begins."""
         if self._parts:
             self.discard()
         self._line_buffered = None
+        self.guarded = False
 
     def discard(self) -> None:
         self._parts = []

@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any, Final
 
 from belljar.abi.dataclass import dataclass
-from belljar.abi.errors import SysError
+from belljar.abi.errors import OutputError, SysError
 from belljar.abi.version import __version__
 from belljar.bin._kit.locale import is_utf8
 from belljar.bin._kit.options import Order, Parsed, UsageError, describe, parse
@@ -32,8 +32,10 @@ class Program:
     named_hint: bool = False
 
     def __call__(self, process: Process) -> int:
+        process.stdout.guarded = True
         try:
             status = self.run(process, process.argv[1:])
+            process.stdout.flush()
         except UsageError as error:
             process.warn(_localised(str(error), process))
             if error.hint:
@@ -43,9 +45,7 @@ class Program:
         except SysError as error:
             process.warn(str(error))
             return self.usage_status
-        try:
-            process.stdout.flush()
-        except SysError as error:
+        except OutputError as error:
             process.warn(f"write error: {error.reason}")
             return self.usage_status
         return status
