@@ -80,6 +80,12 @@ class Printf:
                         self.used += 1
                         self.out += arg.encode("utf-8", "surrogateescape")
                         continue
+                elif piece.padded and self.used < len(self.args):
+                    arg = self.args[self.used]
+                    if arg.isdecimal() and arg.isascii() and (arg[0] != "0" or arg == "0") and len(arg) < 19:
+                        self.used += 1
+                        self.out += (arg.zfill(piece.width) if piece.flags else arg.rjust(piece.width)).encode()
+                        continue
                 if not self._convert(piece):
                     return False
             elif isinstance(piece, Mistake):

@@ -17,6 +17,9 @@ _DIRECTIVE = re.compile(
 _BAD_TIME = re.compile(rb"%[-+ 0#']*+\*?+\d*+\((?:[^()]++|\([^()]*+\))*+\)([^T])", re.DOTALL)
 
 
+PADDED = re.compile(r"%0?[1-9][0-9]{0,2}d")
+
+
 class Conversion(Struct, frozen=True):
     """One `%...` directive. A width or precision of -1 is a `*`; `precision` None: not given."""
 
@@ -28,6 +31,8 @@ class Conversion(Struct, frozen=True):
     text: str = ""
     plain: bool = False
     """A %s or %d with nothing in between."""
+    padded: bool = False
+    """A %5d or %05d: a width, and at most that flag."""
 
 
 class Mistake(Struct, frozen=True):
@@ -115,6 +120,7 @@ def _directive(match: re.Match[bytes], letters: str) -> Conversion | Mistake:
         (time_format or b"").decode("utf-8", "surrogateescape"),
         text,
         text in ("%s", "%d"),
+        PADDED.fullmatch(text) is not None,
     )
 
 

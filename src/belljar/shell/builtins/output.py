@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from belljar.abi.paths import byte_length, fsdecode
 from belljar.shell import echo as echoing
-from belljar.shell.builtins.registry import Options, Usage, builtin
+from belljar.shell.builtins.registry import Usage, builtin, parse_options
 from belljar.shell.control import ReadonlyError
 from belljar.shell.printf import Printf
 from belljar.shell.printf_format import Mistake
@@ -107,15 +107,21 @@ class BashDialect:
         self._shell.assign(name, str(count))
 
 
-@builtin("printf", "v:")
-def printf(shell: Shell, options: Options, args: list[str]) -> int:
+@builtin("printf")
+def printf(shell: Shell, args: list[str]) -> int:
     """printf [-v var] format [arguments]
     Write the arguments as the format says; with -v, into a variable.
 
     The format is used again while arguments are left. Beyond printf(3) it knows %b (escapes in the argument), %q
     (quoted for the shell), %Q (as %q, precision first) and %(FORMAT)T (strftime; -1 is now, -2 the shell's start).
     """
-    target = options.get("v")
+    target: str | None = None
+    if args and args[0][:1] == "-":
+        if args[0] == "-v" and len(args) > 2 and args[2][:1] != "-":
+            target, args = args[1], args[2:]
+        else:
+            options, args = parse_options(args, "v:")
+            target = options.get("v")
     if target is not None and not _is_target(target):
         shell.error(f"printf: `{target}': not a valid identifier")
         return 2
