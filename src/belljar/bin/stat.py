@@ -11,7 +11,7 @@ from collections.abc import Callable
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import PERMISSIONS
-from belljar.abi.paths import fsdecode
+from belljar.abi.paths import dirname, fsdecode
 from belljar.abi.records import NANO, Stat, StatFs
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.clock import format_time, zone_of
@@ -195,6 +195,8 @@ class Printer:
     def _mount_point(self, path: str) -> str:
         fs = self._process.fs
         place = fs.resolve(path)
+        if not place.mount.server.stat(place.node).is_dir:
+            place = fs.resolve(dirname(path))
         while place.node is not place.mount.root and (above := place.mount.server.locate(place.node)) is not None:
             place = Place(place.mount, above[0])
         return path_of(fs, place) or "/"

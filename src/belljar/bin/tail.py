@@ -10,7 +10,7 @@ with line (byte) NUM.
 import re
 from collections import deque
 from collections.abc import Iterator
-from errno import ESRCH
+from errno import EISDIR, ESRCH
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
@@ -77,6 +77,10 @@ class Tail:
         self._count = count
         self._newline = b"\0" if options.zero else b"\n"
         self._follow = options.follow or options.follow_long
+        if not re.fullmatch(r"\d*\.?\d+|\d+\.|inf(inity)?", options.interval, re.ASCII):
+            raise UsageError(f"invalid number of seconds: \u2018{options.interval}\u2019", hint=False)
+        if options.retry and self._follow is None:
+            process.warn("warning: --retry ignored; --retry is useful only when following")
         self._shown = ""
 
     def run(self, names: list[str]) -> int:
@@ -98,7 +102,10 @@ class Tail:
                 for piece in self._pieces(fd):
                     process.stdout.write(piece)
             except SysError as error:
-                process.warn(f"error reading '{name}': {error.reason}")
+                reason = error.reason
+                if process.fstat(fd).is_dir:
+                    reason = SysError(EISDIR).reason
+                process.warn(f"error reading '{name}': {reason}")
                 status = 1
                 continue
             if self._follow is None and fd:

@@ -76,6 +76,8 @@ class _Items:
     days: int = 0
     zones: int = 0
     relatives: int = 0
+    after_time: bool = False
+    """The last thing read was a time of 24 hours."""
     moved: dict[str, int] = field(default_factory=lambda: {"years": 0, "months": 0, "days": 0, "seconds": 0, "nano": 0})
 
 
@@ -89,7 +91,7 @@ _TOKENS: Final = [
     ("day_month", re.compile(r"(\d{1,2})\s*-?\s*([A-Za-z]{3,9})\.?" + _YEAR_AFTER + r"(?![A-Za-z])")),
     ("month_day", re.compile(r"([A-Za-z]{3,9})\.?(?:\s*-\s*|\s*)(\d{1,2})(?![\d:/])" + _YEAR_AFTER)),
     ("epoch", re.compile(r"@\s*([-+]?\d+)(?:[.,](\d+))?")),
-    ("offset", re.compile(r"([-+])(\d{1,2}):(\d{2})(?!\d)|([-+])(\d{1,4})(?![\d:.])")),
+    ("offset", re.compile(r"([-+])(\d{1,2}):(\d{2})(?!\d)|([-+])\s*(\d{1,4})(?![\d:.])")),
     ("relative", re.compile(r"([-+]?)\s*(\d+)(?:\.(\d+))?\s*([A-Za-z]+)")),
     ("number", re.compile(r"(\d+)(?:\.\d+)?")),
     ("word", re.compile(r"[A-Za-z][A-Za-z.]*")),
@@ -133,6 +135,7 @@ def _read(text: str, items: _Items, zone: Zone) -> None:
         for kind, pattern in _TOKENS:
             match = pattern.match(text, position)
             if match is not None and _take(kind, match, items, zone, text):
+                items.after_time = kind == "time" and match[5] is None
                 position = match.end()
                 break
         else:
@@ -209,9 +212,10 @@ def _set_time(items: _Items, hour: int, minute: int, second: int, fraction: str 
 
 
 def _take_offset(groups: tuple[str | None, ...], items: _Items, rest: str) -> bool:
-    """+hh[:mm] right after a time is a zone; anywhere else a signed number needs a unit."""
+    """+hh[:mm] right after a time is a zone, even if a unit follows; elsewhere a number with a unit is none."""
     following = re.match(r"\s*([A-Za-z]+)", rest)
-    if groups[0] is None and following is not None and (_unit(following[1]) or following[1].lower() in _DAY_NAMES):
+    named = following is not None and (_unit(following[1]) or following[1].lower() in _DAY_NAMES)
+    if named and groups[0] is None and not items.after_time:
         return False
     corrects = items.zones == 1 and items.zone is not None and not items.corrected
     if not (items.times and not items.zones) and not corrects:

@@ -10,6 +10,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import OutputError, SysError
 from belljar.abi.version import __version__
 from belljar.bin._kit.locale import is_utf8
+from belljar.bin._kit.models import model_of
 from belljar.bin._kit.options import Order, Parsed, UsageError, describe, parse
 from belljar.kernel.process import Process
 
@@ -151,4 +152,6 @@ def _localised(message: str, process: Process) -> str:
 
 
 def version(name: str) -> str:
-    return f"{name} (belljar) {__version__}"
+    """What --version says: first the program that this one behaves as, in its own words, then who we are."""
+    model = model_of(name)
+    return f"{model}\nbelljar {__version__}" if model else f"{name} (belljar) {__version__}"

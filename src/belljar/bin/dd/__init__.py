@@ -19,9 +19,9 @@ Copy a file, converting and formatting according to the operands.
   status=LEVEL    the LEVEL of information to print to stderr: none, noxfer or progress
 
 N and BYTES may be followed by multiplicative suffixes: c=1, w=2, b=512, kB=1000, K=1024, MB, M, xM and so on. If N
-ends in B, it counts bytes not blocks. CONV may be: block unblock lcase ucase sparse swab sync excl nocreat notrunc
-noerror fdatasync fsync. FLAG may be: append fullblock count_bytes skip_bytes seek_bytes nofollow directory and others
-that change nothing here.
+ends in B, it counts bytes not blocks. CONV may be: ascii ebcdic ibm block unblock lcase ucase sparse swab
+sync excl nocreat notrunc noerror fdatasync fsync. FLAG may be: append fullblock count_bytes skip_bytes seek_bytes
+nofollow directory and others that change nothing here.
 """
 
 from belljar.bin._kit import utility

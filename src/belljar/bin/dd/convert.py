@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from belljar.bin.dd.ebcdic import TABLES
+
 
 class Converter:
     """All conversions in the order dd applies them; `finish` gives what was held back."""
@@ -10,8 +12,11 @@ class Converter:
         self._lower = "lcase" in conversions
         self._upper = "ucase" in conversions
         self._swab = "swab" in conversions
-        self._block = cbs if "block" in conversions and cbs else 0
-        self._unblock = cbs if "unblock" in conversions and cbs else 0
+        self._code = next((TABLES[name] for name in TABLES if name in conversions), None)
+        self._first = "ascii" in conversions
+        """From EBCDIC a character is translated before anything else, to EBCDIC after everything."""
+        self._block = cbs if conversions & {"block", "ebcdic", "ibm"} and cbs else 0
+        self._unblock = cbs if conversions & {"unblock", "ascii"} and cbs else 0
         self._odd = b""
         self._held = b""
         self._skipping = False
@@ -24,6 +29,11 @@ class Converter:
         return bool(self._block or self._unblock)
 
     def feed(self, data: bytes) -> bytes:
+        if self._code is not None and self._first:
+            return self._convert(data.translate(self._code))
+        return self._convert(data) if self._code is None else self._convert(data).translate(self._code)
+
+    def _convert(self, data: bytes) -> bytes:
         if self._swab:
             data = self._swap(data)
         if self._lower:
@@ -40,7 +50,8 @@ class Converter:
             odd, self._odd, self._swab = self._odd, b"", False
             out = self.feed(odd)
         if self._block and self._held:
-            out += self._held[: self._block].ljust(self._block)
+            record = self._held[: self._block].ljust(self._block)
+            out += record if self._code is None else record.translate(self._code)
         elif self._unblock and self._held:
             out += self._held.rstrip(b" ") + b"\n"
         self._held = b""

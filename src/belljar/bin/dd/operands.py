@@ -12,13 +12,20 @@ from belljar.bin._kit.sizes import unit
 from belljar.kernel.process import Process
 
 _CONVERSIONS: Final = frozenset(
-    "block unblock lcase ucase sparse swab sync excl nocreat notrunc noerror fdatasync fsync".split()
+    "ascii ebcdic ibm block unblock lcase ucase sparse swab sync excl nocreat notrunc noerror fdatasync fsync".split()
 )
 _FLAGS: Final = frozenset(
     "append binary cio direct directory dsync noatime nocache noctty nofollow nolinks nonblock sync text fullblock "
     "count_bytes skip_bytes seek_bytes".split()
 )
-_EXCLUSIVE: Final = (("block", "unblock"), ("lcase", "ucase"), ("excl", "nocreat"))
+_EXCLUSIVE: Final = (
+    ("ascii", "ebcdic"),
+    ("ascii", "ibm"),
+    ("ebcdic", "ibm"),
+    ("block", "unblock"),
+    ("lcase", "ucase"),
+    ("excl", "nocreat"),
+)
 _FACTOR: Final = re.compile(r"(\d+)(b|c|w|[kKMGTPEZYRQ](?:i?B)?|B)?")
 _SIZES: Final = ("bs", "ibs", "obs", "cbs")
 _COUNTS: Final = {"count": "count", "skip": "skip", "iseek": "skip", "seek": "seek", "oseek": "seek"}
@@ -63,7 +70,13 @@ def parse_operands(process: Process, args: list[str]) -> Operands:
     return found
 
 
-_ORDER: Final = {("lcase", "ucase"): "lcase and ucase"}
+_CODES: Final = "any two of {ascii,ebcdic,ibm}"
+_ORDER: Final = {
+    ("lcase", "ucase"): "lcase and ucase",
+    ("ascii", "ebcdic"): _CODES,
+    ("ascii", "ibm"): _CODES,
+    ("ebcdic", "ibm"): _CODES,
+}
 
 
 def _set(process: Process, found: Operands, name: str, text: str) -> bool:

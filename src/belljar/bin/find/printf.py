@@ -64,7 +64,7 @@ def _directive(
         raise UsageError("error: % at end of format string")
     if letter[0] in "ABCT" and len(letter) == 2:
         value: Value = _time(search, letter)
-    elif letter in _LETTERS:
+    elif letter in _LETTERS and letter not in "ABCT":
         value = _value(search, letter)
     else:
         search.process.warn(f"warning: unrecognized format directive `%{letter[0]}'")

@@ -45,7 +45,9 @@ def program(name: str, doc: str, syntax: str) -> Program:
         if not options.patterns and not options.files and not parsed.operands:
             process.error(f"{USAGE.format(name=process.name)}\nTry '{process.name} --help' for more information.\n")
             return 2
-        return Grep(process, options, parsed.operands, options.matcher or syntax).run()
+        if len(set(options.matchers)) > 1:
+            raise UsageError("conflicting matchers specified", hint=False)
+        return Grep(process, options, parsed.operands, options.matchers[0] if options.matchers else syntax).run()
 
     itself = Program(name, doc, Options, run, usage_status=2)
     return itself

@@ -22,7 +22,7 @@ _MATCHERS = {
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    matcher: str | None = choice(_MATCHERS, "PATTERNS are extended, fixed, basic or Perl expressions")
+    matchers: tuple[str, ...] = many("PATTERNS are extended, fixed, basic or Perl expressions", constants=_MATCHERS)
     patterns: tuple[str, ...] = many("-e", "--regexp", "use PATTERNS for matching", metavar="PATTERNS")
     files: tuple[str, ...] = many("-f", "--file", "take PATTERNS from FILE", metavar="FILE")
     ignore_case: bool | None = choice(

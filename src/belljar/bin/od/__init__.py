@@ -119,6 +119,7 @@ class Dump:
         self.types: list[Type] = []
         for text in options.types or ("o2",):
             self.types += parse_types(process, text, options.endian == "big")
+        self.types = self.types or parse_types(process, "o2", options.endian == "big")
         unit_size = lcm(*(kind.size for kind in self.types))
         self.width = self._line_width(unit_size)
         # Fields of all types take the same room, so that bytes stand above one another.

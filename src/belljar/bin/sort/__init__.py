@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from heapq import merge as heap_merge
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Final
 
 from belljar.abi.dataclass import dataclass, replace
 from belljar.abi.errors import SysError
@@ -90,9 +90,19 @@ def spell_out_keys(args: list[str]) -> list[str]:
     return done
 
 
+_CHECKS: Final = ("quiet", "silent", "diagnose-first")
+
+
 @utility("sort", Options, usage_status=2, rewrite=spell_out_keys)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     check_numbers(process, options)
+    for name, text, words in (("sort", options.sort, sorted(_WORDS)), ("check", options.check, _CHECKS)):
+        if text is not None and len([word for word in words if word.startswith(text)]) != 1:
+            listed = "".join(f"\n  - \u2018{word}\u2019" for word in words)
+            listed = listed.replace("\n  - \u2018silent", ", \u2018silent")
+            process.warn(f"invalid argument \u2018{text}\u2019 for \u2018--{name}\u2019\nValid arguments are:{listed}")
+            process.error(f"Try '{process.name} --help' for more information.\n")
+            return 1
     ordering = Ordering(process, options)
     names = operands or ["-"]
     if options.files0 is not None:
@@ -335,8 +345,6 @@ def _global_orders(options: Options) -> str:
     )  # fmt: skip
     if options.sort is not None:
         full = [word for word in _WORDS if word.startswith(options.sort)]
-        if len(full) != 1:
-            raise UsageError(f"invalid argument \u2018{options.sort}\u2019 for '--sort'")
         orders += _WORDS[full[0]]
     return orders
 
