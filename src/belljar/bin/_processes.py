@@ -1,4 +1,4 @@
-"""The processes of a sandbox as ps, pgrep and top see them: read from /proc, as the real ones do."""
+"""The processes of a sandbox and its memory, as ps, pgrep, top and free see them: read from /proc, as the real ones do."""
 
 from __future__ import annotations
 
@@ -78,3 +78,17 @@ def read_row(process: Process, pid: int) -> Row | None:
         size=int(fields[20]),
         resident=int(fields[21]),
     )
+
+
+def memory(process: Process) -> dict[str, int]:
+    """The figures of /proc/meminfo, in bytes."""
+    values = {}
+    for line in fsdecode(process.read_file("/proc/meminfo")).splitlines():
+        name, _, rest = line.partition(":")
+        values[name] = int(rest.split()[0]) * 1024 if rest.split() else 0
+    return values
+
+
+def printable(text: str) -> str:
+    """A command line on one line: what does not show is a question mark."""
+    return "".join(char if char.isprintable() else " " if char == "\n" else "?" for char in text)

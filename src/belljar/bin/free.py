@@ -4,8 +4,8 @@ Usage: free [-b|-k|-m|-g|-h] [-t] [-w]
 """
 
 from belljar.abi.dataclass import dataclass
-from belljar.abi.paths import fsdecode
 from belljar.bin._kit import choice, flag, utility
+from belljar.bin._processes import memory
 from belljar.kernel.process import Process
 
 
@@ -32,10 +32,7 @@ class Options:
 
 @utility("free", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
-    values = {}
-    for line in fsdecode(process.read_file("/proc/meminfo")).splitlines():
-        name, _, rest = line.partition(":")
-        values[name] = int(rest.split()[0]) * 1024 if rest.split() else 0
+    values = memory(process)
 
     def show(size: int) -> str:
         return human(size) if options.human else str(size // options.unit)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from belljar.bin._kit import UsageError, utility
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.users import Accounts
-from belljar.bin._processes import Row, processes
+from belljar.bin._processes import Row, printable, processes
 from belljar.kernel.process import Process
 
 Cell = Callable[[Row], str]
@@ -243,7 +243,7 @@ class Listing:
             "user": lambda: name,
             "tty": lambda: row.tty,
             "comm": lambda: row.comm,
-            "args": lambda: row.command,
+            "args": lambda: printable(row.command),
             "s": lambda: row.state,
             "ni": lambda: str(row.nice),
             "time": lambda: f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}",

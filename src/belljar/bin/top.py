@@ -5,9 +5,9 @@ Usage: top [-b] [-n COUNT] [-d SECONDS] [-p PID,...]
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility, value
-from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.users import Accounts
-from belljar.bin._processes import processes
+from belljar.bin._processes import memory, processes
+from belljar.bin.uptime import headline
 from belljar.kernel.process import Process
 
 
@@ -38,19 +38,23 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 
 def frame(process: Process, wanted: set[str] | None) -> None:
     rows = [row for row in processes(process) if wanted is None or str(row.pid) in wanted]
-    running = sum(row.state == "R" for row in rows)
-    kernel = process.kernel
-    uptime = kernel.hub.clock.monotonic() - kernel.boot_monotonic
-    memory = kernel.machine.memory_bytes / (1 << 20)
+    states = [row.state for row in rows]
+    running, stopped, zombies = (states.count(state) for state in "RTZ")
+    sleeping = len(rows) - running - stopped - zombies
+    uptime = process.kernel.hub.clock.monotonic() - process.kernel.boot_monotonic
     accounts = Accounts(process)
-    clock = format_time("%H:%M:%S", kernel.now(), zone_of(process.env))
-    process.print(f"top - {clock} up {int(uptime) // 60} min,  1 user,  load average: 0.00, 0.00, 0.00")
+    process.print(f"top - {headline(process)}")
     process.print(
-        f"Tasks: {len(rows):3d} total, {running:3d} running, {len(rows) - running:3d} sleeping,   0 stopped,   0 zombie"
+        f"Tasks: {len(rows):3d} total, {running:3d} running, {sleeping:3d} sleeping,"
+        f" {stopped:3d} stopped, {zombies:3d} zombie"
     )
-    process.print("%Cpu(s):  0.0 us,  0.0 sy,  0.0 ni,100.0 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st")
-    process.print(f"MiB Mem : {memory:8.1f} total, {memory:8.1f} free,      0.0 used,      0.0 buff/cache")
-    process.print("MiB Swap:      0.0 total,      0.0 free,      0.0 used.  " + f"{memory:8.1f} avail Mem\n")
+    process.print(processors(process))
+    sizes = memory(process)
+    total, free, available = (sizes[name] / (1 << 20) for name in ("MemTotal", "MemFree", "MemAvailable"))
+    cached = (sizes["Buffers"] + sizes["Cached"]) / (1 << 20)
+    used = max(0, total - free - cached)
+    process.print(f"MiB Mem : {total:8.1f} total, {free:8.1f} free, {used:8.1f} used, {cached:8.1f} buff/cache")
+    process.print(f"MiB Swap: {0:8.1f} total, {0:8.1f} free, {0:8.1f} used. {available:8.1f} avail Mem\n")
     process.print("    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND")
     for row in sorted(rows, key=lambda r: (-r.cpu, r.pid)):
         user = accounts.user_name(row.uid) or str(row.uid)
@@ -61,3 +65,15 @@ def frame(process: Process, wanted: set[str] | None) -> None:
             f"{row.resident * 4:6d}      0 "
             f"{row.state} {min(share, 100):5.1f}   0.0 {int(minutes):3d}:{seconds:05.2f} {row.comm}"
         )
+
+
+def processors(process: Process) -> str:
+    """How their time was spent since the start."""
+    user, nice, system, idle, *_ = map(int, process.read_file("/proc/stat").split(b"\n", 1)[0].split()[1:])
+    total = user + nice + system + idle
+    shares = [100 * part / total if total else 0 for part in (user, system, nice)]
+    rest = max(0, 100 - sum(shares))
+    return (
+        f"%Cpu(s): {shares[0]:4.1f} us, {shares[1]:4.1f} sy, {shares[2]:4.1f} ni,{rest:5.1f} id,"
+        "  0.0 wa,  0.0 hi,  0.0 si,  0.0 st"
+    )

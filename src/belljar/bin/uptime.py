@@ -24,9 +24,8 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     if options.since:
         process.print(format_time("%Y-%m-%d %H:%M:%S", now - int(seconds * NANO), zone))
         return 0
-    minutes = int(seconds) // 60
-    days, hours, minutes = minutes // 1440, minutes // 60 % 24, minutes % 60
     if options.pretty:
+        days, hours, minutes = split(seconds)
         parts = [
             f"{n} {word}{'s' if n != 1 else ''}"
             for n, word in ((days, "day"), (hours, "hour"), (minutes, "minute"))
@@ -34,8 +33,21 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         ]
         process.print("up " + (", ".join(parts) or "0 minutes"))
         return 0
+    process.print(f" {headline(process)}")
+    return 0
+
+
+def split(seconds: float) -> tuple[int, int, int]:
+    """Days, hours and minutes."""
+    minutes = int(seconds) // 60
+    return minutes // 1440, minutes // 60 % 24, minutes % 60
+
+
+def headline(process: Process) -> str:
+    """The time, the age of the system and its load: what `top` begins with too."""
+    days, hours, minutes = split(float(process.read_file("/proc/uptime").split()[0]))
     age = f"{days} day{'s' if days != 1 else ''}, " if days else ""
     age += f"{hours:2d}:{minutes:02d}" if hours else f"{minutes} min"
     load = fsdecode(process.read_file("/proc/loadavg")).split()[:3]
-    process.print(f" {format_time('%H:%M:%S', now, zone)} up {age},  1 user,  load average: {', '.join(load)}")
-    return 0
+    time = format_time("%H:%M:%S", process.kernel.now(), zone_of(process.env))
+    return f"{time} up {age},  1 user,  load average: {', '.join(load)}"
