@@ -1,4 +1,4 @@
-"""The processes of a sandbox and its memory, as ps, pgrep, top and free see them: read from /proc, as the real ones do."""
+"""The processes of a sandbox and its memory, as ps, pgrep, top and free see them: by /proc, as the real ones do."""
 
 from __future__ import annotations
 
