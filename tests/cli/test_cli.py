@@ -24,6 +24,11 @@ def test_run_script_with_arguments(belljar: Belljar, tmp_path: Path) -> None:
     assert belljar("run", str(script), "a", "b").stdout == "/tmp/s.sh a 2\n"
 
 
+def test_run_has_what_utilities_need_of_installed_packages(belljar: Belljar) -> None:
+    done = belljar("run", "git init -q r && pip --version && echo x | zstd | zstd -d && sqlite3 :memory: 'select 6*7'")
+    assert (done.stdout.splitlines()[1:], done.stderr) == (["x", "42"], "")
+
+
 def test_run_json(belljar: Belljar) -> None:
     result = json.loads(belljar("run", "--json", "--env", "X=1", "echo $X").stdout)
     assert (result["stdout"], result["exit_code"], result["limit"]) == ("1\n", 0, None)

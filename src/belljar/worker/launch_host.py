@@ -9,11 +9,15 @@ import _socket
 import os
 import sys
 
+from belljar.abi.cache_host import PACKAGE
+
 TYPE_CHECKING = False  # what `typing` says, which takes as long to load as everything here together
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 WORKER = "import gc; gc.disable(); from belljar.worker.spawned_host import main; main()"
+_WITHOUT_SITE = f"import sys; sys.path.append(sys.argv[3]); {WORKER}"
+"""The same where nothing is known of installed packages but where we are: the archive has what is needed of them."""
 
 
 class Launched:
@@ -49,7 +53,8 @@ def launch_worker(archive: str) -> tuple[Launched, _socket.socket]:
         fd = theirs.fileno()
         # With our stderr, for what goes wrong while it starts; before the first guest byte it lets go of it.
         # Without a HOME, a library that wants to know would ask the kernel who we are.
-        return launch(["-c", WORKER, str(fd), archive], env={"HOME": "/"}, keep=[2, fd]), ours
+        arguments = ["-S", "-c", _WITHOUT_SITE, str(fd), archive, os.path.dirname(PACKAGE)]
+        return launch(arguments, env={"HOME": "/"}, keep=[2, fd]), ours
     finally:
         theirs.close()
 

@@ -1,8 +1,8 @@
 """A worker that is a process of its own from the start, for one sandbox in a hurry and where there is no fork(2).
 
-Started as `python -I -c "from belljar.worker.spawned_host import main; main()" CONNECTION ARCHIVE`. Everything it may
-ever need is either imported before it is sealed, or in the archive (see `archive_host`). On Windows its standard input
-has the connection, as the system shares sockets with a process.
+Started as `python -I -c "from belljar.worker.spawned_host import main; main()" CONNECTION ARCHIVE`; `launch_host` does
+without Python's `site`, too. Everything it may ever need is either imported before it is sealed, or in the archive (see
+`archive_host`). On Windows its standard input has the connection, as the system shares sockets with a process.
 """
 
 from __future__ import annotations
@@ -28,6 +28,10 @@ def main() -> None:
     archive = Archive.open(sys.argv[2])
     if archive is not None:
         archive.install()
+    elif sys.flags.no_site:
+        import site
+
+        site.main()
     sys.exit(serve(connection, archive))
 
 
