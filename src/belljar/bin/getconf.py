@@ -12,14 +12,14 @@ from belljar.kernel.process import Process
 
 @utility("getconf", usage_status=2)
 def main(process: Process, args: list[str]) -> int:
-    machine = process.kernel.machine
+    machine, pages = process.kernel.machine, process.kernel.memory_bytes // 4096
     values = {
         "ARG_MAX": ARG_MAX, "CHILD_MAX": process.budget.limits.processes, "OPEN_MAX": process.budget.limits.open_files,
         "NAME_MAX": NAME_MAX, "PATH_MAX": PATH_MAX, "PAGE_SIZE": 4096, "PAGESIZE": 4096, "LONG_BIT": 64,
         "INT_MAX": 2**31 - 1,
         "CLK_TCK": 100, "PIPE_BUF": 4096, "LINE_MAX": 2048, "HOST_NAME_MAX": 64, "NPROCESSORS_CONF": machine.cores,
         "_NPROCESSORS_CONF": machine.cores, "_NPROCESSORS_ONLN": machine.cores, "NPROCESSORS_ONLN": machine.cores,
-        "_PHYS_PAGES": machine.memory_bytes // 4096, "_AVPHYS_PAGES": machine.memory_bytes // 4096,
+        "_PHYS_PAGES": pages, "_AVPHYS_PAGES": pages,
         "PATH": DEFAULT_PATH,
         "GNU_LIBC_VERSION": "glibc 2.36", "_POSIX_VERSION": 200809, "POSIX2_VERSION": 200809, "SYMLOOP_MAX": 40,
     }  # fmt: skip

@@ -112,6 +112,11 @@ class Kernel:
     def now(self) -> int:
         return self.machine.clock.time_ns()
 
+    @property
+    def memory_bytes(self) -> int:
+        """What programs are told that there is: never the host's, unless that is less than the sandbox may have."""
+        return min(self.limits.memory_bytes, self.machine.memory_bytes)
+
     def caller(self) -> Process:
         """The process on whose behalf we run; init for the host's own requests."""
         fiber = self.hub.current

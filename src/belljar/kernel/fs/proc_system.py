@@ -32,7 +32,7 @@ def elapsed(kernel: Kernel) -> float:
 
 def meminfo(kernel: Kernel) -> bytes:
     """What the sandbox may hold, and what its files hold of it: the rest is free."""
-    total = min(kernel.limits.memory_bytes, kernel.machine.memory_bytes) // 1024
+    total = kernel.memory_bytes // 1024
     files = min(kernel.quota.bytes_used // 1024, total)
     free = total - files
     figures = {
