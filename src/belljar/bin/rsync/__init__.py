@@ -69,6 +69,26 @@ class Options:
     itemize: bool = flag("-i", "--itemize-changes", "output a change-summary for all updates")
     out_format: str | None = value("--out-format", "output updates using the specified FORMAT", metavar="FORMAT")
     info: str | None = value("--info", "(accepted, ignored)", metavar="FLAGS")
+    max_size: str | None = value("--max-size", "don't transfer any file larger than SIZE", metavar="SIZE")
+    min_size: str | None = value("--min-size", "don't transfer any file smaller than SIZE", metavar="SIZE")
+    backup: bool = flag("-b", "--backup", "make backups (see --suffix & --backup-dir)")
+    backup_dir: str | None = value("--backup-dir", "make backups into hierarchy based in DIR", metavar="DIR")
+    suffix: str | None = value("--suffix", "backup suffix (default ~ w/o --backup-dir)", metavar="SUFFIX")
+    link_dest: tuple[str, ...] = many("--link-dest", "hardlink to files in DIR when unchanged", metavar="DIR")
+    compare_dest: tuple[str, ...] = many("--compare-dest", "also compare destination files to DIR", metavar="DIR")
+    copy_dest: tuple[str, ...] = many("--copy-dest", "... and include copies of unchanged files", metavar="DIR")
+    files_from: str | None = value("--files-from", "read list of source-file names from FILE", metavar="FILE")
+    from0: bool = flag("-0", "--from0", "all *-from/filter files are delimited by 0s")
+    list_only: bool = flag("--list-only", "list the files instead of copying them")
+    dirs: bool = flag("-d", "--dirs", "transfer directories without recursing")
+    chmod: str | None = value("--chmod", "affect file and/or directory permissions", metavar="CHMOD")
+    shell: str | None = value("-e", "--rsh", "(no remote hosts here)", metavar="COMMAND")
+    limit: str | None = value("--bwlimit", "--timeout", "--contimeout", "--max-delete", "(ignored)", metavar="N")
+    plain: bool = flag(
+        "--numeric-ids", "-A", "--acls", "-X", "--xattrs", "--force", "--ignore-errors", "--no-motd", "--fuzzy", "-y",
+        "--no-inc-recursive", "--no-whole-file", "--append", "--protect-args", "--fsync", "-O", "--omit-dir-times",
+        "-J", "--omit-link-times", "-N", "-U", "--open-noatime", "(accepted, ignored)",
+    )  # fmt: skip
     no_perms: bool = flag("--no-perms", "--no-p", "do not preserve permissions")
     no_times: bool = flag("--no-times", "--no-t", "do not preserve times")
     no_owner: bool = flag("--no-owner", "--no-o", "do not preserve owner")
@@ -93,6 +113,8 @@ def _rsync(process: Process, options: Options, operands: list[str]) -> int:
         return 11
     sync = Sync(process, options, rules)
     sources, target = (operands[:-1], operands[-1]) if len(operands) > 1 else (operands, None)
+    if options.list_only and target is not None:
+        sources, target = operands, None
     status = sync.list_only(sources) if target is None else sync.run(sources, target)
     if status:
         words = {

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
-from belljar.abi.dataclass import dataclass
+from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_EXCL, O_RDONLY, O_WRONLY, PERMISSIONS, S_IFIFO
+from belljar.abi.paths import fsdecode, normalise
 from belljar.abi.records import NANO, Stat
 from belljar.bin._copy import copy_data, preserve_attributes
+from belljar.bin._kit import UsageError
 from belljar.bin._kit.clock import format_time, zone_of
-from belljar.bin._kit.modes import render_mode
+from belljar.bin._kit.modes import parse_mode, render_mode
 from belljar.bin._remove import Remover
 from belljar.bin.rsync.filters import Rules
 from belljar.kernel.process import Process
@@ -22,10 +25,11 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class _Totals:
     files: int = 0
+    kinds: dict[str, int] = field(default_factory=dict)
+    created_kinds: dict[str, int] = field(default_factory=dict)
     size: int = 0
     sent_files: int = 0
     sent_size: int = 0
-    created: int = 0
     deleted: int = 0
     names: int = 0
 
@@ -53,6 +57,10 @@ class Sync:
         self._hard: dict[tuple[int, int], str] = {}
         self._totals = _Totals()
         self._home_made: list[str] = []
+        self._most = _size(options.max_size, "max")
+        self._least = _size(options.min_size, "min")
+        self._base = ""
+        """The destination, when files below it are looked for in others (--link-dest)."""
         self.status = 0
 
     # The whole.
@@ -86,8 +94,12 @@ class Sync:
         prepared = self._prepare(sources, target)
         if prepared is None:
             return 3
-        for source in sources:
-            self._source(source, target, into=prepared)
+        self._base = target.rstrip("/") or "/"
+        if options.files_from is not None:
+            self._listed(sources[0], target)
+        else:
+            for source in sources:
+                self._source(source, target, into=prepared)
         if self._speaks or options.stats:
             self._report(self._process.kernel.hub.clock.monotonic() - start)
         return self.status
@@ -166,6 +178,35 @@ class Sync:
             self._implied(source, name, base)
         self._entry(source.rstrip("/") or "/", path, name or "", stat, top=True)
 
+    def _listed(self, source: str, target: str) -> None:
+        """The files that --files-from names, with the directories above them."""
+        end = b"\0" if self._options.from0 else b"\n"
+        try:
+            data = self._process.read_file(str(self._options.files_from))
+        except SysError as error:
+            self._error(f"failed to open files-from file {self._options.files_from}: {error.reason}")
+            self.status = 11
+            return
+        base = target.rstrip("/") or "/"
+        for raw in data.split(end):
+            name = fsdecode(raw).strip("/")
+            if not name or (name.startswith(("#", ";")) and not self._options.from0):
+                continue
+            path = f"{source.rstrip('/')}/{name}"
+            if ".." in name.split("/"):
+                name = normalise("/" + name).strip("/")
+            try:
+                stat = self._fs.stat(path, follow=self._options.copy_links)
+            except SysError as error:
+                self._missing(path, error)
+                continue
+            self._implied(path, name, base)
+            if stat.is_dir and not self._options.recursive:
+                if not self._exists(f"{base}/{name}") and self._changes("cd+++++++++", name + "/"):
+                    self._fs.mkdir(f"{base}/{name}", stat.mode & 0o777 | 0o700)
+                continue
+            self._entry(path, f"{base}/{name}", name, stat)
+
     def _implied(self, source: str, name: str, base: str) -> None:
         """The directories above a source that --relative sends along."""
         parts = name.split("/")
@@ -182,6 +223,8 @@ class Sync:
     def _entry(self, source: str, target: str, name: str, stat: Stat, *, top: bool = False) -> None:
         self._process.budget.charge()
         self._totals.files += 1
+        kind = "dir" if stat.is_dir else "link" if stat.is_symlink else "reg" if stat.is_regular else "special"
+        self._totals.kinds[kind] = self._totals.kinds.get(kind, 0) + 1
         try:
             old: Stat | None = self._fs.stat(target, follow=False)
         except SysError:
@@ -205,7 +248,9 @@ class Sync:
 
     def _changes(self, code: str, name: str, tail: str = "") -> bool:
         """Say that something changes; whether it may really."""
-        self._totals.created += code.endswith("+")
+        if code.endswith("+"):
+            kind = {"d": "dir", "L": "link", "f": "reg"}.get(code[1], "special")
+            self._totals.created_kinds[kind] = self._totals.created_kinds.get(kind, 0) + 1
         self._tell(code, name, tail)
         return not self._options.dry_run
 
@@ -234,6 +279,8 @@ class Sync:
             self._entry(f"{source.rstrip('/')}/{child}", f"{target}/{child}", inner, names[child])
         if not options.dry_run and self._preserve:
             preserve_attributes(self._process, target, stat, self._preserve)
+        if not options.dry_run and options.chmod is not None:
+            self._fs.chmod(target, _changed_mode(options.chmod, stat.mode, directory=True))
 
     def _children(self, source: str, name: str) -> dict[str, Stat]:
         """Those that the rules let through: files first, then directories, by name."""
@@ -282,7 +329,9 @@ class Sync:
             self._process.print(f"*deleting   {name}{'/' if directory else ''}")
         elif self._speaks:
             self._process.print(f"deleting {name}{'/' if directory else ''}")
-        if not self._options.dry_run:
+        if not self._options.dry_run and self._options.backup and not directory:
+            self._keep_old(path)
+        elif not self._options.dry_run:
             remover = Remover(self._process, recursive=True, force=True)
             remover.remove(path)
 
@@ -290,6 +339,8 @@ class Sync:
         self._totals.size += stat.size
         if not self._links:
             self._process.print(f'skipping non-regular file "{name}"')
+            return
+        if old is None and self._options.existing:
             return
         content = self._fs.readlink(source)
         if old is not None and old.is_symlink and self._fs.readlink(target) == content:
@@ -302,11 +353,15 @@ class Sync:
         self._fs.symlink(content, target)
         if self._preserve:
             preserve_attributes(self._process, target, stat, self._preserve)
+        if self._options.remove_source:
+            self._fs.unlink(source)
 
     def _file(self, source: str, target: str, name: str, stat: Stat, old: Stat | None) -> None:
         options = self._options
         self._totals.size += stat.size
         if old is None and options.existing:
+            return
+        if (self._most is not None and stat.size > self._most) or (self._least or 0) > stat.size:
             return
         if old is not None and (options.ignore_existing or (options.update and old.mtime > stat.mtime)):
             return
@@ -314,6 +369,8 @@ class Sync:
             if not options.dry_run and self._preserve and self._differs(stat, old):
                 self._tell(f".f...{'p' if 'mode' in self._preserve else '.'}.....", name)
                 preserve_attributes(self._process, target, stat, self._preserve)
+            return
+        if old is None and self._found_elsewhere(source, target, name, stat):
             return
         if old is None:
             code = ">f+++++++++"
@@ -328,6 +385,43 @@ class Sync:
                 self._fs.unlink(source)
         if options.progress or options.partial_progress:
             self._process.print(f"{stat.size:>15,} 100%    0.00kB/s    0:00:00 (xfr#{self._totals.sent_files})")
+
+    def _found_elsewhere(self, source: str, target: str, name: str, stat: Stat) -> bool:
+        """Whether the same file in one of the other directories stands for it."""
+        options = self._options
+        below = target[len(self._base) :].lstrip("/") or name
+        for folders, way in ((options.link_dest, "link"), (options.compare_dest, "skip"), (options.copy_dest, "copy")):
+            for folder in folders:
+                path = f"{folder if folder.startswith('/') else f'{self._base}/{folder}'}/{below}"
+                try:
+                    other = self._fs.stat(path, follow=False)
+                    if not other.is_regular or not self._same(source, path, stat, other) or self._differs(stat, other):
+                        continue
+                except SysError:
+                    continue
+                if way == "link" and not options.dry_run:
+                    self._fs.link(path, target)
+                elif way == "copy" and not options.dry_run:
+                    self._copy(path, target, stat, None)
+                return True
+        return False
+
+    def _keep_old(self, target: str) -> None:
+        """What is about to be replaced or deleted is kept under another name."""
+        options = self._options
+        suffix = options.suffix if options.suffix is not None else "" if options.backup_dir else "~"
+        if options.backup_dir is None:
+            self._fs.rename(target, target + suffix)
+            return
+        below = target[len(self._base) :].lstrip("/") or target.rpartition("/")[2]
+        folder = options.backup_dir if options.backup_dir.startswith("/") else f"{self._base}/{options.backup_dir}"
+        place = f"{folder.rstrip('/')}/{below}{suffix}"
+        parts = place.split("/")
+        for end in range(1, len(parts)):
+            above = "/".join(parts[:end])
+            if above and not self._exists(above):
+                self._fs.mkdir(above)
+        self._fs.rename(target, place)
 
     def _same(self, source: str, target: str, stat: Stat, old: Stat) -> bool:
         options = self._options
@@ -366,6 +460,10 @@ class Sync:
         if old is not None and old.is_regular and "mode" not in self._preserve:
             fs.chmod(temporary, old.mode & PERMISSIONS)
         preserve_attributes(process, temporary, stat, self._preserve)
+        if self._options.chmod is not None:
+            fs.chmod(temporary, _changed_mode(self._options.chmod, fs.stat(temporary).mode, directory=False))
+        if old is not None and old.is_regular and (self._options.backup or self._options.backup_dir is not None):
+            self._keep_old(target)
         fs.rename(temporary, target)
         if stat.nlink > 1:
             self._hard[key] = target
@@ -390,7 +488,8 @@ class Sync:
         received = 19 + 19 * totals.sent_files
         if self._options.stats:
             self._process.print(
-                f"\nNumber of files: {totals.files:,}\nNumber of created files: {totals.created:,}\n"
+                f"\nNumber of files: {_counts(totals.kinds)}\n"
+                f"Number of created files: {_counts(totals.created_kinds)}\n"
                 f"Number of deleted files: {totals.deleted:,}\n"
                 f"Number of regular files transferred: {totals.sent_files:,}\n"
                 f"Total file size: {totals.size:,} bytes\nTotal transferred file size: {totals.sent_size:,} bytes"
@@ -410,3 +509,35 @@ class Sync:
     def _error(self, text: str) -> None:
         self._process.stdout.flush()
         self._process.error(f"rsync: {text}\n")
+
+
+def _counts(kinds: dict[str, int]) -> str:
+    """`5 (reg: 2, dir: 2, link: 1)`"""
+    parts = ", ".join(f"{kind}: {kinds[kind]:,}" for kind in ("reg", "dir", "link", "special") if kinds.get(kind))
+    return f"{sum(kinds.values()):,}" + (f" ({parts})" if parts else "")
+
+
+def _size(text: str | None, which: str) -> int | None:
+    """`10`, `1.5k`, `2MB`, `3M-1`"""
+    if text is None:
+        return None
+    match = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,6})?)([bBkKmMgGtT]?)(i?[bB])?([-+]1)?", text)
+    if match is None:
+        raise UsageError(f"--{which}-size={text} is invalid", hint=False)
+    base = 1000 if match[3] in ("B", "b") and match[2].lower() != "b" else 1024
+    power = " kmgt".index(match[2].lower()) if match[2] and match[2].lower() != "b" else 0
+    return int(float(match[1]) * base**power) + int(match[4] or 0)
+
+
+def _changed_mode(text: str, mode: int, *, directory: bool) -> int:
+    """A mode after --chmod, whose items may be for directories (D755) or files (Fu+x) alone."""
+    for item in text.split(","):
+        if item[:1] in ("D", "F"):
+            if (item[0] == "D") is not directory:
+                continue
+            item = item[1:]
+        change = parse_mode(item)
+        if change is None:
+            raise UsageError(f"Invalid argument passed to --chmod ({text})", hint=False)
+        mode = change.apply(mode, 0o022, directory=directory)
+    return mode & PERMISSIONS
