@@ -58,6 +58,7 @@ from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.protection import fold
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.process import Process
+from belljar.kernel.vfs.namespace import Order
 from belljar.kernel.vfs.server import FileServer
 from belljar.kernel.vfs.view import View
 from tests.contract.calls import fails, names, read, write
@@ -394,6 +395,20 @@ def test_fs12_the_root_can_not_be_replaced() -> None:
         view.bind("/", "/a")  # each covers the one before: it stays finite
     view.chdir("/a")
     assert len(view.getcwd()) < 1000
+
+
+@pytest.mark.parametrize("order", ["replace", "before"])
+def test_fs12_mounts_can_not_pile_up(order: Order) -> None:
+    view = view_of(memory())
+    view.mkdir("/d")
+
+    def pile_up() -> None:
+        for _ in range(2000):
+            view.mount(memory(), "/d", order=order)
+
+    fails(ENOSPC, pile_up)
+    view.unmount("/d")
+    view.mount(memory(), "/d", order=order)
 
 
 # 13, 14: odd files and names.

@@ -7,13 +7,16 @@ forked processes share it until one of them mounts something, so a child's binds
 from __future__ import annotations
 
 from collections.abc import Iterator
-from errno import EBUSY, EINVAL, ENOTDIR
-from typing import Literal, NamedTuple
+from errno import EBUSY, EINVAL, ENOSPC, ENOTDIR
+from typing import Final, Literal, NamedTuple
 
 from belljar.abi.errors import SysError
 from belljar.kernel.vfs.server import FileServer, Node
 
 Order = Literal["replace", "before", "after"]
+
+MOUNTS_MAX: Final = 1000
+"""Of one table: each change copies it."""
 
 
 class Place(NamedTuple):
@@ -100,13 +103,15 @@ class Namespace:
     ) -> None:
         """Cover what is seen at `point`, or add to the union there.
 
-        ENOTDIR if one is a directory and the other is not, EBUSY for the root of the namespace.
+        ENOTDIR if one is a directory and the other is not, EBUSY for the root of the namespace, ENOSPC (too many).
         """
         root = root if root is not None else server.root
         if root.is_dir != point.node.is_dir or (order != "replace" and not root.is_dir):
             raise SysError(ENOTDIR)
         if point == self.root:
             raise SysError(EBUSY)
+        if sum(len(top.members) or 1 for covers in self.tops.values() for top in covers.values()) >= MOUNTS_MAX:
+            raise SysError(ENOSPC)
         if order == "replace":
             self._cover(point, Mount(server, root, point, read_only=read_only, source=source))
             return
