@@ -9,6 +9,7 @@ from belljar.abi.errors import SysError
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkFatal, ExitProgram, NextFile, NextRecord
 from belljar.bin.awk.expressions import ARITY
+from belljar.bin.awk.lexer import BUILTINS
 from belljar.bin.awk.reader import Reader
 from belljar.bin.awk.record import split_blanks
 from belljar.bin.awk.scope import NUM, VAL, Code, Compiled, Frame
@@ -46,6 +47,9 @@ class Compiler(Statements):
         runtime = self.runtime
         for name, function in self.tree.functions.items():
             self.functions[name] = runtime.functions[name] = UserFunction(name, function.parameters)
+        table = runtime.array("FUNCTAB")
+        for name in (*BUILTINS, *self.tree.functions):
+            table[name] = name
         for name, function in self.tree.functions.items():
             self.function = function
             self.locals = {parameter: index for index, parameter in enumerate(function.parameters)}

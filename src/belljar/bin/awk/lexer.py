@@ -54,6 +54,8 @@ class Lexer:
         self.position = 0
         self.line = 1
         self.warnings: dict[str, str] = {}
+        self.namespace = "awk"
+        """What @namespace said last; names of that one alone are written without it."""
 
     def error(self, position: int, message: str) -> AwkSyntaxError:
         """The two-line report gawk prints: the source line and a caret under the position."""
@@ -104,6 +106,10 @@ class Lexer:
             return Token(_SPELLING.get(word, word), word, line, start)
         if word in BUILTINS:
             return Token("builtin", word, line, start)
+        if "::" in word:
+            word = word.removeprefix("awk::")
+        elif self.namespace != "awk" and not word.isupper():
+            word = f"{self.namespace}::{word}"
         if self.text.startswith("(", self.position):
             return Token("funcname", word, line, start)
         return Token("name", word, line, start)

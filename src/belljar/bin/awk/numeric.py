@@ -158,17 +158,14 @@ def _reduce(values: list[int], combine: Callable[[int, int], int]) -> int:
 
 
 def parse_c_number(text: str) -> float:
-    """strtonum: decimal, 0x hexadecimal or 0 octal."""
-    stripped = text.lstrip(" \t\n\r\f\v")
-    sign = -1.0 if stripped[:1] == "-" else 1.0
-    body = stripped[1:] if stripped[:1] in ("+", "-") else stripped
-    if body[:2] in ("0x", "0X"):
-        digits = _leading(body[2:], "0123456789abcdefABCDEF")
-        return sign * float(int(digits or "0", 16)) if len(digits) < 256 else sign * math.inf
-    if body[:1] == "0" and body[1:2].isdecimal():
-        digits = _leading(body, "0123456789")
-        if not set(digits) & {"8", "9"} and body[len(digits) : len(digits) + 1] not in (".", "e", "E"):
-            return sign * float(int(digits, 8)) if len(digits) < 340 else sign * math.inf
+    """strtonum: decimal, 0x hexadecimal or 0 octal; the latter two without a sign or space before them."""
+    if text[:2] in ("0x", "0X"):
+        digits = _leading(text[2:], "0123456789abcdefABCDEF")
+        return float(int(digits or "0", 16)) if len(digits) < 256 else math.inf
+    if text[:1] == "0" and text[1:2].isdecimal():
+        digits = _leading(text, "0123456789")
+        if not set(digits) & {"8", "9"} and text[len(digits) : len(digits) + 1] not in (".", "e", "E"):
+            return float(int(digits, 8)) if len(digits) < 340 else math.inf
     return string_number(text)
 
 

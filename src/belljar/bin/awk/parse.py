@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from belljar.bin.awk import nodes as n
@@ -111,11 +112,15 @@ class Parser(Expressions):
 
     def directive(self) -> None:
         at = self.advance()
-        word = self.token.text
+        word = self.token.text.rpartition("::")[2]
         if at.start + 1 == self.token.start and word in ("include", "load", "namespace"):
             self.advance()
             name = self.expect("string").text
-            if word == "include":
+            if word == "namespace":
+                if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+                    raise self.complain(f"namespace name `{name}' must meet identifier naming rules", at.line)
+                self.lexer.namespace = name
+            elif word == "include":
                 try:
                     text, where = self.include(name)
                 except AwkSyntaxError as error:
