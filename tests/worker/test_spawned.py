@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +17,7 @@ from belljar import Sandbox
 from belljar.api import sandbox as front
 from belljar.bin._kit.discovery import names
 from belljar.worker.archive_host import Archive
+from belljar.worker.launch_host import launch_worker
 from belljar.worker.spawn_host import SpawnedWorker, Spawner
 from tests.escape.oracles import is_alive
 
@@ -78,6 +83,20 @@ def test_one_that_was_begun_and_not_wanted(spawned: Spawner) -> None:
     pid = spawned._begun.pid
     spawned.close()
     assert not is_alive(pid)
+
+
+def test_one_that_is_launched_hears_nothing_of_the_terminal(archive: Path) -> None:
+    """^C while it starts is for its owner; it would say where it was in its own code."""
+    process, connection = launch_worker(str(archive))
+    for _ in range(20):
+        os.kill(process.pid, signal.SIGINT)
+        time.sleep(0.01)
+    with socket.socket(fileno=connection.detach()) as ours:
+        ours.settimeout(60)
+        ours.sendall((1 << 30).to_bytes(8, "little"))
+        assert ours.recv(1 << 16), "it reports that it is ready"
+        process.kill()
+        os.waitpid(process.pid, 0)
 
 
 def test_without_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:

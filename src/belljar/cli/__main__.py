@@ -43,14 +43,18 @@ def build_parser(start: Start | None = None, only: str = "") -> argparse.Argumen
 def main(argv: Sequence[str] | None = None) -> int:
     hold_places()
     given = sys.argv[1:] if argv is None else argv
-    start = begin(given)  # first of all: the sandbox gets ready while the rest of us is loaded
-    if start is None:
-        return _run(given, None)
+    start: Start | None = None
     try:
+        start = begin(given)  # first of all: the sandbox gets ready while the rest of us is loaded
         status = _run(given, start)
+    except KeyboardInterrupt:
+        status = 130
     except BaseException:  # mostly something to say about the command line: nothing to leave behind for
-        start.close()
+        if start is not None:
+            start.close()
         raise
+    if start is None:
+        return status
     start.finish()
     return leave(status) if argv is None else status
 
@@ -65,8 +69,6 @@ def _run(argv: Sequence[str], start: Start | None) -> int:
     except SandboxError as error:
         complain(f"belljar: {error}")
         return 125
-    except KeyboardInterrupt:
-        return 130
     except BrokenPipeError:
         # Whoever read our output has seen enough (`belljar commands | head`).
         close_quietly()

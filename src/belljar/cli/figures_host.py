@@ -20,7 +20,7 @@ from functools import cache
 
 from belljar import Limits, Sandbox
 from belljar.cli.shared_host import address, identity
-from belljar.cli.start_host import archive_path
+from belljar.cli.start_host import archive_path, may_share
 from belljar.worker.archive_host import Archive
 
 MB = 1_000_000
@@ -210,6 +210,6 @@ def measure(rounds: int) -> Iterator[Figure]:
         yield idle_memory(10)
         yield file_rate(sandbox, rounds)
         yield stream_rate(sandbox, max(3, rounds // 10))
-    if sys.platform == "linux":
+    if may_share():
         yield warm_run(max(3, rounds // 6))
     yield cold_run(max(3, rounds // 6))

@@ -31,7 +31,7 @@ class Start:
         self._lacks_archive = False
         self._address: str | None = None
         self._zygote = None
-        if shared and sys.platform == "linux":
+        if shared:
             from belljar.cli.shared_host import SharedZygote, address, identity
 
             try:
@@ -106,8 +106,12 @@ def begin(arguments: Sequence[str]) -> Start | None:
     if arguments[:1] not in (["run"], ["shell"]):
         return None
     gc.disable()  # nothing of what is loaded from here on is garbage; `Start.take` turns it on again
-    off = os.environ.get("BELLJAR_NO_DAEMON", "0") not in ("", "0") or "--no-daemon" in arguments
-    return Start(shared=not off)
+    return Start(shared=may_share() and "--no-daemon" not in arguments)
+
+
+def may_share() -> bool:
+    """Whether runs may use, and leave behind, a zygote for others."""
+    return sys.platform == "linux" and os.environ.get("BELLJAR_NO_DAEMON", "0") in ("", "0")
 
 
 def _leave_behind(module: str, *arguments: str) -> None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 WORKER = "import gc; gc.disable(); from belljar.worker.spawned_host import main; main()"
+_INTERRUPT = 2
+"""SIGINT, without all of `signal`."""
 _WITHOUT_SITE = f"import sys; sys.path.append(sys.argv[3]); {WORKER}"
 """The same where nothing is known of installed packages but where we are: the archive has what is needed of them."""
 
@@ -62,7 +64,7 @@ def launch_worker(archive: str) -> tuple[Launched, _socket.socket]:
 def launch(arguments: Sequence[str], *, env: Mapping[str, str], keep: Sequence[int], session: bool = False) -> Launched:
     """A Python of its own, isolated, with these descriptors of ours and no others; `session`: it outlives our terminal.
 
-    It begins in our working directory, and leaves that.
+    It hears nothing of ^C, which is for us. It begins in our working directory, and leaves that.
     """
     for fd in keep:
         os.set_inheritable(fd, True)
@@ -71,7 +73,8 @@ def launch(arguments: Sequence[str], *, env: Mapping[str, str], keep: Sequence[i
     ]
     actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable() if fd > 2 and fd not in keep]
     command = [sys.executable, "-I", *arguments]
-    return Launched(os.posix_spawn(sys.executable, command, env, file_actions=actions, setsid=session))
+    pid = os.posix_spawn(sys.executable, command, env, file_actions=actions, setsid=session, setsigmask=[_INTERRUPT])
+    return Launched(pid)
 
 
 def _inheritable() -> list[int]:
