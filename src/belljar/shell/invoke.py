@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from errno import EACCES, ENOENT, ENOEXEC, ENOTDIR
+from errno import EACCES, ELOOP, ENOENT, ENOEXEC, ENOTDIR
 from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
@@ -336,6 +336,12 @@ def run_program(
 def report_failure(shell: Shell, name: str, path: str, error: SysError) -> int:
     """Why a program can't be run, in bash's words."""
     code = error.errno
+    if code == ELOOP or (code == EACCES and error.path not in (None, path)):
+        interpreter = shell.bad_interpreter(path)
+        if interpreter is not None:
+            reason = f"{interpreter}: bad interpreter: {error.reason}"
+            shell.process.error(f"{shell.message_name()}: {name}: {reason}\n")  # bash names no line here
+            return NOT_EXECUTABLE
     if code == EACCES:
         try:
             is_dir = shell.process.fs.stat(path).is_dir

@@ -238,14 +238,14 @@ class Processes:
             head = file.read(80)
         finally:
             file.release()
-        if b"\0" in head.partition(b"\n")[0]:
+        if head.startswith(b"\x7fELF") or b"\0" in head.partition(b"\n")[0]:
             return None
         from belljar.shell.main import main
 
         return main, ["bash", path, *argv[1:]]
 
     def bad_interpreter(self: Shell, path: str) -> str | None:  # type: ignore[misc]
-        """The `#!` interpreter of a file that exists, when it is the one that doesn't."""
+        """The interpreter that a file which can be opened names in its `#!` line, if it has one."""
         try:
             file = self.process.fs.open(path, 0).retain()
         except SysError:
@@ -254,7 +254,8 @@ class Processes:
             head = file.read(128)
         finally:
             file.release()
-        return head[2:].decode(errors="replace").split()[0] if head.startswith(b"#!") else None
+        words = head[2:].decode(errors="replace").split() if head.startswith(b"#!") else []
+        return words[0] if words else None
 
     def exec(  # type: ignore[misc]
         self: Shell, argv: list[str], env: dict[str, str] | None = None, *, title: str | None = None
