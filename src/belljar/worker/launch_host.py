@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 WORKER = "import gc; gc.disable(); from belljar.worker.spawned_host import main; main()"
 _INTERRUPT = 2
 """SIGINT, without all of `signal`."""
+_USUAL_FILES = 1024
 _WITHOUT_SITE = f"import sys; sys.path.append(sys.argv[3]); {WORKER}"
 """The same where nothing is known of installed packages but where we are: the archive has what is needed of them."""
 
@@ -79,11 +80,15 @@ def launch(arguments: Sequence[str], *, env: Mapping[str, str], keep: Sequence[i
 
 def _inheritable() -> list[int]:
     """What our own caller left open, and everything we start would have too."""
+    try:
+        numbers = [int(name) for name in os.listdir("/proc/self/fd")]
+    except OSError:
+        numbers = list(range(_USUAL_FILES))  # there is no /proc
     found: list[int] = []
-    for name in os.listdir("/proc/self/fd"):
+    for fd in numbers:
         try:
-            if os.get_inheritable(int(name)):
-                found.append(int(name))
+            if os.get_inheritable(fd):
+                found.append(fd)
         except OSError:
-            continue  # the directory itself
+            continue  # not open, or not any more: the directory itself
     return found
