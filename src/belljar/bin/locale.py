@@ -21,6 +21,14 @@ def main(process: Process, args: list[str]) -> int:
     if args[:1] in (["-m"], ["--charmaps"]):
         process.print("UTF-8")
         return 0
+    unknown = [
+        arg for arg in args if arg.startswith("-") and arg not in ("-k", "-c", "--keyword-name", "--category-name")
+    ]
+    if unknown:
+        kind = "unrecognized option" if unknown[0].startswith("--") else "invalid option --"
+        process.warn(f"{kind} '{unknown[0] if unknown[0].startswith('--') else unknown[0][1:2]}'")
+        process.error("Try `locale --help' or `locale --usage' for more information.\n")
+        return 64
     names = [arg for arg in args if not arg.startswith("-")]
     if names:
         status = 0

@@ -4,7 +4,7 @@ Usage: man NAME...
 """
 
 from belljar.abi.dataclass import dataclass
-from belljar.bin._kit import UsageError, flag, utility
+from belljar.bin._kit import flag, utility
 from belljar.bin._kit.program import Program
 from belljar.kernel.process import Process
 
@@ -18,7 +18,8 @@ class Options:
 @utility("man", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if not operands:
-        raise UsageError("What manual page do you want?\nFor example, try 'man man'.", hint=False)
+        process.error("What manual page do you want?\nFor example, try 'man man'.\n")
+        return 1
     status = 0
     if options.keyword:
         for name in sorted(entry.name for entry in process.fs.readdir("/usr/bin")):

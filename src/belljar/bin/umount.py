@@ -24,7 +24,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         try:
             process.parent_namespace().unmount(path)
         except SysError as error:
-            reason = "not mounted." if error.name == "EINVAL" else f"{error.reason}."
+            reason = "not mounted." if error.name == "EINVAL" else error.reason
             process.warn(f"{path}: {reason}")
             status = 32
     return status

@@ -31,6 +31,8 @@ def program(name: str, doc: str, syntax: str) -> Program:
     """The utility grep under one of its names."""
 
     def run(process: Process, args: list[str]) -> int:
+        # egrep and fgrep are scripts that run grep, which then speaks under its own name.
+        process.argv = ["grep", *process.argv[1:]]
         try:
             parsed = parse(Options, args, digits="context")
         except UsageError as error:
