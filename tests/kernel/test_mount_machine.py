@@ -184,7 +184,7 @@ def linux() -> Iterator[Real]:
 @pytest.mark.parametrize("layered", [False, True], ids=["memory", "overlay"])
 def test_no_difference_to_linux(linux: Real, layered: bool) -> None:
     @given(calls=CALLS)
-    @settings(max_examples=150, phases=[Phase.generate])
+    @settings(max_examples=80, phases=[Phase.generate])
     def compare(calls: list[tuple[Any, ...]]) -> None:
         assert linux.call("reset", 0o755) is None
         server: FileServer = OverlayServer(memory(), memory(), Ticking()) if layered else memory()
