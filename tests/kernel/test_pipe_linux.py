@@ -171,7 +171,7 @@ CALLS = st.lists(
 
 
 @given(calls=CALLS)
-@settings(max_examples=300)
+@settings(max_examples=120)
 def test_no_difference_to_linux(calls: list[tuple[Any, ...]]) -> None:
     result(new_kernel(), lambda process: compare(process, calls))
 
