@@ -53,6 +53,17 @@ class Abandon(Discard):
     """A Discard raised for a failed expansion or assignment: also `eval` ends it."""
 
 
+class KilledBySignal(BaseException):
+    """A fatal signal reached a shell with an EXIT trap, which runs before the shell dies of it.
+
+    No Exception: it may come wherever the shell waits, and only the shell's outermost frame takes it.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
 class ShellError(Exception):
     """A mistake of the guest, not yet reported: `str(error)` is bash's message without the `bash: line N: ` prefix.
 

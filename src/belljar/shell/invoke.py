@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from belljar.abi.errors import SysError
 from belljar.kernel.loader import load
 from belljar.kernel.process import Process
-from belljar.shell.control import ArithError, Discard, ExitShell, ReadonlyError, ShellError
+from belljar.shell.control import ArithError, Discard, ExitShell, KilledBySignal, ReadonlyError, ShellError
 from belljar.shell.nodes import Assignment, SimpleCommand
 from belljar.shell.redirections import RedirectError, Saved
 from belljar.shell.shell import AssignmentArg
@@ -259,6 +259,8 @@ def run_builtin(shell: Shell, builtin: Builtin, argv: list[str], checks: bool) -
                 raise ExitShell(status)
         return status
     except SysError as error:
+        if shell.fatal:
+            raise KilledBySignal(shell.fatal) from None
         shell.error(f"{builtin.name}: write error: {error.reason}")
         return 1
     except ShellError as error:

@@ -8,8 +8,9 @@ from msgspec import Struct, field
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
+from belljar.abi.signals import Signal
 from belljar.kernel.process import IGNORE, Process
-from belljar.shell.control import Break, Continue, Discard, ExitShell, Return, ShellError
+from belljar.shell.control import Break, Continue, Discard, ExitShell, KilledBySignal, Return, ShellError
 from belljar.shell.input import read_line
 from belljar.shell.options import LETTERS, SET_OPTIONS
 from belljar.shell.parse import Parser, ShellSyntaxError
@@ -170,6 +171,10 @@ def main(process: Process) -> int:
     return Session(shell, invocation, posix=name == "sh").run()
 
 
+def _pass_over(_number: int) -> None:
+    """What a shell does about SIGQUIT; unlike with one ignored, its children have the default again."""
+
+
 class Session:
     """One run of the shell, from its start-up files to its EXIT trap."""
 
@@ -192,7 +197,11 @@ class Session:
             except ShellError as error:
                 shell.error(str(error))
                 status = error.status
+            if shell.fatal:
+                shell.fall()
             return shell.finish(status)
+        except KilledBySignal:
+            shell.fall()
         finally:
             shell.end()
 
@@ -200,6 +209,8 @@ class Session:
         shell, invocation = self.shell, self.invocation
         self._import_functions()
         self._import_ignored()
+        if Signal.QUIT not in shell.process.handlers:
+            shell.process.catch(Signal.QUIT, _pass_over)
         install(shell)
         self._start_directory()
         if self.posix or shell.vars.get("POSIXLY_CORRECT") is not None:

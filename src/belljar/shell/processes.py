@@ -14,7 +14,7 @@ from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.status import ExitStatus
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell import terminal
-from belljar.shell.control import Break, Continue, Discard, ExitShell, Return, ShellError
+from belljar.shell.control import Break, Continue, Discard, ExitShell, KilledBySignal, Return, ShellError
 from belljar.shell.print import print_command
 
 if TYPE_CHECKING:
@@ -72,7 +72,11 @@ class Processes:
             except ShellError as error:
                 self.error(str(error))
                 status = error.status
+            if self.fatal:
+                self.fall()
             return self.finish(status)
+        except KilledBySignal:
+            self.fall()
         finally:
             self.end()
 
@@ -102,14 +106,18 @@ class Processes:
     def wait_children(self: Shell, children: list[Process]) -> list[ExitStatus]:  # type: ignore[misc]
         """The ends of foreground children. ^C meanwhile is theirs first: it ends this shell if it has ended them."""
         process = self.process
-        if Signal.INT in process.handlers:
+        before = process.handlers.get(Signal.INT)
+        if before is not None and before != self.traps.fall:
             return [process.wait_for(child) for child in children]
         came: list[int] = []
         process.handlers[Signal.INT] = came.append
         try:
             statuses = [process.wait_for(child) for child in children]
         finally:
-            del process.handlers[Signal.INT]
+            if before is None:
+                del process.handlers[Signal.INT]
+            else:
+                process.handlers[Signal.INT] = before
         if came:
             process.interrupted = False
             if statuses and statuses[-1].signal == Signal.INT:

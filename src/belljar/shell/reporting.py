@@ -13,6 +13,7 @@ from belljar.shell.control import (
     Discard,
     ExitShell,
     ExpansionError,
+    KilledBySignal,
     Return,
     ShellError,
     SubstringError,
@@ -144,6 +145,8 @@ class Reporting:
         True if the command is not to run: under `shopt -s extdebug` that is the trap's to say, by a status.
         """
         skipped = False
+        if self.fatal:
+            raise KilledBySignal(self.fatal)
         if self.interrupted:
             self.check_interrupt()
         if self.traps.pending:

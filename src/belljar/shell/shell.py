@@ -190,6 +190,12 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.trap_level = 0
         """The subshell that trap runs in."""
         self.spared = 0
+        self.err_traced = False
+        """Whether the ERR trap acts in subshells too."""
+        self.outer_loops = 0
+        """The loops around this subshell."""
+        self.fatal = 0
+        """The fatal signal that this shell is about to die of."""
         self.misused = False
         """A special builtin just got a wrong command line: in POSIX mode that ends the shell."""
         """Above 0 while `command` runs a special builtin, whose errors then don't end the shell."""
@@ -239,7 +245,9 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         if self.jobs.jobs:
             child.jobs.jobs = self.jobs.jobs.copy()
             child.jobs.current, child.jobs.previous = self.jobs.current, self.jobs.previous
-        child.loops = 0
+        child.fatal = 0
+        child.outer_loops = self.loops
+        child.loops = self.loops if substitution else 0
         child.subshell = self.subshell + 1
         child.subshell_process = True
         child.random_seed = self.random_seed ^ process.pid

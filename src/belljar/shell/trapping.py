@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from belljar.kernel.status import ExitStatus, ProcessExit
 from belljar.shell.control import Break, Continue, Discard, ExitShell, Return
 from belljar.shell.nodes import Command
 from belljar.shell.traps import PSEUDO
@@ -21,17 +22,24 @@ class Trapping:
     line: int
     status: int
     trap_status: int
+    fatal: int
+    subshell: int
 
     def update_attention(self: Shell) -> None:  # type: ignore[misc]
         traps = self.traps
         self.attention = (
-            bool(traps.pending) or self.interrupted or self.xtrace or ("DEBUG" in traps.commands and not self.in_trap)
+            bool(traps.pending)
+            or self.interrupted
+            or bool(self.fatal)
+            or self.xtrace
+            or ("DEBUG" in traps.commands and not self.in_trap)
         )
 
     def traps_changed(self: Shell) -> None:  # type: ignore[misc]
         """Traps or options changed: what must be looked at between commands?"""
         self.update_attention()
         self.watching = self.errexit or "ERR" in self.traps.commands
+        self.err_traced = self.options["errtrace"] and "ERR" in self.traps.commands
 
     def interrupt(self: Shell, _number: int) -> None:  # type: ignore[misc]
         """^C at an interactive shell: the running command is abandoned before its next step."""
@@ -109,6 +117,16 @@ class Trapping:
             if command:
                 self.run_trap(name, command)
         self.update_attention()
+
+    def fall(self: Shell) -> NoReturn:  # type: ignore[misc]
+        """Die of a fatal signal, after the EXIT trap."""
+        number, self.fatal = self.fatal, 0
+        process = self.process
+        process.handlers = {n: h for n, h in process.handlers.items() if h != self.traps.fall}
+        self.loops = 0
+        self.update_attention()
+        self.finish(self.status)
+        raise ProcessExit(ExitStatus(0, number))
 
     def finish(self: Shell, status: int) -> int:  # type: ignore[misc]
         """The end of the shell process: the EXIT trap may still change the status."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from belljar.abi.signals import Signal, parse_signal, signal_name
-from belljar.kernel.process import IGNORE
+from belljar.kernel.process import IGNORE, Handler, Ignore
+from belljar.shell.control import KilledBySignal
 from belljar.shell.terminal import default_handler
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 PSEUDO = ("EXIT", "DEBUG", "ERR", "RETURN")
+FATAL: Final = frozenset(
+    parse_signal(name) or 0
+    for name in "HUP INT ILL TRAP ABRT BUS FPE SEGV SYS PIPE ALRM TERM XCPU XFSZ VTALRM USR1 USR2".split()
+)
+"""Signals that end a shell, but not before its EXIT trap."""
 
 
 def trap_name(spec: str) -> str | None:
@@ -54,6 +60,8 @@ class Traps:
             self.commands.pop(name, None)
         else:
             self.commands[name] = command
+        if name == "EXIT":
+            self._guard()
         if name in PSEUDO:
             self.shell.traps_changed()
             return
@@ -63,11 +71,32 @@ class Traps:
         if number in (Signal.KILL, Signal.STOP):
             return
         if command is None:
-            process.catch(number, default_handler(self.shell, number))
+            process.catch(number, self._default(number))
         elif command == "":
             process.catch(number, IGNORE)
         else:
             process.catch(number, self.note)
+
+    def _default(self, number: int) -> Handler | Ignore | None:
+        """What a signal without a trap does: a fatal one must not pass over an EXIT trap."""
+        usual = default_handler(self.shell, number)
+        return self.fall if usual is None and number in FATAL and self.commands.get("EXIT") else usual
+
+    def _guard(self) -> None:
+        """An EXIT trap was set or removed: take fatal signals that nobody else has, or leave them alone again."""
+        process = self.shell.process
+        for number in FATAL:
+            if process.handlers.get(number) in (None, self.fall):
+                process.catch(number, self._default(number))
+
+    def fall(self, number: int) -> None:
+        """A fatal signal arrived: the shell leaves whatever it does or waits for."""
+        shell = self.shell
+        shell.fatal = number
+        shell.signalled()
+        hub, fibers = shell.process.kernel.hub, shell.process.fibers
+        if fibers and hub.current is not fibers[0]:
+            hub.interrupt(fibers[0], KilledBySignal(number))
 
     def note(self, number: int) -> None:
         """A caught signal arrived: its command runs between two commands."""

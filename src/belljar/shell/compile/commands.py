@@ -256,11 +256,13 @@ def _compile_case(node: Case, *, checks: bool) -> Run:
             shell.before_compound(node)
             if shell.xtrace:
                 shell.trace(f"case {print_word(node.subject)} in")
+        shell.subst_status = -1
         try:
             text = subject(shell)
         except ShellError as error:
             shell.abandon(error)
-        shell.status = 0
+        if shell.subst_status >= 0:
+            shell.status = shell.subst_status
         if table is not None and not shell.nocasematch:
             body = table.get(text)
             if body is not None:

@@ -43,6 +43,7 @@ def compile_stage(node: SimpleCommand) -> Run:
 
     def stage(shell: Shell) -> int:
         shell.command = node
+        shell.loops = shell.outer_loops
         return run(shell)
 
     return stage
@@ -94,7 +95,7 @@ def _compile_assignments(node: SimpleCommand, *, checks: bool) -> Run:
             if budget.steps >= budget.checkpoint:
                 budget.check()
             shell.line = line
-            if shell.attention or (shell.errexit and not checks):
+            if shell.attention or (not checks and (shell.errexit or shell.err_traced)):
                 return several(shell)
             shell.subst_status = 0
             try:
@@ -137,7 +138,7 @@ def _assign_several(
                     argument = build(shell)
                     shell.trace(assignment_text(argument))
                     argument.assign(shell)
-            elif not checks and shell.errexit:
+            elif not checks and (shell.errexit or shell.err_traced):
                 shell.suppressed += 1
                 try:
                     for assign in assigns:
@@ -371,8 +372,11 @@ def _compile_general(node: SimpleCommand, *, checks: bool, last: bool) -> Run:
         if budget.steps >= budget.checkpoint:
             budget.check()
         shell.line = line
-        if shell.attention and shell.before(node):
-            return 0
+        if shell.attention:
+            if shell.before(node):
+                return 0
+        elif not checks and not shell.in_trap:
+            shell.command = node
         shell.subst_status = 0
         try:
             if checks or not shell.errexit:

@@ -75,7 +75,7 @@ def _compile_body(body: Command) -> Text:
         quick = compile_simple(body, checks=False)
 
         def here(shell: Shell) -> str:
-            if name in shell.functions or name in shell.disabled or shell.attention:
+            if name in shell.functions or name in shell.disabled or shell.attention or shell.err_traced:
                 return capture_output(shell, run)
             return capture_here(shell, quick)
 
