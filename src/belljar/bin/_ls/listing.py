@@ -79,12 +79,13 @@ class Listing:
             if entry is not None:
                 files.append(entry)
         arrange(settings, files)
-        directories: list[str] = []
+        listed: list[Entry] = []
         if not settings.directory:
-            directories = [entry.name for entry in files if self._lists(entry)]
+            listed = [entry for entry in files if self._lists(entry)]
             files = [entry for entry in files if not self._lists(entry)]
         if files:
-            self._print_entries(files)
+            self._print_entries(files, listed)
+        directories = [entry.name for entry in listed]
         header = len(paths) > 1 or settings.recursive
         for path in directories:
             self._directory(path, header=header, operand=True, parents=())
@@ -180,7 +181,10 @@ class Listing:
                 try:
                     stat = fs.stat(name, follow=settings.follow == "always")
                 except SysError as error:
-                    self._fail(f"cannot access {quote_name(base + name)}: {error.reason}", 1)
+                    if settings.needs_stat or settings.inode:
+                        self._fail(
+                            f"cannot access {quote_name((base if base != './' else '') + name)}: {error.reason}", 1
+                        )
                     entries.append(Entry(name, 0, None))
                     continue
                 entry = Entry(name, stat.kind, stat)
@@ -207,7 +211,8 @@ class Listing:
 
     # Printing.
 
-    def _print_entries(self, entries: list[Entry]) -> None:
+    def _print_entries(self, entries: list[Entry], unseen: list[Entry] | None = None) -> None:
+        """`unseen` are operands that are listed later; columns are wide enough for them, too."""
         settings = self._settings
         self._printed = True
         for entry in entries:
@@ -220,7 +225,7 @@ class Listing:
                     if not entry.quoted:
                         entry.shown = " " + entry.shown
         if settings.format == "long":
-            self._print_long(entries)
+            self._print_long(entries, unseen or [])
             return
         inodes, blocks = self._prefix_widths(entries)
         cells: list[str] = []
@@ -305,10 +310,11 @@ class Listing:
 
     # The long format.
 
-    def _print_long(self, entries: list[Entry]) -> None:
+    def _print_long(self, entries: list[Entry], unseen: list[Entry]) -> None:
         settings = self._settings
         rows = [self._long_fields(entry) for entry in entries]
-        widths = [max(map(display_width, column)) for column in zip(*(fields for fields in rows), strict=True)]
+        every = [*rows, *(self._long_fields(entry) for entry in unseen)]
+        widths = [max(map(display_width, column)) for column in zip(*every, strict=True)]
         out: list[str] = []
         for entry, fields in zip(entries, rows, strict=True):
             inode, blocks, mode, links, owner, group, author, size, when = (

@@ -201,7 +201,7 @@ def settle(process: Process, options: Options, program: str) -> Settings:
         hide=options.hide,
         sort=sort,
         time=time or "mtime",
-        time_styles=_time_styles(process, options),
+        time_styles=_time_styles(process, options) if format == "long" else ("", ""),
         reverse=options.reverse,
         directories_first=options.directories_first,
         directory=options.directory,
