@@ -74,27 +74,27 @@ def compile_command(node: Command, *, checks: bool = True) -> Run:
         case Subshell():
             from belljar.shell.compile.pipelines import compile_subshell
 
-            return _redirected(node.redirects, compile_subshell(node, checks=checks))
+            return _redirected(node.redirects, compile_subshell(node, checks=checks), checks=checks)
         case Group():
-            return _redirected(node.redirects, compile_command(node.body, checks=checks))
+            return _redirected(node.redirects, compile_command(node.body, checks=checks), checks=checks)
         case If():
-            return _redirected(node.redirects, _compile_if(node, checks=checks))
+            return _redirected(node.redirects, _compile_if(node, checks=checks), checks=checks)
         case While():
-            return _redirected(node.redirects, _compile_while(node, checks=checks))
+            return _redirected(node.redirects, _compile_while(node, checks=checks), checks=checks)
         case For():
-            return _redirected(node.redirects, _compile_for(node, checks=checks))
+            return _redirected(node.redirects, _compile_for(node, checks=checks), checks=checks)
         case Select():
             from belljar.shell.compile.select import compile_select
 
-            return _redirected(node.redirects, compile_select(node, checks=checks))
+            return _redirected(node.redirects, compile_select(node, checks=checks), checks=checks)
         case ArithFor():
-            return _redirected(node.redirects, _compile_arith_for(node, checks=checks))
+            return _redirected(node.redirects, _compile_arith_for(node, checks=checks), checks=checks)
         case Case():
-            return _redirected(node.redirects, _compile_case(node, checks=checks))
+            return _redirected(node.redirects, _compile_case(node, checks=checks), checks=checks)
         case ArithCommand():
-            return _redirected(node.redirects, _compile_arith_command(node, checks=checks))
+            return _redirected(node.redirects, _compile_arith_command(node, checks=checks), checks=checks)
         case Conditional():
-            return _redirected(node.redirects, _compile_conditional(node, checks=checks))
+            return _redirected(node.redirects, _compile_conditional(node, checks=checks), checks=checks)
 
 
 def compile_subshell_body(node: Command) -> Run:
@@ -104,7 +104,7 @@ def compile_subshell_body(node: Command) -> Run:
     return compile_command(node)
 
 
-def _redirected(redirects: Sequence[Redirect], run: Run) -> Run:
+def _redirected(redirects: Sequence[Redirect], run: Run, *, checks: bool) -> Run:
     if not redirects:
         return run
     apply = compile_redirects(redirects)
@@ -121,7 +121,7 @@ def _redirected(redirects: Sequence[Redirect], run: Run) -> Run:
             except ShellError as error:
                 shell.error(str(error))
                 shell.status = 1
-                if shell.watching:
+                if checks and shell.watching:
                     shell.failed(1, None)
                 return 1
             return run(shell)
