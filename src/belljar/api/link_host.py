@@ -1,18 +1,15 @@
 """The synchronous front's wire: whoever waits for an answer reads the socket for everyone.
 
 There is no thread of ours on the way of a plain call: the caller sends, then receives until its own answer is there. If
-another caller is already receiving, it delivers. A helper thread only exists while something may arrive unasked: it
-leaves what comes to a caller if there is one, since to be told by another thread takes longer than to receive.
+another thread is already receiving, it delivers; a helper thread only exists while something may arrive unasked.
 """
 
 from __future__ import annotations
 
 import os
-import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final
 
 from belljar.abi.limits import Limits
@@ -30,8 +27,6 @@ from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 _READ: Final = 64 << 10
 _READ_MORE: Final = 1 << 20
 """How much to take after a read that came full: a large buffer costs more to make than a short answer to read."""
-_ASIDE: Final = 0.005
-"""Seconds for which the helper leaves everything to the callers, once it met one."""
 
 
 class Link:
@@ -53,7 +48,6 @@ class Link:
         # One that reads nothing for so long has stopped: a sender is not to wait for it for ever.
         bound_sending(worker.connection, int(min(limits.wall_seconds + GRACE, 1 << 30)))
         self._reader: threading.Thread | None = None
-        self._ended = threading.Event()
         self._forking = threading.Lock()
         self._gone: SandboxError | None = None
         self._limits = limits
@@ -293,7 +287,6 @@ class Link:
             if self._gone is not None:
                 return  # one thread closes while another hears of the end: the first says why
             self._gone = error
-        self._ended.set()
         self._worker.kill()
         self._engines.close()
         self.conversation.fail(error)
@@ -309,21 +302,10 @@ class Link:
             self._reader.start()
 
     def _serve(self) -> None:
-        while self._gone is None:
-            with suppress(OSError):  # the end, of which whoever receives will hear
-                self._worker.connection.recv(1, socket.MSG_PEEK)
-            with self._changed:
-                caller = self._reading
-                self._reading = True
-            if caller:
-                self._ended.wait(_ASIDE)
-                continue
-            try:
-                self._receive(0.0)
-            except SandboxError:
-                return
-            finally:
-                self._stop_reading()
+        try:
+            self.wait_until(lambda: self._gone is not None)
+        except SandboxError:
+            return
 
     def close(self) -> None:
         self._fail(SandboxClosed("the sandbox was closed"))

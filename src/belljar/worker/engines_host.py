@@ -93,7 +93,6 @@ class HostEngineLink:
     def __init__(self, number: int, fd: int, hub: Hub, poller: DescriptorPoller, kill: Callable[[], None]) -> None:
         self.number = number
         self._fd = fd
-        self._hub = hub
         self._poller = poller
         self._kill = kill
         self._killed = False
@@ -158,8 +157,7 @@ class HostEngineLink:
     def close(self) -> None:
         if self._fd >= 0:
             self._let_go()
-            # Once its program's end is told: it has mostly ended by itself, and the owner waits for other news.
-            self._hub.call_later(0, self.kill)
+            self.kill()
 
     def lose(self) -> None:
         """Let go of a process that is not ours to end."""
