@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 
 from dulwich.objects import Blob, Commit, Tag, Tree
 
@@ -80,6 +81,8 @@ class LogOptions(DiffOptions):
     min_parents: str | None = value("--min-parents", "limit by the number of parents", metavar="N")
     max_parents: str | None = value("--max-parents", "limit by the number of parents", metavar="N")
     objects: bool = flag("--objects", "trees and files, too")
+    no_walk: str | None = value("--no-walk", "only the commits that are named", metavar="ORDER", bare="sorted")
+    conflicting: bool = flag("--merge", "commits that touch files in conflict")
     show_signature: bool = flag("--show-signature", "(there are no keys here)")
     first_parent_merges: bool = flag("-m", "-c", "--cc", "(merges are shown against their first parent)")
 
@@ -295,6 +298,8 @@ class Selection:
     marks: dict[bytes, str]
     known: set[bytes]
     """The commits that there would be without a limit of their number."""
+    followed: dict[bytes, list[Pair]]
+    """What each commit did to the file of --follow, under the name that it had then."""
 
 
 def choose(repo: Repository, args: list[str]) -> Selection:
@@ -303,12 +308,24 @@ def choose(repo: Repository, args: list[str]) -> Selection:
     parsed = parse(LogOptions, _numbers(args))
     options = LogOptions(**parsed.values)
     revisions, paths = split_operands(repo, args, parsed.operands)
+    if options.conflicting:
+        if not (other := repo.refs.get("MERGE_HEAD")):
+            raise GitError("--merge without MERGE_HEAD?")
+        revisions, paths = [f"HEAD...{other.decode()}"], [f":/{path}" for path in repo.conflicts()] or paths
     starts, excluded = select(repo, revisions, options)
     if not starts:
         branch = (repo.refs.branch() or "HEAD").removeprefix("refs/heads/")
         raise GitError(f"your current branch '{branch}' does not have any commits yet")
-    keep = _filter(repo, options, paths)
-    source = _first_parents(repo, starts, excluded) if options.first_parent else walk(repo, starts, excluded)
+    followed: dict[bytes, list[Pair]] = {}
+    if options.follow and len(paths) != 1:
+        raise GitError("--follow requires exactly one pathspec")
+    keep = _filter(repo, options, [] if options.follow else paths)
+    if options.follow:
+        keep = _following(repo, keep, relative(repo, paths[0]), followed)
+    if options.no_walk:
+        source: Iterator[bytes] = iter(dict.fromkeys(starts))
+    else:
+        source = _first_parents(repo, starts, excluded) if options.first_parent else walk(repo, starts, excluded)
     if options.graph or options.topo or options.date_order:
         source = iter(topological(repo, list(source), by_date=options.date_order))
     marks = _sides(repo, revisions) if options.left or options.cherry_pick else {}
@@ -332,7 +349,7 @@ def choose(repo: Repository, args: list[str]) -> Selection:
     chosen = chosen[skip:]
     if options.reverse:
         chosen.reverse()
-    return Selection(options, chosen, paths, marks, known)
+    return Selection(options, chosen, paths, marks, known, followed)
 
 
 def log(repo: Repository, args: list[str]) -> int:
@@ -488,6 +505,25 @@ def _filter(repo: Repository, options: LogOptions, paths: list[str]):  # type: i
     return keep
 
 
+def _following(
+    repo: Repository, keep: Callable[[bytes], bool], path: str, followed: dict[bytes, list[Pair]]
+) -> Callable[[bytes], bool]:
+    """Commits that changed a file, which has the name from before a rename in all that is older."""
+    current = path
+
+    def touches(sha: bytes) -> bool:
+        nonlocal current
+        if not keep(sha):
+            return False
+        found = [pair for pair in commit_pairs(repo, repo.store.commit(sha), []) if pair.path == current]
+        if found:
+            followed[sha] = found
+            current = found[0].old or current
+        return bool(found)
+
+    return touches
+
+
 def _merge_touches(repo: Repository, commit: Commit, paths: list[str]) -> bool:
     tree = repo.tree_of(bytes(commit.id))
     for parent in commit.parents:
@@ -550,7 +586,8 @@ def _print_log(repo: Repository, chosen: Selection) -> None:
         text = formatter.show(sha)
         pairs: list[Pair] = []
         if wants_diff and (len(commit.parents) < 2 or options.first_parent_merges or options.first_parent):
-            pairs = filter_pairs(commit_pairs(repo, commit, chosen.paths), options.filter)
+            found = chosen.followed[sha] if options.follow else commit_pairs(repo, commit, chosen.paths)
+            pairs = filter_pairs(found, options.filter)
         if graph is not None:
             parents = [bytes(parent) for parent in commit.parents if parent in chosen.known]
             star, lines, rest = graph.step(sha, parents)

@@ -117,6 +117,9 @@ def run(process: Process, args: list[str], doc: str) -> int:
 def _command(
     process: Process, name: str, args: list[str], settings: list[tuple[str, str]], folder: str | None, doc: str
 ) -> int:
+    if args[:1] == ["--help"]:
+        process.print(doc.rstrip())
+        return 0
     if name in ("version", "help"):
         process.print("git version 2.39.5" if name == "version" else doc.rstrip())
         return 0

@@ -804,7 +804,9 @@ def _message(repo: Repository, options: CommitOptions, head: bytes | None) -> st
     elif options.reuse is not None:
         text = text_of(repo.store.commit(repo.revision(options.reuse)).message)
     elif merge := _read(repo, "MERGE_MSG"):
-        text = "\n".join(line for line in merge.split("\n") if not line.startswith("#"))
+        # Without an editor nobody takes the remarks for such, and they stay.
+        kept = (line for line in merge.split("\n") if options.no_edit or not line.startswith("#"))
+        text = "\n".join(kept)
     elif options.amend and head is not None:
         text = text_of(repo.store.commit(head).message)
     else:
