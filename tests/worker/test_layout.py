@@ -1,39 +1,26 @@
 """What is brought together lies together, and does what it did."""
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
 
-from belljar.worker.layout_host import fill_holes, gather_code, join_pages, own_memory
-
-PAGE = 4096
+from belljar.worker.layout_host import gather_code, join_pages, own_memory
 
 
-def make_functions(count: int) -> list[Callable[[int], int]]:
-    """Functions of which each has its own code."""
-    functions: list[Callable[[int], int]] = []
-    for number in range(count):
-        scope: dict[str, Callable[[int], int]] = {}
-        source = f"def add(x):\n    inner = lambda y: y + {number}\n    return inner(x) + {number}000"
-        exec(compile(source, f"made {number}", "exec"), scope)  # noqa: S102 - nothing else makes code
-        functions.append(scope["add"])
-    return functions
-
-
-def pages(functions: list[Callable[[int], int]]) -> int:
-    return len({id(function.__code__) // PAGE for function in functions})
-
-
-def test_code_that_is_called_moves_together() -> None:
-    functions = make_functions(2000)
-    called, idle = functions[::20], functions[1]
-    unmoved, spread = id(idle.__code__), pages(called)
-    fillers = fill_holes()
-    gather_code(lambda: [function(1) for function in called])
-    assert pages(called) < spread / 2
-    assert id(idle.__code__) == unmoved
-    assert [function(1) for function in called] == [1 + n + n * 1000 for n in range(0, 2000, 20)]
-    del fillers
+def test_what_is_used_lies_together() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.worker.layout"], capture_output=True, text=True, check=True, timeout=60
+    )
+    found = json.loads(done.stdout)
+    assert found["gathered"] < found["spread"] / 2
+    assert found["idle"], "what is not called stays where it is"
+    assert found["values"], "code that was moved does what it did"
+    for size, pages in found["fresh"].items():
+        least = 200 * int(size) // 4096
+        assert pages <= 1.5 * least + 3, f"new objects of {size} bytes lie apart"
 
 
 def test_code_within_code_moves_too() -> None:
@@ -59,17 +46,6 @@ def test_a_failing_run_leaves_everything_as_it_was() -> None:
     with pytest.raises(ValueError, match="no"):
         gather_code(fails)
     assert fails.__code__ is code
-
-
-@pytest.mark.parametrize("size", [64, 80, 160, 512])
-def test_new_objects_lie_side_by_side(size: int) -> None:
-    holes = [bytes(size - 33) for _ in range(4000)]
-    del holes[::7]
-    fillers = fill_holes()
-    fresh = [bytes(size - 33) for _ in range(200)]
-    needed = 200 * size // PAGE + 2
-    assert len({id(each) // PAGE for each in fresh}) <= needed + 200 * size // (1 << 14)
-    del holes, fillers
 
 
 def test_pages_are_joined_and_keep_what_they_hold() -> None:
