@@ -40,6 +40,11 @@ LINUX_ONLY = {
     "belljar.worker.cgroup_host",
     "belljar.engines.wasm.natives_host",
     "belljar.engines.wasm.start_host",
+    "belljar.engines.quickjs.guest_host",
+    "belljar.engines.quickjs.template_host",
+    "belljar.engines.quickjs.url_host",
+    "belljar.engines.quickjs.wire_host",
+    "belljar.engines.wasi.linker_host",
 }
 """Modules that are never imported elsewhere; `tools/mypy_elsewhere.ini` leaves them out for that reason."""
 

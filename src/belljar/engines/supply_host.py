@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import select
 import socket
+import sys
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -86,6 +87,8 @@ class Supply:
 
     def _next(self, request: bytes) -> EngineProcess | None:
         """The next process, if it is one for this request and lives; else it is given up."""
+        if sys.platform == "win32":
+            raise NotImplementedError
         message, fds, _flags, _address = socket.recv_fds(self._control, _MESSAGE_MAX, 3)
         head = message[:1]
         pid, _, made_for = message[1:].partition(b" ")
@@ -108,6 +111,8 @@ class Supply:
 
     def _has_room(self) -> bool:
         """Whether the server listens: nobody is to be held up by one that does not."""
+        if sys.platform == "win32":
+            raise NotImplementedError
         room = select.poll()
         room.register(self._control, select.POLLOUT)
         return bool(room.poll(0))

@@ -82,6 +82,8 @@ def _processes() -> Iterator[int]:
 
 
 def _session(pid: int) -> int | None:
+    if sys.platform != "linux":
+        raise NotImplementedError
     # Not `open`, which is gone when a sandbox that nobody closed ends with its interpreter.
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)

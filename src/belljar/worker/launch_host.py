@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 WORKER = "import gc; gc.disable(); from belljar.worker.spawned_host import main; main()"
-_INTERRUPT = 2
-"""SIGINT, without all of `signal`."""
+_INTERRUPT, _KILL = 2, 9
+"""SIGINT and SIGKILL, without all of `signal`."""
 _USUAL_FILES = 1024
 _WITHOUT_SITE = f"import sys; sys.path.append(sys.argv[3]); {WORKER}"
 """The same where nothing is known of installed packages but where we are: the archive has what is needed of them."""
@@ -31,6 +31,8 @@ class Launched:
         self.returncode: int | None = None
 
     def poll(self) -> int | None:
+        if sys.platform == "win32":
+            raise NotImplementedError
         if self.returncode is None:
             try:
                 pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -41,14 +43,16 @@ class Launched:
         return self.returncode
 
     def kill(self) -> None:
-        from signal import SIGKILL
-
+        if sys.platform == "win32":
+            raise NotImplementedError
         if self.poll() is None:
-            os.kill(self.pid, SIGKILL)
+            os.kill(self.pid, _KILL)
 
 
 def launch_worker(archive: str) -> tuple[Launched, _socket.socket]:
     """A worker started alone, and our end of the connection to it (see `spawned_host`)."""
+    if sys.platform == "win32":
+        raise NotImplementedError
     ours, theirs = _socket.socketpair()
     try:
         for end in (ours, theirs):
@@ -67,6 +71,8 @@ def launch(arguments: Sequence[str], *, env: Mapping[str, str], keep: Sequence[i
 
     It hears nothing of ^C, which is for us. It begins in our working directory, and leaves that.
     """
+    if sys.platform == "win32":
+        raise NotImplementedError
     for fd in keep:
         os.set_inheritable(fd, True)
     actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [

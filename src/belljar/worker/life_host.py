@@ -8,6 +8,7 @@ import sys
 import traceback
 from collections.abc import Mapping
 from errno import ENOSYS
+from functools import partial
 from typing import Final
 
 from belljar.abi.limits import OVERHEAD
@@ -70,15 +71,15 @@ class Life:
 
         Done by a zygote, it is done; else every worker would write to all of this code.
         """
-        assert sys.platform != "win32"
+        if sys.platform == "win32":
+            raise NotImplementedError
         for _ in range(times):
             ours, theirs = socket.socketpair()
             self._poller.renew()
             self._guard.resume()
             self.connect(theirs)
             ours.send(encode(_command(1)))
-            answered = Readiness(ours)
-            self._session.kernel.hub.run(lambda answered=answered: answered.within(0))  # type: ignore[misc]
+            self._session.kernel.hub.run(partial(Readiness(ours).within, 0))
             self._guard.pause()
             self._poller.unwatch(theirs.fileno())
             self._channel = None
