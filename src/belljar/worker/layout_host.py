@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from types import CodeType, FrameType, FunctionType
 from typing import Final
 
@@ -39,8 +39,8 @@ def fill_holes() -> list[bytes]:
     return fillers
 
 
-def gather_code(run: Callable[[], object]) -> None:
-    """Give all functions that `run` calls copies of their code that lie side by side."""
+def gather_code(run: Callable[[], object], modules: Collection[str] = ()) -> None:
+    """Give all functions that `run` calls, and those of `modules`, copies of their code that lie side by side."""
     called: dict[CodeType, None] = {}
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
@@ -52,6 +52,10 @@ def gather_code(run: Callable[[], object]) -> None:
         run()
     finally:
         sys.setprofile(None)
+    functions = [found for found in gc.get_objects() if isinstance(found, FunctionType)]
+    for function in functions:
+        if function.__module__ in modules:
+            called.setdefault(function.__code__)
     copies: dict[int, CodeType] = {}
 
     def copy(code: CodeType) -> CodeType:
@@ -64,9 +68,9 @@ def gather_code(run: Callable[[], object]) -> None:
 
     for code in called:
         copy(code)
-    for found in gc.get_objects():
-        if isinstance(found, FunctionType) and id(found.__code__) in copies:
-            found.__code__ = copies[id(found.__code__)]
+    for function in functions:
+        if id(function.__code__) in copies:
+            function.__code__ = copies[id(function.__code__)]
 
 
 def own_memory() -> list[range]:

@@ -42,6 +42,13 @@ WARM_UP: Final = (
     "printf '%s\\n' 1 2 | sort | head -n 1; sed s/a/b/; awk '{ print $1 }' f; cut -c1 f; wc -l f; no-such-command",
 )
 """One of each of what commands are made of."""
+ONCE: Final = (
+    "belljar.lockdown.seal_host",
+    "belljar.lockdown.wall_host",
+    "belljar.lockdown.forks_host",
+    "belljar.worker.life_host",
+)
+"""The modules of what a worker does once, and nobody can practise."""
 
 
 class Worker:
@@ -174,7 +181,7 @@ def warm_up(machine: Machine) -> None:
         session.exec(command, stdin=b"a b\n", merge_stderr=True)
     if isinstance(machine.poller, EpollPoller):
         life = Life(session, machine.poller)
-        gather_code(lambda: life.practise(2))
+        gather_code(lambda: life.practise(2), ONCE)
         life.practise(REHEARSALS)
 
 
