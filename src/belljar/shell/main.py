@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct, field
 
@@ -16,7 +16,7 @@ from belljar.shell.options import LETTERS, SET_OPTIONS
 from belljar.shell.parse import Parser, ShellSyntaxError
 from belljar.shell.programs import SyntaxFailure, options_for, report_warnings, run_program
 from belljar.shell.shell import Shell
-from belljar.shell.special import install
+from belljar.shell.special import bind, install
 from belljar.shell.variables import EXPORT, Var
 
 VERSION_TEXT = "GNU bash, version 5.2.15(1)-release (x86_64-pc-linux-gnu)\n"
@@ -154,8 +154,9 @@ def main(process: Process) -> int:
     argv = process.argv
     zero = argv[0] if argv else "bash"
     name = zero.lstrip("-").rpartition("/")[2]
+    plain = len(argv) == 3 and argv[1] == "-c" and argv[2][:1] not in ("", "-", "+")
     try:
-        invocation = parse_invocation(argv[1:])
+        invocation = Invocation(argv[2]) if plain else parse_invocation(argv[1:])
     except UsageError as error:
         process.error(f"{zero}: {error}\n")
         if error.shows_usage:
@@ -168,20 +169,35 @@ def main(process: Process) -> int:
     shell = Shell(process)
     shell.name = zero
     shell.login = invocation.login or zero.startswith("-")
-    return Session(shell, invocation, posix=name == "sh").run()
+    return Session(shell, invocation, posix=name == "sh", plain=plain).run()
 
 
 def _pass_over(_number: int) -> None:
     """What a shell does about SIGQUIT; unlike with one ignored, its children have the default again."""
 
 
-class Session:
-    """One run of the shell, from its start-up files to its EXIT trap."""
+class _Begun(Struct):
+    """How the last `bash -c` was before its command: the next one most often begins the same way."""
 
-    def __init__(self, shell: Shell, invocation: Invocation, *, posix: bool) -> None:
+    env: Mapping[str, str]
+    name: str
+    last_argument: str
+    byte_locale: bool
+
+
+_begun: list[_Begun] = []
+_DECIDING = frozenset({"BASH_ENV", "BASHOPTS", "POSIXLY_CORRECT", "SHELLOPTS"})
+"""Variables of the environment that a shell begins otherwise with."""
+
+
+class Session:
+    """One run of the shell, from its start-up files to its EXIT trap. `plain`: `bash -c command`, and nothing else."""
+
+    def __init__(self, shell: Shell, invocation: Invocation, *, posix: bool, plain: bool = False) -> None:
         self.shell = shell
         self.invocation = invocation
         self.posix = posix
+        self.plain = plain and not posix and not shell.login
 
     def run(self) -> int:
         shell = self.shell
@@ -206,6 +222,50 @@ class Session:
             shell.end()
 
     def _run(self) -> int:
+        shell, invocation = self.shell, self.invocation
+        if not (self.plain and self._begin_as_before()):
+            status = self._begin()
+            if status is not None:
+                return status
+        operands = invocation.operands
+        if invocation.command is not None:
+            if operands:
+                shell.name, shell.args = operands[0], operands[1:]
+            shell.script_args = shell.args
+            shell.table["BASH_EXECUTION_STRING"] = invocation.command
+            shell.line = 1
+            shell.from_argument = True
+            return self._run_main(lambda: run_program(shell, invocation.command or "", line=1, what="-c", top=True))
+        if "s" in shell.invocation_letters:
+            shell.args = shell.script_args = operands
+            return self._run_main(self._read_stdin)
+        shell.args = shell.script_args = operands[1:]
+        return self._run_script(operands[0])
+
+    def _begin_as_before(self) -> bool:
+        """Be as the last shell was; False if this one is not like that."""
+        shell, process = self.shell, self.shell.process
+        if not _begun or _begun[0].env is not process.env or _begun[0].name != shell.name or process.handlers:
+            return False
+        process.catch(Signal.QUIT, _pass_over)
+        bind(shell)
+        self._start_directory()
+        shell.last_argument, shell.byte_locale = _begun[0].last_argument, _begun[0].byte_locale
+        shell.invocation_letters = "c"
+        shell.started = True
+        return True
+
+    def _remember(self) -> None:
+        shell, process = self.shell, self.shell.process
+        if (
+            not shell.functions
+            and process.handlers.keys() == {Signal.QUIT}
+            and process.env.keys().isdisjoint(_DECIDING)
+        ):
+            _begun[:] = [_Begun(process.env, shell.name, shell.last_argument, shell.byte_locale)]
+
+    def _begin(self) -> int | None:
+        """All that comes before the first command; a status if there is none."""
         shell, invocation = self.shell, self.invocation
         self._import_functions()
         self._import_ignored()
@@ -235,19 +295,9 @@ class Session:
         shell.invocation_letters = ("c" if invocation.command is not None else "") + ("s" if reads_stdin else "")
         self._run_startup_files()
         shell.started = True
-        if invocation.command is not None:
-            if operands:
-                shell.name, shell.args = operands[0], operands[1:]
-            shell.script_args = shell.args
-            shell.vars.set("BASH_EXECUTION_STRING", invocation.command)
-            shell.line = 1
-            shell.from_argument = True
-            return self._run_main(lambda: run_program(shell, invocation.command or "", line=1, what="-c", top=True))
-        if reads_stdin:
-            shell.args = shell.script_args = operands
-            return self._run_main(self._read_stdin)
-        shell.args = shell.script_args = operands[1:]
-        return self._run_script(operands[0])
+        if self.plain:
+            self._remember()
+        return None
 
     def _run_main(self, run: Callable[[], int]) -> int:
         try:

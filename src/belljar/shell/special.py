@@ -321,9 +321,15 @@ _last: list[_Remembered] = []
 
 
 def install(shell: Shell) -> None:
-    """Bind the variables of a new shell: its environment, the special ones, and the defaults."""
+    """Make the variables of a new shell what they are for the first command."""
     Variables.HOOKS.update(HOOKS)
     Variables.PARTS.update(PARTS)
+    bind(shell)
+    _locale_changed(shell)
+
+
+def bind(shell: Shell) -> None:
+    """Bind the variables of a new shell: its environment, the special ones, and the defaults."""
     process = shell.process
     env = process.env
     key = (process.fs.credentials.uid, process.kernel.hostname, shell.posix)
@@ -333,4 +339,3 @@ def install(shell: Shell) -> None:
     table.update(_last[0].table)
     if process.parent is not None:
         table["PPID"] = Var(str(process.parent.pid), INTEGER | READONLY)
-    _locale_changed(shell)
