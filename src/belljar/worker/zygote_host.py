@@ -32,7 +32,7 @@ from belljar.worker.life_host import RECURSION, REHEARSED, Life
 from belljar.worker.session import Session
 
 SPARES: Final = 3
-QUIET: Final = 0.003
+QUIET: Final = 0.001
 """Seconds without a request before a spare is made: the worker just handed over needs the processor first."""
 REHEARSALS: Final = 64
 WARM_UP: Final = (
