@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from belljar.abi.paths import fsencode
 from belljar.abi.signals import Signal
 from belljar.engines.calls.server import CallServer
@@ -19,8 +21,9 @@ def main(process: Process) -> int:
     except EngineUnavailable as error:
         process.warn(error.reason)
         return 127
-    server = CallServer(process, link)
-    process.catch(Signal.PIPE, lambda _: None)
-    # A path need not be text, what is told does: the rest is replaced, as Node does.
-    server.start({"executable": fsencode(process.executable).decode("utf-8", "replace")})
-    server.serve()
+    with closing(link):
+        server = CallServer(process, link)
+        process.catch(Signal.PIPE, lambda _: None)
+        # A path need not be text, what is told does: the rest is replaced, as Node does.
+        server.start({"executable": fsencode(process.executable).decode("utf-8", "replace")})
+        server.serve()

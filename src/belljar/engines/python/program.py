@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from contextlib import closing, suppress
 from errno import ENOENT
 from typing import Any, Final
 
@@ -81,18 +81,19 @@ def resume(process: Process, original: EngineProgram) -> int:
 
 def run(process: Process, link: EngineLink, *, session: bool) -> int:
     """Serve an engine process until its end."""
-    reserve_root(process)
-    server = CallServer(process, link)
-    if process.handlers.get(Signal.INT) is not IGNORE:
-        process.catch(Signal.INT, server.report)
-    process.catch(Signal.PIPE, lambda _: None)
-    executable = fsencode(process.executable).decode("latin-1")  # a path need not be text, what is told does
-    server.start({"executable": executable, "session": session, **_surroundings(process)})
-    if session:
-        process.engine = EngineProgram(link, server.limit)
-        left = process.budget.limits.cpu_seconds - process.budget.cpu
-        server.limit(max(left, 0.0), process.budget.limits.memory_bytes)
-    server.serve()
+    with closing(link):
+        reserve_root(process)
+        server = CallServer(process, link)
+        if process.handlers.get(Signal.INT) is not IGNORE:
+            process.catch(Signal.INT, server.report)
+        process.catch(Signal.PIPE, lambda _: None)
+        executable = fsencode(process.executable).decode("latin-1")  # a path need not be text, what is told does
+        server.start({"executable": executable, "session": session, **_surroundings(process)})
+        if session:
+            process.engine = EngineProgram(link, server.limit)
+            left = process.budget.limits.cpu_seconds - process.budget.cpu
+            server.limit(max(left, 0.0), process.budget.limits.memory_bytes)
+        server.serve()
 
 
 def _surroundings(process: Process) -> dict[str, Any]:

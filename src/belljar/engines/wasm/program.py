@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from errno import ENOENT
 from typing import Final
 
@@ -32,10 +33,11 @@ def main(process: Process, path: str) -> int:
         return 127
     except SysError as error:
         return _refuse(process, error.reason)
-    server = CallServer(process, link)
-    process.catch(Signal.PIPE, lambda _: None)
-    server.start({})
-    server.serve()
+    with closing(link):
+        server = CallServer(process, link)
+        process.catch(Signal.PIPE, lambda _: None)
+        server.start({})
+        server.serve()
 
 
 def _charge(process: Process, seconds: float) -> None:
