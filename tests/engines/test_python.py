@@ -332,3 +332,17 @@ print(oct(os.stat(".").st_mode))
     assert (result.stdout, result.stderr) == ("0o40751 /workspace/here\n0o40700\n", "")
     gone = box.exec("mkdir gone; cd gone; rmdir ../gone; python3 -c 'print(1)'")
     assert (gone.stdout, gone.stderr) == ("1\n", "")
+
+
+def test_flags_are_pythons_own(box: Sandbox) -> None:
+    """What C code changes in them is changed in the right place, and nothing beside it."""
+    code = (
+        "import sys; real = type(sys.flags); assert len(sys.flags) == real.n_sequence_fields == 18\n"
+        "for digits in (5000, 640, 0, 4300) * 50:\n"
+        "    sys.set_int_max_str_digits(digits)\n"
+        "    assert sys.flags.int_max_str_digits == sys.get_int_max_str_digits() == digits\n"
+        "assert type(sys.flags) is real; print(sys.flags.optimize, sys.flags.gil, sys.flags.lazy_imports)"
+    )
+    for _ in range(3):
+        result = box.exec(["python3", "-O", "-c", code])
+        assert (result.stdout, result.stderr) == ("1 1 -1\n", "")

@@ -41,24 +41,8 @@ _LETTERS = {
 }  # fmt: skip
 
 
-class Flags(tuple):
-    """What sys.flags is."""
-
-    __slots__ = ()
-    n_sequence_fields = len(FLAGS)
-    n_fields = n_sequence_fields + 3
-    n_unnamed_fields = 0
-    gil = 1
-    thread_inherit_context = context_aware_warnings = 0
-
-    def __repr__(self):
-        return f"sys.flags({', '.join(f'{name}={value!r}' for name, value in zip(FLAGS, self))})"
-
-
-Flags.__name__ = Flags.__qualname__ = "flags"
-Flags.__module__ = "sys"
-for _index, _name in enumerate(FLAGS):
-    setattr(Flags, _name, property(lambda self, _index=_index: self[_index]))
+_FLAGS = sys.flags
+"""Those of the template. Others are made from them, and not by a class of ours: C code counts on what is in them."""
 
 
 class Bad(Exception):
@@ -184,4 +168,4 @@ class Options:
             self.warnings = given.split(",") + self.warnings
 
     def flags(self):
-        return Flags(self.values.values())  # in the order of FLAGS
+        return _FLAGS.__replace__(**self.values)
