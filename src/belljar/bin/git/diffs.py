@@ -311,12 +311,17 @@ def stat_text(
                 minus = total - plus if removed else 0
             bar = "+" * plus + "-" * minus
             out.append(f" {name:<{name_width}} | {added + removed:>{digits}}{' ' + bar if bar else ''}")
-    files = f" {len(rows)} file{'s' if len(rows) != 1 else ''} changed"
-    if total_added or not total_removed:
-        files += f", {total_added} insertion{'s' if total_added != 1 else ''}(+)"
-    if total_removed or not total_added:
-        files += f", {total_removed} deletion{'s' if total_removed != 1 else ''}(-)"
-    return "\n".join([*out, files]) + "\n"
+    return "\n".join([*out, totals_text(len(rows), total_added, total_removed)]) + "\n"
+
+
+def totals_text(files: int, added: int, removed: int) -> str:
+    """The last line of --stat."""
+    text = f" {files} file{'s' if files != 1 else ''} changed"
+    if added or not removed:
+        text += f", {added} insertion{'s' if added != 1 else ''}(+)"
+    if removed or not added:
+        text += f", {removed} deletion{'s' if removed != 1 else ''}(-)"
+    return text
 
 
 def mode_lines(pairs: list[Pair]) -> str:

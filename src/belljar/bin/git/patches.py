@@ -13,7 +13,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import normalise
 from belljar.bin._kit import choice, count, flag, many, value
 from belljar.bin._kit.options import parse
-from belljar.bin.git.diffs import mode_lines, patch, split_lines, stat_text
+from belljar.bin.git.diffs import mode_lines, patch, split_lines, stat_text, totals_text
 from belljar.bin.git.errors import GitError
 from belljar.bin.git.formats import file_name, mail
 from belljar.bin.git.history import subject_of, text_of, walk
@@ -241,12 +241,7 @@ def _report(repo: Repository, changes: list[Change], options: ApplyOptions) -> N
             bar = "+" * change.added + "-" * change.removed
             process.print(f" {change.new or change.old!s:<{width}} | {change.added + change.removed:4d} {bar}")
         added, removed = sum(change.added for change in changes), sum(change.removed for change in changes)
-        text = f" {len(changes)} file{'s' if len(changes) != 1 else ''} changed"
-        if added or not removed:
-            text += f", {added} insertion{'s' if added != 1 else ''}(+)"
-        if removed or not added:
-            text += f", {removed} deletion{'s' if removed != 1 else ''}(-)"
-        process.print(text)
+        process.print(totals_text(len(changes), added, removed))
     if options.summary:
         for change in changes:
             if change.old is None:
