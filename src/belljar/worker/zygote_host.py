@@ -86,8 +86,7 @@ class Zygote:
         signal.signal(signal.SIGCHLD, _reap)
         gc.collect()
         self._fillers = fill_holes()
-        self._life.rehearse()
-        gc.collect()
+        self._life.rehearse()  # with the room it will have; it leaves nothing to collect
         gc.freeze()
 
     def run(self) -> None:
