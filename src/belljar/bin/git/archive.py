@@ -12,10 +12,11 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.records import NANO
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
-from belljar.bin.git.errors import GitError
-from belljar.bin.git.repo import Repository
-from belljar.bin.git.store import LINK, SUBMODULE
-from belljar.bin.git.work import match_paths
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.pathspec import match_paths
+from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.revisions import resolve
+from belljar.bin.git.repository.store import LINK, SUBMODULE
 from belljar.bin.tar.header import BLOCK, DIRECTORY, PAX_GLOBAL, RECORD, REGULAR, SYMLINK, Member, encode, pad
 
 _FORMATS = ("tar", "tgz", "tar.gz", "zip")
@@ -54,7 +55,7 @@ def archive(repo: Repository, args: list[str]) -> int:
     if form not in _FORMATS:
         raise GitError(f"Unknown archive format '{form}'")
     try:
-        sha = repo.resolve(parsed.operands[0])
+        sha = resolve(repo, parsed.operands[0])
     except KeyError:
         raise GitError(f"not a valid object name: {parsed.operands[0]}") from None
     tree = repo.tree_at(sha)

@@ -6,12 +6,15 @@ import math
 from contextlib import suppress
 
 from belljar.abi.errors import SysError
-from belljar.bin.git.branch_commands import switch
-from belljar.bin.git.errors import GitError
-from belljar.bin.git.history import subject_of, text_of, walk
-from belljar.bin.git.history_commands import show
-from belljar.bin.git.merging import ancestors
-from belljar.bin.git.repo import Repository
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.history import walk
+from belljar.bin.git.repository.merge_state import read_state
+from belljar.bin.git.repository.merging import ancestors
+from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.revisions import find_commit
+from belljar.bin.git.repository.text import commit_subject
+from belljar.bin.git.show import show
+from belljar.bin.git.switch import switch
 
 _FILES = ("BISECT_START", "BISECT_LOG", "BISECT_NAMES", "BISECT_TERMS")
 
@@ -27,7 +30,7 @@ def bisect(repo: Repository, args: list[str]) -> int:
             _check_started(repo)
             kind = {"old": "good", "new": "bad"}.get(verb, verb)
             for name in rest or ["HEAD"]:
-                _mark(repo, kind, repo.revision(name), verb)
+                _mark(repo, kind, find_commit(repo, name), verb)
             return _next(repo)
         case "log":
             _check_started(repo)
@@ -42,27 +45,20 @@ def bisect(repo: Repository, args: list[str]) -> int:
 
 
 def _check_started(repo: Repository) -> None:
-    if _read(repo, "BISECT_START") is None:
+    if read_state(repo, "BISECT_START") is None:
         raise GitError('You need to start by "git bisect start"\n', 1, "")
 
 
-def _read(repo: Repository, name: str) -> str | None:
-    try:
-        return text_of(repo.process.read_file(f"{repo.git}/{name}")).strip()
-    except SysError:
-        return None
-
-
 def _append(repo: Repository, line: str) -> None:
-    before = _read(repo, "BISECT_LOG")
+    before = read_state(repo, "BISECT_LOG")
     text = f"{before}\n{line}\n" if before else f"{line}\n"
     repo.process.write_file(f"{repo.git}/BISECT_LOG", text.encode("utf-8", "surrogateescape"))
 
 
 def _start(repo: Repository, args: list[str]) -> int:
     names = [arg for arg in args if not arg.startswith("-")]
-    shas = [repo.revision(name) for name in names]
-    if _read(repo, "BISECT_START") is None:
+    shas = [find_commit(repo, name) for name in names]
+    if read_state(repo, "BISECT_START") is None:
         branch = repo.refs.branch()
         home = branch.removeprefix("refs/heads/") if branch else (repo.head() or b"").decode()
         repo.process.write_file(f"{repo.git}/BISECT_START", f"{home}\n".encode())
@@ -76,7 +72,7 @@ def _start(repo: Repository, args: list[str]) -> int:
 
 
 def _reset(repo: Repository, args: list[str]) -> int:
-    home = _read(repo, "BISECT_START")
+    home = read_state(repo, "BISECT_START")
     if home is None:
         repo.process.print("We are not bisecting.")
         return 0
@@ -93,7 +89,7 @@ def _reset(repo: Repository, args: list[str]) -> int:
 def _mark(repo: Repository, kind: str, sha: bytes, verb: str, *, log: bool = True) -> None:
     ref = "refs/bisect/bad" if kind == "bad" else f"refs/bisect/{kind}-{sha.decode()}"
     repo.refs.write(ref, sha.decode())
-    subject = subject_of(text_of(repo.store.commit(sha).message))
+    subject = commit_subject(repo, sha)
     _append(repo, f"# {kind}: [{sha.decode()}] {subject}")
     if log:
         _append(repo, f"git bisect {verb} {sha.decode()}")
@@ -124,7 +120,7 @@ def _next(repo: Repository) -> int:
     if not left:
         raise GitError(f"{bad.decode()} was both good and bad", 1, "")
     if len(left) == 1:
-        _append(repo, f"# first bad commit: [{bad.decode()}] {_subject(repo, bad)}")
+        _append(repo, f"# first bad commit: [{bad.decode()}] {commit_subject(repo, bad)}")
         print_line(f"{bad.decode()} is the first bad commit")
         show(repo, ["--stat", bad.decode()])
         return 0
@@ -148,12 +144,8 @@ def _next(repo: Repository) -> int:
         f"(roughly {steps} step{'' if steps == 1 else 's'})"
     )
     switch(repo, ["-q", "--detach", chosen.decode()])
-    print_line(f"[{chosen.decode()}] {_subject(repo, chosen)}")
+    print_line(f"[{chosen.decode()}] {commit_subject(repo, chosen)}")
     return 0
-
-
-def _subject(repo: Repository, sha: bytes) -> str:
-    return subject_of(text_of(repo.store.commit(sha).message))
 
 
 def _steps(count: int) -> int:

@@ -10,11 +10,13 @@ from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.diff.script import find_changes
-from belljar.bin.git.diffs import split_lines
-from belljar.bin.git.errors import GitError
-from belljar.bin.git.history import date, subject_of, text_of, who
-from belljar.bin.git.repo import Repository
-from belljar.bin.git.work import relative, stat_of
+from belljar.bin.git.repository.diffs import split_lines
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.pathspec import relative
+from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.revisions import find_commit
+from belljar.bin.git.repository.text import date, subject_of, text_of, who
+from belljar.bin.git.repository.work import stat_of
 
 _NOBODY = b"0" * 40
 """Lines that are not committed yet."""
@@ -57,7 +59,7 @@ def blame(repo: Repository, args: list[str]) -> int:
     path = relative(repo, operands[-1])
     if revision is None and repo.head() is None:
         raise GitError("no such ref: HEAD")
-    start = repo.revision(revision or "HEAD")
+    start = find_commit(repo, revision or "HEAD")
     tree = repo.tree_of(start)
     if path not in tree:
         raise GitError(f"no such path '{path}' in {revision or 'HEAD'}")

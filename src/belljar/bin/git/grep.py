@@ -9,11 +9,14 @@ from dulwich.index import IndexEntry
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import choice, flag, many, value
 from belljar.bin._kit.options import parse
-from belljar.bin.git.diff_output import colored
-from belljar.bin.git.errors import GitError
-from belljar.bin.git.history_commands import split_operands
-from belljar.bin.git.repo import Repository
-from belljar.bin.git.work import find_untracked, match_paths, relative, stat_of
+from belljar.bin.git.repository.arguments import split_operands
+from belljar.bin.git.repository.diff_output import colored
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.ignores import find_untracked
+from belljar.bin.git.repository.pathspec import match_paths, relative
+from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.revisions import find_object
+from belljar.bin.git.repository.work import stat_of
 from belljar.regex import Regex, RegexError, compile_any
 
 _JOINERS = ("--and", "--or", "--not", "(", ")")
@@ -171,7 +174,7 @@ def _sources(
 ) -> Iterator[tuple[str, str, bytes]]:
     """Prefix, path and contents of each file that is searched."""
     for revision in revisions:
-        for path, (_, sha) in repo.tree_at(repo.named(revision)).items():
+        for path, (_, sha) in repo.tree_at(find_object(repo, revision)).items():
             if not paths or match_paths(repo, paths, [path]):
                 yield f"{revision}:", path, repo.store.blob(sha)
     if revisions:

@@ -2,45 +2,26 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import choice, flag, many, value
 from belljar.bin._kit.options import parse
-from belljar.bin.git.branch_commands import apply_commit, commit_again, forget_merge, switch
-from belljar.bin.git.errors import GitError
-from belljar.bin.git.history import subject_of, text_of, walk
-from belljar.bin.git.history_commands import patch_id
-from belljar.bin.git.merging import merge_base
-from belljar.bin.git.repo import Repository
-from belljar.bin.git.work import changed_files, check_out
-from belljar.bin.git.work_commands import edit_message, run_editor, show_summary
-
-_VERBS = {
-    "p": "pick", "r": "reword", "e": "edit", "s": "squash", "f": "fixup", "x": "exec", "d": "drop", "b": "break",
-}  # fmt: skip
-_HELP = """
-# Rebase {span} onto {onto} ({count} command{s})
-#
-# Commands:
-# p, pick <commit> = use commit
-# r, reword <commit> = use commit, but edit the commit message
-# e, edit <commit> = use commit, but stop for amending
-# s, squash <commit> = use commit, but meld into previous commit
-# f, fixup <commit> = like "squash" but keep only the previous commit's log message
-# x, exec <command> = run command (the rest of the line) using shell
-# b, break = stop here (continue rebase later with 'git rebase --continue')
-# d, drop <commit> = remove commit
-#
-# These lines can be re-ordered; they are executed from top to bottom.
-#
-# If you remove a line here THAT COMMIT WILL BE LOST.
-#
-# However, if you remove everything, the rebase will be aborted.
-#
-"""
+from belljar.bin.git.cherry_pick import apply_commit, commit_again
+from belljar.bin.git.commit import show_summary
+from belljar.bin.git.repository.changes import patch_id
+from belljar.bin.git.repository.editor import edit_message
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.history import walk
+from belljar.bin.git.repository.merge_state import forget_merge, remove_state
+from belljar.bin.git.repository.merging import merge_base
+from belljar.bin.git.repository.rebase_list import Step, edit_steps, move_fixups, parse_lines, write_steps
+from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.revisions import find_commit, resolve
+from belljar.bin.git.repository.text import commit_subject, subject_of, text_of
+from belljar.bin.git.repository.work import changed_files, check_out
+from belljar.bin.git.switch import switch
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +39,6 @@ class RebaseOptions:
     force: bool = flag("-f", "--force-rebase", "--no-ff", "make the commits anew in any case")
     keep_empty: bool = flag("--keep-empty", "--no-keep-empty", "--empty", "(commits that are empty are kept)")
     stat: bool = flag("-n", "--no-stat", "--stat", "--no-verify", "--no-gpg-sign", "-v", "(accepted)")
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A line of the list."""
-
-    verb: str
-    text: str
-    """The commit and its subject, or the command."""
-
-    def line(self) -> str:
-        return f"{self.verb} {self.text}".rstrip()
 
 
 def rebase(repo: Repository, args: list[str]) -> int:
@@ -90,10 +59,10 @@ def rebase(repo: Repository, args: list[str]) -> int:
         switch(repo, ["-q", parsed.operands[1]])
         current = repo.refs.branch()
     try:
-        upstream = bytes(repo.store.commit(repo.resolve(upstream_name)).id)
+        upstream = bytes(repo.store.commit(resolve(repo, upstream_name)).id)
     except KeyError:
         raise GitError(f"invalid upstream '{upstream_name}'") from None
-    onto = repo.revision(options.onto) if options.onto else upstream
+    onto = find_commit(repo, options.onto) if options.onto else upstream
     head = repo.head()
     assert head is not None
     name = (current or "HEAD").removeprefix("refs/heads/")
@@ -104,7 +73,7 @@ def rebase(repo: Repository, args: list[str]) -> int:
         return 0
     steps = _steps(repo, head, upstream, options)
     if options.interactive:
-        steps = _edited(repo, state, steps, head, upstream, onto)
+        steps = edit_steps(repo, state, steps, head, upstream, onto)
         if not steps:
             raise GitError("nothing to do", 1, "error: ")
     check_out(repo, repo.head_tree(), repo.tree_of(onto))
@@ -119,7 +88,7 @@ def rebase(repo: Repository, args: list[str]) -> int:
     ):  # fmt: skip
         repo.process.write_file(f"{state}/{file}", f"{text}\n".encode())
     repo.process.write_file(f"{state}/done", b"")
-    _write_steps(repo, state, steps)
+    write_steps(repo, state, steps)
     return _run(repo, state)
 
 
@@ -148,90 +117,15 @@ def _steps(repo: Repository, head: bytes, upstream: bytes, options: RebaseOption
                 "hint: use --reapply-cherry-picks to include skipped commits\n"
                 'hint: Disable this message with "git config advice.skippedCherryPicks false"\n'
             )
-    steps = [Step("pick", f"{sha[:7].decode()} {_subject(repo, sha)}") for sha in todo]
+    steps = [Step("pick", f"{sha[:7].decode()} {commit_subject(repo, sha)}") for sha in todo]
     if (options.autosquash or repo.config_bool("rebase.autosquash")) and not options.no_autosquash:
-        steps = _squashed(steps)
+        steps = move_fixups(steps)
     out: list[Step] = []
     for number, step in enumerate(steps):
         out.append(step)
         last = number + 1 == len(steps) or steps[number + 1].verb not in ("fixup", "squash")
         out += [Step("exec", command) for command in options.commands if last]
     return out
-
-
-def _subject(repo: Repository, sha: bytes) -> str:
-    return subject_of(text_of(repo.store.commit(sha).message))
-
-
-def _squashed(steps: list[Step]) -> list[Step]:
-    """Commits called `fixup! X` or `squash! X` go behind X."""
-    out: list[Step] = []
-    for step in steps:
-        subject = step.text.partition(" ")[2]
-        match = re.match(r"(?:(fixup|squash|amend)! )+", subject)
-        if match is not None:
-            target = subject[match.end() :]
-            verb = "squash" if match[1] == "squash" else "fixup"
-            places = [
-                n for n, other in enumerate(out)
-                if other.text.partition(" ")[2].startswith(target) or other.text.startswith(target[:7] + " ")
-            ]  # fmt: skip
-            if places:
-                at = places[0] + 1
-                while at < len(out) and out[at].verb in ("fixup", "squash"):
-                    at += 1
-                out.insert(at, Step(verb, step.text))
-                continue
-        out.append(step)
-    return out
-
-
-def _edited(repo: Repository, state: str, steps: list[Step], head: bytes, upstream: bytes, onto: bytes) -> list[Step]:
-    """The list as the user's editor leaves it."""
-    with suppress(SysError):
-        repo.process.fs.mkdir(state)
-    path = f"{state}/git-rebase-todo"
-    span = f"{upstream[:7].decode()}..{head[:7].decode()}"
-    notes = _HELP.format(span=span, onto=onto[:7].decode(), count=len(steps), s="" if len(steps) == 1 else "s")
-    text = "".join(step.line() + "\n" for step in steps) + notes
-    repo.process.write_file(path, text.encode("utf-8", "surrogateescape"))
-    editor = repo.process.env.get("GIT_SEQUENCE_EDITOR") or repo.config("sequence.editor")
-    try:
-        run_editor(repo, path, editor)
-        return parse_steps(repo, text_of(repo.process.read_file(path)))
-    finally:
-        _remove_state(repo, state)
-
-
-def parse_steps(repo: Repository, text: str) -> list[Step]:
-    """Lines of a list; raises GitError for one that means nothing."""
-    steps: list[Step] = []
-    for number, line in enumerate(text.split("\n"), 1):
-        words = line.strip()
-        if not words or words.startswith("#"):
-            continue
-        verb, _, rest = words.partition(" ")
-        verb, rest = _VERBS.get(verb, verb), rest.strip()
-        if verb == "noop":
-            continue
-        if verb not in _VERBS.values():
-            raise GitError(f"invalid command '{verb}'\nerror: invalid line {number}: {line}", 1, "error: ")
-        if verb == "fixup" and rest[:3] in ("-C ", "-c "):
-            rest = rest[3:].strip()
-        if verb not in ("exec", "break"):
-            try:
-                repo.store.commit(repo.resolve(rest.partition(" ")[0]))
-            except KeyError:
-                raise GitError(f"could not parse '{rest.partition(' ')[0]}'", 1, "error: ") from None
-        if verb in ("fixup", "squash") and not any(step.verb not in ("exec", "break", "drop") for step in steps):
-            raise GitError(f"cannot '{verb}' without a previous commit", 1, "error: ")
-        steps.append(Step(verb, rest))
-    return steps
-
-
-def _write_steps(repo: Repository, state: str, steps: list[Step]) -> None:
-    text = "".join(step.line() + "\n" for step in steps)
-    repo.process.write_file(f"{state}/git-rebase-todo", text.encode("utf-8", "surrogateescape"))
 
 
 def _run(repo: Repository, state: str) -> int:
@@ -241,7 +135,7 @@ def _run(repo: Repository, state: str) -> int:
     steps = parse_lines(text_of(process.read_file(f"{state}/git-rebase-todo")))
     while steps:
         step = steps.pop(0)
-        _write_steps(repo, state, steps)
+        write_steps(repo, state, steps)
         done = process.read_file(f"{state}/done") + step.line().encode("utf-8", "surrogateescape") + b"\n"
         process.write_file(f"{state}/done", done)
         if not quiet:
@@ -253,11 +147,6 @@ def _run(repo: Repository, state: str) -> int:
     return _finish(repo, state, quiet=quiet)
 
 
-def parse_lines(text: str) -> list[Step]:
-    """A list that was checked when it was made."""
-    return [Step(verb, rest) for verb, _, rest in (line.partition(" ") for line in text.split("\n") if line)]
-
-
 def _take(repo: Repository, state: str, step: Step, *, follows: bool, anew: bool) -> bool:
     """Do one step; False if the user is to go on by hand. `follows`: what comes next melds into this one."""
     process = repo.process
@@ -267,7 +156,7 @@ def _take(repo: Repository, state: str, step: Step, *, follows: bool, anew: bool
         process.stdout.flush()
         process.error("\n")
         head = repo.head() or b""
-        process.print(f"Stopped at {head[:7].decode()}...  {_subject(repo, head)}")
+        process.print(f"Stopped at {head[:7].decode()}...  {commit_subject(repo, head)}")
         return False
     if step.verb == "exec":
         process.stdout.flush()
@@ -279,7 +168,7 @@ def _take(repo: Repository, state: str, step: Step, *, follows: bool, anew: bool
                 "warning: ",
             )
         return True
-    sha = bytes(repo.store.commit(repo.resolve(step.text.partition(" ")[0])).id)
+    sha = bytes(repo.store.commit(resolve(repo, step.text.partition(" ")[0])).id)
     commit = repo.store.commit(sha)
     message = text_of(commit.message)
     reason = f"rebase ({step.verb}): {subject_of(message)}"
@@ -368,19 +257,12 @@ def _finish(repo: Repository, state: str, *, quiet: bool) -> int:
         repo.refs.log(name, old, done, f"rebase (finish): {name} onto {done.decode()}", repo.signature())
         repo.refs.write("HEAD", f"ref: {name}")
         repo.refs.log("HEAD", done, done, f"rebase (finish): returning to {name}", repo.signature())
-    _remove_state(repo, state)
+    remove_state(repo, state)
+    forget_merge(repo)
     if not quiet:
         process.stdout.flush()
         process.error(f"\r{' ' * 80}\rSuccessfully rebased and updated {name}.\n")
     return 0
-
-
-def _remove_state(repo: Repository, state: str) -> None:
-    with suppress(SysError):
-        for entry in list(repo.process.fs.readdir(state)):
-            repo.process.fs.unlink(f"{state}/{entry.name}")
-        repo.process.fs.rmdir(state)
-    forget_merge(repo)
 
 
 def _resume(repo: Repository, state: str, action: str) -> int:
@@ -395,7 +277,8 @@ def _resume(repo: Repository, state: str, action: str) -> int:
             name = text_of(process.read_file(f"{state}/head-name")).strip()
             check_out(repo, repo.head_tree(), repo.tree_of(head), force=True)
             repo.refs.write("HEAD", f"ref: {name}" if name.startswith("refs/") else head.decode())
-        _remove_state(repo, state)
+        remove_state(repo, state)
+        forget_merge(repo)
         return 0
     if action == "skip":
         check_out(repo, repo.head_tree(), repo.head_tree(), force=True)

@@ -6,47 +6,94 @@ from collections.abc import Callable
 
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError
-from belljar.bin.git import branch_commands as branches
-from belljar.bin.git import describe, patches
-from belljar.bin.git import history_commands as history
-from belljar.bin.git import object_commands as objects
-from belljar.bin.git import remote_commands as remotes
-from belljar.bin.git import work_commands as work
+from belljar.bin.git.add import add
+from belljar.bin.git.am import am
+from belljar.bin.git.apply import apply
 from belljar.bin.git.archive import archive
 from belljar.bin.git.bisect import bisect
 from belljar.bin.git.blame import blame
-from belljar.bin.git.config_command import config
-from belljar.bin.git.errors import GitError
+from belljar.bin.git.branch import branch
+from belljar.bin.git.cat_file import cat_file
+from belljar.bin.git.check_ignore import check_ignore
+from belljar.bin.git.check_ref_format import check_ref_format
+from belljar.bin.git.checkout import checkout
+from belljar.bin.git.cherry import cherry
+from belljar.bin.git.cherry_pick import cherry_pick
+from belljar.bin.git.clean import clean
+from belljar.bin.git.clone import clone
+from belljar.bin.git.commit import commit
+from belljar.bin.git.commit_tree import commit_tree
+from belljar.bin.git.config import config
+from belljar.bin.git.count_objects import count_objects
+from belljar.bin.git.describe import describe
+from belljar.bin.git.diff import diff
+from belljar.bin.git.diff_index import diff_files, diff_index
+from belljar.bin.git.diff_tree import diff_tree
+from belljar.bin.git.fetch import fetch
+from belljar.bin.git.for_each_ref import for_each_ref
+from belljar.bin.git.format_patch import format_patch
+from belljar.bin.git.fsck import fsck
+from belljar.bin.git.gc import collect
 from belljar.bin.git.grep import grep
+from belljar.bin.git.hash_object import hash_object
+from belljar.bin.git.init import init
+from belljar.bin.git.log import log, whatchanged
+from belljar.bin.git.ls_files import ls_files
+from belljar.bin.git.ls_remote import ls_remote
+from belljar.bin.git.ls_tree import ls_tree
+from belljar.bin.git.merge import merge
+from belljar.bin.git.merge_base import merge_base_command
+from belljar.bin.git.merge_tree import merge_tree
+from belljar.bin.git.mktree import mktree
+from belljar.bin.git.mv import mv
+from belljar.bin.git.name_rev import name_rev
+from belljar.bin.git.pull import pull
+from belljar.bin.git.push import push
+from belljar.bin.git.read_tree import read_tree
 from belljar.bin.git.rebase import rebase
-from belljar.bin.git.ref_list import for_each_ref
-from belljar.bin.git.repo import Repository, find_repository
+from belljar.bin.git.reflog import reflog
+from belljar.bin.git.remote import remote
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.repo import Repository, find_repository
+from belljar.bin.git.reset import reset
+from belljar.bin.git.restore import restore
+from belljar.bin.git.rev_list import rev_list
+from belljar.bin.git.rev_parse import rev_parse
+from belljar.bin.git.revert import revert
+from belljar.bin.git.rm import rm
+from belljar.bin.git.shortlog import shortlog
+from belljar.bin.git.show import show
+from belljar.bin.git.show_ref import show_ref
 from belljar.bin.git.stash import stash
+from belljar.bin.git.status import status
+from belljar.bin.git.stripspace import stripspace
+from belljar.bin.git.submodule import submodule
+from belljar.bin.git.switch import switch
+from belljar.bin.git.symbolic_ref import symbolic_ref
+from belljar.bin.git.tag import tag
+from belljar.bin.git.update_index import update_index
+from belljar.bin.git.update_ref import update_ref
+from belljar.bin.git.var import var
+from belljar.bin.git.write_tree import write_tree
 from belljar.kernel.process import Process
 
 Command = Callable[[Repository, list[str]], int]
 
-
 COMMANDS: dict[str, Command] = {
-    "add": work.add, "stage": work.add, "rm": work.rm, "mv": work.mv, "status": work.status, "commit": work.commit,
-    "restore": work.restore, "reset": work.reset, "clean": work.clean, "stash": stash, "diff": history.diff,
-    "log": history.log, "show": history.show, "rev-parse": history.rev_parse, "grep": grep,
-    "reflog": history.reflog, "merge-base": history.merge_base_command, "rev-list": history.rev_list,
-    "whatchanged": history.whatchanged, "cherry": history.cherry, "blame": blame, "annotate": blame,
-    "shortlog": describe.shortlog, "describe": describe.describe, "name-rev": describe.name_rev,
-    "branch": branches.branch, "checkout": branches.checkout, "switch": branches.switch, "merge": branches.merge,
-    "cherry-pick": branches.cherry_pick, "revert": branches.revert, "tag": branches.tag, "rebase": rebase,
-    "remote": remotes.remote, "fetch": remotes.fetch, "pull": remotes.pull, "push": remotes.push,
-    "apply": patches.apply, "format-patch": patches.format_patch, "am": patches.am, "archive": archive,
-    "bisect": bisect, "for-each-ref": for_each_ref, "cat-file": objects.cat_file, "hash-object": objects.hash_object,
-    "ls-tree": objects.ls_tree, "ls-files": objects.ls_files, "mktree": objects.mktree,
-    "write-tree": objects.write_tree, "read-tree": objects.read_tree, "commit-tree": objects.commit_tree,
-    "merge-tree": objects.merge_tree, "count-objects": objects.count_objects, "gc": objects.collect,
-    "prune": objects.collect, "fsck": objects.fsck, "check-ignore": objects.check_ignore,
-    "update-index": objects.update_index, "update-ref": objects.update_ref, "symbolic-ref": objects.symbolic_ref,
-    "show-ref": objects.show_ref, "check-ref-format": objects.check_ref_format, "diff-tree": objects.diff_tree,
-    "diff-index": objects.diff_index, "diff-files": objects.diff_files_command, "var": objects.var,
-    "stripspace": objects.stripspace, "submodule": objects.submodule,
+    "add": add, "am": am, "annotate": blame, "apply": apply, "archive": archive, "bisect": bisect, "blame": blame,
+    "branch": branch, "cat-file": cat_file, "check-ignore": check_ignore, "check-ref-format": check_ref_format,
+    "checkout": checkout, "cherry": cherry, "cherry-pick": cherry_pick, "clean": clean, "commit": commit,
+    "commit-tree": commit_tree, "count-objects": count_objects, "describe": describe, "diff": diff,
+    "diff-files": diff_files, "diff-index": diff_index, "diff-tree": diff_tree, "fetch": fetch,
+    "for-each-ref": for_each_ref, "format-patch": format_patch, "fsck": fsck, "gc": collect, "grep": grep,
+    "hash-object": hash_object, "log": log, "ls-files": ls_files, "ls-tree": ls_tree, "merge": merge,
+    "merge-base": merge_base_command, "merge-tree": merge_tree, "mktree": mktree, "mv": mv, "name-rev": name_rev,
+    "prune": collect, "pull": pull, "push": push, "read-tree": read_tree, "rebase": rebase, "reflog": reflog,
+    "remote": remote, "reset": reset, "restore": restore, "rev-list": rev_list, "rev-parse": rev_parse,
+    "revert": revert, "rm": rm, "shortlog": shortlog, "show": show, "show-ref": show_ref, "stage": add, "stash": stash,
+    "status": status, "stripspace": stripspace, "submodule": submodule, "switch": switch, "symbolic-ref": symbolic_ref,
+    "tag": tag, "update-index": update_index, "update-ref": update_ref, "var": var, "whatchanged": whatchanged,
+    "write-tree": write_tree,
 }  # fmt: skip
 _NEEDS_WORK = frozenset("add rm mv status commit restore clean stash checkout switch merge pull rebase".split())
 
@@ -124,9 +171,9 @@ def _command(
         process.print("git version 2.39.5" if name == "version" else doc.rstrip())
         return 0
     if name == "init":
-        return work.init(process, args, settings)
+        return init(process, args, settings)
     if name == "clone":
-        return remotes.clone(process, args, settings)
+        return clone(process, args, settings)
     if folder is not None:
         full = process.absolute(folder)
         found: tuple[str, str] | None = (full.removesuffix("/.git") if full.endswith("/.git") else "", full)
@@ -152,7 +199,7 @@ def _in_repository(
     if name == "config":
         return config(process, repo, args)
     if name == "ls-remote":
-        return remotes.ls_remote(process, repo, args, settings)
+        return ls_remote(process, repo, args, settings)
     alias = repo.config(f"alias.{name}") if repo is not None and name not in COMMANDS else None
     if alias is not None:
         if alias.startswith("!"):
@@ -168,7 +215,7 @@ def _in_repository(
         return 1
     if repo is None:
         if name == "diff" and "--no-index" in args:
-            return history.diff(Repository(process, "", "/.no-repository", settings), args)
+            return diff(Repository(process, "", "/.no-repository", settings), args)
         raise GitError("not a git repository (or any of the parent directories): .git")
     if not repo.work and name in _NEEDS_WORK:
         raise GitError("this operation must be run in a work tree")

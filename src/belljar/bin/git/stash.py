@@ -7,23 +7,18 @@ from dulwich.objects import Blob
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
-from belljar.bin.git.branch_commands import checkout
-from belljar.bin.git.diffs import compare, patch, stat_text
-from belljar.bin.git.errors import GitError
-from belljar.bin.git.history import subject_of, text_of
-from belljar.bin.git.merging import apply_merge, merge_trees
-from belljar.bin.git.repo import Repository, mode_of
-from belljar.bin.git.store import Flat
-from belljar.bin.git.work import (
-    changed_files,
-    compute_status,
-    find_untracked,
-    match_paths,
-    remove_file,
-    stat_of,
-    write_file,
-)
-from belljar.bin.git.work_commands import long_status
+from belljar.bin.git.checkout import checkout
+from belljar.bin.git.repository.diffs import compare, patch, stat_text
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.ignores import find_untracked
+from belljar.bin.git.repository.merging import apply_merge, merge_trees
+from belljar.bin.git.repository.pathspec import match_paths
+from belljar.bin.git.repository.repo import Repository, mode_of
+from belljar.bin.git.repository.status import compute_status
+from belljar.bin.git.repository.status_text import long_status
+from belljar.bin.git.repository.store import Flat
+from belljar.bin.git.repository.text import commit_subject
+from belljar.bin.git.repository.work import changed_files, refusal, remove_file, stat_of, write_file
 
 
 def stash(repo: Repository, args: list[str]) -> int:
@@ -31,24 +26,24 @@ def stash(repo: Repository, args: list[str]) -> int:
     rest = args[1:] if args and not args[0].startswith("-") else args
     match verb:
         case "push" | "save":
-            return _stash_push(repo, rest, saving=verb == "save")
+            return _push(repo, rest, saving=verb == "save")
         case "list":
             for number, (_, _, _, message) in enumerate(reversed(repo.refs.read_log("refs/stash"))):
                 repo.process.print(f"stash@{{{number}}}: {message}")
             return 0
         case "pop" | "apply":
-            return _stash_apply(repo, rest, drop=verb == "pop")
+            return _apply(repo, rest, drop=verb == "pop")
         case "drop":
-            return _stash_drop(repo, _stash_number(rest), quiet="-q" in rest)
+            return _drop(repo, _number(rest), quiet="-q" in rest)
         case "branch":
-            return _stash_branch(repo, rest)
+            return _branch(repo, rest)
         case "create" | "store":
             raise GitError(f"git stash {verb} is not there: use git stash push", 1, "error: ")
         case "clear":
             repo.refs.delete("refs/stash")
             return 0
         case "show":
-            sha = _stash_entry(repo, _stash_number(rest))
+            sha = _entry(repo, _number(rest))
             parent = bytes(repo.store.commit(sha).parents[0])
             pairs = compare(repo, repo.tree_of(parent), repo.tree_of(sha))
             if "-p" in rest or "--patch" in rest or "-u" in rest:
@@ -60,7 +55,7 @@ def stash(repo: Repository, args: list[str]) -> int:
     raise GitError(f"subcommand wasn't specified; 'push' can't be assumed due to unexpected token '{verb}'")
 
 
-def _stash_number(args: list[str]) -> int:
+def _number(args: list[str]) -> int:
     for arg in args:
         digits = arg.removeprefix("stash@{").rstrip("}")
         if digits.isdecimal():
@@ -68,7 +63,7 @@ def _stash_number(args: list[str]) -> int:
     return 0
 
 
-def _stash_entry(repo: Repository, number: int) -> bytes:
+def _entry(repo: Repository, number: int) -> bytes:
     entries = repo.refs.read_log("refs/stash")
     if not entries:
         raise GitError("No stash entries found.", 1, "")
@@ -88,7 +83,7 @@ class PushOptions:
     all: bool = flag("-a", "--all", "include ignored files")
 
 
-def _stash_push(repo: Repository, args: list[str], *, saving: bool) -> int:
+def _push(repo: Repository, args: list[str], *, saving: bool) -> int:
     parsed = parse(PushOptions, args)
     options = PushOptions(**parsed.values)
     message = options.message or (" ".join(parsed.operands) if saving and parsed.operands else None)
@@ -122,7 +117,7 @@ def _stash_push(repo: Repository, args: list[str], *, saving: bool) -> int:
         return 0
     branch = repo.refs.branch()
     name = branch.removeprefix("refs/heads/") if branch else "(no branch)"
-    base = f"{name}: {head[:7].decode()} {subject_of(text_of(repo.store.commit(head).message))}"
+    base = f"{name}: {head[:7].decode()} {commit_subject(repo, head)}"
     kept_index = {path: e for path, e in index.items() if path in staged or path in head_tree}
     if specs:
         # What is not named is in the stash as it is in HEAD.
@@ -169,30 +164,26 @@ def _put_back(repo: Repository, paths: set[str], tree: Flat) -> None:
     repo.write_index()
 
 
-def _stash_branch(repo: Repository, args: list[str]) -> int:
+def _branch(repo: Repository, args: list[str]) -> int:
     """A branch from where the stash was made, with the stash on it."""
     if not args:
         raise GitError("No branch name specified", 1, "")
-    sha = _stash_entry(repo, _stash_number(args[1:]))
+    sha = _entry(repo, _number(args[1:]))
     start = bytes(repo.store.commit(sha).parents[0])
     checkout(repo, ["-b", args[0], start.decode()])
-    return _stash_apply(repo, [*args[1:], "--index"], drop=True)
+    return _apply(repo, [*args[1:], "--index"], drop=True)
 
 
-def _stash_apply(repo: Repository, args: list[str], *, drop: bool) -> int:
-    number = _stash_number(args)
-    sha = _stash_entry(repo, number)
+def _apply(repo: Repository, args: list[str], *, drop: bool) -> int:
+    number = _number(args)
+    sha = _entry(repo, number)
     saved = repo.store.commit(sha)
     base = repo.tree_of(bytes(saved.parents[0]))
     ours = repo.staged()
     merged = merge_trees(repo, base, ours, repo.tree_of(sha), "Updated upstream", "Stashed changes")
     blocked = [p for p in changed_files(repo) if p in merged.conflicts or merged.files.get(p) != ours.get(p)]
     if blocked:
-        listed = "".join(f"\t{path}\n" for path in blocked)
-        repo.process.error(
-            f"error: Your local changes to the following files would be overwritten by merge:\n{listed}"
-            "Please commit your changes or stash them before you merge.\nAborting\n"
-        )
+        repo.process.error(refusal(blocked, [], "merge").message + "\n")
         repo.process.print(long_status(repo, compute_status(repo)), end="")
         if drop:
             repo.process.print("The stash entry is kept in case you need it again.")
@@ -231,11 +222,11 @@ def _stash_apply(repo: Repository, args: list[str], *, drop: bool) -> int:
         if drop:
             repo.process.print("The stash entry is kept in case you need it again.")
         return 1
-    return _stash_drop(repo, number, quiet=quiet) if drop else 0
+    return _drop(repo, number, quiet=quiet) if drop else 0
 
 
-def _stash_drop(repo: Repository, number: int, *, quiet: bool = False) -> int:
-    sha = _stash_entry(repo, number)
+def _drop(repo: Repository, number: int, *, quiet: bool = False) -> int:
+    sha = _entry(repo, number)
     entries = repo.refs.read_log("refs/stash")
     del entries[-1 - number]
     if entries:

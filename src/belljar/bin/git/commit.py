@@ -1,0 +1,183 @@
+"""`git commit`: the index as a new commit."""
+
+from __future__ import annotations
+
+import re
+
+from dulwich.index import ConflictedIndexEntry, IndexEntry
+
+from belljar.abi.dataclass import dataclass
+from belljar.bin._kit import count, flag, many, value
+from belljar.bin._kit.options import parse
+from belljar.bin.git.repository.diffs import compare, mode_lines, stat_text
+from belljar.bin.git.repository.editor import edit_message
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.merge_state import check_merged, forget_merge, read_state
+from belljar.bin.git.repository.pathspec import match_paths
+from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.revisions import find_commit
+from belljar.bin.git.repository.status import compute_status
+from belljar.bin.git.repository.status_text import long_status, short_status
+from belljar.bin.git.repository.text import date, subject_of, text_of
+from belljar.bin.git.repository.work import changed_files, restage
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOptions:
+    message: tuple[str, ...] = many("-m", "--message", "commit message", metavar="MESSAGE")
+    file: str | None = value("-F", "--file", "read message from file", metavar="FILE")
+    all: bool = flag("-a", "--all", "commit all changed files")
+    amend: bool = flag("--amend", "amend previous commit")
+    allow_empty: bool = flag("--allow-empty", "ok to record an empty change")
+    allow_empty_message: bool = flag("--allow-empty-message", "ok to record a change with an empty message")
+    no_edit: bool = flag("--no-edit", "use the message as it is")
+    quiet: bool = flag("-q", "--quiet", "suppress summary after successful commit")
+    no_verify: bool = flag("-n", "--no-verify", "bypass hooks (there are none)")
+    author: str | None = value("--author", "override author for commit", metavar="AUTHOR")
+    date: str | None = value("--date", "override date for commit", metavar="DATE")
+    reuse: str | None = value("-C", "--reuse-message", "reuse message from specified commit", metavar="COMMIT")
+    signoff: bool = flag("-s", "--signoff", "add a Signed-off-by trailer")
+    dry_run: bool = flag("--dry-run", "show what would be committed")
+    verbose: int = count("-v", "--verbose", "(accepted)")
+    fixup: str | None = value("--fixup", "a commit that mends another one, for rebase --autosquash", metavar="COMMIT")
+    squash: str | None = value("--squash", "a commit that melds into another one", metavar="COMMIT")
+    include: bool = flag("-i", "--include", "named files as well as what is staged")
+    only: bool = flag("-o", "--only", "named files alone (as by default)")
+    porcelain: bool = flag("--porcelain", "--short", "show what would be committed, for machines")
+    trailers: tuple[str, ...] = many("--trailer", "add a trailer", metavar="TOKEN=VALUE")
+    edit: bool = flag("-e", "--edit", "edit the message in any case")
+    gpg: bool = flag("--no-gpg-sign", "--no-status", "--status", "--cleanup", "(accepted)")
+    reset_author: bool = flag("--reset-author", "the commit is authored by me now")
+
+
+def commit(repo: Repository, args: list[str]) -> int:
+    parsed = parse(CommitOptions, args)
+    options = CommitOptions(**parsed.values)
+    process = repo.process
+    if options.all:
+        for path in [*changed_files(repo), *repo.conflicts()]:
+            restage(repo, path)
+        repo.write_index()
+    before_staging = dict(repo.index)
+    named: list[str] = []
+    for spec in parsed.operands:
+        names = match_paths(repo, [spec], list(repo.index))
+        named += names
+        if not names:
+            raise GitError(f"pathspec '{spec}' did not match any file(s) known to git", 1, "error: ")
+        for path in names:
+            restage(repo, path)
+        repo.write_index()
+    for path in repo.conflicts():
+        process.print(f"U\t{path}")
+    check_merged(repo, "Committing")
+    head = repo.head()
+    merge_head = read_state(repo, "MERGE_HEAD")
+    picked = read_state(repo, "CHERRY_PICK_HEAD")
+    parents = [head] if head is not None else []
+    author, author_time = None, None
+    if options.amend:
+        if head is None:
+            raise GitError("You have nothing to amend.")
+        old = repo.store.commit(head)
+        parents = [bytes(parent) for parent in old.parents]
+        if not options.reset_author:
+            author, author_time = old.author, (old.author_time, old.author_timezone)
+    elif picked:
+        old = repo.store.commit(picked.encode())
+        author, author_time = old.author, (old.author_time, old.author_timezone)
+    if merge_head:
+        parents += [line.encode() for line in merge_head.split()]
+    if options.author is not None:
+        author = options.author.encode("utf-8", "surrogateescape")
+        author_time = author_time or repo.now("AUTHOR")
+    if options.date is not None:
+        author_time = repo.parse_date(options.date)
+    index = repo.staged()
+    if named and not options.include:
+        if merge_head:
+            raise GitError("cannot do a partial commit during a merge.")
+        alone = {path: index[path] for path in named if path in index}
+        index = {path: e for path, e in repo.head_tree().items() if path not in named} | alone
+    before = repo.tree_of(parents[0]) if parents else {}
+    if options.porcelain:
+        text = short_status(repo, compute_status(repo), branch=False)
+        process.stdout.write(text.encode("utf-8", "surrogateescape"))
+        _unstage(repo, before_staging)
+        return 0 if index != before else 1
+    if index == before and not options.allow_empty and not options.amend and not merge_head:
+        found = compute_status(repo)
+        process.print(long_status(repo, found), end="")
+        return 1
+    if options.dry_run:
+        process.print(long_status(repo, compute_status(repo)), end="")
+        _unstage(repo, before_staging)
+        return 0
+    message = _message(repo, options, head)
+    who = repo.identity("AUTHOR") if author is None else author
+    sha = repo.make_commit(repo.store.unflatten(index), parents, message, who, author_time)
+    subject = subject_of(message)
+    kind = "commit (amend)" if options.amend else "commit (merge)" if merge_head else "commit"
+    if head is None:
+        kind = "commit (initial)"
+    repo.refs.set("HEAD", sha, f"{kind}: {subject}", repo.signature())
+    forget_merge(repo)
+    if not options.quiet:
+        show_summary(repo, sha, dated=options.amend and not options.reset_author, root=head is None)
+    return 0
+
+
+def _unstage(repo: Repository, before: dict[str, IndexEntry | ConflictedIndexEntry]) -> None:
+    """Nothing was committed: the index is as it was."""
+    repo.index.clear()
+    repo.index.update(before)
+    repo.write_index()
+
+
+def show_summary(repo: Repository, sha: bytes, *, dated: bool = False, root: bool = False) -> None:
+    made = repo.store.commit(sha)
+    branch = repo.refs.branch()
+    name = branch.removeprefix("refs/heads/") if branch else "detached HEAD"
+    first = " (root-commit)" if root else ""
+    repo.process.print(f"[{name}{first} {sha[:7].decode()}] {subject_of(text_of(made.message))}")
+    if made.author != made.committer:
+        repo.process.print(f" Author: {text_of(made.author)}")
+    if dated or (made.author_time, made.author_timezone) != (made.commit_time, made.commit_timezone):
+        repo.process.print(f" Date: {date(made.author_time, made.author_timezone)}")
+    if len(made.parents) < 2:
+        pairs = compare(repo, repo.tree_of(made.parents[0]) if made.parents else {}, repo.tree_of(sha))
+        repo.process.print(stat_text(repo.process, pairs, summary_only=True) + mode_lines(pairs), end="")
+
+
+def _message(repo: Repository, options: CommitOptions, head: bytes | None) -> str:
+    if options.fixup is not None or options.squash is not None:
+        word, name = ("fixup", options.fixup) if options.fixup is not None else ("squash", str(options.squash))
+        target = repo.store.commit(find_commit(repo, str(name).removeprefix("amend:").removeprefix("reword:")))
+        text = "\n\n".join([f"{word}! {subject_of(text_of(target.message))}", *options.message])
+    elif options.message:
+        text = "\n\n".join(options.message)
+    elif options.file is not None:
+        text = text_of(repo.process.read_file(options.file))
+    elif options.reuse is not None:
+        text = text_of(repo.store.commit(find_commit(repo, options.reuse)).message)
+    elif merge := read_state(repo, "MERGE_MSG"):
+        # Without an editor nobody takes the remarks for such, and they stay.
+        kept = (line for line in merge.split("\n") if options.no_edit or not line.startswith("#"))
+        text = "\n".join(kept)
+    elif options.amend and head is not None:
+        text = text_of(repo.store.commit(head).message)
+    else:
+        text = edit_message(repo)
+    lines = [line.rstrip() for line in text.split("\n")]
+    text = "\n".join(lines).strip("\n")
+    while "\n\n\n" in text:
+        text = text.replace("\n\n\n", "\n\n")
+    for trailer in options.trailers:
+        token, _, content = re.sub(r"\s*[=:]\s*", "=", trailer, count=1).partition("=")
+        apart = "\n" if re.search(r"\n\n(?:[\w-]+: [^\n]*\n?)+\Z", text) else "\n\n"
+        text += f"{apart}{token}: {content}"
+    if not text.strip() and not options.allow_empty_message:
+        raise GitError("Aborting commit due to empty commit message.", 1, "")
+    if options.signoff:
+        text += f"\n\nSigned-off-by: {text_of(repo.identity('COMMITTER'))}"
+    return text + "\n" if text else ""

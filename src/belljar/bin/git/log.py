@@ -1,0 +1,106 @@
+"""`git log` and `git whatchanged`: commits and what they changed."""
+
+from __future__ import annotations
+
+from belljar.bin.git.repository.changes import commit_pairs
+from belljar.bin.git.repository.diff_output import colored, filter_pairs, render_pairs, show_pairs, wants_form
+from belljar.bin.git.repository.diffs import Pair
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.formats import NAMED, Formatter
+from belljar.bin.git.repository.graph import Graph
+from belljar.bin.git.repository.log_options import LogOptions
+from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.selection import Selection, choose, count_text
+
+
+def log(repo: Repository, args: list[str]) -> int:
+    chosen = choose(repo, args)
+    if chosen.options.count:
+        repo.process.print(count_text(chosen))
+        return 0
+    _print_log(repo, chosen)
+    return 0
+
+
+def whatchanged(repo: Repository, args: list[str]) -> int:
+    """`git whatchanged`: a log with what each commit changed, merges left out."""
+    return log(repo, ["--raw", "--no-merges", *args])
+
+
+def make_formatter(
+    repo: Repository, options: LogOptions, marks: dict[bytes, str] | None = None
+) -> tuple[Formatter, bool, bool]:
+    """The formatter, whether a newline ends each commit (or stands between), and whether it is a one-line form."""
+    form = "medium" if options.form is None else options.form
+    short = options.abbrev_commit
+    ends = True
+    if options.oneline or form == "oneline":
+        short = options.oneline or (options.abbrev_commit and not options.no_abbrev)
+        form = "oneline"
+    elif form.startswith("format:"):
+        form, ends = form[7:], False
+    elif form.startswith("tformat:"):
+        form = form[8:]
+    elif form not in NAMED and form != "reference" and "%" not in form and form:
+        raise GitError(f"invalid --pretty format: {form}")
+    decorate = options.decorate not in (None, "no", "false", "auto") and not options.no_decorate
+    if options.decorate is None and repo.process.isatty(1) and not options.no_decorate:
+        decorate = True
+    full = form == "oneline" and not short
+    digits = 7
+    if options.abbrev is not None and options.abbrev.isdecimal():
+        digits = min(40, max(4, int(options.abbrev[:3])))
+    color = colored(repo, options.color, never=options.no_color)
+    formatter = Formatter(
+        repo, form, options.date, decorate=decorate, full=full, digits=digits, color=color, marks=marks
+    )
+    return formatter, ends, form not in NAMED or form == "oneline"
+
+
+def _print_log(repo: Repository, chosen: Selection) -> None:
+    process, options, commits = repo.process, chosen.options, chosen.commits
+    formatter, ends, compact = make_formatter(repo, options, chosen.marks if options.left else None)
+    wants_diff = wants_form(options)
+    graph = Graph() if options.graph else None
+    end = "\0" if options.null else "\n"
+    for number, sha in enumerate(commits):
+        commit = repo.store.commit(sha)
+        process.budget.charge(10)
+        text = formatter.show(sha)
+        pairs: list[Pair] = []
+        if wants_diff and (len(commit.parents) < 2 or options.first_parent_merges or options.first_parent):
+            found = chosen.followed[sha] if options.follow else commit_pairs(repo, commit, chosen.paths)
+            pairs = filter_pairs(found, options.filter)
+        if graph is not None:
+            parents = [bytes(parent) for parent in commit.parents if parent in chosen.known]
+            star, lines, rest = graph.step(sha, parents)
+            first, *others = text.split("\n")
+            process.print((star + first).rstrip() if not first else star + first)
+            last = number == len(commits) - 1
+            pending = list(lines)
+            if pairs:
+                body = b"".join(render_pairs(repo, pairs, options, default=options.patch)).decode(
+                    "utf-8", "surrogateescape"
+                )
+                others += ["", *body.split("\n")[:-1]] if not compact else body.split("\n")[:-1]
+            for other in others:
+                prefix = pending.pop(0) if pending and (not compact or pairs) else rest
+                process.print(prefix + other)
+            for line in pending:
+                process.print(line)
+            if not compact and not last:
+                process.print(graph.between())
+            continue
+        if number and (not compact or not ends):
+            process.print("", end=end)
+        process.print(
+            text, end=end if compact and ends and text else "" if compact and (not ends or not text) else "\n"
+        )
+        if pairs:
+            if not compact:
+                process.print("")
+            elif formatter.form != "oneline" and text:
+                process.print("" if ends else "\n", end="\n" if ends else "")
+            show_pairs(repo, pairs, options, default=options.patch)
+    if commits and compact and not ends and process.isatty(1):
+        process.print("")

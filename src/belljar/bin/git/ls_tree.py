@@ -1,0 +1,73 @@
+"""`git ls-tree`: what is in a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dulwich.objects import Tree
+
+from belljar.abi.dataclass import dataclass
+from belljar.bin._kit import flag
+from belljar.bin._kit.options import parse
+from belljar.bin.git.repository.diffs import quote_path
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.revisions import resolve
+from belljar.bin.git.repository.store import DIRECTORY
+from belljar.bin.git.repository.tree import Row, rows
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    recursive: bool = flag("-r", "go into trees")
+    trees: bool = flag("-t", "show trees while going into them")
+    only_trees: bool = flag("-d", "show only trees")
+    long: bool = flag("-l", "--long", "show sizes")
+    names: bool = flag("--name-only", "--name-status", "show only names")
+    objects: bool = flag("--object-only", "show only objects")
+    null: bool = flag("-z", "terminate with NUL")
+    full: bool = flag("--full-name", "--full-tree", "(names are full)")
+
+
+def ls_tree(repo: Repository, args: list[str]) -> int:
+    parsed = parse(Options, args)
+    options = Options(**parsed.values)
+    if not parsed.operands:
+        raise GitError("usage: git ls-tree [<options>] <tree-ish> [<path>...]", 129, "")
+    try:
+        sha = resolve(repo, parsed.operands[0])
+    except KeyError:
+        raise GitError(f"Not a valid object name {parsed.operands[0]}") from None
+    top = repo.store.get(sha)
+    if not isinstance(top, Tree):
+        top = repo.store.get(bytes(repo.store.commit(sha).tree))
+    assert isinstance(top, Tree)
+    wanted = parsed.operands[1:]
+
+    def visit(tree: Tree, prefix: str) -> Iterator[Row]:
+        for row in rows(tree, prefix):
+            repo.process.budget.charge()
+            inside = not wanted or any(
+                row.path == w.rstrip("/") or row.path.startswith(w.rstrip("/") + "/") for w in wanted
+            )
+            above = any(w.startswith(row.path + "/") for w in wanted)
+            folder = row.mode == DIRECTORY
+            enter = folder and ((options.recursive and (inside or above) and not options.only_trees) or above)
+            if (not folder and inside and not options.only_trees) or (
+                folder and inside and not (above and not options.trees) and (not enter or options.trees)
+            ):
+                yield row
+            if enter:
+                below = repo.store.get(row.sha)
+                assert isinstance(below, Tree)
+                yield from visit(below, row.path + "/")
+
+    end = "\0" if options.null else "\n"
+    for row in visit(top, ""):
+        size = ""
+        if options.long:
+            blob = row.kind == "blob"
+            size = f" {len(repo.store.blob(row.sha)) if blob else '-':>7}"
+        shown = quote_path(row.path) if options.names else row.sha.decode() if options.objects else row.text(size)
+        repo.process.print(shown, end=end)
+    return 0

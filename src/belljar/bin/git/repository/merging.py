@@ -1,0 +1,227 @@
+"""Merging: common ancestors, three trees into one, and three texts with conflict markers."""
+
+from __future__ import annotations
+
+from dulwich.index import ConflictedIndexEntry
+from dulwich.objects import Blob
+
+from belljar.abi.dataclass import dataclass, field
+from belljar.bin.diff.script import find_changes
+from belljar.bin.git.repository.diffs import split_lines
+from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.store import Flat
+from belljar.bin.git.repository.work import remove_file, write_file
+from belljar.kernel.process import Process
+
+
+def ancestors(repo: Repository, start: bytes) -> set[bytes]:
+    """A commit and all before it."""
+    seen = {start}
+    stack = [start]
+    while stack:
+        repo.process.budget.charge()
+        for parent in repo.store.commit(stack.pop()).parents:
+            if parent not in seen:
+                seen.add(bytes(parent))
+                stack.append(bytes(parent))
+    return seen
+
+
+def merge_base(repo: Repository, first: bytes, second: bytes) -> bytes | None:
+    """The best common ancestor: the newest that no other common one descends from."""
+    common = ancestors(repo, first) & ancestors(repo, second)
+    if not common:
+        return None
+    if first in common:
+        return first
+    if second in common:
+        return second
+    below: set[bytes] = set()
+    for sha in common:
+        below.update(bytes(parent) for parent in repo.store.commit(sha).parents)
+    tips = common - below
+    return max(tips, key=lambda sha: (repo.store.commit(sha).commit_time, sha))
+
+
+@dataclass(slots=True)
+class Merged:
+    """The outcome for each path: a clean entry, or a conflict with what the file then holds."""
+
+    files: Flat = field(default_factory=dict)
+    conflicts: dict[str, tuple[ConflictedIndexEntry, bytes | None, int]] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """What conflict markers call the sides, and which of them wins, if one does."""
+
+    ours: str
+    theirs: str
+    base: str | None = None
+    """Given if the text that both changed is to be shown, too (merge.conflictStyle=diff3)."""
+    favour: str = ""
+
+
+def merge_trees(
+    repo: Repository,
+    base: Flat,
+    ours: Flat,
+    theirs: Flat,
+    our_name: str,
+    their_name: str,
+    *,
+    base_name: str = "base",
+    favour: str = "",
+) -> Merged:
+    result = Merged()
+    style = repo.config("merge.conflictstyle") or "merge"
+    names = Names(our_name, their_name, base_name if style in ("diff3", "zdiff3") else None, favour)
+    for path in sorted(base.keys() | ours.keys() | theirs.keys()):
+        repo.process.budget.charge()
+        b, o, t = base.get(path), ours.get(path), theirs.get(path)
+        if o == t or b == t:
+            if o is not None:
+                result.files[path] = o
+        elif b == o:
+            if t is not None:
+                result.files[path] = t
+        else:
+            _conflict(repo, result, path, b, o, t, names)
+    return result
+
+
+def _conflict(
+    repo: Repository,
+    result: Merged,
+    path: str,
+    b: tuple[int, bytes] | None,
+    o: tuple[int, bytes] | None,
+    t: tuple[int, bytes] | None,
+    names: Names,
+) -> None:
+    our_name, their_name = names.ours, names.theirs
+    entry = ConflictedIndexEntry(*(repo.bare_entry(*side) if side is not None else None for side in (b, o, t)))
+    if o is None or t is None:
+        kept, gone_in, changed_in = (t, our_name, their_name) if o is None else (o, their_name, our_name)
+        assert kept is not None
+        result.messages.append(
+            f"CONFLICT (modify/delete): {path} deleted in {gone_in} and modified in {changed_in}.  "
+            f"Version {changed_in} of {path} left in tree."
+        )
+        result.conflicts[path] = (entry, repo.store.blob(kept[1]), kept[0])
+        return
+    before = repo.store.blob(b[1]) if b is not None else b""
+    first, second = repo.store.blob(o[1]), repo.store.blob(t[1])
+    mode = t[0] if b is not None and o[0] == b[0] else o[0]
+    if any(b"\0" in data[:8000] for data in (before, first, second)):
+        result.messages.append(f"warning: Cannot merge binary files: {path} ({our_name} vs. {their_name})")
+        result.messages.append(f"Auto-merging {path}")
+        result.messages.append(f"CONFLICT (content): Merge conflict in {path}")
+        result.conflicts[path] = (entry, first, mode)
+        return
+    text, clean = merge_texts(repo.process, before, first, second, names)
+    result.messages.append(f"Auto-merging {path}")
+    if clean:
+        result.files[path] = (mode, repo.store.add(Blob.from_string(text)))
+        return
+    kind = "content" if b is not None else "add/add"
+    result.messages.append(f"CONFLICT ({kind}): Merge conflict in {path}")
+    result.conflicts[path] = (entry, text, mode)
+
+
+def apply_merge(repo: Repository, ours: Flat, merged: Merged) -> None:
+    """Write an outcome to the work tree and the index."""
+    index = repo.index
+    for path in sorted(ours.keys() | merged.files.keys() | merged.conflicts.keys()):
+        repo.process.budget.charge()
+        if path in merged.conflicts:
+            entry, data, mode = merged.conflicts[path]
+            if data is not None:
+                write_file(repo, path, mode, data)
+            index[path] = entry
+        elif path not in merged.files:
+            remove_file(repo, path)
+            index.pop(path, None)
+        elif merged.files[path] != ours.get(path):
+            mode, sha = merged.files[path]
+            index[path] = repo.entry(write_file(repo, path, mode, repo.store.blob(sha)), mode, sha)
+    repo.write_index()
+
+
+def merge_texts(process: Process, base: bytes, first: bytes, second: bytes, names: Names) -> tuple[bytes, bool]:
+    """Three-way merge by lines; False with conflict markers in the text."""
+    o, a, b = split_lines(base), split_lines(first), split_lines(second)
+    ours = find_changes(o, a, process.budget.charge)
+    theirs = find_changes(o, b, process.budget.charge)
+    out: list[bytes] = []
+    clean = True
+    position = i = j = shift_a = shift_b = 0
+    while i < len(ours) or j < len(theirs):
+        # The next stretch that either side changed, grown by all changes that touch it.
+        low = min(c.low_a for c in (*ours[i : i + 1], *theirs[j : j + 1]))
+        high = low
+        first_i, first_j = i, j
+        grown = True
+        while grown:
+            grown = False
+            if i < len(ours) and ours[i].low_a <= high:
+                high = max(high, ours[i].high_a)
+                i += 1
+                grown = True
+            if j < len(theirs) and theirs[j].low_a <= high:
+                high = max(high, theirs[j].high_a)
+                j += 1
+                grown = True
+        out += o[position:low]
+        mine, delta_a = _side(a, ours[first_i:i], low, high, shift_a)
+        other, delta_b = _side(b, theirs[first_j:j], low, high, shift_b)
+        shift_a, shift_b = delta_a, delta_b
+        if first_i == i:
+            out += other
+        elif first_j == j or mine == other:
+            out += mine
+        elif names.favour:
+            out += mine if names.favour == "ours" else other
+        else:
+            clean = False
+            out += _marked(mine, other, o[low:high], names)
+        position = high
+    out += o[position:]
+    return b"".join(out), clean
+
+
+def _side(lines: list[bytes], changes: list, low: int, high: int, shift: int) -> tuple[list[bytes], int]:  # type: ignore[type-arg]
+    """A side's lines for a stretch of the base, and how far its line numbers are off behind it."""
+    after = shift + sum((c.high_b - c.low_b) - (c.high_a - c.low_a) for c in changes)
+    return lines[low + shift : high + after], after
+
+
+def _marked(mine: list[bytes], other: list[bytes], before: list[bytes], names: Names) -> list[bytes]:
+    """Conflict markers around what differs; without the base, lines that both start or end with stay outside."""
+    head: list[bytes] = []
+    tail: list[bytes] = []
+    base: list[bytes] = []
+    if names.base is not None:
+        base = [f"||||||| {names.base}\n".encode("utf-8", "surrogateescape"), *_ended(before)]
+    else:
+        while mine and other and mine[0] == other[0]:
+            head.append(mine[0])
+            mine, other = mine[1:], other[1:]
+        while mine and other and mine[-1] == other[-1]:
+            tail.insert(0, mine[-1])
+            mine, other = mine[:-1], other[:-1]
+    return [
+        *head,
+        f"<<<<<<< {names.ours}\n".encode("utf-8", "surrogateescape"),
+        *_ended(mine),
+        *base,
+        b"=======\n",
+        *_ended(other),
+        f">>>>>>> {names.theirs}\n".encode("utf-8", "surrogateescape"),
+        *tail,
+    ]
+
+
+def _ended(lines: list[bytes]) -> list[bytes]:
+    return [*lines[:-1], lines[-1] + b"\n"] if lines and not lines[-1].endswith(b"\n") else lines

@@ -1,0 +1,157 @@
+"""Branches, tags and HEAD: files below .git, packed-refs, and the logs of where they pointed."""
+
+from __future__ import annotations
+
+import re
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import O_APPEND, O_CREAT, O_WRONLY
+from belljar.bin.git.repository.errors import GitError
+from belljar.kernel.process import Process
+
+ZERO = b"0" * 40
+_BAD = re.compile(r"\.\.|[\x00-\x20~^:?*\[\\\x7f]|@\{|//|^/|/$|\.$|\.lock(/|$)|^@$|(^|/)\.|^-")
+
+
+def check_name(name: str) -> bool:
+    return bool(name) and not _BAD.search(name)
+
+
+class Refs:
+    def __init__(self, process: Process, directory: str) -> None:
+        self._process = process
+        self._directory = directory
+
+    def raw(self, name: str) -> str | None:
+        """What a ref's file says."""
+        try:
+            return self._process.read_file(f"{self._directory}/{name}").decode("utf-8", "replace").strip()
+        except SysError:
+            packed = self._packed().get(name)
+            return packed.decode() if packed else None
+
+    def _packed(self) -> dict[str, bytes]:
+        try:
+            text = self._process.read_file(f"{self._directory}/packed-refs").decode("utf-8", "surrogateescape")
+        except SysError:
+            return {}
+        found = {}
+        for line in text.splitlines():
+            sha, _, name = line.partition(" ")
+            if len(sha) == 40 and not line.startswith(("#", "^")):
+                found[name] = sha.encode()
+        return found
+
+    def get(self, name: str) -> bytes | None:
+        """The object a ref points to, through symbolic ones."""
+        for _ in range(6):
+            text = self.raw(name)
+            if text is None:
+                return None
+            if text.startswith("ref: "):
+                name = text[5:].strip()
+                continue
+            return text.encode() if re.fullmatch(r"[0-9a-f]{40}", text) else None
+        return None
+
+    def branch(self) -> str | None:
+        """The branch HEAD is on, in full; None if it is detached."""
+        text = self.raw("HEAD")
+        return text[5:].strip() if text is not None and text.startswith("ref: ") else None
+
+    def under(self, prefix: str) -> dict[str, bytes]:
+        found = {name: sha for name, sha in self._packed().items() if name.startswith(prefix)}
+        stack = [prefix.rstrip("/")]
+        while stack:
+            folder = stack.pop()
+            try:
+                entries = self._process.fs.readdir(f"{self._directory}/{folder}")
+            except SysError:
+                continue
+            for entry in entries:
+                self._process.budget.charge()
+                path = f"{folder}/{entry.name}"
+                if entry.is_dir:
+                    stack.append(path)
+                else:
+                    sha = self.get(path)
+                    if sha is not None:
+                        found[path] = sha
+        return dict(sorted(found.items()))
+
+    def write(self, name: str, text: str) -> None:
+        path = f"{self._directory}/{name}"
+        self._make_folder(path.rpartition("/")[0])
+        try:
+            self._process.write_file(path, text.encode() + b"\n")
+        except SysError as error:
+            raise GitError(f"cannot lock ref '{name}': {error.reason}") from None
+
+    def _make_folder(self, path: str) -> None:
+        fs = self._process.fs
+        try:
+            fs.stat(path)
+        except SysError:
+            self._make_folder(path.rpartition("/")[0])
+            fs.mkdir(path)
+
+    def set(self, name: str, sha: bytes, message: str, who: bytes) -> None:
+        """Point a ref somewhere, and log it; HEAD's log too if HEAD is on it."""
+        target = name
+        if name == "HEAD":
+            target = self.branch() or "HEAD"
+        old = self.get(target) or ZERO
+        self.write(target, sha.decode())
+        for log in {target, "HEAD"} if target in ("HEAD", self.branch()) else {target}:
+            self.log(log, old, sha, message, who)
+
+    def log(self, name: str, old: bytes, new: bytes, message: str, who: bytes) -> None:
+        if not name.startswith(("refs/heads/", "refs/remotes/")) and name not in ("HEAD", "refs/stash"):
+            return
+        path = f"{self._directory}/logs/{name}"
+        self._make_folder(path.rpartition("/")[0])
+        line = old + b" " + new + b" " + who + b"\t" + message.encode("utf-8", "surrogateescape") + b"\n"
+        self._process.write_file(path, line, flags=O_WRONLY | O_CREAT | O_APPEND)
+
+    def read_log(self, name: str) -> list[tuple[bytes, bytes, bytes, str]]:
+        """Old, new, who, message; the newest last."""
+        try:
+            data = self._process.read_file(f"{self._directory}/logs/{name}")
+        except SysError:
+            return []
+        found = []
+        for line in data.splitlines():
+            head, _, message = line.partition(b"\t")
+            found.append((head[:40], head[41:81], head[82:], message.decode("utf-8", "surrogateescape")))
+        return found
+
+    def write_log(self, name: str, entries: list[tuple[bytes, bytes, bytes, str]]) -> None:
+        text = b"".join(
+            old + b" " + new + b" " + who + b"\t" + message.encode("utf-8", "surrogateescape") + b"\n"
+            for old, new, who, message in entries
+        )
+        self._process.write_file(f"{self._directory}/logs/{name}", text)
+
+    def delete(self, name: str) -> None:
+        for path in (f"{self._directory}/{name}", f"{self._directory}/logs/{name}"):
+            try:
+                self._process.fs.unlink(path)
+            except SysError:
+                continue
+            self._prune(path.rpartition("/")[0])
+        packed = self._packed()
+        if name in packed:
+            del packed[name]
+            text = "# pack-refs with: peeled fully-peeled sorted \n" + "".join(
+                f"{sha.decode()} {ref}\n" for ref, sha in sorted(packed.items())
+            )
+            self._process.write_file(f"{self._directory}/packed-refs", text.encode())
+
+    def _prune(self, folder: str) -> None:
+        """Folders that a name with slashes leaves empty."""
+        while folder.count("/") > self._directory.count("/") + 2:
+            try:
+                self._process.fs.rmdir(folder)
+            except SysError:
+                return
+            folder = folder.rpartition("/")[0]

@@ -1,0 +1,62 @@
+"""Remotes by name and by URL."""
+
+from __future__ import annotations
+
+import re
+
+from belljar.bin.git.repository.config import config_values, read_config
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.remote import Remote, open_local
+from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.web_remote import Settings, WebRemote, without_secrets
+from belljar.kernel.process import Process
+
+FETCH_SPEC = "+refs/heads/*:refs/remotes/{name}/*"
+
+
+def is_web(url: str) -> bool:
+    return re.match(r"https?://", url, re.I) is not None
+
+
+def open_remote(process: Process, url: str, settings: Settings) -> Remote:
+    """What a URL or path leads to."""
+    if is_web(url):
+        return WebRemote(process, url, settings)
+    path = url.removeprefix("file://")
+    if "://" in path or (":" in path and "/" not in path.partition(":")[0]):
+        raise GitError(
+            f"unable to access '{url}': git in this sandbox reaches repositories in its own files, and over https"
+        )
+    return open_local(process, url)
+
+
+def parse_depth(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not re.fullmatch(r"[1-9]\d{0,8}", text):
+        raise GitError(f"depth {text} is not a positive number")
+    return int(text)
+
+
+def user_config(process: Process, settings: list[tuple[str, str]], key: str) -> list[str]:
+    """What is configured outside any repository."""
+    home = process.env.get("HOME", "/")
+    found: list[str] = []
+    for path in ("/etc/gitconfig", f"{home}/.config/git/config", f"{home}/.gitconfig"):
+        found += config_values(read_config(process, path), key)
+    return found + [text for name, text in settings if name.lower() == key.lower()]
+
+
+def remotes(repo: Repository) -> dict[str, str]:
+    config = read_config(repo.process, f"{repo.git}/config")
+    found = {}
+    for section in config.sections():
+        if section[0] == b"remote" and len(section) > 1:
+            urls = config_values(config, f"remote.{section[1].decode()}.url")
+            found[section[1].decode()] = urls[0] if urls else ""
+    return dict(sorted(found.items()))
+
+
+def shown_url(url: str) -> str:
+    """Where something was fetched from, as messages and merges say it."""
+    return without_secrets(url).rstrip("/").removesuffix(".git")

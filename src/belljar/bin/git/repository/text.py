@@ -1,0 +1,71 @@
+"""Words: messages, people and dates of commits, and lines of input."""
+
+from __future__ import annotations
+
+import re
+
+from belljar.bin.git.repository.repo import Repository
+from belljar.shell.strftime import Zone, local, strftime
+
+
+def date(seconds: int, offset: int, style: str = "default") -> str:
+    """A time as --date shows it."""
+    sign = "-" if offset < 0 else "+"
+    zone = f"{sign}{abs(offset) // 3600:02d}{abs(offset) % 3600 // 60:02d}"
+    when = local(seconds, Zone("", offset))
+    if style.startswith("format:"):
+        return strftime(style[7:].replace("%z", zone), when)
+    match style:
+        case "iso" | "iso8601":
+            return strftime("%Y-%m-%d %H:%M:%S ", when) + zone
+        case "iso-strict" | "iso8601-strict":
+            return strftime("%Y-%m-%dT%H:%M:%S", when) + f"{zone[:3]}:{zone[3:]}"
+        case "short":
+            return strftime("%Y-%m-%d", when)
+        case "unix":
+            return str(seconds)
+        case "raw":
+            return f"{seconds} {zone}"
+        case "rfc" | "rfc2822":
+            return strftime("%a, %-d %b %Y %H:%M:%S ", when) + zone
+    return strftime("%a %b %-d %H:%M:%S %Y ", when) + zone
+
+
+def relative_date(seconds: int, now: int) -> str:
+    diff = max(0, now - seconds)
+    for limit, size, word in (
+        (90, 1, "second"), (5400, 60, "minute"), (129600, 3600, "hour"), (1209600, 86400, "day"),
+        (6048000, 604800, "week"), (31536000, 2629800, "month"),
+    ):  # fmt: skip
+        if diff < limit:
+            count = (diff + size // 2) // size
+            return f"{count} {word}{'' if count == 1 else 's'} ago"
+    count = (diff + 15778800) // 31557600
+    return f"{count} year{'' if count == 1 else 's'} ago"
+
+
+def subject_of(message: str) -> str:
+    return " ".join(message.strip("\n").partition("\n\n")[0].split("\n")).strip()
+
+
+def commit_subject(repo: Repository, sha: bytes) -> str:
+    return subject_of(text_of(repo.store.commit(sha).message))
+
+
+def body_of(message: str) -> str:
+    """What follows the subject, with the newline at its end."""
+    return message.lstrip("\n").partition("\n\n")[2].lstrip("\n")
+
+
+def text_of(data: bytes) -> str:
+    return data.decode("utf-8", "surrogateescape")
+
+
+def who(data: bytes) -> tuple[str, str]:
+    match = re.fullmatch(r"(.*?) ?<(.*)>", text_of(data), re.S)
+    return (match[1], match[2]) if match else (text_of(data), "")
+
+
+def input_lines(repo: Repository) -> list[str]:
+    """Lines of standard input, for commands that take names from it."""
+    return text_of(repo.process.read_file("-")).split("\n")

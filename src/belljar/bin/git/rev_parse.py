@@ -1,0 +1,103 @@
+"""`git rev-parse`: names as objects, and where the repository is."""
+
+from __future__ import annotations
+
+import re
+
+from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.pathspec import relative
+from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.revisions import find_commit, resolve
+
+
+def rev_parse(repo: Repository, args: list[str]) -> int:
+    process = repo.process
+    short = abbreviated = verify = quiet = symbolic = full_name = pending_path = False
+    for arg in args:
+        match arg:
+            case "--show-toplevel":
+                process.print(repo.work or repo.git)
+            case "--git-dir":
+                here = process.fs.getcwd()
+                process.print(
+                    ".git" if repo.git == here.rstrip("/") + "/.git" else repo.git if repo.git != here else "."
+                )
+            case "--absolute-git-dir":
+                process.print(repo.git)
+            case "--is-inside-work-tree":
+                process.print("true" if repo.work else "false")
+            case "--is-bare-repository":
+                process.print("false" if repo.work else "true")
+            case "--is-inside-git-dir":
+                process.print("true" if process.fs.getcwd().startswith(repo.git) else "false")
+            case "--show-prefix":
+                prefix = relative(repo, ".")
+                process.print(prefix + "/" if prefix else "")
+            case "--show-cdup":
+                prefix = relative(repo, ".")
+                process.print("../" * (prefix.count("/") + 1) if prefix else "")
+            case "--abbrev-ref":
+                abbreviated = True
+            case "--verify":
+                verify = True
+            case "-q" | "--quiet":
+                quiet = True
+            case _ if arg == "--short" or arg.startswith("--short="):
+                short = True
+            case "--all" | "--branches" | "--tags" | "--remotes":
+                folder = {"--all": "", "--branches": "heads/", "--tags": "tags/", "--remotes": "remotes/"}[arg]
+                for ref, sha in repo.refs.under(f"refs/{folder}").items():
+                    process.print(re.sub(r"^refs/(heads|tags|remotes)/", "", ref) if symbolic else sha.decode())
+            case "--symbolic":
+                symbolic = True
+            case "--symbolic-full-name":
+                full_name = True
+            case "--local-env-vars" | "--git-common-dir" | "--show-superproject-working-tree":
+                if arg == "--git-common-dir":
+                    process.print(".git" if repo.git == process.fs.getcwd().rstrip("/") + "/.git" else repo.git)
+            case "--show-object-format":
+                process.print("sha1")
+            case "--is-shallow-repository":
+                process.print("true" if repo.store.shallow else "false")
+            case "--git-path":
+                pending_path = True
+            case _ if pending_path:
+                process.print(f".git/{arg}")
+                pending_path = False
+            case "--" | "--revs-only" | "--no-flags" | "--flags" | "--no-revs" | "--end-of-options":
+                continue
+            case _ if arg.startswith("-"):
+                process.print(arg)
+            case _:
+                try:
+                    sha = resolve(repo, arg)
+                except KeyError:
+                    if verify:
+                        if quiet:
+                            return 1
+                        raise GitError("Needed a single revision") from None
+                    process.print(arg)
+                    find_commit(repo, arg)
+                    raise
+                if full_name:
+                    process.print(_full_name(repo, arg))
+                elif abbreviated:
+                    branch = repo.refs.branch() if arg in ("HEAD", "@") else None
+                    if arg.endswith(("@{u}", "@{upstream}")):
+                        upstream = repo.upstream((repo.refs.branch() or "").removeprefix("refs/heads/"))
+                        process.print((upstream or "").removeprefix("refs/remotes/"))
+                        continue
+                    process.print((branch or arg).removeprefix("refs/heads/"))
+                else:
+                    process.print(sha.decode()[:7] if short else sha.decode())
+    return 0
+
+
+def _full_name(repo: Repository, name: str) -> str:
+    """The ref that a name stands for; nothing if it is none."""
+    if name in ("HEAD", "@"):
+        return repo.refs.branch() or "HEAD"
+    for prefix in ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"):
+        if (prefix or name.startswith("refs/")) and repo.refs.get(prefix + name) is not None:
+            return prefix + name
+    return ""
