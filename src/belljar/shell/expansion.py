@@ -26,7 +26,7 @@ class Expansion:
 
     def arith(self: Shell, expression: str) -> int:  # type: ignore[misc]
         """The value of an arithmetic expression given as text (no `$` expansion any more). ArithError."""
-        from belljar.shell.compile.arith import evaluate
+        from belljar.shell.compile.arith_values import evaluate
 
         return evaluate(self, expression)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from belljar.shell.compile.arith import Number, compile_arith, compile_test
+from belljar.shell.compile.arith import compile_arith, compile_test
+from belljar.shell.compile.arith_shape import cannot_fail, substitutions_of
+from belljar.shell.compile.arith_values import Number
 from belljar.shell.compile.conditionals import compile_conditional
 from belljar.shell.compile.redirects import compile_redirects
 from belljar.shell.compile.simple import compile_simple
@@ -374,9 +376,7 @@ def _compile_arith_command(node: ArithCommand, *, checks: bool) -> Run:
 
 def _is_exact(arith: Arith) -> bool:
     """Whether the tree alone may be evaluated: nothing to substitute, no error that must show the expression."""
-    from belljar.shell.compile.arith import _cannot_fail, _substitutions
-
-    return arith.expr is not None and not _substitutions(arith.expr) and _cannot_fail(arith.expr)
+    return arith.expr is not None and not substitutions_of(arith.expr) and cannot_fail(arith.expr)
 
 
 def _compile_conditional(node: Conditional, *, checks: bool) -> Run:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.abi.paths import fsencode
 from belljar.shell.arrays import Array, Assoc
-from belljar.shell.compile.arith import _has_effects, compile_arith, evaluate
+from belljar.shell.compile.arith import compile_arith
+from belljar.shell.compile.arith_shape import has_effects
+from belljar.shell.compile.arith_values import evaluate
 from belljar.shell.compile.words import (
     Text,
     _constant,
@@ -326,7 +328,7 @@ def _argument(word: Word) -> Text | None:
 def _integer_argument(word: Word) -> Callable[[Shell], int] | None:
     if len(word.parts) == 1 and isinstance(word.parts[0], ArithSub):
         arith = word.parts[0].arith
-        if arith.expr is None or _has_effects(arith.expr):
+        if arith.expr is None or has_effects(arith.expr):
             return None
         number = compile_arith(arith)
 

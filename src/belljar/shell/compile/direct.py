@@ -16,7 +16,7 @@ from belljar.kernel.loader import load
 from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell import terminal
-from belljar.shell.compile.arith import _has_effects
+from belljar.shell.compile.arith_shape import has_effects
 from belljar.shell.compile.redirects import compile_target, place
 from belljar.shell.compile.words import FieldList, Text, compile_words, constant
 from belljar.shell.control import ShellError
@@ -60,7 +60,7 @@ def is_pure(part: WordPart, *, runs: bool) -> bool:
                 return part.op.op in "-+" and all(is_pure(inner, runs=runs) for inner in part.op.word.parts)
             return part.op is None
         case ArithSub(arith):
-            return arith.expr is not None and not _has_effects(arith.expr)
+            return arith.expr is not None and not has_effects(arith.expr)
         case ProcSub():
             return False
         case CommandSub() | BackquoteSub():

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.abi.paths import fsencode
-from belljar.shell.compile.arith import evaluate
+from belljar.shell.compile.arith_values import evaluate
 from belljar.shell.compile.conditionals import COMPARE, compile_regex, unary_test
 from belljar.shell.compile.words import compile_pattern_text, compile_scalar
 from belljar.shell.filetest import compare_files

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from belljar.shell.compile.arith_shape import has_effects
 from belljar.shell.control import ExpansionError
 from belljar.shell.expand.fields import MAGIC, Fields
 from belljar.shell.nodes import (
@@ -129,7 +130,7 @@ def compile_text(part: WordPart) -> Text:
         case Tilde(user):
             return lambda shell: shell.expand_tilde(user)
         case Param() | ParamNames() | ParamKeys():
-            from belljar.shell.compile.params import compile_any
+            from belljar.shell.compile.param_text import compile_any
 
             return compile_any(part)
         case CommandSub() | BackquoteSub() | ProcSub():
@@ -164,7 +165,7 @@ def pattern_parts(parts: Sequence[WordPart]) -> Text:
             case Literal(text):
                 pieces.append(lambda _shell, text=text: text)  # type: ignore[misc]
             case Param() if part.op is not None and hasattr(part.op, "word"):
-                from belljar.shell.compile.params import compile_default_pattern
+                from belljar.shell.compile.param_text import compile_default_pattern
 
                 pieces.append(compile_default_pattern(part))
             case Param() | ParamNames() | ParamKeys() | CommandSub() | BackquoteSub() | ArithSub() | BadSubstitution():
@@ -204,7 +205,7 @@ def constant_pattern(word: Word) -> str | None:
 
 def is_multi(part: WordPart) -> bool:
     """Whether the part may give several fields even in double quotes."""
-    from belljar.shell.compile.params import is_multi_param
+    from belljar.shell.compile.param_text import is_multi_param
 
     match part:
         case Param() | ParamNames() | ParamKeys():
@@ -238,7 +239,7 @@ def compile_emit(part: WordPart, *, quoted: bool, split_literals: bool = False) 
 
             return emit_all
         case Param() | ParamNames() | ParamKeys():
-            from belljar.shell.compile.params import compile_param_emit
+            from belljar.shell.compile.param_fields import compile_param_emit
 
             return compile_param_emit(part, quoted=quoted)
         case Tilde():
@@ -270,8 +271,6 @@ def compile_parts_fields(parts: Sequence[WordPart], *, glob: bool = True) -> Cal
 
 def is_repeatable(part: WordPart) -> bool:
     """Whether the part may be expanded twice: it has no effects and runs nothing."""
-    from belljar.shell.compile.arith import _has_effects
-
     match part:
         case DoubleQuoted(parts) | LocaleQuoted(parts):
             return all(is_repeatable(inner) for inner in parts)
@@ -282,7 +281,7 @@ def is_repeatable(part: WordPart) -> bool:
                 return part.op.op in "-+" and all(is_repeatable(inner) for inner in part.op.word.parts)
             return part.op is None or isinstance(part.op, Length)
         case ArithSub(arith):
-            return arith.expr is not None and not _has_effects(arith.expr)
+            return arith.expr is not None and not has_effects(arith.expr)
         case Literal() | Escaped() | SingleQuoted() | AnsiQuoted():
             return True
         case _:
@@ -345,7 +344,7 @@ def _compile_single(part: WordPart) -> Callable[[Shell, list[str]], None]:
     general = compile_parts_fields((part,))
     if is_multi(part):
         if isinstance(part, DoubleQuoted) and len(part.parts) == 1:
-            from belljar.shell.compile.params import compile_simple_list
+            from belljar.shell.compile.param_text import compile_simple_list
 
             values = compile_simple_list(part.parts[0])
             if values is not None:

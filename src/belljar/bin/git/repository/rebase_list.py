@@ -17,8 +17,6 @@ from belljar.bin.git.repository.text import text_of
 _VERBS = {
     "p": "pick", "r": "reword", "e": "edit", "s": "squash", "f": "fixup", "x": "exec", "d": "drop", "b": "break",
 }  # fmt: skip
-
-
 _HELP = """
 # Rebase {span} onto {onto} ({count} command{s})
 #

@@ -17,8 +17,6 @@ from belljar.bin.git.repository.revisions import find_commit, find_object
 from belljar.bin.git.repository.text import body_of, date, relative_date, subject_of, text_of, who
 
 _FIELD = re.compile(r"%\(([^()]*)\)|%([0-9a-fA-F]{2})|%%")
-
-
 _LAST_ARGUMENT = ("--contains", "--no-contains", "--merged", "--no-merged", "--points-at")
 
 

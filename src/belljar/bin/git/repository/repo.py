@@ -23,8 +23,6 @@ from belljar.kernel.process import Process
 from belljar.shell.strftime import local
 
 Index = dict[str, IndexEntry | ConflictedIndexEntry]
-
-
 _WHO = """{kind} identity unknown
 
 *** Please tell me who you are.

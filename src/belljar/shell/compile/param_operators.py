@@ -1,0 +1,189 @@
+"""What `${x#...}`, `${x/...}`, `${x:...}` and the like make of values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from belljar.shell.arrays import Assoc
+from belljar.shell.compile.arith import compile_arith
+from belljar.shell.compile.params import AnyParam, Values, compile_base_values
+from belljar.shell.compile.words import Text, compile_pattern_text, compile_scalar, constant_pattern
+from belljar.shell.expand import operators
+from belljar.shell.nodes import (
+    ChangeCase,
+    Literal,
+    Param,
+    ParamKeys,
+    ParamNames,
+    Replace,
+    Slice,
+    Strip,
+    Transform,
+    Word,
+)
+from belljar.shell.pattern import Pattern, compile_pattern
+
+if TYPE_CHECKING:
+    from belljar.shell.shell import Shell
+
+
+def compile_pattern_of(word: Word) -> Callable[[Shell], Pattern]:
+    fixed = constant_pattern(word)
+    if fixed is not None:
+        return lambda shell: compile_pattern(fixed, extglob=shell.extglob, nocase=shell.nocasematch)
+    text = compile_pattern_text(word)
+    return lambda shell: compile_pattern(text(shell), extglob=shell.extglob, nocase=shell.nocasematch)
+
+
+def compile_strip_pattern(word: Word, *, always_extended: bool = False) -> Callable[[Shell], Pattern]:
+    fixed = constant_pattern(word)
+    if fixed is not None:
+        return lambda shell: compile_pattern(fixed, extglob=always_extended or shell.extglob)
+    text = compile_pattern_text(word)
+    return lambda shell: compile_pattern(text(shell), extglob=always_extended or shell.extglob)
+
+
+def compile_operator(op: object) -> Callable[[Shell, str], str]:
+    """What an operator makes of one value."""
+    operate = _compile_operator(op)
+    if isinstance(op, Transform):
+        return operate
+
+    def run(shell: Shell, value: str) -> str:
+        if shell.byte_locale and not value.isascii():
+            return operators.widen(operate(shell, operators.narrow(value)))
+        return operate(shell, value)
+
+    return run
+
+
+def _compile_operator(op: object) -> Callable[[Shell, str], str]:
+    match op:
+        case Strip(kind, word):
+            pattern = compile_strip_pattern(word)
+            return lambda shell, value: operators.strip(value, kind, pattern(shell)) if value else value
+        case Replace(mode, word, replacement):
+            return _compile_replace(mode, word, replacement)
+        case ChangeCase(kind, None):
+            return lambda _shell, value: operators.change_case(value, kind, None)
+        case ChangeCase(kind, word) if word is not None:
+            letters = compile_strip_pattern(word, always_extended=True)
+            return lambda shell, value: operators.change_case(value, kind, letters(shell))
+        case Slice(offset, length):
+            start = compile_arith(offset)
+            size = compile_arith(length) if length is not None else None
+            return lambda shell, value: operators.slice_text(
+                value, start(shell), size(shell) if size is not None else None
+            )
+        case Transform(kind):
+            return lambda shell, value: operators.transform(shell, value, kind)
+        case _:
+            raise AssertionError(op)
+
+
+def _compile_replace(mode: str, word: Word, replacement: Word | None) -> Callable[[Shell, str], str]:
+    pattern = compile_pattern_of(word)
+    plain = compile_scalar(replacement) if replacement is not None else None
+    marked = _compile_marked(replacement) if replacement is not None else None
+
+    def run(shell: Shell, value: str) -> str:
+        if plain is None or marked is None:
+            return operators.replace(shell, value, pattern(shell), mode, "", None)
+        matcher = pattern(shell)
+        if shell.patsub_replacement:
+            text = marked(shell)
+            if "&" in text or "\\" in text:
+                parts = operators.replacement_parts(text)
+                if None in parts:
+                    return operators.replace(shell, value, matcher, mode, "", parts)
+                text = "".join([part for part in parts if part is not None])
+        else:
+            text = plain(shell)
+        if not matcher.items and mode in ("", "/"):
+            return value
+        return operators.replace(shell, value, matcher, mode, text, None)
+
+    return run
+
+
+def _compile_marked(word: Word) -> Text:
+    """A replacement in which the quoted `&` and backslashes are escaped."""
+    from belljar.shell.compile.words import _constant, compile_text, join
+
+    pieces: list[Text] = []
+    for part in word.parts:
+        if isinstance(part, Literal):
+            text = part.text
+            pieces.append(lambda _shell, text=text: text)  # type: ignore[misc]
+            continue
+        fixed = _constant((part,))
+        if fixed is not None:
+            fixed = _mark(fixed)
+            pieces.append(lambda _shell, text=fixed: text)  # type: ignore[misc]
+        elif isinstance(part, Param | ParamKeys | ParamNames) or not hasattr(part, "parts"):
+            pieces.append(compile_text(part))
+        else:
+            inner = compile_text(part)
+            pieces.append(lambda shell, inner=inner: _mark(inner(shell)))  # type: ignore[misc]
+    return join(pieces) if pieces else lambda _shell: ""
+
+
+def _mark(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("&", "\\&")
+
+
+def compile_values(part: AnyParam) -> Values:
+    """The values of a list, the operator applied to each."""
+    base = compile_base_values(part)
+    if not isinstance(part, Param) or part.op is None:
+        return base
+    op = part.op
+    name = part.name
+    if isinstance(op, Slice):
+        start = compile_arith(op.offset)
+        size = compile_arith(op.length) if op.length is not None else None
+
+        def sliced(shell: Shell) -> list[str]:
+            offset = start(shell)
+            length = size(shell) if size is not None else None
+            if name in ("@", "*"):
+                return operators.slice_positional(shell, offset, length)
+            return operators.slice_array(shell.vars.contents(name), offset, length)
+
+        return sliced
+    if isinstance(op, Transform) and op.op in "AaKk":
+        return _compile_list_transform(name, op.op, base)
+    apply = compile_operator(op)
+    return lambda shell: [apply(shell, value) for value in base(shell)]
+
+
+def _compile_list_transform(name: str, op: str, base: Values) -> Values:
+    def run(shell: Shell) -> list[str]:
+        from belljar.shell import quote
+
+        if name in ("@", "*"):
+            if op == "A":
+                return ["set -- " + " ".join([quote.for_reuse(value) for value in shell.args])] if shell.args else []
+            return [quote.for_reuse(value) for value in shell.args] if op in "Kk" else ["" for _ in shell.args]
+        target, _ = shell.vars.resolve(name)
+        contents = shell.vars.contents(target)
+        if op == "a":
+            letters = operators.attribute_letters(shell.vars.attrs(target))
+            return [letters for _ in base(shell)]
+        if op == "A":
+            text = operators.assignment_text(shell, target, contents, element=None)
+            return [text] if text else []
+        if contents is None:
+            return []
+        if isinstance(contents, str):
+            return [quote.for_reuse(contents)]
+        if op == "k":
+            return [text for pair in contents.pairs() for text in pair]
+        pairs = [
+            f"{quote.for_key(key) if isinstance(contents, Assoc) else key} {quote.for_declare(value)}"
+            for key, value in contents.pairs()
+        ]
+        return [" ".join(pairs) + (" " if isinstance(contents, Assoc) else "")]
+
+    return run
