@@ -19,9 +19,8 @@ from belljar.shell.times import invalid_character, render_times
 if TYPE_CHECKING:
     from belljar.shell.compile.direct import DirectProgram
     from belljar.shell.nodes import Command, Pipeline
+    from belljar.shell.processes import Run
     from belljar.shell.shell import Shell
-
-Run = Callable[["Shell"], int]
 
 
 class Stage(Struct):

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from belljar.shell.compile.commands import compile_command
 from belljar.shell.control import Abandon, Discard
 from belljar.shell.parse import ParseOptions, Parser, ShellSyntaxError
 
 if TYPE_CHECKING:
+    from belljar.shell.processes import Run
     from belljar.shell.shell import Shell
 
-Run = Callable[["Shell"], int]
-Step = tuple[Run, int]
+Step: TypeAlias = "tuple[Run, int]"
 """A command of a script, and the line it ends on: what errors name until a part of it says where it stands."""
 CACHED_PROGRAMS: Final = 512
 CACHED_SIZE: Final = 1 << 20

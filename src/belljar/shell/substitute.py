@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from errno import EINTR
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,9 @@ from belljar.shell.control import Discard, ExitShell, ShellError
 
 if TYPE_CHECKING:
     from belljar.shell.compile.direct import DirectProgram
+    from belljar.shell.processes import Run
     from belljar.shell.shell import Shell
 
-Run = Callable[["Shell"], int]
 LOWEST_PROCESS_FD = 63
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.compile.arith import compile_arith
 from belljar.shell.compile.arith_values import store
-from belljar.shell.compile.words import compile_scalar, compile_words, constant
+from belljar.shell.compile.fields import compile_words
+from belljar.shell.compile.words import compile_scalar, constant
 from belljar.shell.control import ShellError
 from belljar.shell.nodes import AllElements, ArithSub, ArrayElement, ArrayLiteral, Assignment, Subscript, Word
 from belljar.shell.print import print_word

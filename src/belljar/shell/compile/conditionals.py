@@ -11,16 +11,15 @@ from belljar.shell.arrays import Array, Assoc
 from belljar.shell.compile.arith import compile_arith
 from belljar.shell.compile.arith_shape import has_effects
 from belljar.shell.compile.arith_values import evaluate
+from belljar.shell.compile.fields import is_multi, is_repeatable
 from belljar.shell.compile.words import (
     Text,
-    _constant,
     compile_pattern_text,
     compile_scalar,
     compile_text,
     constant,
     constant_pattern,
-    is_multi,
-    is_repeatable,
+    constant_text,
 )
 from belljar.shell.control import ArithError, ShellError
 from belljar.shell.filetest import FILE_COMPARISONS, FILE_OPERATORS, compare_files, test_file
@@ -246,7 +245,7 @@ def compile_regex(word: Word) -> Text:
             text = part.text
             pieces.append(lambda _shell, text=text: text)  # type: ignore[misc]
             continue
-        fixed = _constant((part,))
+        fixed = constant_text((part,))
         if fixed is not None:
             fixed = quote_regex(fixed)
             pieces.append(lambda _shell, text=fixed: text)  # type: ignore[misc]
@@ -306,7 +305,7 @@ def compile_test_command(words: Sequence[Word]) -> Test | None:
 
 def _argument(word: Word) -> Text | None:
     """A word that is one field, or whose closure raises Fallback if it isn't."""
-    from belljar.shell.compile.words import has_one_field
+    from belljar.shell.compile.fields import has_one_field
 
     if not all(is_repeatable(part) for part in word.parts):
         return None

@@ -6,8 +6,8 @@ error in an expansion) is left to a real subshell.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -17,8 +17,9 @@ from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell import terminal
 from belljar.shell.compile.arith_shape import has_effects
+from belljar.shell.compile.fields import FieldList, compile_words
 from belljar.shell.compile.redirects import compile_target, place
-from belljar.shell.compile.words import FieldList, Text, compile_words, constant
+from belljar.shell.compile.words import Text, constant
 from belljar.shell.control import ShellError
 from belljar.shell.nodes import (
     ArithSub,
@@ -39,9 +40,9 @@ from belljar.shell.nodes import (
 from belljar.shell.redirections import FLAGS, bad_descriptor, open_target
 
 if TYPE_CHECKING:
+    from belljar.shell.processes import Run
     from belljar.shell.shell import Shell
 
-Run: TypeAlias = "Callable[[Shell], int]"
 PURE_BUILTINS = frozenset({"echo", "printf", "pwd", "true", "false", ":", "type"})
 """Builtins that change nothing in the shell."""
 OF_PROCESS = frozenset({"BASHPID", "BASH_SUBSHELL", "RANDOM", "SRANDOM", "_"})

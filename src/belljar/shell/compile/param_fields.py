@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from belljar.shell.compile.fields import Emit, compile_emit, is_multi
 from belljar.shell.compile.indirection import resolve_indirect
 from belljar.shell.compile.param_operators import compile_values
 from belljar.shell.compile.param_text import assign_default, compile_param, missing
 from belljar.shell.compile.params import AnyParam, Values, compile_base_values, compile_value, is_joined, is_list
-from belljar.shell.compile.words import Emit, compile_emit, compile_scalar, is_multi
+from belljar.shell.compile.words import compile_scalar
 from belljar.shell.expand.fields import Fields
 from belljar.shell.nodes import Default, Length, Param
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 from belljar.shell.arrays import Assoc
 from belljar.shell.compile.arith import compile_arith
 from belljar.shell.compile.params import AnyParam, Values, compile_base_values
-from belljar.shell.compile.words import Text, compile_pattern_text, compile_scalar, constant_pattern
+from belljar.shell.compile.words import (
+    Text,
+    compile_pattern_text,
+    compile_scalar,
+    compile_text,
+    constant_pattern,
+    constant_text,
+    join,
+)
 from belljar.shell.expand import operators
 from belljar.shell.nodes import (
     ChangeCase,
@@ -109,15 +117,13 @@ def _compile_replace(mode: str, word: Word, replacement: Word | None) -> Callabl
 
 def _compile_marked(word: Word) -> Text:
     """A replacement in which the quoted `&` and backslashes are escaped."""
-    from belljar.shell.compile.words import _constant, compile_text, join
-
     pieces: list[Text] = []
     for part in word.parts:
         if isinstance(part, Literal):
             text = part.text
             pieces.append(lambda _shell, text=text: text)  # type: ignore[misc]
             continue
-        fixed = _constant((part,))
+        fixed = constant_text((part,))
         if fixed is not None:
             fixed = _mark(fixed)
             pieces.append(lambda _shell, text=fixed: text)  # type: ignore[misc]

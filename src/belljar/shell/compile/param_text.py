@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from belljar.abi.paths import byte_length
+from belljar.shell.compile.fields import is_multi
 from belljar.shell.compile.indirection import resolve_indirect
 from belljar.shell.compile.param_operators import compile_operator, compile_values
 from belljar.shell.compile.params import (
@@ -18,7 +19,7 @@ from belljar.shell.compile.params import (
     label,
     unbound,
 )
-from belljar.shell.compile.words import Text, compile_scalar, is_multi, pattern_parts
+from belljar.shell.compile.words import Text, compile_scalar, pattern_parts
 from belljar.shell.control import ExpansionError
 from belljar.shell.expand import operators
 from belljar.shell.nodes import (

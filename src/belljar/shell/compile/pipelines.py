@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from belljar.shell.compile.commands import compile_command, compile_subshell_body
 from belljar.shell.compile.direct import direct_program, pure_builtin
@@ -14,9 +13,8 @@ from belljar.shell.pipeline import QuickStage, Stage, run_coproc, run_pipeline, 
 from belljar.shell.print import print_command
 
 if TYPE_CHECKING:
+    from belljar.shell.processes import Run
     from belljar.shell.shell import Shell
-
-Run: TypeAlias = "Callable[[Shell], int]"
 
 
 def compile_pipeline(node: Pipeline, *, checks: bool) -> Run:

@@ -9,7 +9,8 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.openfile import OpenFile
-from belljar.shell.compile.words import Text, compile_quoted, compile_scalar, compile_words, constant
+from belljar.shell.compile.fields import compile_words
+from belljar.shell.compile.words import Text, compile_quoted, compile_scalar, constant
 from belljar.shell.control import ShellError
 from belljar.shell.heredoc import here_file
 from belljar.shell.nodes import FdVariable, FileRedirect, HereDoc, Redirect, Subscript, Word

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from belljar.abi.paths import fsdecode
-from belljar.shell.compile.commands import bind_loop_variable, compile_command
-from belljar.shell.compile.words import compile_words
+from belljar.shell.compile.fields import compile_words
+from belljar.shell.compile.loops import bind_loop_variable
 from belljar.shell.control import Break, Continue, ShellError
 from belljar.shell.nodes import Select
 from belljar.shell.print import print_word
 from belljar.shell.width import display_width
 
 if TYPE_CHECKING:
+    from belljar.shell.processes import Run
     from belljar.shell.shell import Shell
 
-Run: TypeAlias = "Callable[[Shell], int]"
 TAB: Final = 8
 
 
-def compile_select(node: Select, *, checks: bool) -> Run:
-    words, body, name = compile_words(node.words), compile_command(node.body, checks=checks), node.name
+def compile_select(node: Select, body: Run) -> Run:
+    words, name = compile_words(node.words), node.name
 
     def run(shell: Shell) -> int:
         shell.line = node.line

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from belljar.shell.compile.assignments import compile_argument, compile_assignment
 from belljar.shell.compile.conditionals import Fallback, compile_test_command
+from belljar.shell.compile.fields import FieldList, compile_words
 from belljar.shell.compile.redirects import Apply, compile_redirects
-from belljar.shell.compile.words import FieldList, compile_scalar, compile_words, constant
+from belljar.shell.compile.words import compile_scalar, constant
 from belljar.shell.control import Break, Continue, ShellError
 from belljar.shell.invoke import Call, invoke, run_builtin
 from belljar.shell.nodes import (
@@ -30,10 +31,10 @@ from belljar.shell.substitute import close_process_files
 from belljar.shell.variables import Var, Variables
 
 if TYPE_CHECKING:
+    from belljar.shell.processes import Run
     from belljar.shell.shell import Shell
 
 DECLARATIONS = frozenset({"declare", "typeset", "local", "export", "readonly"})
-Run: TypeAlias = "Callable[[Shell], int]"
 
 
 def compile_stage(node: SimpleCommand) -> Run:
