@@ -156,3 +156,38 @@ def test_nothing_outlives_the_owner() -> None:
 
 def test_one_template_for_all() -> None:
     assert template("echo") is template("echo")
+
+
+def test_the_helper_thread_ends_with_its_sandbox() -> None:
+    """Whatever it does at that moment: it stands aside after a call, and receives again a while later."""
+    before = open_files()
+    for turn in range(12):
+        with Sandbox() as sandbox:
+            assert sandbox.exec("engine echo x").stdout == "X\n"
+            helper = sandbox._link._reader
+            assert helper is not None
+            time.sleep(turn % 4 * 0.003)
+        helper.join(20)
+        assert not helper.is_alive()
+    check_open_files(before, more=6)
+
+
+def test_what_goes_on_without_a_call_is_served(echo_engine: Template) -> None:
+    with Sandbox() as sandbox:
+        sandbox.exec("(sleep 0.2; engine echo x > /tmp/out; engine echo y > /tmp/done) &")
+        deadline = time.monotonic() + 30
+        time.sleep(1)  # nobody calls meanwhile
+        while not sandbox.files.exists("/tmp/done") and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert sandbox.files.read("/tmp/out") == "X\n"
+        assert not wait_gone(engines_of(echo_engine))
+
+
+def test_a_fork_at_the_end_of_a_program_finds_no_engine(echo_engine: Template) -> None:
+    with Sandbox() as sandbox:
+        for _ in range(5):
+            sandbox.exec("engine echo x").check()
+            with sandbox.fork() as branch:
+                assert branch.exec("engine echo y").stdout == "Y\n"
+        assert sandbox.exec("engine echo z").stdout == "Z\n"
+        assert not wait_gone(engines_of(echo_engine))

@@ -1,15 +1,18 @@
 """The synchronous front's wire: whoever waits for an answer reads the socket for everyone.
 
 There is no thread of ours on the way of a plain call: the caller sends, then receives until its own answer is there. If
-another thread is already receiving, it delivers; a helper thread only exists while something may arrive unasked.
+another caller is already receiving, it delivers. A helper thread only exists while something may arrive unasked, and
+stands aside while there are callers, since to be told by another thread takes longer than to receive.
 """
 
 from __future__ import annotations
 
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from belljar.abi.limits import Limits
@@ -27,6 +30,8 @@ from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 _READ: Final = 64 << 10
 _READ_MORE: Final = 1 << 20
 """How much to take after a read that came full: a large buffer costs more to make than a short answer to read."""
+_ASIDE: Final = 0.005
+"""Seconds without a caller after which the helper receives again."""
 
 
 class Link:
@@ -42,6 +47,10 @@ class Link:
         self._waiting = 0
         """How many threads wait for a change."""
         self._reading = False
+        self._callers = 0
+        """How many have received so far."""
+        self._bell: socket.socket | None = None
+        """Rung to have the helper look up; only there while it listens."""
         self._read_size = _READ
         self._readable = Readiness(worker.connection)
         self._send_lock = threading.Lock()
@@ -236,11 +245,21 @@ class Link:
                         self._waiting -= 1
                     continue
                 self._reading = True
+                self._callers += 1
             try:
+                self._ring()
                 self._receive(left)
             finally:
                 self._stop_reading()
         return True
+
+    def _ring(self) -> None:
+        if self._bell is not None:
+            with self._lock:
+                bell, self._bell = self._bell, None
+            if bell is not None:
+                with suppress(OSError):  # it is over
+                    bell.send(b"\0")
 
     def _receive(self, timeout: float | None) -> None:
         try:
@@ -287,6 +306,7 @@ class Link:
             if self._gone is not None:
                 return  # one thread closes while another hears of the end: the first says why
             self._gone = error
+        self._ring()  # the connection's number may be another's by the time that the helper waits for it
         self._worker.kill()
         self._engines.close()
         self.conversation.fail(error)
@@ -302,10 +322,50 @@ class Link:
             self._reader.start()
 
     def _serve(self) -> None:
-        try:
-            self.wait_until(lambda: self._gone is not None)
-        except SandboxError:
-            return
+        """The helper's life."""
+        bell, ear = socket.socketpair()
+        with bell, ear:
+            ear.setblocking(False)
+            with self._lock:
+                if self._gone is not None:
+                    return
+                news = Readiness(self._worker.connection, ear)
+            seen = -1
+            while (seen := self._stand_aside(seen, bell)) >= 0:
+                news.within(None)
+                with self._lock:
+                    self._bell = None
+                    reads = not self._reading
+                    self._reading = True
+                with suppress(BlockingIOError):
+                    ear.recv(16)
+                if not reads:
+                    continue
+                try:
+                    self._receive(0.0)
+                except SandboxError:
+                    return
+                finally:
+                    self._stop_reading()
+
+    def _stand_aside(self, seen: int, bell: socket.socket) -> int:
+        """In the helper, which has `seen` so many callers: wait until there was none for a while. It then listens.
+
+        Gives how many it has seen by then; -1 if all is over.
+        """
+        with self._changed:
+            while self._gone is None and (self._reading or seen != self._callers):
+                seen = self._callers
+                self._changed.wait(_ASIDE)
+                if self._reading and seen == self._callers:
+                    # A call that takes its time: whoever ends it says so.
+                    self._waiting += 1
+                    self._changed.wait()
+                    self._waiting -= 1
+            if self._gone is not None:
+                return -1
+            self._bell = bell
+            return seen
 
     def close(self) -> None:
         self._fail(SandboxClosed("the sandbox was closed"))

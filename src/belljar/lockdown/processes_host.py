@@ -30,19 +30,20 @@ def readable(fd: int, seconds: float | None) -> bool:
 
 
 class Readiness:
-    """Whether a connection has something to receive, asked again and again."""
+    """Whether one of some connections has something to receive, asked again and again by one thread at a time."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, *connections: socket.socket) -> None:
         if sys.platform == "win32":
-            self._connection = connection
+            self._connections = connections
         else:
             self._poll = select.poll()
-            self._poll.register(connection, select.POLLIN)
+            for connection in connections:
+                self._poll.register(connection, select.POLLIN)
 
-    def within(self, seconds: float) -> bool:
+    def within(self, seconds: float | None) -> bool:
         if sys.platform == "win32":
-            return bool(select.select([self._connection], [], [], seconds)[0])
-        return bool(self._poll.poll(seconds * 1e3))
+            return bool(select.select(self._connections, [], [], seconds)[0])
+        return bool(self._poll.poll(None if seconds is None else seconds * 1e3))
 
 
 def send_descriptors(connection: socket.socket, data: bytes | memoryview, fds: Sequence[int]) -> int:

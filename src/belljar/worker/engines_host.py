@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from errno import EIO, EPIPE
 
 from belljar.abi.errors import SysError
@@ -24,8 +24,11 @@ class HostEngines:
         self._poller = poller
         self._next = 1
         self._links: dict[int, HostEngineLink] = {}
+        self._given_up: list[int] = []
+        """Processes that are let go, of which the owner is still to be told."""
 
     def hold(self) -> tuple[set[int], set[int]]:
+        self._tell()
         held = {number for number, link in self._links.items() if link.copied and link.hold()}
         return held, {number for number, link in self._links.items() if link.copied} - held
 
@@ -35,6 +38,7 @@ class HostEngines:
 
     def part(self, copies: Mapping[int, Descriptor]) -> None:
         """In a branch: go on with the copies of processes; the others are the origin's, and seen to end here."""
+        self._given_up.clear()
         links, self._links = self._links, {}
         for number, link in links.items():
             if number in copies:
@@ -58,7 +62,7 @@ class HostEngines:
                 self._hosted.ask(b"engine", "piece", [number, piece])
             answer, _ = self._hosted.question(b"engine", "compile", [number, dict(options)])
         except BaseException:
-            self._kill(number)
+            self.kill(number)
             raise
         match answer.value:
             case [bool(done), int() | float() as seconds, bool(spent)]:
@@ -69,33 +73,47 @@ class HostEngines:
         raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
 
     def _ask(self, operation: str, arguments: list[Plain], *, copied: bool = False) -> HostEngineLink:
+        self._tell()  # first: the owner counts them
         number, self._next = self._next, self._next + 1
         try:
             answer, descriptors = self._hosted.question(b"engine", operation, [number, *arguments])
         except BaseException:
-            self._kill(number)
+            self.kill(number)
             raise
         if answer.errno or not descriptors:
             raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
-        link = HostEngineLink(number, descriptors[0].take(), self._hub, self._poller, lambda: self._kill(number))
+        link = HostEngineLink(number, descriptors[0].take(), self._hub, self._poller, self)
         link.copied = copied
         self._links[number] = link
         return link
 
-    def _kill(self, number: int) -> None:
-        self._links.pop(number, None)
+    def kill(self, number: int) -> None:
+        """Have the owner end a process, now."""
         self._hosted.tell(b"engine", "kill", [number])
+
+    def give_up(self, number: int) -> None:
+        """Have the owner end a process whose connection is closed, once it knows of its program's end.
+
+        Such a process has mostly ended by itself, and the owner waits for other news. Whatever comes first tells it:
+        the loop's next round, the next question for a process, or a fork; in a branch nothing, for it is the origin's.
+        """
+        self._links.pop(number, None)
+        self._given_up.append(number)
+        self._hub.call_later(0, self._tell)
+
+    def _tell(self) -> None:
+        while self._given_up:
+            self.kill(self._given_up.pop(0))  # queued, whatever becomes of who says it
 
 
 class HostEngineLink:
     """One engine process."""
 
-    def __init__(self, number: int, fd: int, hub: Hub, poller: DescriptorPoller, kill: Callable[[], None]) -> None:
+    def __init__(self, number: int, fd: int, hub: Hub, poller: DescriptorPoller, engines: HostEngines) -> None:
         self.number = number
         self._fd = fd
         self._poller = poller
-        self._kill = kill
-        self._killed = False
+        self._engines = engines
         self._changed = WaitQueue(hub)
         self.waits = False
         self.copied = False
@@ -103,7 +121,12 @@ class HostEngineLink:
         self._held = False
         self._sending = 0
         """Frames that are half sent."""
-        poller.watch(fd, self._changed.wake_all, writable=True, edge=True)
+        self._crowded = False
+        """Whether one of them waits for room. Else nobody is to be woken for each message that is taken."""
+        self._watch()
+
+    def _watch(self) -> None:
+        self._poller.watch(self._fd, self._changed.wake_all, writable=self._crowded, edge=True)
 
     def recv(self, size: int = 1 << 16) -> bytes:
         while self._fd >= 0:
@@ -127,11 +150,16 @@ class HostEngineLink:
                 try:
                     view = view[os.write(self._fd, view) :]
                 except BlockingIOError:
+                    self._crowded = True
+                    self._watch()
                     self._changed.wait()
                 except OSError:
                     raise SysError(EPIPE) from None
         finally:
             self._sending -= 1
+            if self._crowded and not self._sending and self._fd >= 0:
+                self._crowded = False
+                self._watch()
 
     def hold(self) -> bool:
         """If its process waits: send nothing until `release`."""
@@ -147,25 +175,21 @@ class HostEngineLink:
         self._poller.unwatch(self._fd)
         os.close(self._fd)
         self._fd = fd
-        self._poller.watch(fd, self._changed.wake_all, writable=True, edge=True)
+        self._watch()
 
     def kill(self) -> None:
-        if not self._killed:
-            self._killed = True
-            self._kill()
+        if self._fd >= 0:
+            self._engines.kill(self.number)
 
     def close(self) -> None:
         if self._fd >= 0:
-            self._let_go()
-            self.kill()
+            self.lose()
+            self._engines.give_up(self.number)
 
     def lose(self) -> None:
-        """Let go of a process that is not ours to end."""
-        self._killed = True
-        if self._fd >= 0:
-            self._let_go()
-
-    def _let_go(self) -> None:
+        """Let go of the process; it need not be ours to end."""
+        if self._fd < 0:
+            return
         fd, self._fd = self._fd, -1
         self._poller.unwatch(fd)
         os.close(fd)
