@@ -7,6 +7,7 @@ from typing import Final
 
 from belljar.shell.editor.buffer import Buffer
 from belljar.shell.editor.editor import Editor
+from belljar.shell.editor.vi_motions import rubout_start
 
 Action = Callable[[Editor], None]
 
@@ -116,6 +117,8 @@ ACTIONS: Final[dict[str, Action]] = {
     "unix-line-discard": _kill_to(lambda buffer: 0),
     "unix-word-rubout": _kill_to(Buffer.field_start),
     "upcase-word": lambda editor: editor.buffer.change_word(str.upper),
+    "vi-eof-maybe": Editor.accept_or_end,
+    "vi-unix-word-rubout": _kill_to(lambda buffer: rubout_start(buffer.text, buffer.point)),
     "yank": Editor.yank,
     "yank-last-arg": Editor.last_argument,
     "yank-pop": Editor.yank_pop,

@@ -52,6 +52,10 @@ class Buffer:
                 return True
         return False
 
+    def forget(self) -> None:
+        """There is nothing to undo."""
+        self._undo.clear()
+
     def set(self, text: str, point: int | None = None) -> None:
         self.text = text
         self.point = len(text) if point is None else point

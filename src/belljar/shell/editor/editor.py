@@ -16,6 +16,7 @@ from belljar.shell.editor.completion import complete, in_columns
 from belljar.shell.editor.keys import Decoder, Stroke, parse_keys
 from belljar.shell.editor.screen import Screen
 from belljar.shell.editor.search import Search
+from belljar.shell.editor.vi import Vi
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -48,6 +49,7 @@ class Editor:
         self.last_query = ""
         self.columns = 80
         self._next_place: int | None = None
+        self._vi: Vi | None = None
         self._begin("")
 
     # A line.
@@ -56,7 +58,13 @@ class Editor:
         """Everything that belongs to one line."""
         self.buffer = Buffer(self.ring)
         self.screen = Screen(self._write if prompt else lambda _: None, prompt, self.columns)
-        self.decoder = Decoder(self.shell.bindings)
+        self.overwriting = False
+        if self.shell.options["vi"]:
+            self._vi = self._vi or Vi(self)
+            self._vi.begin()
+        self.vi = self._vi if self.shell.options["vi"] else None
+        """Vi's modes, where they are wanted; what the last change was outlives a line."""
+        self.decoder = Decoder(self.shell.bindings, vi=self.vi is not None)
         self.lines: list[str] = [*self.shell.history.lines, ""]
         self.place = len(self.lines) - 1
         self.last = ""
@@ -69,7 +77,6 @@ class Editor:
         """Completions the user is asked about."""
         self.pasted: str | None = None
         """What is being pasted, while it is."""
-        self.overwriting = False
         self.entered: str | None = None
         self.ended = False
 
@@ -161,6 +168,9 @@ class Editor:
         if self.search is not None:
             self.screen.set_prompt(self.search.prompt)
             self.screen.show(self.search.line, self.search.point)
+        elif self.vi is not None and (asked := self.vi.prompt()) is not None:
+            self.screen.set_prompt(asked)
+            self.screen.show("", 0)
         else:
             self.screen.set_prompt(self.screen.first_prompt)
             self.screen.show(self.buffer.text, self.buffer.point)
@@ -177,23 +187,26 @@ class Editor:
             self._answer(stroke)
         elif self.search is not None and self._search_stroke(self.search, stroke):
             return
-        else:
-            self._run(stroke)
+        elif self.vi is None or not self.vi.stroke(stroke):
+            self.run(stroke)
+        if self.vi is not None:
+            self.vi.settle()
 
-    def _run(self, stroke: Stroke) -> None:
+    def run(self, stroke: Stroke) -> None:
+        """Do what a key means."""
         from belljar.shell.editor.actions import ACTIONS, REPEATED
 
         name = stroke.function
         if name.startswith(('"', "'")):
             for inner in Decoder({}).feed(parse_keys(name[1:-1]).encode("utf-8", "surrogateescape")):
-                self._run(inner)
+                self.run(inner)
             return
         if name not in KILLS:
             self.ring.joins = False
         if name == "self-insert":
-            if self.last != "self-insert" or stroke.keys == " ":
+            if self.vi is None and (self.last != "self-insert" or stroke.keys == " "):
                 self.buffer.remember()
-            self._insert(stroke.keys * self._times())
+            self.insert(stroke.keys * self._times())
         else:
             action = ACTIONS.get(name)
             if name not in STILL and name != "undo":
@@ -216,7 +229,8 @@ class Editor:
         if keys[-1].isdecimal():
             self.count = min((self.count or 0) * 10 + int(keys[-1]), COUNT_MAX)
 
-    def _insert(self, text: str) -> None:
+    def insert(self, text: str) -> None:
+        """Type text at the cursor."""
         if self.overwriting:
             self.buffer.overwrite(text)
         else:
@@ -261,6 +275,13 @@ class Editor:
         else:
             self.bell()
 
+    def accept_or_end(self) -> None:
+        """^D of vi's keys: it enters what there is."""
+        if self.buffer.text:
+            self.accept()
+        else:
+            self.ended = True
+
     def delete_back(self) -> None:
         if self.buffer.point:
             self.buffer.delete(self.buffer.previous(), self.buffer.point)
@@ -277,7 +298,8 @@ class Editor:
             return
         self.lines[self.place] = self.buffer.text
         self.place = place
-        self.buffer.set(self.lines[place])
+        commanding = self.vi is not None and not self.vi.inserting
+        self.buffer.set(self.lines[place], 0 if commanding else None)
 
     def go_matching(self, step: int) -> None:
         """The next line that begins as this one does before the cursor."""

@@ -50,9 +50,22 @@ def standard_keymap() -> dict[str, str]:
     }
 
 
-def keymap(bindings: Mapping[str, str]) -> dict[str, str]:
+@cache
+def vi_keymap() -> dict[str, str]:
+    """What keys mean while one types under `set -o vi`; those of its command mode are `vi`'s own."""
+    sequences = {keys: name for keys, name in standard_keymap().items() if keys.startswith(("\x1b[", "\x1bO"))}
+    return sequences | {
+        "\x04": "vi-eof-maybe", "\x08": "backward-delete-char", "\t": "complete", "\n": "accept-line",
+        "\r": "accept-line", "\x12": "reverse-search-history", "\x13": "forward-search-history",
+        "\x14": "transpose-chars", "\x15": "unix-line-discard", "\x16": "quoted-insert",
+        "\x17": "vi-unix-word-rubout", "\x19": "yank", "\x1b": "vi-movement-mode", "\x1f": "undo",
+        "\x7f": "backward-delete-char",
+    }  # fmt: skip
+
+
+def keymap(bindings: Mapping[str, str], *, vi: bool = False) -> dict[str, str]:
     """The standard one with what `bind` changed: function names, or `"text"` to type."""
-    changed = dict(standard_keymap())
+    changed = dict(vi_keymap() if vi else standard_keymap())
     for keys, meaning in bindings.items():
         if meaning in FUNCTIONS or meaning.startswith(('"', "'")):
             changed[parse_keys(keys)] = meaning
@@ -62,8 +75,9 @@ def keymap(bindings: Mapping[str, str]) -> dict[str, str]:
 class Decoder:
     """Groups what is typed into strokes; a sequence that isn't complete waits for the rest."""
 
-    def __init__(self, bindings: Mapping[str, str]) -> None:
-        self._map = keymap(bindings)
+    def __init__(self, bindings: Mapping[str, str], *, vi: bool = False) -> None:
+        self._map = keymap(bindings, vi=vi)
+        self._vi = vi
         self._prefixes = {keys[:size] for keys in self._map for size in range(1, len(keys))}
         self._bytes = getincrementaldecoder("utf-8")("surrogateescape")
         self._waiting = ""
@@ -73,7 +87,14 @@ class Decoder:
         """Every key means itself (while pasting)."""
 
     def feed(self, data: bytes) -> Iterator[Stroke]:
-        for char in self._bytes.decode(data):
+        yield from self._group(self._bytes.decode(data))
+        if self._vi and self._waiting == "\x1b":
+            # Vi's Escape is a key of its own; a terminal sends its sequences whole.
+            self._waiting = ""
+            yield Stroke(self._map["\x1b"], "\x1b")
+
+    def _group(self, typed: str) -> Iterator[Stroke]:
+        for char in typed:
             if self.literal or self.verbatim:
                 self.literal = False
                 yield Stroke("self-insert", char)
@@ -87,7 +108,7 @@ class Decoder:
                 yield Stroke(function, keys)
             elif len(keys) > 1:
                 yield from self._unknown(keys)
-            elif char >= " " and char != "\x7f":
+            elif self._vi or (char >= " " and char != "\x7f"):
                 yield Stroke("self-insert", char)
 
     def _unknown(self, keys: str) -> Iterator[Stroke]:
@@ -97,4 +118,4 @@ class Decoder:
             self._waiting = keys
         elif found is None and keys[:-1] in self._map:
             yield Stroke(self._map[keys[:-1]], keys[:-1])
-            yield from self.feed(keys[-1].encode("utf-8", "surrogateescape"))
+            yield from self._group(keys[-1])
