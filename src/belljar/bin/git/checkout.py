@@ -5,7 +5,9 @@ from __future__ import annotations
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import choice, flag, value
 from belljar.bin._kit.options import parse
+from belljar.bin.git.repository.hooks import tell_checkout
 from belljar.bin.git.repository.pathspec import match_paths
+from belljar.bin.git.repository.refs import ZERO
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit
 from belljar.bin.git.repository.store import Flat
@@ -62,13 +64,14 @@ def _switch(repo: Repository, name: str, options: CheckoutOptions) -> int:
 def _restore(
     repo: Repository, paths: list[str], tree: Flat | None, options: CheckoutOptions, *, quiet: bool = False
 ) -> int:
-    changed = set(changed_files(repo)) | set(repo.conflicts())
+    stale = set(changed_files(repo)) | set(repo.conflicts())
+    if tree is not None:
+        staged = repo.staged()
+        stale |= {path for path, entry in tree.items() if staged.get(path) != entry}
+    number = len(stale & set(match_paths(repo, paths, list(repo.index if tree is None else tree))))
     restore_paths(repo, paths, tree, index=tree is not None, work=True, side=options.side)
-    if options.quiet or quiet:
-        return 0
-    if tree is None:
-        number, source = len(changed & set(match_paths(repo, paths, list(repo.index)))), "the index"
-    else:
-        number, source = len(set(match_paths(repo, paths, list(tree)))), repo.store.unflatten(tree)[:7].decode()
-    repo.process.error(f"Updated {number} path{'s' if number != 1 else ''} from {source}\n")
-    return 0
+    head = repo.head() or ZERO
+    if not options.quiet and not quiet:
+        source = "the index" if tree is None else repo.store.unflatten(tree)[:7].decode()
+        repo.process.error(f"Updated {number} path{'s' if number != 1 else ''} from {source}\n")
+    return tell_checkout(repo, head, head, files=True)

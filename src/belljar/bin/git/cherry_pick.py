@@ -11,6 +11,7 @@ from belljar.bin._kit.options import parse
 from belljar.bin.git.commit import show_summary
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.history import walk
+from belljar.bin.git.repository.hooks import edit_by_hook, run_hook
 from belljar.bin.git.repository.merge_state import check_clean, check_merged, forget_merge
 from belljar.bin.git.repository.merging import apply_merge, merge_trees
 from belljar.bin.git.repository.repo import Repository
@@ -109,7 +110,11 @@ def cherry_pick(repo: Repository, args: list[str]) -> int:
                 1,
                 "",
             )
-        commit_again(repo, commit, message, "cherry-pick")
+        prepared = edit_by_hook(repo, "prepare-commit-msg", "COMMIT_EDITMSG", message, "message")
+        if prepared is None:
+            return 1
+        commit_again(repo, commit, prepared, "cherry-pick")
+        run_hook(repo, "post-commit", committing=True)
         show_summary(repo, repo.head() or b"", dated=True)
     return 0
 

@@ -10,15 +10,16 @@ from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import count, flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.diffs import compare, mode_lines, stat_text
-from belljar.bin.git.repository.editor import edit_message
+from belljar.bin.git.repository.editor import REMARKS, edit_message
 from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.hooks import edit_by_hook, run_hook
 from belljar.bin.git.repository.merge_state import check_merged, forget_merge, read_state
 from belljar.bin.git.repository.pathspec import match_paths
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit
 from belljar.bin.git.repository.status import compute_status
 from belljar.bin.git.repository.status_text import long_status, short_status
-from belljar.bin.git.repository.text import date, subject_of, text_of
+from belljar.bin.git.repository.text import commit_subject, date, subject_of, text_of
 from belljar.bin.git.repository.work import changed_files, restage
 
 
@@ -32,7 +33,7 @@ class CommitOptions:
     allow_empty_message: bool = flag("--allow-empty-message", "ok to record a change with an empty message")
     no_edit: bool = flag("--no-edit", "use the message as it is")
     quiet: bool = flag("-q", "--quiet", "suppress summary after successful commit")
-    no_verify: bool = flag("-n", "--no-verify", "bypass hooks (there are none)")
+    no_verify: bool = flag("-n", "--no-verify", "bypass the pre-commit and commit-msg hooks")
     author: str | None = value("--author", "override author for commit", metavar="AUTHOR")
     date: str | None = value("--date", "override date for commit", metavar="DATE")
     reuse: str | None = value("-C", "--reuse-message", "reuse message from specified commit", metavar="COMMIT")
@@ -54,6 +55,7 @@ def commit(repo: Repository, args: list[str]) -> int:
     parsed = parse(CommitOptions, args)
     options = CommitOptions(**parsed.values)
     process = repo.process
+    at_first = dict(repo.index)
     if options.all:
         for path in [*changed_files(repo), *repo.conflicts()]:
             restage(repo, path)
@@ -71,6 +73,12 @@ def commit(repo: Repository, args: list[str]) -> int:
     for path in repo.conflicts():
         process.print(f"U\t{path}")
     check_merged(repo, "Committing")
+    if not options.no_verify and (refused := run_hook(repo, "pre-commit", committing=True)) is not None:
+        if refused:
+            if options.all or named:
+                _unstage(repo, at_first)
+            return 1
+        repo.forget_index()
     head = repo.head()
     merge_head = read_state(repo, "MERGE_HEAD")
     picked = read_state(repo, "CHERRY_PICK_HEAD")
@@ -114,6 +122,10 @@ def commit(repo: Repository, args: list[str]) -> int:
         _unstage(repo, before_staging)
         return 0
     message = _message(repo, options, head)
+    if message is None:
+        if options.all or named:
+            _unstage(repo, at_first)
+        return 1
     who = repo.identity("AUTHOR") if author is None else author
     sha = repo.make_commit(repo.store.unflatten(index), parents, message, who, author_time)
     subject = subject_of(message)
@@ -122,6 +134,9 @@ def commit(repo: Repository, args: list[str]) -> int:
         kind = "commit (initial)"
     repo.refs.set("HEAD", sha, f"{kind}: {subject}", repo.signature())
     forget_merge(repo)
+    run_hook(repo, "post-commit", committing=True)
+    if options.amend and head is not None:
+        run_hook(repo, "post-rewrite", "amend", given=head + b" " + sha + b"\n")
     if not options.quiet:
         show_summary(repo, sha, dated=options.amend and not options.reset_author, root=head is None)
     return 0
@@ -149,35 +164,55 @@ def show_summary(repo: Repository, sha: bytes, *, dated: bool = False, root: boo
         repo.process.print(stat_text(repo.process, pairs, summary_only=True) + mode_lines(pairs), end="")
 
 
-def _message(repo: Repository, options: CommitOptions, head: bytes | None) -> str:
-    if options.fixup is not None or options.squash is not None:
-        word, name = ("fixup", options.fixup) if options.fixup is not None else ("squash", str(options.squash))
-        target = repo.store.commit(find_commit(repo, str(name).removeprefix("amend:").removeprefix("reword:")))
-        text = "\n\n".join([f"{word}! {subject_of(text_of(target.message))}", *options.message])
-    elif options.message:
-        text = "\n\n".join(options.message)
-    elif options.file is not None:
-        text = text_of(repo.process.read_file(options.file))
-    elif options.reuse is not None:
-        text = text_of(repo.store.commit(find_commit(repo, options.reuse)).message)
-    elif merge := read_state(repo, "MERGE_MSG"):
-        # Without an editor nobody takes the remarks for such, and they stay.
-        kept = (line for line in merge.split("\n") if options.no_edit or not line.startswith("#"))
-        text = "\n".join(kept)
-    elif options.amend and head is not None:
-        text = text_of(repo.store.commit(head).message)
-    else:
-        text = edit_message(repo)
-    lines = [line.rstrip() for line in text.split("\n")]
-    text = "\n".join(lines).strip("\n")
-    while "\n\n\n" in text:
-        text = text.replace("\n\n\n", "\n\n")
+def _message(repo: Repository, options: CommitOptions, head: bytes | None) -> str | None:
+    """The message as the options, the user's editor and hooks make it; None if a hook refuses it."""
+    draft, source = _draft(repo, options, head)
+    text = _tidy(draft) if draft is not None else REMARKS
     for trailer in options.trailers:
         token, _, content = re.sub(r"\s*[=:]\s*", "=", trailer, count=1).partition("=")
         apart = "\n" if re.search(r"\n\n(?:[\w-]+: [^\n]*\n?)+\Z", text) else "\n\n"
         text += f"{apart}{token}: {content}"
-    if not text.strip() and not options.allow_empty_message:
-        raise GitError("Aborting commit due to empty commit message.", 1, "")
     if options.signoff:
         text += f"\n\nSigned-off-by: {text_of(repo.identity('COMMITTER'))}"
+    text += "\n" if text and draft is not None else ""
+    prepared = edit_by_hook(repo, "prepare-commit-msg", "COMMIT_EDITMSG", text, *source)
+    if prepared is None:
+        return None
+    text = edit_message(repo, prepared) if draft is None else prepared
+    if not _tidy(text) and not options.allow_empty_message:
+        raise GitError("Aborting commit due to empty commit message.", 1, "")
+    checked = text if options.no_verify else edit_by_hook(repo, "commit-msg", "COMMIT_EDITMSG", text)
+    if checked is None:
+        return None
+    text = _tidy(checked)
+    if not text and not options.allow_empty_message:
+        raise GitError("Aborting commit due to empty commit message.", 1, "")
     return text + "\n" if text else ""
+
+
+def _draft(repo: Repository, options: CommitOptions, head: bytes | None) -> tuple[str | None, tuple[str, ...]]:
+    """What the message begins as, None if it is to be typed; and where it is from, as hooks are told."""
+    if options.fixup is not None or options.squash is not None:
+        word, name = ("fixup", options.fixup) if options.fixup is not None else ("squash", str(options.squash))
+        target = find_commit(repo, str(name).removeprefix("amend:").removeprefix("reword:"))
+        return "\n\n".join([f"{word}! {commit_subject(repo, target)}", *options.message]), ("message",)
+    if options.message:
+        return "\n\n".join(options.message), ("message",)
+    if options.file is not None:
+        return text_of(repo.process.read_file(options.file)), ("message",)
+    if options.reuse is not None:
+        sha = find_commit(repo, options.reuse)
+        return text_of(repo.store.commit(sha).message), ("commit", options.reuse)
+    if merge := read_state(repo, "MERGE_MSG"):
+        # Without an editor nobody takes the remarks for such, and they stay.
+        kept = (line for line in merge.split("\n") if options.no_edit or not line.startswith("#"))
+        return "\n".join(kept), ("merge",)
+    if options.amend and head is not None:
+        return text_of(repo.store.commit(head).message), ("commit", "HEAD")
+    return None, ()
+
+
+def _tidy(text: str) -> str:
+    """Without blanks at the ends of lines, and no more than one empty line between others."""
+    text = "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
+    return re.sub(r"\n{3,}", "\n\n", text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import choice, flag, many, value
 from belljar.bin._kit.options import parse
@@ -10,6 +12,7 @@ from belljar.bin.git.repository.diffs import compare, mode_lines, stat_text
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.formats import Formatter
 from belljar.bin.git.repository.history import walk
+from belljar.bin.git.repository.hooks import edit_by_hook, run_hook
 from belljar.bin.git.repository.merge_state import check_clean, check_merged, forget_merge, read_state
 from belljar.bin.git.repository.merging import Merged, apply_merge, merge_base, merge_trees
 from belljar.bin.git.repository.repo import Repository
@@ -34,7 +37,8 @@ class MergeOptions:
     stat: bool = flag("--stat", "--commit", "--edit", "-e", "(as by default)")
     log: str | None = value("--log", "list the commits in the message", metavar="N", bare="20")
     file: str | None = value("-F", "--file", "read the message from a file", metavar="FILE")
-    verify: bool = flag("--no-verify", "--verify", "--no-gpg-sign", "--signoff", "(no hooks, no keys here)")
+    no_verify: bool = flag("--no-verify", "bypass the pre-merge-commit and commit-msg hooks")
+    verify: bool = flag("--verify", "--no-gpg-sign", "--signoff", "(accepted)")
 
 
 def merge(repo: Repository, args: list[str]) -> int:
@@ -82,7 +86,8 @@ def merge_commit(repo: Repository, other: bytes, name: str, what: str, options: 
     if base is None and not options.unrelated:
         raise GitError("refusing to merge unrelated histories")
     if base == other:
-        process.print("Already up to date.")
+        if not options.quiet:
+            process.print("Already up to date.")
         return 0
     process.write_file(f"{repo.git}/ORIG_HEAD", head + b"\n")
     if base == head and options.ff != "no-ff" and not options.squash:
@@ -93,6 +98,7 @@ def merge_commit(repo: Repository, other: bytes, name: str, what: str, options: 
         if not options.quiet:
             process.print("Fast-forward")
             _show_stat(repo, head, other, options)
+        run_hook(repo, "post-merge", "0")
         return 0
     if options.ff == "only":
         raise GitError("Not possible to fast-forward, aborting.")
@@ -129,26 +135,53 @@ def merge_commit(repo: Repository, other: bytes, name: str, what: str, options: 
             process.print("Automatic merge failed; fix conflicts and then commit the result.")
             return 1
         process.error("Automatic merge went well; stopped before committing as requested\n")
+        run_hook(repo, "post-merge", "1")
         return 0
     if merged.conflicts or options.no_commit:
-        process.write_file(f"{repo.git}/MERGE_HEAD", other + b"\n")
-        process.write_file(f"{repo.git}/MERGE_MODE", b"no-ff" if options.ff == "no-ff" else b"")
-        listed = "".join(f"#\t{path}\n" for path in merged.conflicts)
-        text = message + "\n" + (f"\n# Conflicts:\n{listed}" if listed else "")
-        process.write_file(f"{repo.git}/MERGE_MSG", text.encode("utf-8", "surrogateescape"))
+        _keep_state(repo, other, message, merged.conflicts, options)
         if merged.conflicts:
             process.print("Automatic merge failed; fix conflicts and then commit the result.")
             return 1
         process.stdout.flush()
         process.error("Automatic merge went well; stopped before committing as requested\n")
         return 0
-    sha = repo.make_commit(repo.store.unflatten(merged.files), [head, other], message + "\n")
+    checked = _checked_message(repo, message, options)
+    if checked is None:
+        _keep_state(repo, other, message, (), options)
+        process.error("Not committing merge; use 'git commit' to complete the merge.\n")
+        return 1
+    files = repo.staged()  # a hook may have added to them
+    sha = repo.make_commit(repo.store.unflatten(files), [head, other], checked)
     made = f"Merge made by the '{'ort' if options.strategy == 'recursive' else options.strategy}' strategy."
     repo.refs.set("HEAD", sha, f"merge {name}: {made}", repo.signature())
     if not options.quiet:
         process.print(made)
         _show_stat(repo, head, sha, options)
+    run_hook(repo, "post-merge", "0")
     return 0
+
+
+def _checked_message(repo: Repository, message: str, options: MergeOptions) -> str | None:
+    """The message as hooks leave it; None if one of them refuses the merge."""
+    if not options.no_verify and (refused := run_hook(repo, "pre-merge-commit", committing=True)) is not None:
+        if refused:
+            return None
+        repo.forget_index()
+    text = edit_by_hook(repo, "prepare-commit-msg", "MERGE_MSG", message + "\n", "merge")
+    if text is not None and not options.no_verify:
+        text = edit_by_hook(repo, "commit-msg", "MERGE_MSG", text)
+    forget_merge(repo)
+    return text
+
+
+def _keep_state(repo: Repository, other: bytes, message: str, conflicts: Iterable[str], options: MergeOptions) -> None:
+    """What `git commit` needs to conclude a merge."""
+    process = repo.process
+    process.write_file(f"{repo.git}/MERGE_HEAD", other + b"\n")
+    process.write_file(f"{repo.git}/MERGE_MODE", b"no-ff" if options.ff == "no-ff" else b"")
+    listed = "".join(f"#\t{path}\n" for path in conflicts)
+    text = message + "\n" + (f"\n# Conflicts:\n{listed}" if listed else "")
+    process.write_file(f"{repo.git}/MERGE_MSG", text.encode("utf-8", "surrogateescape"))
 
 
 def _squash_message(repo: Repository, head: bytes, other: bytes) -> bytes:

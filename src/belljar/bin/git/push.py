@@ -6,11 +6,13 @@ from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.hooks import run_hook
 from belljar.bin.git.repository.merging import ancestors
+from belljar.bin.git.repository.refs import ZERO
 from belljar.bin.git.repository.remote import Remote, Update
 from belljar.bin.git.repository.remotes import open_remote, remotes
 from belljar.bin.git.repository.repo import Repository
-from belljar.bin.git.repository.revisions import resolve
+from belljar.bin.git.repository.revisions import full_name, resolve
 from belljar.bin.git.repository.tracking import configure_upstream
 from belljar.bin.git.repository.web_remote import without_secrets
 
@@ -24,6 +26,8 @@ class Options:
     delete: bool = flag("-d", "--delete", "delete refs")
     quiet: bool = flag("-q", "--quiet", "be quiet")
     dry_run: bool = flag("-n", "--dry-run", "dry run")
+    no_verify: bool = flag("--no-verify", "bypass the pre-push hook")
+    verify: bool = flag("--verify", "(as by default)")
 
 
 def push(repo: Repository, args: list[str]) -> int:
@@ -73,6 +77,9 @@ def push(repo: Repository, args: list[str]) -> int:
     tracked = name if name in known else ""
     planned = [_plan(repo, target, url, *item) for item in wanted]
     updates = [plan.update for plan in planned if plan.update is not None]
+    if not options.no_verify and not _may_push(repo, name, url, planned, wanted):
+        repo.process.error(f"error: failed to push some refs to '{without_secrets(url)}'\n")
+        return 1
     refused = target.send(repo, updates) if updates and not options.dry_run else {}
     for plan, (source_name, target_name, _) in zip(planned, wanted, strict=True):
         row = plan.row
@@ -96,6 +103,17 @@ def push(repo: Repository, args: list[str]) -> int:
         repo.process.error(f"error: failed to push some refs to '{without_secrets(url)}'\n" + _hint(rows))
         return 1
     return 0
+
+
+def _may_push(repo: Repository, name: str, url: str, planned: list[_Plan], wanted: list[tuple[str, str, bool]]) -> bool:
+    """What the pre-push hook says to the refs that would change."""
+    lines = []
+    for plan, (source, _, _) in zip(planned, wanted, strict=True):
+        if (update := plan.update) is not None:
+            local = full_name(repo, source) if update.new is not None else "(delete)"
+            new, old = (update.new or ZERO).decode(), (update.old or ZERO).decode()
+            lines.append(f"{local} {new} {update.ref} {old}\n")
+    return not run_hook(repo, "pre-push", name, url, given="".join(lines).encode(), to_stdout=True)
 
 
 def _hint(rows: list[str]) -> str:

@@ -11,9 +11,10 @@ from belljar.bin._kit.options import parse
 from belljar.bin.git.cherry_pick import apply_commit, commit_again
 from belljar.bin.git.commit import show_summary
 from belljar.bin.git.repository.changes import patch_id
-from belljar.bin.git.repository.editor import edit_message
+from belljar.bin.git.repository.editor import REMARKS, edit_message
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.history import walk
+from belljar.bin.git.repository.hooks import run_hook, tell_checkout
 from belljar.bin.git.repository.merge_state import forget_merge, remove_state
 from belljar.bin.git.repository.merging import merge_base
 from belljar.bin.git.repository.rebase_list import Step, edit_steps, move_fixups, parse_lines, write_steps
@@ -38,7 +39,8 @@ class RebaseOptions:
     reapply: bool = flag("--reapply-cherry-picks", "keep commits whose change is there already")
     force: bool = flag("-f", "--force-rebase", "--no-ff", "make the commits anew in any case")
     keep_empty: bool = flag("--keep-empty", "--no-keep-empty", "--empty", "(commits that are empty are kept)")
-    stat: bool = flag("-n", "--no-stat", "--stat", "--no-verify", "--no-gpg-sign", "-v", "(accepted)")
+    no_verify: bool = flag("--no-verify", "bypass the pre-rebase hook")
+    stat: bool = flag("-n", "--no-stat", "--stat", "--verify", "--no-gpg-sign", "-v", "(accepted)")
 
 
 def rebase(repo: Repository, args: list[str]) -> int:
@@ -76,9 +78,12 @@ def rebase(repo: Repository, args: list[str]) -> int:
         steps = edit_steps(repo, state, steps, head, upstream, onto)
         if not steps:
             raise GitError("nothing to do", 1, "error: ")
+    if not options.no_verify and run_hook(repo, "pre-rebase", upstream_name, *parsed.operands[1:2]):
+        raise GitError("The pre-rebase hook refused to rebase.", 1)
     check_out(repo, repo.head_tree(), repo.tree_of(onto))
     repo.refs.write("HEAD", onto.decode())
     repo.refs.log("HEAD", head, onto, f"rebase (start): checkout {upstream_name}", repo.signature())
+    tell_checkout(repo, head, onto)
     with suppress(SysError):
         repo.process.fs.mkdir(state)
     for file, text in (
@@ -189,7 +194,7 @@ def _take(repo: Repository, state: str, step: Step, *, follows: bool, anew: bool
             process.error(f"dropping {sha.decode()} {subject_of(message)} -- patch contents already upstream\n")
             return True
     if step.verb == "reword":
-        show_summary(repo, _amend(repo, edit_message(repo, message)), dated=True)
+        show_summary(repo, _amend(repo, edit_message(repo, message + REMARKS)), dated=True)
     if step.verb == "edit":
         process.stdout.flush()
         process.error(
@@ -223,7 +228,7 @@ def _meld(repo: Repository, step: Step, message: str, *, follows: bool, state: s
         repo.process.write_file(path, b"")
         edit = True
     if edit and not follows:
-        text = edit_message(repo, text + "\n")
+        text = edit_message(repo, f"{text}\n{REMARKS}")
         with suppress(SysError):
             repo.process.fs.unlink(path)
     made = _amend(repo, text)

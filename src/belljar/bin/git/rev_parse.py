@@ -7,12 +7,12 @@ import re
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import relative
 from belljar.bin.git.repository.repo import Repository
-from belljar.bin.git.repository.revisions import find_commit, resolve
+from belljar.bin.git.repository.revisions import find_commit, full_name, resolve
 
 
 def rev_parse(repo: Repository, args: list[str]) -> int:
     process = repo.process
-    short = abbreviated = verify = quiet = symbolic = full_name = pending_path = False
+    short = abbreviated = verify = quiet = symbolic = names_ref = pending_path = False
     for arg in args:
         match arg:
             case "--show-toplevel":
@@ -51,7 +51,7 @@ def rev_parse(repo: Repository, args: list[str]) -> int:
             case "--symbolic":
                 symbolic = True
             case "--symbolic-full-name":
-                full_name = True
+                names_ref = True
             case "--local-env-vars" | "--git-common-dir" | "--show-superproject-working-tree":
                 if arg == "--git-common-dir":
                     process.print(".git" if repo.git == process.fs.getcwd().rstrip("/") + "/.git" else repo.git)
@@ -79,8 +79,8 @@ def rev_parse(repo: Repository, args: list[str]) -> int:
                     process.print(arg)
                     find_commit(repo, arg)
                     raise
-                if full_name:
-                    process.print(_full_name(repo, arg))
+                if names_ref:
+                    process.print(full_name(repo, arg))
                 elif abbreviated:
                     branch = repo.refs.branch() if arg in ("HEAD", "@") else None
                     if arg.endswith(("@{u}", "@{upstream}")):
@@ -91,13 +91,3 @@ def rev_parse(repo: Repository, args: list[str]) -> int:
                 else:
                     process.print(sha.decode()[:7] if short else sha.decode())
     return 0
-
-
-def _full_name(repo: Repository, name: str) -> str:
-    """The ref that a name stands for; nothing if it is none."""
-    if name in ("HEAD", "@"):
-        return repo.refs.branch() or "HEAD"
-    for prefix in ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"):
-        if (prefix or name.startswith("refs/")) and repo.refs.get(prefix + name) is not None:
-            return prefix + name
-    return ""

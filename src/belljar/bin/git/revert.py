@@ -6,6 +6,7 @@ from belljar.bin._kit.options import parse
 from belljar.bin.git.cherry_pick import PickOptions, apply_commit, picks, resume
 from belljar.bin.git.commit import show_summary
 from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.hooks import edit_by_hook, run_hook
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.text import subject_of, text_of
 
@@ -37,9 +38,14 @@ def revert(repo: Repository, args: list[str]) -> int:
             )
         if options.no_commit:
             continue
+        prepared = edit_by_hook(repo, "prepare-commit-msg", "COMMIT_EDITMSG", message, "message")
+        if prepared is None:
+            return 1
+        message = prepared
         head = repo.head()
         assert head is not None
         made = repo.make_commit(repo.store.unflatten(repo.staged()), [head], message)
         repo.refs.set("HEAD", made, f"revert: {subject_of(message)}", repo.signature())
+        run_hook(repo, "post-commit", committing=True)
         show_summary(repo, made, dated=True)
     return 0

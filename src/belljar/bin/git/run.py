@@ -36,6 +36,7 @@ from belljar.bin.git.fsck import fsck
 from belljar.bin.git.gc import collect
 from belljar.bin.git.grep import grep
 from belljar.bin.git.hash_object import hash_object
+from belljar.bin.git.hook import hook
 from belljar.bin.git.init import init
 from belljar.bin.git.log import log, whatchanged
 from belljar.bin.git.ls_files import ls_files
@@ -86,7 +87,7 @@ COMMANDS: dict[str, Command] = {
     "commit-tree": commit_tree, "count-objects": count_objects, "describe": describe, "diff": diff,
     "diff-files": diff_files, "diff-index": diff_index, "diff-tree": diff_tree, "fetch": fetch,
     "for-each-ref": for_each_ref, "format-patch": format_patch, "fsck": fsck, "gc": collect, "grep": grep,
-    "hash-object": hash_object, "log": log, "ls-files": ls_files, "ls-tree": ls_tree, "merge": merge,
+    "hash-object": hash_object, "hook": hook, "log": log, "ls-files": ls_files, "ls-tree": ls_tree, "merge": merge,
     "merge-base": merge_base_command, "merge-tree": merge_tree, "mktree": mktree, "mv": mv, "name-rev": name_rev,
     "prune": collect, "pull": pull, "push": push, "read-tree": read_tree, "rebase": rebase, "reflog": reflog,
     "remote": remote, "reset": reset, "restore": restore, "rev-list": rev_list, "rev-parse": rev_parse,

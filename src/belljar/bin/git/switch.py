@@ -6,7 +6,8 @@ from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.errors import GitError
-from belljar.bin.git.repository.refs import check_name
+from belljar.bin.git.repository.hooks import tell_checkout
+from belljar.bin.git.repository.refs import ZERO, check_name
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit, previous_branch, resolve
 from belljar.bin.git.repository.text import commit_subject
@@ -101,7 +102,7 @@ def switch_new(
         configure_upstream(repo, name, remote, short)
         if not quiet:
             repo.process.print(f"branch '{name}' set up to track '{start}'.")
-    return 0
+    return tell_checkout(repo, head, sha)
 
 
 def start_orphan(repo: Repository, name: str) -> int:
@@ -145,23 +146,33 @@ def switch_to(repo: Repository, name: str, *, detach: bool, force: bool, quiet: 
         if not quiet:
             process.error(f"Already on '{name}'\n")
         _print_tracking(repo, name)
-        return 0
+        return tell_checkout(repo, sha, sha)
     repo.refs.write("HEAD", f"ref: {ref}" if on_branch else sha.decode())
     repo.refs.log("HEAD", head or sha, sha, f"checkout: moving from {old} to {name}", repo.signature())
-    if quiet:
-        return 0
-    if detached and head is not None and head != sha:
-        subject = commit_subject(repo, head)
-        process.error(f"Previous HEAD position was {head[:7].decode()} {subject}\n")
+    if not quiet:
+        _report(
+            repo,
+            name,
+            head if detached else None,
+            sha,
+            on_branch=on_branch,
+            advise=advise and not detached and not detach,
+        )
+    return tell_checkout(repo, head or ZERO, sha)
+
+
+def _report(repo: Repository, name: str, left: bytes | None, sha: bytes, *, on_branch: bool, advise: bool) -> None:
+    """Where HEAD is now; `left` is the commit that it was on without a branch."""
+    process = repo.process
+    if left is not None and left != sha:
+        process.error(f"Previous HEAD position was {left[:7].decode()} {commit_subject(repo, left)}\n")
     if on_branch:
         process.error(f"Switched to branch '{name}'\n")
         _print_tracking(repo, name)
-    else:
-        if advise and not detached and not detach:
-            process.error(_DETACHED.format(name=name))
-        subject = commit_subject(repo, sha)
-        process.error(f"HEAD is now at {sha[:7].decode()} {subject}\n")
-    return 0
+        return
+    if advise:
+        process.error(_DETACHED.format(name=name))
+    process.error(f"HEAD is now at {sha[:7].decode()} {commit_subject(repo, sha)}\n")
 
 
 def _print_tracking(repo: Repository, name: str) -> None:

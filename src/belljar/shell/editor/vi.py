@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _COMMAND: Final = re.compile(r"([1-9][0-9]*)?(?:([cdy])([1-9][0-9]*)?)?([fFtTrm`].|.)?", re.DOTALL)
 _COUNT_MAX: Final = 4096
+_LONGEST: Final = 32
 _CHANGES: Final = frozenset("aAiIcCdDpPrRsSxX~")
 """What `.` does again."""
 _MOTIONS: Final = frozenset("hl \x080^$|wWeEbB%fFtT;,`")
@@ -38,8 +39,8 @@ class Command(NamedTuple):
 def parse_command(keys: str) -> Command | None:
     """A command, as soon as all of it is there."""
     match = _COMMAND.fullmatch(keys)
-    if match is None:  # nothing goes on like this
-        return Command(None, "", "", "")
+    if match is None or len(keys) > _LONGEST:  # nothing goes on like this
+        return Command(None, "", "\x07", "")
     first, operator, second, rest = match.groups()
     if not rest or (len(rest) == 1 and rest in "fFtTrm`"):
         return None

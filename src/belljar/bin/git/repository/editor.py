@@ -6,12 +6,14 @@ from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.text import text_of
 
+REMARKS = "\n# Please enter the commit message for your changes.\n"
+"""What an editor shows below a message."""
 
-def edit_message(repo: Repository, initial: str = "") -> str:
-    """What the user's editor makes of a message."""
+
+def edit_message(repo: Repository, initial: str = REMARKS) -> str:
+    """What the user's editor makes of a message, without the remarks in it."""
     path = f"{repo.git}/COMMIT_EDITMSG"
-    text = f"{initial}\n# Please enter the commit message for your changes.\n"
-    repo.process.write_file(path, text.encode("utf-8", "surrogateescape"))
+    repo.process.write_file(path, initial.encode("utf-8", "surrogateescape"))
     run_editor(repo, path)
     return "\n".join(line for line in text_of(repo.process.read_file(path)).split("\n") if not line.startswith("#"))
 

@@ -192,6 +192,10 @@ class Repository:
                 self._index = {path.decode("utf-8", "surrogateescape"): entry for path, entry in entries.items()}
         return self._index
 
+    def forget_index(self) -> None:
+        """Another program may have changed it: it is read again."""
+        self._index = None
+
     def write_index(self) -> None:
         out = BytesIO()
         entries = {path.encode("utf-8", "surrogateescape"): entry for path, entry in self.index.items()}

@@ -186,3 +186,13 @@ def find_commit(repo: Repository, name: str) -> bytes:
             "Use '--' to separate paths from revisions, like this:\n"
             "'git <command> [<revision>...] -- [<file>...]'"
         ) from None
+
+
+def full_name(repo: Repository, name: str) -> str:
+    """The ref that a name stands for; nothing if it is none."""
+    if name in ("HEAD", "@"):
+        return repo.refs.branch() or "HEAD"
+    for prefix in ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"):
+        if (prefix or name.startswith("refs/")) and repo.refs.get(prefix + name) is not None:
+            return prefix + name
+    return ""

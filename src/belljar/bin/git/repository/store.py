@@ -18,6 +18,8 @@ EXECUTABLE = 0o100755
 LINK = 0o120000
 DIRECTORY = 0o040000
 SUBMODULE = 0o160000
+EMPTY_TREE = b"4b825dc642cb6eb9a060e54bf8d69288fbee4904"
+"""Every repository has it, be it stored or not."""
 UNPACK_LIMIT = 100
 """Fewer objects than this are not kept as a pack."""
 
@@ -79,9 +81,13 @@ class Store:
         if known is not None:
             return known
         self._process.budget.charge(4)
-        found = self._loose(sha) or self._packed(sha)
+        found = self._loose(sha)
         if found is None:
-            raise KeyError(sha)
+            found = self._packed(sha)
+        if found is None:
+            if sha != EMPTY_TREE:
+                raise KeyError(sha)
+            found = Tree()
         if isinstance(found, Commit) and sha in self.shallow:
             found.__class__ = ShallowCommit
         if len(self._cache) > 4096:

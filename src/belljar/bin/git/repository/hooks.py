@@ -1,0 +1,105 @@
+"""Hooks: programs of the user's that git runs before and after what it does."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from errno import ENOEXEC
+
+from belljar.abi.errors import SysError
+from belljar.abi.flags import O_RDONLY
+from belljar.bin.git.repository.pathspec import relative
+from belljar.bin.git.repository.repo import Repository
+from belljar.kernel.process import Process
+
+_IGNORED = """\
+hint: The '{path}' hook was ignored because it's not set as executable.
+hint: You can disable this warning with `git config advice.ignoredHook false`.
+"""
+
+
+def run_hook(
+    repo: Repository, name: str, *args: str, given: bytes = b"", committing: bool = False, to_stdout: bool = False
+) -> int | None:
+    """Run a hook at the top of the work tree; its status, None if there is none.
+
+    `given` is its input, and what it prints goes to standard error unless `to_stdout`. `committing`: it may look at
+    the index that is to be committed, and nobody is to be asked for a message.
+    """
+    process = repo.process
+    path = hook_path(repo, name)
+    home = process.fs.cwd
+    env = dict(process.env)
+    if committing:
+        inside = relative(repo, ".") if repo.work else ""
+        env |= {
+            "GIT_INDEX_FILE": _shown(repo, "index"),
+            "GIT_EDITOR": ":",
+            "GIT_PREFIX": f"{inside}/" if inside else "",
+        }
+    process.fs.chdir(repo.work or repo.git)
+    try:
+        try:
+            stat = process.fs.stat(path)
+        except SysError:
+            return None
+        if not stat.mode & 0o111:
+            if repo.config_bool("advice.ignoredHook", True):
+                process.stdout.flush()
+                process.error(_IGNORED.format(path=path))
+            return None
+        return _run(process, [path, *args], env, _input(repo, given), to_stdout=to_stdout)
+    finally:
+        process.fs.cwd = home
+
+
+def hook_path(repo: Repository, name: str) -> str:
+    """Where a hook is, from the top of the work tree."""
+    folder = repo.config("core.hooksPath")
+    return f"{folder.rstrip('/')}/{name}" if folder else _shown(repo, f"hooks/{name}")
+
+
+def _shown(repo: Repository, name: str) -> str:
+    """A file of the repository's, as git names it to hooks."""
+    return f".git/{name}" if repo.git == f"{repo.work.rstrip('/')}/.git" else f"{repo.git}/{name}"
+
+
+def _input(repo: Repository, given: bytes) -> int:
+    process = repo.process
+    if not given:
+        return process.open("/dev/null", O_RDONLY)
+    path = f"{repo.git}/HOOK_INPUT"
+    process.write_file(path, given)
+    reading = process.open(path, O_RDONLY)
+    process.fs.unlink(path)
+    return reading
+
+
+def _run(process: Process, argv: list[str], env: dict[str, str], reading: int, *, to_stdout: bool) -> int:
+    argv[0] = argv[0] if "/" in argv[0] else f"./{argv[0]}"
+    stdin, stdout = process.fds[reading], None if to_stdout else process.fds[2]
+    try:
+        try:
+            return process.run(argv, env=env, stdin=stdin, stdout=stdout).shell
+        except SysError as error:
+            if error.errno != ENOEXEC:
+                process.error(f"error: cannot run {argv[0]}: {error.reason}\n")
+                return 1
+            return process.run(["/bin/sh", *argv], env=env, stdin=stdin, stdout=stdout).shell
+    finally:
+        with suppress(SysError):
+            process.close(reading)
+
+
+def edit_by_hook(repo: Repository, name: str, file: str, text: str, *args: str) -> str | None:
+    """What a hook makes of a message in a file of the repository's; None if it refuses it."""
+    path = f"{repo.git}/{file}"
+    repo.process.write_file(path, text.encode("utf-8", "surrogateescape"))
+    status = run_hook(repo, name, _shown(repo, file), *args, committing=True)
+    if status is None:
+        return text
+    return None if status else repo.process.read_file(path).decode("utf-8", "surrogateescape")
+
+
+def tell_checkout(repo: Repository, old: bytes, new: bytes, *, files: bool = False) -> int:
+    """The post-checkout hook: HEAD was one commit and is another, or single `files` came back; the command's status."""
+    return int(bool(run_hook(repo, "post-checkout", old.decode(), new.decode(), "0" if files else "1")))
