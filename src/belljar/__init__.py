@@ -10,7 +10,9 @@ from belljar.abi.version import __version__
 TYPE_CHECKING = False  # as in `typing`, without loading that
 if TYPE_CHECKING:
     from belljar.api.names import (
+        AsyncProcess,
         AsyncSandbox,
+        AsyncTerminal,
         AuditLog,
         Change,
         EngineUnavailable,
@@ -20,12 +22,19 @@ if TYPE_CHECKING:
         ExecResult,
         FileError,
         FileResult,
+        GrepMatch,
+        Info,
+        Interpreter,
         IsolationUnavailable,
         Limits,
         Mount,
         Network,
         NetworkLimits,
+        Output,
+        PolicyError,
+        Prefix,
         PrefixError,
+        Process,
         RunError,
         RunLimits,
         RunResult,
@@ -35,6 +44,7 @@ if TYPE_CHECKING:
         SandboxError,
         SavedVariables,
         SnapshotError,
+        Terminal,
         async_js,
         async_python,
         js,
@@ -43,7 +53,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "AsyncProcess",
     "AsyncSandbox",
+    "AsyncTerminal",
     "AuditLog",
     "Change",
     "EngineUnavailable",
@@ -53,12 +65,19 @@ __all__ = [
     "ExecResult",
     "FileError",
     "FileResult",
+    "GrepMatch",
+    "Info",
+    "Interpreter",
     "IsolationUnavailable",
     "Limits",
     "Mount",
     "Network",
     "NetworkLimits",
+    "Output",
+    "PolicyError",
+    "Prefix",
     "PrefixError",
+    "Process",
     "RunError",
     "RunLimits",
     "RunResult",
@@ -68,6 +87,7 @@ __all__ = [
     "SandboxError",
     "SavedVariables",
     "SnapshotError",
+    "Terminal",
     "__version__",
     "async_js",
     "async_python",
@@ -77,9 +97,18 @@ __all__ = [
 ]
 
 
+_TO_COME = {"Image": "images are", "Snapshot": "durable snapshots are"}
+
+
 def __getattr__(name: str) -> object:
     if name in __all__:
         from belljar.api import names
 
         return getattr(names, name)
+    if name in _TO_COME:
+        raise AttributeError(f"belljar.{name}: {_TO_COME[name]} not in this version of belljar")
     raise AttributeError(f"module 'belljar' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

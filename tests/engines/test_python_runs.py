@@ -14,6 +14,8 @@ import pytest
 
 import belljar
 from belljar import AsyncSandbox, RunLimits, Sandbox
+from belljar.abi.signals import Signal as SignalNumber
+from belljar.abi.wire import Signal
 from belljar.api.interpreter import Interpreter, Prefix, PrefixError
 from belljar.api.runs import NotExported, RunResult
 
@@ -154,7 +156,7 @@ def test_host_functions(python: Interpreter) -> None:
     assert gathered.value == [0, 10, 20, 30, 40]
     assert gathered.bridge_calls == 5
     failing = python.run("bad()")
-    assert failed(failing, "RUNTIME_ERROR") == "LookupError: not there"
+    assert failed(failing, "RUNTIME_ERROR") == "not there"
     caught = python.run("try:\n    bad()\nexcept Exception as e:\n    name = type(e).__name__\nname")
     assert caught.value == "HostError"
     assert "which can't cross" in failed(python.run("odd()"), "RUNTIME_ERROR")
@@ -346,3 +348,37 @@ def test_an_interrupted_run_leaves_the_variables(python: Interpreter) -> None:
     assert result.error is not None
     assert result.error.name == "KeyboardInterrupt", result.error
     assert python.run("x").value == 5
+
+
+def test_an_interrupt_between_runs_is_none(python: Interpreter) -> None:
+    python.run("x = 5")
+    python.interrupt()
+    assert python.run("x").value == 5
+
+
+def test_an_interrupt_that_comes_too_late_costs_no_variables(python: Interpreter) -> None:
+    python.run("x = 5")
+    dialogue = python._dialogue
+    assert dialogue is not None
+    for _ in range(20):
+        dialogue._send(dialogue._conversation.message(Signal(dialogue.number, SignalNumber.INT)))
+        result = python.run("x")
+        # It may still have come in time for this run, which is then what it ends.
+        assert result.error is None or result.error.name == "KeyboardInterrupt", result.error
+    assert python.run("x").value == 5
+
+
+def test_what_a_host_function_raises_is_told_once(python: Interpreter) -> None:
+    def refuse() -> None:
+        raise ValueError("not today")
+
+    error = python.run("refuse()", globals={"refuse": refuse}).error
+    assert error is not None
+    assert (error.name, error.message) == ("ValueError", "not today")
+    assert "During handling" not in error.stack
+    assert error.stack.endswith("ValueError: not today\n")
+
+
+def test_memory_that_is_not_there_is_told_by_its_limit(python: Interpreter) -> None:
+    result = python.run("a = bytes(300 << 20)", limits=RunLimits(memory_mb=64))
+    assert "memory_mb=64" in failed(result, "MEMORY_LIMIT")

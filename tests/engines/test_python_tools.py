@@ -147,7 +147,7 @@ def test_a_session_counts_its_calls(sandbox: Sandbox) -> None:
     assert spent.error.code == "BRIDGE_LIMIT"
     failed = sandbox.python.run("from tools import search\nsearch('bad')")
     assert failed.error is not None
-    assert (failed.error.name, failed.error.message) == ("LookupError", "LookupError: nothing of the kind")
+    assert (failed.error.name, failed.error.message) == ("LookupError", "nothing of the kind")
 
 
 def test_the_files(sandbox: Sandbox) -> None:

@@ -12,7 +12,7 @@ OVERHEAD = 256 * MIB
 
 
 def check_positive(limits: "Limits | RunLimits") -> None:
-    """TypeError, ValueError for a field that is no positive number."""
+    """TypeError, ValueError for a field that is no positive number. A whole number may be written as 1e6."""
     kind = type(limits).__name__
     for field in fields(limits):
         value = getattr(limits, field.name)
@@ -20,6 +20,10 @@ def check_positive(limits: "Limits | RunLimits") -> None:
             raise TypeError(f"{kind}.{field.name} must be a number, not {type(value).__name__}")
         if not value > 0:
             raise ValueError(f"{kind}.{field.name} must be positive, not {value!r}")
+        if field.type is int and isinstance(value, float):
+            if not value.is_integer():
+                raise ValueError(f"{kind}.{field.name} must be a whole number, not {value!r}")
+            object.__setattr__(limits, field.name, int(value))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

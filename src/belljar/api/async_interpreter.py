@@ -13,7 +13,7 @@ from belljar.api.bridge import HostCall, check_globals
 from belljar.api.clock_host import monotonic
 from belljar.api.dialogue import AT_WORK, STARTING, Dialogue, Engine, Mode, Run, Stem
 from belljar.api.errors import SandboxClosed, SandboxError
-from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_rebinding
+from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_limits, check_rebinding
 from belljar.api.request import GRACE
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
@@ -52,6 +52,7 @@ class AsyncInterpreter:
     async def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
         """Run code in the interpreter. Never raises for what the code did: see `ok` and `error`."""
         check_code(code)
+        limits = check_limits(limits)
         functions, values = check_globals(globals)
         async with self._lock:
             if self._lost:
@@ -60,7 +61,7 @@ class AsyncInterpreter:
             if dialogue is None or dialogue.ended:
                 functions = {**self._tools, **functions}
                 self._dialogue = dialogue = self._open(code)
-            return await self._run(dialogue, code, "repl", (functions, values), limits or DEFAULT)
+            return await self._run(dialogue, code, "repl", (functions, values), limits)
 
     async def precompile(self, code: str = "", globals: Globals | None = None) -> AsyncPrefix:
         """Run `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
@@ -183,7 +184,7 @@ class AsyncPrefix:
     async def run(self, code: str, *, limits: RunLimits | None = None, globals: Globals | None = None) -> RunResult:
         """Run code from the prefix's exact state; `globals` rebinds existing names for this run."""
         check_code(code)
-        limits = limits or DEFAULT
+        limits = check_limits(limits)
         bound = check_globals(globals)
         check_rebinding(globals, self._dialogue.names | self._values)
         if self._dialogue.ended:

@@ -13,7 +13,7 @@ from belljar.api.bridge import HostFunction, check_globals
 from belljar.api.clock_host import monotonic
 from belljar.api.dialogue import AT_WORK, Mode
 from belljar.api.errors import SandboxClosed, SandboxError
-from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code
+from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_limits
 from belljar.api.js import (
     OUTPUT_BYTES,
     Bound,
@@ -45,7 +45,7 @@ class AsyncJsPrefix:
 
     async def run(self, code: str, *, limits: RunLimits | None = None, globals: Globals | None = None) -> RunResult:
         """Run a module from the prefix's exact state; `globals` gives existing names another value for this run."""
-        limits = limits or DEFAULT
+        limits = check_limits(limits)
         bound = self._prefix._check(code, globals)
         began = monotonic()
         link = await asyncio.to_thread(self._prefix._open)
@@ -105,7 +105,7 @@ class AsyncJsInterpreter:
         check_code(code)
         bound = check_globals(globals)
         async with self._lock:
-            return await self._run(code, "repl", bound, limits or DEFAULT)
+            return await self._run(code, "repl", bound, check_limits(limits))
 
     async def _run(self, code: str, mode: Mode, bound: Bound, limits: RunLimits) -> RunResult:
         if self._lost:

@@ -145,6 +145,13 @@ class AsyncLink:
     def closed(self) -> bool:
         return self._gone is not None
 
+    def check_loop(self) -> None:
+        """SandboxError on any other loop than its own, where nothing would ever be heard of it."""
+        if asyncio.get_running_loop() is not self._loop:
+            raise SandboxError(
+                "this sandbox was started on another event loop, and lives there: keep to one loop, or make one on each"
+            )
+
     def send(self, frame: bytes, fds: Sequence[int] = ()) -> None:
         """Send a frame, or queue it; descriptors that go with it are closed here."""
         if self._gone is not None:
@@ -224,7 +231,8 @@ class AsyncLink:
             return
         frames, self.conversation.outbox = self.conversation.outbox, []
         for frame in frames:
-            self.send(frame)
+            if self._gone is None:
+                self.send(frame)
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -298,8 +306,9 @@ class AsyncLink:
         if self._gone is None:
             self._gone = error
             if self._receiving is None:
-                self._loop.remove_reader(self._worker.connection.fileno())
-                self._loop.remove_writer(self._worker.connection.fileno())
+                if not self._loop.is_closed():
+                    self._loop.remove_reader(self._worker.connection.fileno())
+                    self._loop.remove_writer(self._worker.connection.fileno())
                 self._worker.kill()
             else:  # the loop must have let go of the connection before that is closed
                 self._receiving.cancel()
@@ -313,8 +322,17 @@ class AsyncLink:
 
     def close(self) -> None:
         self._fail(SandboxClosed("the sandbox was closed"))
-        for task in self._tasks:
-            task.cancel()
+        if not self._loop.is_closed():
+            for task in self._tasks:
+                task.cancel()
+
+    def let_go(self) -> None:
+        """Its owner is gone, on whatever thread that is noticed: close it, on its loop if that still runs."""
+        if self._gone is None:
+            if self._loop.is_closed():
+                self.close()
+            else:
+                self._loop.call_soon_threadsafe(self.close)
 
 
 def _close(fds: Sequence[int]) -> None:

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, overload
 
 from belljar.abi.limits import Limits
 from belljar.api import operations
 from belljar.api.async_interpreter import AsyncInterpreter
 from belljar.api.async_js import AsyncJsInterpreter
 from belljar.api.async_link_host import AsyncLink, take_worker
+from belljar.api.async_process import AsyncProcess, AsyncTerminal
 from belljar.api.clock_host import monotonic
-from belljar.api.command import Command, request_exec
+from belljar.api.command import check_size, request_exec, start_from
 from belljar.api.core import Conversation, OnChunk
 from belljar.api.dialogue import PYTHON
-from belljar.api.errors import FileError, SandboxClosed, SandboxCreationError, SandboxError
+from belljar.api.errors import NO_SNAPSHOTS, FileError, SandboxClosed, SandboxCreationError, SnapshotError
 from belljar.api.events import Events
 from belljar.api.files import AsyncFiles
 from belljar.api.forking import check_count
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
 from belljar.api.operations import Ask, Run, Steps
-from belljar.api.request import GRACE, START_SECONDS, STOPPED, exec_result, raise_failure
+from belljar.api.request import (
+    GRACE,
+    START_SECONDS,
+    AnyPath,
+    Data,
+    check_environment,
+    exec_result,
+    raise_failure,
+)
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.stepper import Stepper
@@ -30,6 +39,19 @@ from belljar.worker.handle_host import WorkerUnavailable
 
 if TYPE_CHECKING:
     from belljar.net.gate_host import Gate
+
+
+class LaterInfo:
+    """What `await sandbox.info` waits for; `await sandbox.info()` is the same."""
+
+    def __init__(self, sandbox: AsyncSandbox) -> None:
+        self._sandbox = sandbox
+
+    def __call__(self) -> Self:
+        return self
+
+    def __await__(self) -> Generator[Any, None, Info]:
+        return self._sandbox._tell().__await__()
 
 
 class AsyncSandbox:
@@ -46,6 +68,8 @@ class AsyncSandbox:
     def _assemble(self, settings: Settings, link: AsyncLink | None) -> None:
         self._settings = settings
         self._started = link
+        self._starting = asyncio.Lock()
+        self._closed = False
         limits, functions = self._settings.limits, self._settings.functions()
         self.python = AsyncInterpreter(lambda: self._link, PYTHON, limits, tools=functions)
         network = None if settings.network is None else self._gate
@@ -53,7 +77,16 @@ class AsyncSandbox:
         self.files = AsyncFiles(self._run, lambda: self._link)
 
     async def start(self) -> Self:
-        """Make the sandbox; `async with` does this for you."""
+        """Make the sandbox; `async with` does this for you. Nothing more if that was done. SandboxClosed."""
+        async with self._starting:
+            if self._started is None and not self._closed:
+                self._started = await self._start()
+            if self._closed:
+                await self.close()  # it may have been closed meanwhile
+                raise SandboxClosed("the sandbox was closed: make a new one")
+        return self
+
+    async def _start(self) -> AsyncLink:
         settings = self._settings
         try:
             worker = await take_worker(settings.limits.memory_bytes)
@@ -70,8 +103,9 @@ class AsyncSandbox:
             await self._run(operations.set_up(settings, link.offers))
         except BaseException:
             link.close()
+            self._started = None
             raise
-        return self
+        return link
 
     def _open_network(self) -> None:
         settings = self._settings
@@ -91,7 +125,11 @@ class AsyncSandbox:
     def _link(self) -> AsyncLink:
         if self._started is None:
             raise SandboxClosed("the sandbox was not started: use `async with AsyncSandbox()` or `await .start()`")
+        self._started.check_loop()
         return self._started
+
+    async def _tell(self) -> Info:
+        return self._settings.info(await self._layers())
 
     async def _layers(self) -> list[str]:
         conversation = self._link.conversation
@@ -103,16 +141,18 @@ class AsyncSandbox:
         """What it was named, or a random id."""
         return self._settings.name
 
-    async def info(self) -> Info:
-        return self._settings.info(await self._layers())
+    @property
+    def info(self) -> LaterInfo:
+        """`await sandbox.info`: id, tier, the isolation layers that hold, image, created."""
+        return LaterInfo(self)
 
     async def exec(
         self,
-        command: str | list[str],
+        cmd: str | list[str],
         *,
-        cwd: str | None = None,
+        cwd: AnyPath | None = None,
         env: Mapping[str, str] | None = None,
-        stdin: str | bytes = b"",
+        stdin: Data | None = None,
         timeout: float | None = None,
         limits: Limits | None = None,
         on_stdout: OnChunk | None = None,
@@ -124,9 +164,9 @@ class AsyncSandbox:
         request = request_exec(
             link.conversation,
             self._settings.limits,
-            command,
+            cmd,
             {
-                "cwd": cwd,
+                "cwd": start_from(self._settings.cwd, cwd),
                 "env": env,
                 "stdin": stdin,
                 "timeout": timeout,
@@ -138,43 +178,44 @@ class AsyncSandbox:
         )
         link.send(request.frame)
         try:
-            await asyncio.wait_for(link.wait(request.running), request.wall_seconds + GRACE)
-        except TimeoutError:
-            link.close()
-            raise SandboxError(STOPPED) from None
-        except asyncio.CancelledError:
-            if not link.closed:
+            await link.expect(request.is_over, request.wall_seconds + GRACE)
+            if request.raised is not None:
+                raise request.raised
+        except BaseException:  # it was cancelled, too
+            if not link.closed and not request.running.done:
                 link.send(request.kill(link.conversation))
             raise
-        raise_failure(request.running, cwd or self._settings.cwd)
+        raise_failure(request.running, self._settings.cwd)
         return exec_result(request.running, monotonic() - began, timeout)
 
     async def spawn(
         self,
-        command: str | list[str],
+        cmd: str | list[str],
         *,
-        cwd: str | None = None,
+        cwd: AnyPath | None = None,
         env: Mapping[str, str] | None = None,
-        stdin: str | bytes | None = None,
+        stdin: Data | None = None,
     ) -> AsyncProcess:
         """Start a command and talk to it while it runs."""
         process = AsyncProcess(self._link)
-        await process.start(command, env or {}, cwd, stdin, self._settings.limits, None)
+        cwd = start_from(self._settings.cwd, cwd)
+        await process.start(cmd, env or {}, cwd, stdin, self._settings.limits, None)
         return process
 
     async def pty(
         self,
-        command: str | list[str] = "exec bash -il",
+        cmd: str | list[str] = "exec bash -il",
         *,
-        cwd: str | None = None,
+        cwd: AnyPath | None = None,
         env: Mapping[str, str] | None = None,
         rows: int = 24,
         cols: int = 80,
     ) -> AsyncTerminal:
         """Start a command on a terminal of its own."""
         process = AsyncProcess(self._link)
-        environment = {"TERM": "xterm-256color", **(env or {})}
-        await process.start(command, environment, cwd, None, self._settings.limits, (rows, cols))
+        environment = {"TERM": "xterm-256color", **check_environment(env)}
+        cwd, size = start_from(self._settings.cwd, cwd), check_size(rows, cols)
+        await process.start(cmd, environment, cwd, None, self._settings.limits, size)
         return AsyncTerminal(process)
 
     async def _run(self, steps: Steps[Any]) -> Any:
@@ -223,10 +264,19 @@ class AsyncSandbox:
             raise
         return branches[0] if count == 1 else branches
 
-    async def mount(self, path: str, mount: Mount) -> None:
+    async def snapshot(self, store: object = None) -> NoReturn:
+        """See `Sandbox.snapshot`."""
+        raise SnapshotError(NO_SNAPSHOTS)
+
+    @classmethod
+    async def restore(cls, snapshot: object) -> NoReturn:
+        """See `Sandbox.restore`."""
+        raise SnapshotError(NO_SNAPSHOTS)
+
+    async def mount(self, path: AnyPath, mount: Mount) -> None:
         await self._run(operations.mount(path, mount, self._link.offers))
 
-    async def unmount(self, path: str) -> None:
+    async def unmount(self, path: AnyPath) -> None:
         await self._run(operations.unmount(path))
 
     async def stats(self) -> dict[str, float]:
@@ -234,109 +284,23 @@ class AsyncSandbox:
 
     async def close(self) -> None:
         """End every process and release everything. Idempotent."""
+        self._closed = True
         await self.js.close()
         if self._started is not None:
             self._started.close()
 
     async def __aenter__(self) -> Self:
-        return self if self._started is not None else await self.start()
+        return await self.start()
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    def __del__(self) -> None:
+        link = getattr(self, "_started", None)
+        if link is not None:
+            link.let_go()
 
-class AsyncStream:
-    """Output as it comes: `async for chunk in process.stdout`."""
-
-    def __init__(self, link: AsyncLink, command: Command, number: int) -> None:
-        self._link = link
-        self._command = command
-        self._number = number
-
-    async def next_chunk(self) -> bytes:
-        """The next piece; b"" at the end."""
-        await self._link.wait_until(lambda: self._command.has_news(self._number))
-        return self._command.take(self._number)
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while data := await self.next_chunk():
-            yield data
-
-    async def read(self) -> bytes:
-        """Everything to the end."""
-        return b"".join([data async for data in self])
-
-
-class AsyncStdin:
-    def __init__(self, command: Command) -> None:
-        self._command = command
-
-    async def write(self, data: str | bytes) -> None:
-        self._command.type(data)
-
-    async def close(self) -> None:
-        self._command.end_input()
-
-
-class AsyncProcess:
-    """A started command. See `Process`."""
-
-    def __init__(self, link: AsyncLink) -> None:
-        self._link = link
-        self.command = command = Command(link.conversation, link.send)
-        self.stdout = AsyncStream(link, command, 1)
-        self.stderr = AsyncStream(link, command, 2)
-        self.stdin = AsyncStdin(command)
-
-    async def start(
-        self,
-        argv: str | list[str],
-        env: Mapping[str, str],
-        cwd: str | None,
-        stdin: str | bytes | None,
-        limits: Limits,
-        size: tuple[int, int] | None,
-    ) -> None:
-        running = self.command.start(argv, env=dict(env), cwd=cwd, stdin=stdin, limits=limits, size=size)
-        self._over = monotonic() + limits.wall_seconds + GRACE
-        await self._link.expect(lambda: self.command.started)
-        raise_failure(running)
-
-    @property
-    def pid(self) -> int:
-        return self.command.state.pid
-
-    @property
-    def exited(self) -> bool:
-        return self.command.exited
-
-    async def wait(self) -> int:
-        """The exit code; bound the wait with `asyncio.timeout`."""
-        await self._link.expect(lambda: self.command.state.done, max(0.0, self._over - monotonic()))
-        return self.command.exit_code()
-
-    async def kill(self, signal: str | int = "TERM") -> None:
-        self.command.signal(signal)
-
-
-class AsyncTerminal:
-    """A command on a terminal. See `Terminal`."""
-
-    def __init__(self, process: AsyncProcess) -> None:
-        self._process = process
-
-    async def read(self) -> bytes:
-        """What is shown next; b"" at the end."""
-        return await self._process.stdout.next_chunk()
-
-    async def write(self, data: str | bytes) -> None:
-        await self._process.stdin.write(data)
-
-    async def resize(self, rows: int, cols: int) -> None:
-        self._process.command.resize(rows, cols)
-
-    async def wait(self) -> int:
-        return await self._process.wait()
-
-    async def kill(self, signal: str | int = "HUP") -> None:
-        await self._process.kill(signal)
+    def __repr__(self) -> str:
+        link = self._started
+        state = " (closed)" if self._closed or (link is not None and link.closed) else "" if link else " (not started)"
+        return f"<AsyncSandbox {self._settings.name}{state}>"

@@ -28,6 +28,22 @@ async def call_async(function: Callable[..., Any], kwargs: dict[str, Any], args:
     return await result if inspect.isawaitable(result) else result
 
 
+def is_being_cancelled() -> bool:
+    """Whether the task that asks is to end: what it raises is then no answer of the function it awaited."""
+    import asyncio
+
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+def told(error: BaseException) -> str:
+    """What an exception says, whatever its own code does."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - of the owner's own making
+        return ""
+
+
 class Exclusive(Protocol):
     """Enter it to be the only thread inside."""
 

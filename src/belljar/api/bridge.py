@@ -9,8 +9,9 @@ from typing import Any
 
 from belljar.abi.limits import RunLimits
 from belljar.abi.values import NotPlain, dumps, loads
-from belljar.api.await_host import call_async, run_awaitable
+from belljar.api.await_host import call_async, is_being_cancelled, run_awaitable, told
 from belljar.api.errors import printable
+from belljar.api.request import check_mapping
 
 HostFunction = Callable[..., Any]
 
@@ -45,14 +46,16 @@ class HostCall:
         try:
             result = self.function(*self.args, **self.kwargs)
             return self._answer(run_awaitable(result) if inspect.isawaitable(result) else result)
-        except Exception as error:  # noqa: BLE001 - the owner's own function: whatever it raises is its answer
+        except BaseException as error:  # noqa: BLE001 - the owner's own function: whatever it raises is its answer
             return self._raised(error)
 
     async def run_async(self) -> str:
         """The same on an event loop: a plain function runs on a thread, so that it can't stop the loop."""
         try:
             return self._answer(await call_async(self.function, self.kwargs, self.args))
-        except Exception as error:  # noqa: BLE001 - as above
+        except BaseException as error:  # as above: SystemExit, and a cancellation of its own, too
+            if is_being_cancelled():
+                raise
             return self._raised(error)
 
     def _answer(self, value: Any) -> str:
@@ -61,9 +64,9 @@ class HostCall:
         except NotPlain as error:
             return self._raised(TypeError(str(error).replace("['value']", "", 1)))
 
-    def _raised(self, error: Exception) -> str:
-        told = {"name": type(error).__name__, "message": printable(str(error))}
-        return dumps({"op": "answer", "id": self.number, "error": told})
+    def _raised(self, error: BaseException) -> str:
+        what = {"name": type(error).__name__, "message": printable(told(error))}
+        return dumps({"op": "answer", "id": self.number, "error": what})
 
 
 class BridgeLimit(Exception):
@@ -104,7 +107,7 @@ def check_globals(given: Mapping[str, Any] | None) -> tuple[dict[str, HostFuncti
     """The functions among some globals, and the plain values. ValueError for what can't be one."""
     functions: dict[str, HostFunction] = {}
     values: dict[str, Any] = {}
-    for name, value in (given or {}).items():
+    for name, value in check_mapping("globals", given).items():
         if not str(name).isidentifier():
             raise ValueError(f"globals[{name!r}]: a global's name is an identifier")
         if callable(value):

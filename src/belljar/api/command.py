@@ -3,19 +3,58 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
 
 from msgspec import Struct
 
 from belljar.abi.limits import Limits
+from belljar.abi.paths import join
 from belljar.abi.signals import parse_signal
 from belljar.abi.wire import CHUNK_MAX, Credit, Input, Resize, Signal
 from belljar.api.core import Conversation, OnChunk, Running
 from belljar.api.errors import SandboxError
-from belljar.api.request import check_command, check_environment, limits_for_exec, raise_failure
+from belljar.api.request import (
+    Data,
+    check_command,
+    check_environment,
+    check_path,
+    limits_for_exec,
+    raise_failure,
+    to_bytes,
+)
 
 Send = Callable[[bytes], None]
+
+_HEARD: Final = ((1, "on_stdout"), (2, "on_stderr"))
+
+_COROUTINE: Final = 0x80
+"""`inspect.CO_COROUTINE`, without loading that."""
+
+
+class Listening:
+    """The owner's functions that hear a command's output. What one raises ends that command, and `exec` raises it: not
+    whoever happens to receive, which may be another call's thread."""
+
+    def __init__(self) -> None:
+        self.raised: BaseException | None = None
+
+    def through(self, what: str, function: object) -> OnChunk:
+        """TypeError for what can't hear."""
+        if not callable(function):
+            raise TypeError(f"{what} must be a function of bytes, not {type(function).__name__}")
+        code = getattr(function, "__code__", None)
+        if code is not None and code.co_flags & _COROUTINE:
+            raise TypeError(f"{what} must be a plain function: an async one would have to be awaited. Use spawn().")
+
+        def hear(data: bytes) -> None:
+            if self.raised is None:
+                try:
+                    function(data)
+                except BaseException as error:  # noqa: BLE001 - the owner's own: raised where the owner waits
+                    self.raised = error
+
+        return hear
 
 
 class ExecRequest(Struct, frozen=True):
@@ -25,6 +64,16 @@ class ExecRequest(Struct, frozen=True):
     running: Running
     frame: bytes
     wall_seconds: float
+    listening: Listening | None
+
+    def is_over(self) -> bool:
+        """It has ended, or is to be ended."""
+        return self.running.done or self.raised is not None
+
+    @property
+    def raised(self) -> BaseException | None:
+        """What a function that heard its output raised."""
+        return None if self.listening is None else self.listening.raised
 
     def kill(self, conversation: Conversation) -> bytes:
         """The frame that ends everything the command started."""
@@ -35,26 +84,29 @@ def request_exec(conversation: Conversation, base: Limits, command: object, argu
     """Check the arguments of `exec` and turn them into a request. TypeError, ValueError."""
     limits, effective = limits_for_exec(base, arguments["limits"], arguments["timeout"])
     callbacks: dict[int, OnChunk] = {}
-    if arguments["on_stdout"] is not None:
-        callbacks[1] = arguments["on_stdout"]
-    if arguments["on_stderr"] is not None:
-        callbacks[2] = arguments["on_stderr"]
+    listening = None
+    for stream, name in _HEARD:
+        if arguments[name] is not None:
+            listening = listening or Listening()
+            callbacks[stream] = listening.through(name, arguments[name])
+    stdin = arguments["stdin"]
     number, running, frame = conversation.start(
         check_command(command),
         env=check_environment(arguments["env"]),
         cwd=arguments["cwd"],
-        stdin=to_bytes(arguments["stdin"]),
-        merge=arguments["merge_stderr"],
+        stdin=b"" if stdin is None else to_bytes(stdin, "stdin"),
+        merge=bool(arguments["merge_stderr"]),
         live=bool(callbacks),
         limits=limits,
         allowed_output=effective.output_bytes,
         on_chunk=callbacks,
     )
-    return ExecRequest(number, running, frame, effective.wall_seconds)
+    return ExecRequest(number, running, frame, effective.wall_seconds, listening)
 
 
-def to_bytes(data: str | bytes) -> bytes:
-    return data.encode() if isinstance(data, str) else data
+def start_from(base: str, cwd: object) -> str | None:
+    """Where a command starts, if it was said: a relative path is one from the sandbox's own directory. TypeError."""
+    return None if cwd is None else join(base, check_path(cwd, "cwd"))
 
 
 class Chunks:
@@ -81,9 +133,9 @@ class Command:
         self,
         command: object,
         *,
-        env: dict[str, str],
+        env: Mapping[str, str],
         cwd: str | None,
-        stdin: str | bytes | None,
+        stdin: Data | None,
         limits: Limits,
         size: tuple[int, int] | None = None,
     ) -> Running:
@@ -92,7 +144,7 @@ class Command:
             check_command(command),
             env=check_environment(env),
             cwd=cwd,
-            stdin=None if stdin is None else to_bytes(stdin),
+            stdin=None if stdin is None else to_bytes(stdin, "stdin"),
             merge=False,
             live=True,
             limits={},
@@ -122,6 +174,18 @@ class Command:
     def exited(self) -> bool:
         return self.state.done
 
+    @property
+    def limit(self) -> str | None:
+        """The budget that stopped it, if one did."""
+        exited = self.state.exited
+        return None if exited is None else exited.limit
+
+    @property
+    def truncated(self) -> bool:
+        """Whether output was lost because there was too much."""
+        exited = self.state.exited
+        return exited is not None and exited.truncated
+
     def exit_code(self) -> int:
         """Once it has exited; raises what kept it from running."""
         raise_failure(self.state)
@@ -145,7 +209,7 @@ class Command:
             self._send(self._conversation.message(Credit(self._number, stream, len(data))))
         return data
 
-    def type(self, data: str | bytes) -> None:
+    def type(self, data: Data) -> None:
         """More standard input."""
         for piece in pieces(to_bytes(data)):
             if not self.exited:
@@ -156,10 +220,9 @@ class Command:
             self._send(self._conversation.message(Input(self._number, b"")))
 
     def resize(self, rows: int, columns: int) -> None:
-        if not (0 < rows < 65536 and 0 < columns < 65536):
-            raise ValueError(f"a terminal of {rows} rows and {columns} columns")
+        size = check_size(rows, columns)
         if not self.exited:
-            self._send(self._conversation.message(Resize(self._number, rows, columns)))
+            self._send(self._conversation.message(Resize(self._number, *size)))
 
     def signal(self, signal: str | int) -> None:
         """By name or number, to the command's process group; nothing if it has ended."""
@@ -168,6 +231,15 @@ class Command:
             raise ValueError(f"no such signal: {signal!r}")
         if not self.exited:
             self._send(self._conversation.message(Signal(self._number, number)))
+
+
+def check_size(rows: object, columns: object) -> tuple[int, int]:
+    """TypeError, ValueError for what is no size of a terminal."""
+    if not isinstance(rows, int) or not isinstance(columns, int):
+        raise TypeError(f"a terminal's rows and cols are ints, not {rows!r} and {columns!r}")
+    if not (0 < rows < 65536 and 0 < columns < 65536):
+        raise ValueError(f"a terminal can't have {rows} rows and {columns} columns: from 1 to 65535 of each")
+    return rows, columns
 
 
 def pieces(data: bytes) -> Iterator[bytes]:

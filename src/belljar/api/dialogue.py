@@ -131,6 +131,8 @@ class Run:
             case {"ok": False, "error": {"code": code, "name": str(name), "message": str(text), "stack": str(stack)}}:
                 if code not in _GUEST_CODES:
                     raise ValueError("an error without a code")
+                if code == "MEMORY_LIMIT" and not text:
+                    text = f"the run needed more memory than its limit lets it have (memory_mb={self.limits.memory_mb})"
                 self.error = RunError(code, name, text, stack)
             case _:
                 raise ValueError("a run's end without its parts")
@@ -273,8 +275,8 @@ class Dialogue:
         return min(limits.wall_ms / 1e3, self._limits.wall_seconds)
 
     def interrupt(self) -> None:
-        """What ^C does."""
-        if not self.ended:
+        """What ^C does to the run under way; nothing between runs."""
+        if self.run is not None and not self.run.done and not self.ended:
             self._send(self._conversation.message(Signal(self.number, SignalNumber.INT)))
 
     def kill(self) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from belljar.abi.errors import PolicyError as PolicyError
 from belljar.abi.errors import SandboxError as SandboxError
 from belljar.abi.errors import strerror
+from belljar.lockdown.layers import LAYERS
 
 if TYPE_CHECKING:
     from belljar.api.results import ExecResult
@@ -35,9 +36,12 @@ class IsolationUnavailable(SandboxError):
 
     def __init__(self, missing: set[str], held: list[str]) -> None:
         names = ", ".join(sorted(missing))
+        what = f"required isolation is not available here: {names}" + (f" (held: {', '.join(held)})" if held else "")
+        unknown = sorted(missing - LAYERS.keys())
         super().__init__(
-            f"required isolation is not available here: {names} (held: {', '.join(held)}). "
-            "Allow it on this machine, or leave it out of require=."
+            f"{what}. There is no layer called {', '.join(unknown)}: choose from {', '.join(LAYERS)}."
+            if unknown
+            else f"{what}. Allow it on this machine (`belljar doctor` tells more), or leave it out of require=."
         )
         self.missing = missing
         self.held = held
@@ -70,3 +74,9 @@ class ExecError(SandboxError):
 
 class SnapshotError(SandboxError):
     """A snapshot could not be made, read or trusted."""
+
+
+NO_SNAPSHOTS: Final = (
+    "durable snapshots are not in this version of belljar: fork() makes live branches, files.download() keeps files, "
+    "python.save() and js.save() keep variables"
+)

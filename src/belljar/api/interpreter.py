@@ -74,6 +74,7 @@ class Interpreter:
         `globals` binds names before it runs: host functions, and plain data. They stay bound.
         """
         check_code(code)
+        limits = check_limits(limits)
         functions, values = check_globals(globals)
         with self._lock:
             if self._lost:
@@ -82,7 +83,7 @@ class Interpreter:
             if dialogue is None or dialogue.ended:
                 functions = {**self._tools, **functions}
                 self._dialogue = dialogue = self._open(code)
-            return self._run(dialogue, code, "repl", (functions, values), limits or DEFAULT)
+            return self._run(dialogue, code, "repl", (functions, values), limits)
 
     def precompile(self, code: str = "", globals: Globals | None = None) -> Prefix:
         """Run `code` once, in an interpreter of its own; each `prefix.run` then starts from exactly there.
@@ -200,7 +201,7 @@ class Prefix:
         Never raises for what the code did: see `ok` and `error`.
         """
         check_code(code)
-        limits = limits or DEFAULT
+        limits = check_limits(limits)
         bound = check_globals(globals)
         check_rebinding(globals, self._dialogue.names | self._values)
         if self._dialogue.ended:
@@ -225,6 +226,15 @@ class Prefix:
 def check_code(code: object) -> None:
     if not isinstance(code, str):
         raise TypeError(f"code is a str, not {type(code).__name__}")
+
+
+def check_limits(limits: object) -> RunLimits:
+    """Those of a run; the usual ones for None. TypeError."""
+    if limits is None:
+        return DEFAULT
+    if not isinstance(limits, RunLimits):
+        raise TypeError(f"a run's limits are RunLimits(...), not {type(limits).__name__}")
+    return limits
 
 
 def check_rebinding(given: Globals | None, known: frozenset[str]) -> None:

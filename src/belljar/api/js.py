@@ -13,7 +13,7 @@ from belljar.api.bridge import HostFunction, check_globals
 from belljar.api.clock_host import monotonic
 from belljar.api.dialogue import AT_WORK, Mode, Run
 from belljar.api.errors import EngineUnavailable, SandboxClosed, SandboxError
-from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_rebinding
+from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_limits, check_rebinding
 from belljar.api.js_link_host import JsLink
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
@@ -93,7 +93,7 @@ class JsPrefix:
 
         Never raises for what the code did: see `ok` and `error`.
         """
-        limits = limits or DEFAULT
+        limits = check_limits(limits)
         bound = self._check(code, globals)
         began = monotonic()
         link = self._open()
@@ -182,7 +182,7 @@ class JsInterpreter:
         """
         check_code(code)
         with self._lock:
-            return self._run(code, "repl", check_globals(globals), limits or DEFAULT)
+            return self._run(code, "repl", check_globals(globals), check_limits(limits))
 
     def _run(self, code: str, mode: Mode, bound: Bound, limits: RunLimits) -> RunResult:
         if self._lost:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 
 
-def walk_local(top: str) -> Iterator[tuple[str, bool, int | None]]:
+def walk_local(top: str | os.PathLike[str]) -> Iterator[tuple[str, bool, int | None]]:
     """Relative path, whether it is a directory, and mode; the top itself is "". Symlinks below it are left out."""
     from pathlib import Path  # not at the top: it is slow to load, and few programs transfer files
 
@@ -24,13 +24,13 @@ def walk_local(top: str) -> Iterator[tuple[str, bool, int | None]]:
                 yield str(path.relative_to(root)), False, path.stat().st_mode & 0o777
 
 
-def read_local(top: str, relative: str) -> bytes:
+def read_local(top: str | os.PathLike[str], relative: str) -> bytes:
     from pathlib import Path  # not at the top: it is slow to load, and few programs transfer files
 
     return (Path(top) / relative if relative else Path(top)).read_bytes()
 
 
-def write_local(top: str, relative: str, data: bytes | None) -> None:
+def write_local(top: str | os.PathLike[str], relative: str, data: bytes | None, mode: int = 0o644) -> None:
     """A directory (data None) or a file below `top`. A name that would leave it is refused, whoever sent it."""
     from pathlib import Path  # not at the top: it is slow to load, and few programs transfer files
 
@@ -47,6 +47,6 @@ def write_local(top: str, relative: str, data: bytes | None) -> None:
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-    fd = os.open(target, flags, 0o644)
+    fd = os.open(target, flags, mode & 0o777 | 0o600)
     with os.fdopen(fd, "wb") as file:
         file.write(data)

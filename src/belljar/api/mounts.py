@@ -10,7 +10,7 @@ from msgspec import Struct
 from belljar.abi.records import Owner
 from belljar.abi.wire import Plain
 from belljar.api.mounts_host import open_archive, open_fsspec, open_host_directory
-from belljar.api.request import FileContents, check_contents
+from belljar.api.request import FileContents, check_contents, check_path
 from belljar.kernel.vfs.server import FileServer
 
 AGENT = Owner(1000, 1000)
@@ -50,11 +50,18 @@ class Mount(Struct, frozen=True):
     @classmethod
     def overlay(cls, lower: Mount, upper: Mount | None = None) -> Mount:
         """`lower` as it is, with every change kept apart: in `upper`, or in the sandbox's memory."""
+        given: tuple[object, ...] = (lower,) if upper is None else (lower, upper)
+        for layer in given:
+            if not isinstance(layer, Mount):
+                raise TypeError(f"an overlay is made of Mounts, such as Mount.host(...), not {type(layer).__name__}")
+        if lower.files and upper is not None:
+            raise ValueError("of an overlay's two trees only the upper one may begin with files: give them to that")
 
         def build(export: Export) -> Plain:
             return [b"overlay", lower.build(export), None if upper is None else upper.build(export)]
 
-        return cls(build)
+        # What a tree in memory begins with is written once it is mounted, which here means to the upper one.
+        return cls(build, files=lower.files + (() if upper is None else upper.files))
 
     @classmethod
     def archive(cls, path: str) -> Mount:
@@ -82,11 +89,13 @@ class Mount(Struct, frozen=True):
         return cls(lambda export: [b"remote", export(server, False)], read_only=read_only)
 
 
-def check_mount(path: str, mount: object) -> None:
-    """TypeError, ValueError for what can't be mounted, or not there."""
+def check_mount(path: object, mount: object) -> str:
+    """Where it is to be mounted. TypeError, ValueError for what can't be, or not there."""
+    path = check_path(path, "where to mount")
     if not isinstance(mount, Mount):
         names_a_path = isinstance(mount, str) or hasattr(mount, "__fspath__")
         made = f"Mount.host({mount!r})" if names_a_path else "Mount.memory, Mount.host ..."
         raise TypeError(f"what is mounted at {path!r} must be a Mount, not {type(mount).__name__}: make one by {made}")
     if not path.startswith("/") or path == "/":
         raise ValueError(f"can't mount at {path!r}: an absolute path other than / is needed")
+    return path

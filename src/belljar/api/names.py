@@ -2,6 +2,7 @@
 
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.async_js import async_js
+from belljar.api.async_process import AsyncProcess, AsyncTerminal
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.changes import Change
 from belljar.api.errors import (
@@ -16,9 +17,10 @@ from belljar.api.errors import (
     SnapshotError,
 )
 from belljar.api.events import Event
-from belljar.api.interpreter import PrefixError
+from belljar.api.interpreter import Interpreter, Prefix, PrefixError
 from belljar.api.js import js
 from belljar.api.mounts import Mount
+from belljar.api.process import Process, Terminal
 from belljar.api.python import async_python, python
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.runs import Output, RunError, RunResult
@@ -29,7 +31,9 @@ from belljar.net.fetch_host import safe_fetch
 from belljar.net.network import Network, NetworkLimits
 
 __all__ = [
+    "AsyncProcess",
     "AsyncSandbox",
+    "AsyncTerminal",
     "AuditLog",
     "Change",
     "EngineUnavailable",
@@ -41,6 +45,7 @@ __all__ = [
     "FileResult",
     "GrepMatch",
     "Info",
+    "Interpreter",
     "IsolationUnavailable",
     "Limits",
     "Mount",
@@ -48,7 +53,9 @@ __all__ = [
     "NetworkLimits",
     "Output",
     "PolicyError",
+    "Prefix",
     "PrefixError",
+    "Process",
     "RunError",
     "RunLimits",
     "RunResult",
@@ -58,6 +65,7 @@ __all__ = [
     "SandboxError",
     "SavedVariables",
     "SnapshotError",
+    "Terminal",
     "async_js",
     "async_python",
     "js",

@@ -5,7 +5,7 @@ The synchronous and the asynchronous front both run these; neither has logic of 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from errno import EFBIG
 from typing import Any, Final, TypeVar
 
@@ -19,7 +19,7 @@ from belljar.api.errors import FileError
 from belljar.api.local_host import read_local, walk_local, write_local
 from belljar.api.mounts import Mount, check_mount
 from belljar.api.offers import Offers
-from belljar.api.request import FileContents, check_contents
+from belljar.api.request import AnyPath, Data, FileContents, check_contents, check_mode, check_path, to_bytes
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, decode, split_grep
 from belljar.api.settings import Settings
 from belljar.api.stepper import Stepper
@@ -52,7 +52,8 @@ def _ask(path: str, name: str, *arguments: Any) -> Steps[Any]:
     return (yield Ask(path, name, arguments))
 
 
-def read_bytes(path: str) -> Steps[bytes]:
+def read_bytes(path: AnyPath) -> Steps[bytes]:
+    path = check_path(path)
     parts: list[bytes] = []
     offset, ended = 0, False
     while not ended:
@@ -65,23 +66,27 @@ def read_bytes(path: str) -> Steps[bytes]:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def read(path: str) -> Steps[str]:
+def read(path: AnyPath) -> Steps[str]:
     return decode((yield from read_bytes(path)))
 
 
-def write(path: str, data: str | bytes, mode: int | None = None, append: bool = False) -> Steps[None]:
-    raw, _ = check_contents(path, data)
+def write(path: AnyPath, data: Data, mode: int | None = None, append: bool = False) -> Steps[None]:
+    path = check_path(path)
+    raw = to_bytes(data, f"what is written to {path!r}")
     name = fsencode(path)
-    yield from _ask(path, "write", name, raw[:PIECE], mode, append, True)
+    mode = None if mode is None else check_mode(mode)
+    yield from _ask(path, "write", name, raw[:PIECE], mode, bool(append), True)
     for start in range(PIECE, len(raw), PIECE):
         yield from _ask(path, "write", name, raw[start : start + PIECE], None, True, False)
 
 
-def write_many(files: Iterable[tuple[str, FileContents]]) -> Steps[list[FileResult]]:
+FilesToWrite = Iterable[tuple[AnyPath, FileContents]] | Mapping[str, FileContents]
+
+
+def write_many(files: FilesToWrite) -> Steps[list[FileResult]]:
     results: list[FileResult] = []
-    for path, value in files:
+    for path, data, mode in [_file_to_write(file) for file in (files.items() if isinstance(files, Mapping) else files)]:
         try:
-            data, mode = check_contents(path, value)
             yield from write(path, data, mode)
             results.append(FileResult(path))
         except FileError as error:
@@ -89,17 +94,27 @@ def write_many(files: Iterable[tuple[str, FileContents]]) -> Steps[list[FileResu
     return results
 
 
-def list_directory(path: str) -> Steps[list[Entry]]:
+def _file_to_write(file: object) -> tuple[str, bytes, int | None]:
+    """TypeError, ValueError before anything was written."""
+    match file:
+        case (path, contents):
+            return check_path(path), *check_contents(path, contents)
+    raise TypeError(f"write_many takes pairs of a path and its contents, not {file!r}")
+
+
+def list_directory(path: AnyPath) -> Steps[list[Entry]]:
+    path = check_path(path)
     entries = yield from _ask(path, "list", fsencode(path))
     return [Entry.from_fields(fsdecode(name), join(path, fsdecode(name)), *fields) for name, *fields in entries]
 
 
-def stat(path: str, follow: bool = True) -> Steps[Entry]:
-    fields = yield from _ask(path, "stat", fsencode(path), follow)
+def stat(path: AnyPath, follow: bool = True) -> Steps[Entry]:
+    path = check_path(path)
+    fields = yield from _ask(path, "stat", fsencode(path), bool(follow))
     return Entry.from_fields(basename(path), path, *fields)
 
 
-def exists(path: str) -> Steps[bool]:
+def exists(path: AnyPath) -> Steps[bool]:
     try:
         yield from stat(path)
     except FileError as error:
@@ -109,31 +124,40 @@ def exists(path: str) -> Steps[bool]:
     return True
 
 
-def mkdir(path: str, parents: bool = False) -> Steps[None]:
-    yield from _ask(path, "mkdir", fsencode(path), parents)
+def mkdir(path: AnyPath, parents: bool = False) -> Steps[None]:
+    path = check_path(path)
+    yield from _ask(path, "mkdir", fsencode(path), bool(parents))
 
 
-def symlink(target: str, path: str) -> Steps[None]:
+def symlink(target: AnyPath, path: AnyPath) -> Steps[None]:
+    target = check_path(target)
+    path = check_path(path)
     yield from _ask(path, "symlink", fsencode(target), fsencode(path))
 
 
-def readlink(path: str) -> Steps[str]:
+def readlink(path: AnyPath) -> Steps[str]:
+    path = check_path(path)
     return fsdecode((yield from _ask(path, "readlink", fsencode(path))))
 
 
-def chmod(path: str, mode: int) -> Steps[None]:
-    yield from _ask(path, "chmod", fsencode(path), mode)
+def chmod(path: AnyPath, mode: int) -> Steps[None]:
+    path = check_path(path)
+    yield from _ask(path, "chmod", fsencode(path), check_mode(mode))
 
 
-def remove(path: str, recursive: bool = False) -> Steps[None]:
-    yield from _ask(path, "remove", fsencode(path), recursive)
+def remove(path: AnyPath, recursive: bool = False) -> Steps[None]:
+    path = check_path(path)
+    yield from _ask(path, "remove", fsencode(path), bool(recursive))
 
 
-def rename(old: str, new: str) -> Steps[None]:
+def rename(old: AnyPath, new: AnyPath) -> Steps[None]:
+    old = check_path(old)
+    new = check_path(new)
     yield from _ask(old, "rename", fsencode(old), fsencode(new))
 
 
-def glob(pattern: str) -> Steps[list[str]]:
+def glob(pattern: AnyPath) -> Steps[list[str]]:
+    pattern = check_path(pattern)
     argv = ["bash", "-O", "globstar", "-O", "nullglob", "-O", "dotglob", "-c", _GLOB, "glob", pattern]
     result: ExecResult = yield Run(argv)
     paths = [fsdecode(path) for path in result.check().stdout_bytes.split(b"\0") if path]
@@ -141,12 +165,14 @@ def glob(pattern: str) -> Steps[list[str]]:
     return [] if paths == [pattern] and not (yield from exists(pattern)) else paths
 
 
-def grep(pattern: str, path: str) -> Steps[list[GrepMatch]]:
+def grep(pattern: str, path: AnyPath) -> Steps[list[GrepMatch]]:
+    path = check_path(path)
     result: ExecResult = yield Run(["grep", "-rnIZHE", "-e", pattern, "--", path])
     return split_grep(result.stdout_bytes if result.exit_code <= 1 else result.check().stdout_bytes)
 
 
-def upload(local: str, path: str) -> Steps[None]:
+def upload(local: AnyPath, path: AnyPath) -> Steps[None]:
+    path = check_path(path)
     for relative, is_dir, mode in walk_local(local):
         target = join(path, relative) if relative else path
         if is_dir:
@@ -155,26 +181,29 @@ def upload(local: str, path: str) -> Steps[None]:
             yield from write(target, read_local(local, relative), mode)
 
 
-def download(path: str, local: str) -> Steps[None]:
+def download(path: AnyPath, local: AnyPath) -> Steps[None]:
+    path = check_path(path)
     todo = [(path, "")]
     while todo:
         source, relative = todo.pop()
-        if (yield from stat(source, follow=not relative)).is_dir:
+        entry = yield from stat(source, follow=not relative)
+        if entry.is_dir:
             write_local(local, relative, None)
             entries = yield from list_directory(source)
             todo += [(e.path, f"{relative}/{e.name}") for e in entries if e.kind in ("file", "directory")]
         else:
-            write_local(local, relative, (yield from read_bytes(source)))
+            write_local(local, relative, (yield from read_bytes(source)), entry.mode)
 
 
-def mount(path: str, tree: Mount, offers: Offers) -> Steps[None]:
-    check_mount(path, tree)
+def mount(path: AnyPath, tree: Mount, offers: Offers) -> Steps[None]:
+    path = check_mount(path, tree)
     yield from _ask(path, "mount", fsencode(path), tree.build(offers.export), tree.read_only)
     for name, data, mode in tree.files:
         yield from write(f"{path}/{name.lstrip('/')}", data, mode)
 
 
-def unmount(path: str) -> Steps[None]:
+def unmount(path: AnyPath) -> Steps[None]:
+    path = check_path(path)
     yield from _ask(path, "unmount", fsencode(path))
 
 

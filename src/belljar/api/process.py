@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from belljar.abi.limits import Limits
 from belljar.api.clock_host import monotonic
-from belljar.api.command import Command, pieces, to_bytes
+from belljar.api.command import Command, pieces
 from belljar.api.link_host import Link
-from belljar.api.request import raise_failure
+from belljar.api.request import Data, raise_failure, to_bytes
 
 
 class Stream:
@@ -42,12 +42,12 @@ class Stdin:
         self._command = command
         self._closed = False
 
-    def write(self, data: str | bytes) -> None:
+    def write(self, data: Data) -> None:
         if self._closed:
             raise ValueError("stdin is closed")
         self._command.type(data)
 
-    def send(self, data: str | bytes) -> None:
+    def send(self, data: Data) -> None:
         """Write, and wait until the command's pipe has taken it: for input that may be long.
 
         Somebody else must read the command's output meanwhile, if it has any.
@@ -76,7 +76,7 @@ class Process:
         *,
         env: Mapping[str, str],
         cwd: str | None,
-        stdin: str | bytes | None,
+        stdin: Data | None,
         limits: Limits,
         size: tuple[int, int] | None = None,
     ) -> None:
@@ -85,7 +85,7 @@ class Process:
         self.stdout = Stream(link, command, 1)
         self.stderr = Stream(link, command, 2)
         self.stdin = Stdin(link, command)
-        running = command.start(argv, env=dict(env), cwd=cwd, stdin=stdin, limits=limits, size=size)
+        running = command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size)
         self._over = link.patience()
         link.expect(lambda: command.started, self._over)
         raise_failure(running)
@@ -103,14 +103,12 @@ class Process:
     @property
     def limit(self) -> str | None:
         """The budget that stopped it, if one did."""
-        exited = self.command.state.exited
-        return None if exited is None else exited.limit
+        return self.command.limit
 
     @property
     def truncated(self) -> bool:
         """Whether output was lost because there was too much."""
-        exited = self.command.state.exited
-        return exited is not None and exited.truncated
+        return self.command.truncated
 
     def wait(self, timeout: float | None = None) -> int | None:
         """The exit code, or None if `timeout` seconds passed first."""
@@ -135,7 +133,7 @@ class Terminal:
         """What is shown next; b"" at the end, or when `timeout` seconds brought nothing."""
         return self._process.stdout.next_chunk(timeout)
 
-    def write(self, data: str | bytes) -> None:
+    def write(self, data: Data) -> None:
         self._process.stdin.write(data)
 
     def resize(self, rows: int, cols: int) -> None:

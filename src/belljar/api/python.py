@@ -52,13 +52,9 @@ class AsyncOwnPython:
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
         self._sandbox = AsyncSandbox(**options)
-        self._started = False
 
     async def _start(self) -> AsyncSandbox:
-        if not self._started:
-            self._started = True
-            await self._sandbox.start()
-        return self._sandbox
+        return await self._sandbox.start()
 
     async def run(
         self, code: str, *, globals: Mapping[str, Any] | None = None, limits: RunLimits | None = None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from belljar.abi.limits import Limits
-from belljar.abi.paths import fsdecode
+from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.wire import Boot, Failure
 from belljar.api.core import Pending, Running
 from belljar.api.errors import FileError, SandboxError, printable
@@ -20,17 +20,65 @@ STOPPED: Final = "the sandbox stopped answering past its time limit and was ende
 START_SECONDS: Final = 30.0
 """How long a worker may take to report that it is locked."""
 
-FileContents = str | bytes | tuple[bytes, int]
+Data = str | bytes | bytearray | memoryview
+FileContents = Data | tuple[Data, int]
 
 
-def check_environment(env: Mapping[Any, Any] | None) -> dict[str, str]:
+class PathLike(Protocol):
+    """As `os.PathLike`: a path of pathlib, say."""
+
+    def __fspath__(self) -> str: ...
+
+
+AnyPath = str | PathLike
+"""A path in the sandbox."""
+
+
+def check_path(path: object, what: str = "a path in the sandbox") -> str:
+    """TypeError for what is no path."""
+    if not isinstance(path, str) and hasattr(path, "__fspath__"):
+        path = path.__fspath__()
+    if not isinstance(path, str):
+        raise TypeError(f"{what} is a str, or a path of pathlib, not {type(path).__name__}")
+    return path
+
+
+def check_mode(mode: object) -> int:
+    """TypeError, ValueError for what is no file mode."""
+    if isinstance(mode, bool) or not isinstance(mode, int):
+        raise TypeError(f"a file's mode is an int such as 0o755, not {mode!r}")
+    if not 0 <= mode <= 0o7777:
+        raise ValueError(f"a file's mode is an int such as 0o755, not {mode:#o}")
+    return mode
+
+
+def to_bytes(data: object, what: str = "input") -> bytes:
+    """Text or bytes, as bytes. TypeError for anything else."""
+    if isinstance(data, str):
+        return fsencode(data)
+    if isinstance(data, bytes | bytearray | memoryview):
+        return bytes(data)
+    raise TypeError(f"{what} must be str or bytes, not {type(data).__name__}")
+
+
+def check_mapping(what: str, given: object) -> Mapping[Any, Any]:
+    """None is an empty one. TypeError."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"{what} must be a dict, not {type(given).__name__}")
+    return given
+
+
+def check_environment(env: object) -> dict[str, str]:
     """A copy. TypeError, ValueError for what no environment can hold."""
-    for name, value in (env or {}).items():
+    given = check_mapping("env", env)
+    for name, value in given.items():
         if not isinstance(name, str) or not isinstance(value, str):
             raise TypeError(f"env must map str to str; {name!r} maps to {value!r}")
         if not name or "=" in name or "\0" in name + value:
             raise ValueError(f"env name {name!r}: empty, or with '=' or a NUL, or a NUL in its value")
-    return dict(env or {})
+    return dict(given)
 
 
 def check_command(command: object) -> list[str]:
@@ -48,21 +96,25 @@ def check_command(command: object) -> list[str]:
     return argv
 
 
-def check_contents(path: str, value: FileContents) -> tuple[bytes, int | None]:
+def check_contents(path: object, value: object) -> tuple[bytes, int | None]:
+    """TypeError, ValueError for what no file can hold."""
+    what = f"files[{path!r}]"
     match value:
-        case bytes():
-            return value, None
-        case str():
-            return value.encode(), None
-        case (bytes(data), int(mode)):
-            return data, mode
-    raise TypeError(f"files[{path!r}] must be str, bytes or (bytes, mode), not {type(value).__name__}")
+        case str() | bytes() | bytearray() | memoryview():
+            return to_bytes(value, what), None
+        case (data, mode):
+            return to_bytes(data, what), check_mode(mode)
+    raise TypeError(f"{what} must be str, bytes or (bytes, mode), not {type(value).__name__}")
 
 
 def limits_for_exec(base: Limits, given: Limits | None, timeout: float | None) -> tuple[dict[str, int | float], Limits]:
     """What to send, and what then holds: never more than the sandbox's own."""
+    if given is not None and not isinstance(given, Limits):
+        raise TypeError(f"limits must be Limits(...), not {type(given).__name__}")
     effective = base if given is None else base.narrowed(given)
     if timeout is not None:
+        if isinstance(timeout, bool) or not isinstance(timeout, int | float):
+            raise TypeError(f"timeout must be a number of seconds, not {type(timeout).__name__}")
         if not timeout > 0:
             raise ValueError(f"timeout must be positive seconds, not {timeout!r}")
         effective = effective.narrowed(Limits(**{**asdict(effective), "wall_seconds": timeout}))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, overload
 
 from belljar.abi.limits import Limits
 from belljar.api import operations
 from belljar.api.clock_host import monotonic
-from belljar.api.command import request_exec
+from belljar.api.command import ExecRequest, check_size, request_exec, start_from
 from belljar.api.core import Conversation
-from belljar.api.errors import FileError, SandboxCreationError, SandboxError
+from belljar.api.errors import NO_SNAPSHOTS, FileError, SandboxCreationError, SandboxError, SnapshotError
 from belljar.api.files import Files
 from belljar.api.forking import check_count
 from belljar.api.link_host import Link
@@ -19,7 +19,16 @@ from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
 from belljar.api.operations import Ask, Run, Steps
 from belljar.api.process import Process, Terminal
-from belljar.api.request import GRACE, START_SECONDS, STOPPED, exec_result, raise_failure
+from belljar.api.request import (
+    GRACE,
+    START_SECONDS,
+    STOPPED,
+    AnyPath,
+    Data,
+    check_environment,
+    exec_result,
+    raise_failure,
+)
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.stepper import Stepper
@@ -127,11 +136,11 @@ class Sandbox:
 
     def exec(
         self,
-        command: str | list[str],
+        cmd: str | list[str],
         *,
-        cwd: str | None = None,
+        cwd: AnyPath | None = None,
         env: Mapping[str, str] | None = None,
-        stdin: str | bytes = b"",
+        stdin: Data | None = None,
         timeout: float | None = None,
         limits: Limits | None = None,
         on_stdout: OnOutput | None = None,
@@ -146,9 +155,9 @@ class Sandbox:
         request = request_exec(
             self._conversation,
             self._settings.limits,
-            command,
+            cmd,
             {
-                "cwd": cwd,
+                "cwd": start_from(self._settings.cwd, cwd),
                 "env": env,
                 "stdin": stdin,
                 "timeout": timeout,
@@ -160,43 +169,50 @@ class Sandbox:
         )
         self._link.send(request.frame)
         try:
-            finished = self._link.wait(request.running, began + request.wall_seconds + GRACE)
-        except KeyboardInterrupt:
-            self._link.send(request.kill(self._conversation))
+            finished = self._link.wait_until(request.is_over, began + request.wall_seconds + GRACE)
+            if request.raised is not None:
+                raise request.raised
+        except BaseException:
+            self._end(request)
             raise
         if not finished:
             # The worker itself should have ended it: it no longer answers, so it is not to be trusted with more.
             self._link.close()
             raise SandboxError(STOPPED)
-        raise_failure(request.running, cwd or self._settings.cwd)
+        raise_failure(request.running, self._settings.cwd)
         return exec_result(request.running, monotonic() - began, timeout)
+
+    def _end(self, request: ExecRequest) -> None:
+        """End everything that a command started: nobody waits for it any more."""
+        if not self._link.closed and not request.running.done:
+            self._link.send(request.kill(self._conversation))
 
     def spawn(
         self,
-        command: str | list[str],
+        cmd: str | list[str],
         *,
-        cwd: str | None = None,
+        cwd: AnyPath | None = None,
         env: Mapping[str, str] | None = None,
-        stdin: str | bytes | None = None,
+        stdin: Data | None = None,
     ) -> Process:
         """Start a command and talk to it while it runs. Its streams wait when you do not read them."""
-        return Process(self._link, command, env=env or {}, cwd=cwd, stdin=stdin, limits=self._settings.limits)
+        cwd = start_from(self._settings.cwd, cwd)
+        return Process(self._link, cmd, env=env or {}, cwd=cwd, stdin=stdin, limits=self._settings.limits)
 
     def pty(
         self,
-        command: str | list[str] = "exec bash -il",
+        cmd: str | list[str] = "exec bash -il",
         *,
-        cwd: str | None = None,
+        cwd: AnyPath | None = None,
         env: Mapping[str, str] | None = None,
         rows: int = 24,
         cols: int = 80,
     ) -> Terminal:
         """Start a command on a terminal of its own."""
-        environment = {"TERM": "xterm-256color", **(env or {})}
-        limits = self._settings.limits
-        return Terminal(
-            Process(self._link, command, env=environment, cwd=cwd, stdin=None, limits=limits, size=(rows, cols))
-        )
+        environment = {"TERM": "xterm-256color", **check_environment(env)}
+        cwd, limits = start_from(self._settings.cwd, cwd), self._settings.limits
+        size = check_size(rows, cols)
+        return Terminal(Process(self._link, cmd, env=environment, cwd=cwd, stdin=None, limits=limits, size=size))
 
     # Everything else.
 
@@ -262,13 +278,22 @@ class Sandbox:
         if "js" in self.__dict__:
             self.js.branch_into(branch.js)
 
-    def mount(self, path: str, mount: Mount) -> None:
+    def snapshot(self, store: object = None) -> NoReturn:
+        """A durable copy: not in this version. `fork` makes live ones."""
+        raise SnapshotError(NO_SNAPSHOTS)
+
+    @classmethod
+    def restore(cls, snapshot: object) -> NoReturn:
+        """A sandbox from a durable copy: not in this version."""
+        raise SnapshotError(NO_SNAPSHOTS)
+
+    def mount(self, path: AnyPath, mount: Mount) -> None:
         """Make a tree appear at `path`, for every command started from now on."""
         self._run(operations.mount(path, mount, self._link.offers))
         if self._link.offers:
             self._link.serve_in_background()
 
-    def unmount(self, path: str) -> None:
+    def unmount(self, path: AnyPath) -> None:
         self._run(operations.unmount(path))
 
     def stats(self) -> dict[str, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, cast
 
 from msgspec import Struct, structs
@@ -15,7 +15,7 @@ from belljar.abi.wire import Boot
 from belljar.api.clock_host import new_id, wall_time
 from belljar.api.errors import IsolationUnavailable, SandboxCreationError
 from belljar.api.mounts import Mount, check_mount
-from belljar.api.request import FileContents, boot_message, check_contents, check_environment
+from belljar.api.request import FileContents, boot_message, check_contents, check_environment, check_path
 from belljar.api.results import Info
 from belljar.lockdown.layers import ON_DEMAND, missing
 from belljar.worker.handle_host import CgroupUnavailable, WorkerHandle
@@ -26,6 +26,20 @@ if TYPE_CHECKING:
     from belljar.net.network import Network
 
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
+_HOSTNAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,63})")
+_TIERS: Final = ("virtual", "native", "microvm")
+_KINDS: Final[dict[str, type]] = {
+    "tier": str,
+    "files": Mapping,
+    "mounts": Mapping,
+    "user": str,
+    "hostname": str,
+    "limits": Limits,
+    "tools": Mapping,
+    "name": str,
+    "on_event": Callable,  # type: ignore[dict-item]
+}
+_NAMED: Final = {Mapping: "a dict", Callable: "a function", str: "a str", Limits: "Limits(...)"}
 
 
 class SandboxOptions(TypedDict, total=False):
@@ -77,7 +91,13 @@ class Settings(Struct, frozen=True):
         if unknown:
             raise TypeError(f"Sandbox() got an unexpected argument: {', '.join(sorted(unknown))}")
         options = cast("SandboxOptions", {name: value for name, value in options.items() if value is not None})
+        for name, kind in _KINDS.items():
+            if name in options and not isinstance(options[name], kind):  # type: ignore[literal-required]
+                given = type(options[name]).__name__  # type: ignore[literal-required]
+                raise TypeError(f"{name}= takes {_NAMED[kind]}, not {given}")
         tier, user = options.get("tier", "virtual"), options.get("user", "agent")
+        if tier not in _TIERS:
+            raise ValueError(f"there is no tier {tier!r}: choose from {', '.join(_TIERS)}")
         if tier != "virtual":
             raise SandboxCreationError(f"tier {tier!r} is not in this version of belljar; use tier='virtual'")
         if options.get("image") is not None:
@@ -86,22 +106,25 @@ class Settings(Struct, frozen=True):
             raise ValueError(f"user {user!r} is no user name: use lower-case letters, digits, - and _ (at most 32)")
         if user in TAKEN_NAMES:
             raise ValueError(f"the user name {user!r} is taken inside the sandbox; choose another")
-        cwd = options.get("cwd", WORKSPACE)
-        mounts = tuple(options.get("mounts", {}).items())
+        cwd = check_path(options.get("cwd", WORKSPACE), "cwd=")
         if not cwd.startswith("/"):
-            raise ValueError(f"{cwd!r} must be an absolute path in the sandbox")
-        for path, mount in mounts:
-            check_mount(path, mount)
+            raise ValueError(f"cwd={cwd!r}: it must be an absolute path in the sandbox")
+        hostname = options.get("hostname", "belljar")
+        if not _HOSTNAME.fullmatch(hostname):
+            raise ValueError(f"hostname {hostname!r} is no host name: use letters, digits, - and . (at most 64)")
+        mounts = tuple((check_mount(path, mount), mount) for path, mount in options.get("mounts", {}).items())
         return cls(
             limits=options.get("limits", Limits()),
             env=check_environment(options.get("env")),
             cwd=cwd,
-            hostname=options.get("hostname", "belljar"),
-            files=tuple((path, *check_contents(path, value)) for path, value in options.get("files", {}).items()),
+            hostname=hostname,
+            files=tuple(
+                (check_path(path), *check_contents(path, value)) for path, value in options.get("files", {}).items()
+            ),
             mounts=mounts,
             tools=_tools(options.get("tools", {})),
             network=_check_network(options.get("network"), recorded=options.get("on_event") is not None),
-            require=frozenset(options.get("require") or ()),
+            require=_check_require(options.get("require")),
             name=options.get("name") or new_id(),
             user=user,
             on_event=options.get("on_event"),
@@ -157,6 +180,12 @@ def _check_network(network: object, *, recorded: bool) -> Network | None:
     if network.decide is not None and sys.platform != "linux":
         raise SandboxCreationError("a network can be granted on Linux only; leave network= out")
     return network if recorded or network.decide is not None or network.audit is not None else None
+
+
+def _check_require(names: object) -> frozenset[str]:
+    if not isinstance(names, Iterable | None) or isinstance(names, str | bytes):
+        raise TypeError(f"require= takes a set of layers' names, such as {{'seccomp', 'landlock'}}, not {names!r}")
+    return frozenset(map(str, names or ()))
 
 
 def _tools(functions: Mapping[str, Callable[..., Any]]) -> tuple[Tool, ...]:

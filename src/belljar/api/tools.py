@@ -5,15 +5,18 @@ from __future__ import annotations
 import inspect
 import json
 import types
+from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from functools import wraps
+from functools import partial, wraps
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from belljar.api.await_host import call_async, run_awaitable
+from belljar.api.await_host import call_async, is_being_cancelled, run_awaitable, told
 
 Answer = tuple[bytes, bytes, int]
 """stdout, stderr, exit code."""
+
+_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 _INSIDE: Final = ("func", "coroutine", "function", "forward", "_run", "_arun")
@@ -26,7 +29,7 @@ def plain_function(name: str, tool: Any) -> Callable[..., Any]:
     What the framework would check and convert before a call, it still does. TypeError for a tool that needs its agent.
     """
     found = [inside for where in _INSIDE if inspect.isroutine(inside := getattr(tool, where, None))]
-    if inspect.isroutine(tool) or not found:
+    if inspect.isroutine(tool) or isinstance(tool, partial) or not found:
         return tool  # type: ignore[no-any-return]
     convert = _converter(name, tool)
     return found[0] if convert is None else _converted(found[0], *convert)
@@ -73,7 +76,8 @@ def _converted(
 class Tool:
     """One host function, as a command.
 
-    `search --query "bell jars"`, `search 'bell jars'` and `search '{"query": "bell jars"}'` are the same call.
+    `search --query "bell jars"`, `search 'bell jars'` and `search '{"query": "bell jars"}'` are the same call. What
+    follows `--` is no option. A function's `*rest` takes the arguments that are left, its `**options` any option.
     """
 
     def __init__(self, name: str, function: Callable[..., Any]) -> None:
@@ -84,15 +88,16 @@ class Tool:
             raise TypeError(f"tool {name!r} is not callable")
         self.name = name
         self.function = function
-        self.parameters = {
-            key: parameter
-            for key, parameter in inspect.signature(function).parameters.items()
-            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        }
         try:
-            self.types = get_type_hints(function)
-        except (NameError, TypeError):
-            self.types = {}
+            whole = inspect.signature(function).parameters
+        except ValueError:
+            raise TypeError(
+                f"tool {name!r}: what {function!r} takes can't be told; write a function with named arguments around it"
+            ) from None
+        self.parameters = {key: parameter for key, parameter in whole.items() if parameter.kind not in _VARIADIC}
+        self.rest = next((key for key, parameter in whole.items() if parameter.kind is parameter.VAR_POSITIONAL), None)
+        self.any_option = any(parameter.kind is parameter.VAR_KEYWORD for parameter in whole.values())
+        self.types = _types(function)
 
     def run(self, args: list[str]) -> Answer:
         """Call it and wait. What it raises is its exit code 1 and a line on stderr; never an exception of ours."""
@@ -100,9 +105,10 @@ class Tool:
         if not isinstance(values, dict):
             return values
         try:
-            result = self.function(**values)
+            positional, named = self._arguments(values)
+            result = self.function(*positional, **named)
             return _render(run_awaitable(result) if inspect.isawaitable(result) else result), b"", 0
-        except Exception as error:  # noqa: BLE001 - the owner's own function: whatever it raises is its answer
+        except BaseException as error:  # noqa: BLE001 - the owner's own function: whatever it raises is its answer
             return self._raised(error)
 
     async def run_async(self, args: list[str]) -> Answer:
@@ -111,10 +117,25 @@ class Tool:
         if not isinstance(values, dict):
             return values
         try:
-            result = await call_async(self.function, values)
-            return _render(result), b"", 0
-        except Exception as error:  # noqa: BLE001 - as above
+            positional, named = self._arguments(values)
+            return _render(await call_async(self.function, named, positional)), b"", 0
+        except BaseException as error:  # as above: SystemExit, and a cancellation of its own, too
+            if is_being_cancelled():
+                raise
             return self._raised(error)
+
+    def _arguments(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """How the function takes them: by position what comes before `*rest`, or has no name."""
+        named = dict(values)
+        rest = named.pop(self.rest, []) if self.rest is not None else []
+        positional: list[Any] = []
+        for key, parameter in self.parameters.items():
+            if parameter.kind is parameter.KEYWORD_ONLY or not (rest or parameter.kind is parameter.POSITIONAL_ONLY):
+                break
+            if key not in named and parameter.default is parameter.empty:
+                break
+            positional.append(named.pop(key, parameter.default))
+        return [*positional, *rest], named
 
     def _prepare(self, args: list[str]) -> dict[str, Any] | Answer:
         if args in (["--help"], ["-h"]):
@@ -122,10 +143,13 @@ class Tool:
         try:
             return self.parse(args)
         except ValueError as error:
-            return b"", f"{self.name}: {error}\nTry '{self.name} --help'.\n".encode(), 2
+            return b"", f"{self.name}: {error}\nTry '{self.name} --help'.\n".encode("utf-8", "surrogateescape"), 2
 
-    def _raised(self, error: Exception) -> Answer:
-        return b"", f"{self.name}: {str(error) or type(error).__name__}\n".encode(), 1
+    def _raised(self, error: BaseException) -> Answer:
+        what = told(error)
+        if isinstance(error, SystemExit):
+            what = f"it wanted to exit{f' ({what})' if what else ''}"
+        return b"", f"{self.name}: {what or type(error).__name__}\n".encode("utf-8", "backslashreplace"), 1
 
     def parse(self, args: list[str]) -> dict[str, Any]:
         """Keyword arguments. ValueError, with what is wrong."""
@@ -134,8 +158,8 @@ class Tool:
                 values = json.loads(args[0])
             except ValueError as error:
                 raise ValueError(f"bad JSON: {error}") from None
-            unknown = set(values) - set(self.parameters)
-            if unknown:
+            unknown = set(values) - set(self.parameters) - {self.rest}
+            if unknown and not self.any_option:
                 raise ValueError(f"no such argument: {', '.join(sorted(unknown))}")
         else:
             values = self._flags(args)
@@ -146,32 +170,36 @@ class Tool:
 
     def _flags(self, args: list[str]) -> dict[str, Any]:
         values: dict[str, Any] = {}
-        position = iter(self.parameters)
-        index = 0
-        while index < len(args):
-            arg = args[index]
-            index += 1
-            if arg.startswith("--") and len(arg) > 2:
+        rest: list[Any] = []
+        position = (key for key, parameter in self.parameters.items() if self._by_position(parameter))
+        options, todo = True, deque(args)
+        while todo:
+            arg = todo.popleft()
+            if options and arg == "--":
+                options = False
+            elif options and arg.startswith("--"):
                 key, equals, text = arg[2:].partition("=")
                 key = key.replace("-", "_")
-                if key not in self.parameters:
+                if key not in self.parameters and not self.any_option:
                     raise ValueError(f"no such option: --{key}")
                 wanted = _plain_type(self.types.get(key))
                 if not equals and wanted is bool:
                     values[key] = True
                     continue
-                if not equals:
-                    if index >= len(args):
-                        raise ValueError(f"--{key} needs a value")
-                    text = args[index]
-                    index += 1
+                if not equals and not todo:
+                    raise ValueError(f"--{key} needs a value")
+                values[key] = _convert(key, text if equals else todo.popleft(), wanted)
+            elif key := next((name for name in position if name not in values), ""):
+                values[key] = _convert(key, arg, _plain_type(self.types.get(key)))
+            elif self.rest is not None:
+                rest.append(_convert(self.rest, arg, _plain_type(self.types.get(self.rest))))
             else:
-                key = next((name for name in position if name not in values), "")
-                if not key:
-                    raise ValueError(f"too many arguments: {arg!r}")
-                text = arg
-            values[key] = _convert(key, text, _plain_type(self.types.get(key)))
-        return values
+                raise ValueError(f"too many arguments: {arg!r}")
+        return values | ({} if self.rest is None else {self.rest: rest})
+
+    def _by_position(self, parameter: inspect.Parameter) -> bool:
+        """An option may also be given by its place, unless that would be taken from `*rest`."""
+        return self.rest is None or parameter.kind is not parameter.KEYWORD_ONLY
 
     def help(self) -> str:
         lines = [f"{self.name} - {(inspect.getdoc(self.function) or 'a tool of the host').strip()}", "", "Arguments:"]
@@ -181,7 +209,22 @@ class Tool:
             usual = parameter.default.value if isinstance(parameter.default, Enum) else parameter.default
             default = "required" if parameter.default is parameter.empty else f"default {usual!r}"
             lines.append(f"  --{key.replace('_', '-')} {kind} ({default})")
+        if self.rest is not None:
+            lines.append(f"  {self.rest.upper()}... (any number)")
+        if self.any_option:
+            lines.append("  --NAME text (any other option)")
         return "\n".join(lines) + "\n"
+
+
+def _types(function: Callable[..., Any]) -> dict[str, Any]:
+    """What its arguments are said to be; nothing where that can't be told."""
+    inner = function.func if isinstance(function, partial) else function
+    if not (inspect.isroutine(inner) or inspect.isclass(inner)):
+        inner = getattr(inner, "__call__", inner)  # noqa: B004 - the method that a call of the object calls
+    try:
+        return get_type_hints(inner.__init__ if inspect.isclass(inner) else inner)
+    except (NameError, TypeError):
+        return {}
 
 
 def _plain_type(hint: Any) -> Any:

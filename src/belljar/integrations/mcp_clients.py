@@ -8,7 +8,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from belljar.api.async_sandbox import AsyncProcess, AsyncSandbox, AsyncStream
+from belljar.api.async_process import AsyncProcess, AsyncStream
+from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.clock_host import monotonic
 from belljar.api.errors import SandboxError
 from belljar.api.settings import SandboxOptions

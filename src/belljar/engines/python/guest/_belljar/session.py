@@ -1,5 +1,6 @@
 """An interpreter that its owner drives: runs what comes on descriptor 3, answers on 4 (see api/dialogue.py)."""
 
+import _signal  # not `signal`, which tells the kernel, where nothing changes
 import asyncio
 import builtins
 import inspect
@@ -29,6 +30,9 @@ class Closed(BaseException):
 
 class Session:
     """`read(size)` and `write(data)` move bytes; `park()` comes back in a copy of this process."""
+
+    handler = _signal.default_int_handler
+    """What ^C does to a run."""
 
     def __init__(self, read, write, park):
         self.read = read
@@ -103,7 +107,11 @@ class Session:
         except (ValueError, MemoryError, RecursionError) as error:
             return self.failed("SYNTAX_ERROR", error)
         try:
-            value = self.execute(body, last)
+            try:
+                _signal.signal(_signal.SIGINT, self.handler)
+                value = self.execute(body, last)
+            finally:
+                self.handler = _signal.signal(_signal.SIGINT, too_late)
             return self.ended(value, last is not None)
         except SystemExit as end:
             if end.code in (None, 0):
@@ -199,11 +207,13 @@ class Session:
             stack = "".join(traceback.format_exception(type(error), error, trace))
         except BaseException as another:
             stack = f"(the traceback could not be formatted: {type(another).__name__})\n"
+        name = type(error).__name__
         try:
             message = str(error)
+            if type(error) is HostError:
+                name, message = error.name, error.message
         except BaseException:
             message = "(its text could not be had)"
-        name = error.name if type(error) is HostError else type(error).__name__
         error = None
         told = {"code": code, "name": name, "message": message[:TEXT_MAX], "stack": stack[:TEXT_MAX]}
         return dumps({"op": "done", "ok": False, "error": told})
@@ -240,9 +250,8 @@ class Session:
             number = self.calls
             positional, named = dumps(args, f"{name}() args"), dumps(kwargs, f"{name}() kwargs")
             self.put(f'{{"op":"call","id":{number},"name":{dumps(name)},"args":{positional},"kwargs":{named}}}')
-            try:
-                asyncio.get_running_loop()
-            except RuntimeError:
+            # Not by get_running_loop(), whose exception would be part of what the host function raises.
+            if asyncio._get_running_loop() is None:
                 return self.result(number)
             return self.result_later(number)
 
@@ -264,6 +273,10 @@ class Session:
     async def result_later(self, number):
         await asyncio.sleep(0)  # what runs beside this gets to make its calls first
         return self.result(number)
+
+
+def too_late(number, frame):
+    """What ^C does between runs: it was meant for one that has ended."""
 
 
 def reseed():
@@ -292,6 +305,7 @@ def rehearse(sources):
     run = {"op": "run", "mode": "repl", "file": "<run>", "globals": ["look"], "values": {"x": 1}}
     lines = [dumps({**run, "code": source}).encode() + b"\n" for source in sources]
     Session(lambda size: lines.pop(0) if lines else b"", len, None).serve()
+    _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     del builtins.display
     tools.bound.clear()
 

@@ -1,0 +1,157 @@
+"""Commands that run while you talk to them, for asyncio: `AsyncSandbox.spawn` and `AsyncSandbox.pty`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+
+from belljar.abi.limits import Limits
+from belljar.api.async_link_host import AsyncLink
+from belljar.api.clock_host import monotonic
+from belljar.api.command import Command, pieces
+from belljar.api.request import GRACE, Data, raise_failure, to_bytes
+
+
+class AsyncStream:
+    """Output as it comes: `async for chunk in process.stdout`. See `Stream`."""
+
+    def __init__(self, link: AsyncLink, command: Command, number: int) -> None:
+        self._link = link
+        self._command = command
+        self._number = number
+
+    async def next_chunk(self, timeout: float | None = None) -> bytes:
+        """The next piece; b"" at the end, or when `timeout` seconds brought nothing."""
+        await _within(self._link, lambda: self._command.has_news(self._number), timeout)
+        return self._command.take(self._number)
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while data := await self.next_chunk():
+            yield data
+
+    async def read(self) -> bytes:
+        """Everything to the end."""
+        return b"".join([data async for data in self])
+
+
+class AsyncStdin:
+    """The command's standard input. See `Stdin`."""
+
+    def __init__(self, link: AsyncLink, command: Command) -> None:
+        self._link = link
+        self._command = command
+        self._closed = False
+
+    async def write(self, data: Data) -> None:
+        self._check()
+        self._command.type(data)
+
+    async def send(self, data: Data) -> None:
+        """Write, and wait until the command's pipe has taken it: for input that may be long."""
+        for piece in pieces(to_bytes(data)):
+            self._check()
+            pending, frame = self._link.conversation.call("input", self._command.number, piece)
+            self._link.send(frame)
+            await self._link.wait(pending)
+            raise_failure(pending)
+
+    async def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._command.end_input()
+
+    def _check(self) -> None:
+        if self._closed:
+            raise ValueError("stdin is closed")
+
+
+class AsyncProcess:
+    """A started command. See `Process`."""
+
+    def __init__(self, link: AsyncLink) -> None:
+        self._link = link
+        self.command = command = Command(link.conversation, link.send)
+        self.stdout = AsyncStream(link, command, 1)
+        self.stderr = AsyncStream(link, command, 2)
+        self.stdin = AsyncStdin(link, command)
+
+    async def start(
+        self,
+        argv: str | list[str],
+        env: Mapping[str, str],
+        cwd: str | None,
+        stdin: Data | None,
+        limits: Limits,
+        size: tuple[int, int] | None,
+    ) -> None:
+        running = self.command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size)
+        self._over = monotonic() + limits.wall_seconds + GRACE
+        await self._link.expect(lambda: self.command.started)
+        raise_failure(running)
+
+    @property
+    def pid(self) -> int:
+        """Its pid inside the sandbox."""
+        return self.command.state.pid
+
+    @property
+    def exited(self) -> bool:
+        return self.command.exited
+
+    @property
+    def limit(self) -> str | None:
+        """The budget that stopped it, if one did."""
+        return self.command.limit
+
+    @property
+    def truncated(self) -> bool:
+        """Whether output was lost because there was too much."""
+        return self.command.truncated
+
+    async def wait(self, timeout: float | None = None) -> int | None:
+        """The exit code, or None if `timeout` seconds passed first."""
+        if timeout is None:
+            await self._link.expect(lambda: self.command.state.done, max(0.0, self._over - monotonic()))
+        elif not await _within(self._link, lambda: self.command.state.done, timeout):
+            return None
+        return self.command.exit_code()
+
+    async def kill(self, signal: str | int = "TERM") -> None:
+        """Send a signal, by name or number, to the command's process group; nothing if it has ended."""
+        self.command.signal(signal)
+
+
+class AsyncTerminal:
+    """A command on a terminal. See `Terminal`."""
+
+    def __init__(self, process: AsyncProcess) -> None:
+        self._process = process
+
+    async def read(self, timeout: float | None = None) -> bytes:
+        """What is shown next; b"" at the end, or when `timeout` seconds brought nothing."""
+        return await self._process.stdout.next_chunk(timeout)
+
+    async def write(self, data: Data) -> None:
+        await self._process.stdin.write(data)
+
+    async def resize(self, rows: int, cols: int) -> None:
+        self._process.command.resize(rows, cols)
+
+    async def wait(self, timeout: float | None = None) -> int | None:
+        return await self._process.wait(timeout)
+
+    async def kill(self, signal: str | int = "HUP") -> None:
+        await self._process.kill(signal)
+
+    @property
+    def exited(self) -> bool:
+        return self._process.exited
+
+
+async def _within(link: AsyncLink, ready: Callable[[], bool], timeout: float | None) -> bool:
+    """Until it is so; False if `timeout` seconds passed first."""
+    try:
+        await asyncio.wait_for(link.wait_until(ready), timeout)
+    except TimeoutError:
+        return ready()
+    return True
