@@ -62,6 +62,10 @@ def build(folder: Path, packages: list[str], imports: list[tuple[str, str]]) -> 
         (folder / "belljar" / package).mkdir(parents=True)
         (folder / "belljar" / package / "__init__.py").touch()
     (folder / "belljar" / "__init__.py").touch()
+    git = folder / "belljar" / "bin" / "git"  # a contract names it
+    git.mkdir(parents=True)
+    for place in (git, git.parent):
+        (place / "__init__.py").touch()
     for importer, imported in imports:
         module = folder / "belljar" / importer / f"uses_{imported}.py"
         module.write_text(f"import belljar.{imported}\n")
