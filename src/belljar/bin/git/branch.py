@@ -16,6 +16,7 @@ from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import resolve
 from belljar.bin.git.repository.text import commit_subject
 from belljar.bin.git.repository.tracking import configure_upstream, divergence
+from belljar.bin.git.repository.worktrees import checked_out, list_worktrees
 from belljar.shell.pattern import compile_pattern
 
 
@@ -91,7 +92,10 @@ def _list_branches(repo: Repository, options: BranchOptions, patterns: list[str]
     rows: list[tuple[str, str, bytes, str]] = []
     if current is None and head is not None and not options.remotes and not patterns:
         rows.append(("*", f"(HEAD detached at {head[:7].decode()})", head, ""))
-    rows += [("*" if ref == current else " ", shown, sha, ref) for ref, shown, sha in found]
+    elsewhere = {tree.branch for tree in list_worktrees(repo)}
+    rows += [
+        ("*" if ref == current else "+" if ref in elsewhere else " ", shown, sha, ref) for ref, shown, sha in found
+    ]
     if options.form is not None:
         for item in refs:
             repo.process.print(format_ref(repo, item, options.form))
@@ -144,8 +148,9 @@ def _delete(repo: Repository, names: list[str], *, force: bool, remote: bool) ->
             repo.process.error(f"error: branch '{name}' not found.\n")
             status = 1
             continue
-        if ref == repo.refs.branch():
-            repo.process.error(f"error: Cannot delete branch '{name}' checked out at '{repo.work}'\n")
+        place = repo.work if ref == repo.refs.branch() else checked_out(repo, ref)
+        if place is not None:
+            repo.process.error(f"error: Cannot delete branch '{name}' checked out at '{place}'\n")
             status = 1
             continue
         head = repo.head()
@@ -196,7 +201,7 @@ def set_upstream(repo: Repository, name: str, upstream: str) -> None:
 
 
 def _unset_upstream(repo: Repository, name: str) -> None:
-    path = f"{repo.git}/config"
+    path = f"{repo.common}/config"
     config = read_config(repo.process, path)
     with suppress(KeyError):
         del config[(b"branch", name.encode())]

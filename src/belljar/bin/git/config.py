@@ -119,7 +119,7 @@ def _files(process: Process, repo: Repository | None, options: ConfigOptions) ->
     elif options.system:
         path = "/etc/gitconfig"
     else:
-        path = f"{repo.git}/config" if repo is not None else None
+        path = f"{repo.common}/config" if repo is not None else None
     explicit = options.file is not None or options.everyone or options.system or options.local
     if explicit and path is None:
         raise GitError("--local can only be used inside a git repository")
@@ -163,7 +163,7 @@ def _folded(key: str) -> tuple[str, str, str]:
 def _show(process: Process, repo: Repository | None, entry: Entry, options: ConfigOptions, text: str) -> None:
     front = ""
     if options.scope:
-        own = repo is not None and entry.path == f"{repo.git}/config"
+        own = repo is not None and entry.path == f"{repo.common}/config"
         scope = "command" if entry.path == "command line:" else "local" if own else "global"
         front += f"{scope}\t"
     if options.origin:

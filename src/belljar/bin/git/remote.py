@@ -9,7 +9,7 @@ from belljar.bin.git.repository.repo import Repository
 
 
 def remote(repo: Repository, args: list[str]) -> int:
-    path = f"{repo.git}/config"
+    path = f"{repo.common}/config"
     words = [arg for arg in args if not arg.startswith("-")]
     verbose = "-v" in args or "--verbose" in args
     known = remotes(repo)

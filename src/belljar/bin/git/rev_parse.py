@@ -54,7 +54,7 @@ def rev_parse(repo: Repository, args: list[str]) -> int:
                 names_ref = True
             case "--local-env-vars" | "--git-common-dir" | "--show-superproject-working-tree":
                 if arg == "--git-common-dir":
-                    process.print(".git" if repo.git == process.fs.getcwd().rstrip("/") + "/.git" else repo.git)
+                    process.print(".git" if repo.common == process.fs.getcwd().rstrip("/") + "/.git" else repo.common)
             case "--show-object-format":
                 process.print("sha1")
             case "--is-shallow-repository":

@@ -75,6 +75,7 @@ from belljar.bin.git.tag import tag
 from belljar.bin.git.update_index import update_index
 from belljar.bin.git.update_ref import update_ref
 from belljar.bin.git.var import var
+from belljar.bin.git.worktree import worktree
 from belljar.bin.git.write_tree import write_tree
 from belljar.kernel.process import Process
 
@@ -94,7 +95,7 @@ COMMANDS: dict[str, Command] = {
     "revert": revert, "rm": rm, "shortlog": shortlog, "show": show, "show-ref": show_ref, "stage": add, "stash": stash,
     "status": status, "stripspace": stripspace, "submodule": submodule, "switch": switch, "symbolic-ref": symbolic_ref,
     "tag": tag, "update-index": update_index, "update-ref": update_ref, "var": var, "whatchanged": whatchanged,
-    "write-tree": write_tree,
+    "worktree": worktree, "write-tree": write_tree,
 }  # fmt: skip
 _NEEDS_WORK = frozenset("add rm mv status commit restore clean stash checkout switch merge pull rebase".split())
 

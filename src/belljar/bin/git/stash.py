@@ -113,7 +113,8 @@ def _push(repo: Repository, args: list[str], *, saving: bool) -> int:
         staged &= named
         extra = [path for path in extra if path in named]
     if not staged and not changed and not extra:
-        repo.process.print("No local changes to save")
+        if not options.quiet:
+            repo.process.print("No local changes to save")
         return 0
     branch = repo.refs.branch()
     name = branch.removeprefix("refs/heads/") if branch else "(no branch)"
@@ -141,6 +142,7 @@ def _push(repo: Repository, args: list[str], *, saving: bool) -> int:
     title = f"On {name}: {message}" if message else f"WIP on {base}"
     sha = repo.make_commit(repo.store.unflatten(work), parents, title)
     repo.refs.set("refs/stash", sha, title, repo.signature())
+    repo.refs.log("HEAD", head, head, "reset: moving to HEAD", repo.signature())
     touched = staged | changed.keys()
     after = index if options.keep else head_tree
     _put_back(repo, touched, after)

@@ -13,6 +13,7 @@ from belljar.bin.git.repository.revisions import find_commit, previous_branch, r
 from belljar.bin.git.repository.text import commit_subject
 from belljar.bin.git.repository.tracking import configure_upstream, tracking_text
 from belljar.bin.git.repository.work import changed_files, check_out
+from belljar.bin.git.repository.worktrees import checked_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,8 @@ def switch_to(repo: Repository, name: str, *, detach: bool, force: bool, quiet: 
     sha = find_commit(repo, name)
     ref = f"refs/heads/{name}"
     on_branch = repo.refs.get(ref) is not None and not detach
+    if on_branch and (elsewhere := checked_out(repo, ref)) is not None:
+        raise GitError(f"'{name}' is already checked out at '{elsewhere}'")
     old, head = _here(repo), repo.head()
     detached = repo.refs.branch() is None
     _move(repo, sha, force=force)

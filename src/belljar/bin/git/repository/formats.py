@@ -14,7 +14,13 @@ NAMED = frozenset({"oneline", "short", "medium", "full", "fuller", "raw", "email
 _RESET = "\x1b[m"
 _COLORS = {name: number for number, name in enumerate("black red green yellow blue magenta cyan white".split())}
 _ATTRIBUTES = {"bold": 1, "dim": 2, "italic": 3, "ul": 4, "blink": 5, "reverse": 7, "strike": 9}
-_LABEL_COLORS = {"HEAD": "\x1b[1;36m", "tag": "\x1b[1;33m", "remote": "\x1b[1;31m", "branch": "\x1b[1;32m"}
+_LABEL_COLORS = {
+    "HEAD": "\x1b[1;36m",
+    "tag": "\x1b[1;33m",
+    "remote": "\x1b[1;31m",
+    "branch": "\x1b[1;32m",
+    "stash": "\x1b[1;35m",
+}
 _CODE = re.compile(
     r"%(?:x(?P<hex>[0-9a-fA-F]{2})|C\((?P<color>[^)]*)\)|C(?P<plain>red|green|blue|reset)"
     r"|(?P<pad>[<>]{1,2})(?P<column>\|?)\((?P<width>[^)]*)\)|w\([^)]*\)"
@@ -264,4 +270,6 @@ def decorations(repo: Repository) -> dict[bytes, list[Label]]:
             except KeyError:
                 continue
             found.setdefault(commit, []).append((kind, label + name.removeprefix(prefix)))
+    if (stashed := repo.refs.get("refs/stash")) is not None:
+        found.setdefault(stashed, []).append(("stash", "refs/stash"))
     return found

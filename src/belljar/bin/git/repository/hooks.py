@@ -55,7 +55,9 @@ def run_hook(
 def hook_path(repo: Repository, name: str) -> str:
     """Where a hook is, from the top of the work tree."""
     folder = repo.config("core.hooksPath")
-    return f"{folder.rstrip('/')}/{name}" if folder else _shown(repo, f"hooks/{name}")
+    if folder:
+        return f"{folder.rstrip('/')}/{name}"
+    return _shown(repo, f"hooks/{name}") if repo.common == repo.git else f"{repo.common}/hooks/{name}"
 
 
 def _shown(repo: Repository, name: str) -> str:

@@ -16,7 +16,7 @@ class Ignores:
     def __init__(self, repo: Repository) -> None:
         self._repo = repo
         self._filters: dict[str, IgnoreFilter | None] = {}
-        self._base = [self._load(f"{repo.git}/info/exclude")]
+        self._base = [self._load(f"{repo.common}/info/exclude")]
         name = repo.config("core.excludesFile")
         if name:
             self._base.append(self._load(name.replace("~", repo.process.env.get("HOME", ""), 1)))

@@ -18,21 +18,28 @@ def check_name(name: str) -> bool:
 
 
 class Refs:
-    def __init__(self, process: Process, directory: str) -> None:
+    """Those of a repository; HEAD and what else is not below `refs` each work tree has for itself."""
+
+    def __init__(self, process: Process, directory: str, common: str) -> None:
         self._process = process
         self._directory = directory
+        self._common = common
+
+    def _folder(self, name: str) -> str:
+        shared = name.startswith("refs") and not name.startswith(("refs/bisect", "refs/worktree"))
+        return self._common if shared else self._directory
 
     def raw(self, name: str) -> str | None:
         """What a ref's file says."""
         try:
-            return self._process.read_file(f"{self._directory}/{name}").decode("utf-8", "replace").strip()
+            return self._process.read_file(f"{self._folder(name)}/{name}").decode("utf-8", "replace").strip()
         except SysError:
             packed = self._packed().get(name)
             return packed.decode() if packed else None
 
     def _packed(self) -> dict[str, bytes]:
         try:
-            text = self._process.read_file(f"{self._directory}/packed-refs").decode("utf-8", "surrogateescape")
+            text = self._process.read_file(f"{self._common}/packed-refs").decode("utf-8", "surrogateescape")
         except SysError:
             return {}
         found = {}
@@ -65,7 +72,7 @@ class Refs:
         while stack:
             folder = stack.pop()
             try:
-                entries = self._process.fs.readdir(f"{self._directory}/{folder}")
+                entries = self._process.fs.readdir(f"{self._folder(folder)}/{folder}")
             except SysError:
                 continue
             for entry in entries:
@@ -80,7 +87,7 @@ class Refs:
         return dict(sorted(found.items()))
 
     def write(self, name: str, text: str) -> None:
-        path = f"{self._directory}/{name}"
+        path = f"{self._folder(name)}/{name}"
         self._make_folder(path.rpartition("/")[0])
         try:
             self._process.write_file(path, text.encode() + b"\n")
@@ -108,7 +115,7 @@ class Refs:
     def log(self, name: str, old: bytes, new: bytes, message: str, who: bytes) -> None:
         if not name.startswith(("refs/heads/", "refs/remotes/")) and name not in ("HEAD", "refs/stash"):
             return
-        path = f"{self._directory}/logs/{name}"
+        path = f"{self._folder(name)}/logs/{name}"
         self._make_folder(path.rpartition("/")[0])
         line = old + b" " + new + b" " + who + b"\t" + message.encode("utf-8", "surrogateescape") + b"\n"
         self._process.write_file(path, line, flags=O_WRONLY | O_CREAT | O_APPEND)
@@ -116,7 +123,7 @@ class Refs:
     def read_log(self, name: str) -> list[tuple[bytes, bytes, bytes, str]]:
         """Old, new, who, message; the newest last."""
         try:
-            data = self._process.read_file(f"{self._directory}/logs/{name}")
+            data = self._process.read_file(f"{self._folder(name)}/logs/{name}")
         except SysError:
             return []
         found = []
@@ -130,10 +137,11 @@ class Refs:
             old + b" " + new + b" " + who + b"\t" + message.encode("utf-8", "surrogateescape") + b"\n"
             for old, new, who, message in entries
         )
-        self._process.write_file(f"{self._directory}/logs/{name}", text)
+        self._process.write_file(f"{self._folder(name)}/logs/{name}", text)
 
     def delete(self, name: str) -> None:
-        for path in (f"{self._directory}/{name}", f"{self._directory}/logs/{name}"):
+        folder = self._folder(name)
+        for path in (f"{folder}/{name}", f"{folder}/logs/{name}"):
             try:
                 self._process.fs.unlink(path)
             except SysError:
@@ -145,11 +153,11 @@ class Refs:
             text = "# pack-refs with: peeled fully-peeled sorted \n" + "".join(
                 f"{sha.decode()} {ref}\n" for ref, sha in sorted(packed.items())
             )
-            self._process.write_file(f"{self._directory}/packed-refs", text.encode())
+            self._process.write_file(f"{self._common}/packed-refs", text.encode())
 
     def _prune(self, folder: str) -> None:
         """Folders that a name with slashes leaves empty."""
-        while folder.count("/") > self._directory.count("/") + 2:
+        while folder.count("/") > self._common.count("/") + 2:
             try:
                 self._process.fs.rmdir(folder)
             except SysError:

@@ -48,7 +48,7 @@ def user_config(process: Process, settings: list[tuple[str, str]], key: str) -> 
 
 
 def remotes(repo: Repository) -> dict[str, str]:
-    config = read_config(repo.process, f"{repo.git}/config")
+    config = read_config(repo.process, f"{repo.common}/config")
     found = {}
     for section in config.sections():
         if section[0] == b"remote" and len(section) > 1:

@@ -12,6 +12,7 @@ from dulwich.index import ConflictedIndexEntry, IndexEntry, read_index_dict_with
 from dulwich.objects import Commit, ObjectID, Tree
 
 from belljar.abi.errors import SysError
+from belljar.abi.paths import normalise
 from belljar.abi.records import NANO, Stat
 from belljar.bin._kit.clock import zone_of
 from belljar.bin._kit.dates import BadDate, parse_date
@@ -51,7 +52,7 @@ def find_repository(process: Process, start: str) -> tuple[str, str] | None:
             if stat.is_regular:
                 text = process.read_file(folder).decode("utf-8", "replace").strip()
                 if text.startswith("gitdir: "):
-                    return current, process.absolute(text[8:])
+                    return current, normalise(text[8:] if text[8:9] == "/" else f"{current}/{text[8:]}")
         except SysError:
             pass
         if _is_bare(process, current):
@@ -70,6 +71,16 @@ def _is_bare(process: Process, path: str) -> bool:
     return True
 
 
+def _common(process: Process, git: str) -> str:
+    if "/worktrees/" not in git:
+        return git
+    try:
+        text = process.read_file(f"{git}/commondir").decode("utf-8", "surrogateescape").strip()
+    except SysError:
+        return git
+    return normalise(text if text.startswith("/") else f"{git}/{text}")
+
+
 class Closing(Protocol):
     """Something to be closed."""
 
@@ -81,8 +92,10 @@ class Repository:
         self.process = process
         self.work = work
         self.git = git
-        self.store = Store(process, f"{git}/objects")
-        self.refs = Refs(process, git)
+        self.common = _common(process, git)
+        """The folder of what all work trees of the repository share; `git` holds what this one has for itself."""
+        self.store = Store(process, f"{self.common}/objects")
+        self.refs = Refs(process, git, self.common)
         self.settings = settings or []
         self._index: Index | None = None
         self.others: list[Closing] = []
@@ -97,7 +110,7 @@ class Repository:
 
     def config_files(self) -> list[str]:
         home = self.process.env.get("HOME", "/")
-        return ["/etc/gitconfig", f"{home}/.config/git/config", f"{home}/.gitconfig", f"{self.git}/config"]
+        return ["/etc/gitconfig", f"{home}/.config/git/config", f"{home}/.gitconfig", f"{self.common}/config"]
 
     def config(self, key: str) -> str | None:
         values = self.config_all(key)

@@ -48,7 +48,7 @@ def tracking_text(repo: Repository, branch: str) -> str:
 
 
 def configure_upstream(repo: Repository, name: str, remote: str, branch_name: str) -> None:
-    path = f"{repo.git}/config"
+    path = f"{repo.common}/config"
     config = read_config(repo.process, path)
     section = (b"branch", name.encode())
     config.set(section, b"remote", remote.encode())
