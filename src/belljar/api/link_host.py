@@ -24,6 +24,7 @@ from belljar.api.forking import FORK_SECONDS, Fork, Held, check_origin
 from belljar.api.offers import Offers, answer_frame
 from belljar.api.request import GRACE, STOPPED
 from belljar.engines.template_host import EngineUnavailable
+from belljar.kernel.awake_host import Awake
 from belljar.lockdown.processes_host import Readiness, bound_sending, send_descriptors
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 
@@ -53,6 +54,7 @@ class Link:
         """Rung to have the helper look up; only there while it listens."""
         self._read_size = _READ
         self._readable = Readiness(worker.connection)
+        self._awake = Awake()
         self._send_lock = threading.Lock()
         # One that reads nothing for so long has stopped: a sender is not to wait for it for ever.
         bound_sending(worker.connection, int(min(limits.wall_seconds + GRACE, 1 << 30)))
@@ -264,7 +266,7 @@ class Link:
     def _receive(self, timeout: float | None) -> None:
         try:
             # Not by the socket's own timeout, which a thread that sends at the same time would share.
-            if timeout is not None and not self._readable.within(timeout):
+            if timeout is not None and not self._ready(timeout):
                 return
             data = self._worker.connection.recv(self._read_size)
         except OSError:
@@ -281,6 +283,9 @@ class Link:
         if self.conversation.outbox:
             frames, self.conversation.outbox = self.conversation.outbox, []
             self.send(b"".join(frames))
+
+    def _ready(self, timeout: float) -> bool:
+        return bool(timeout > 0 and self._awake.find(self._readable.look)) or self._readable.within(timeout)
 
     def _hear_last_words(self) -> None:
         """The worker takes nothing any more: what it said before may be why. Whoever receives hears it; else we do."""

@@ -5,9 +5,10 @@ import select
 import selectors
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from belljar.kernel.awake_host import Awake
 from belljar.kernel.machine import Machine
 
 
@@ -35,10 +36,16 @@ class DescriptorPoller(Protocol):
 
     def unwatch(self, fd: int) -> None: ...
 
+    def expect(self) -> None:
+        """Something is likely to come soon: the next wait may stay awake for a moment."""
+
     def wait(self, timeout: float | None) -> bool: ...
 
     def renew(self) -> None:
         """After fork(2): the same watches, apart from the origin's."""
+
+    def leave(self) -> None:
+        """After fork(2), in the origin: the branch has it all, and this begins anew."""
 
     def descriptors(self) -> set[int]:
         """Those it needs itself."""
@@ -56,6 +63,12 @@ if sys.platform == "linux":
         def __init__(self) -> None:
             self._epoll = select.epoll()
             self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
+            self._awake = Awake()
+            self._expecting = False
+
+        def expect(self) -> None:
+            """Something is likely to come soon."""
+            self._expecting = True
 
         def watch(self, fd: int, callback: Callable[[], None], *, writable: bool = False, edge: bool = False) -> None:
             """Call `callback` on the hub's loop whenever `fd` is ready. Replaces an earlier watch of the same fd.
@@ -80,7 +93,11 @@ if sys.platform == "linux":
                 if timeout > 0:
                     time.sleep(timeout)
                 return True
-            for fd, _events in self._epoll.poll(timeout):
+            ready: Sequence[tuple[int, int]] = ()
+            if self._expecting and timeout != 0.0:
+                self._expecting = False
+                ready = self._awake.find(self._epoll.poll)
+            for fd, _events in ready or self._epoll.poll(timeout):
                 watcher = self._watched.get(fd)
                 if watcher is not None:
                     watcher[1]()
@@ -92,6 +109,12 @@ if sys.platform == "linux":
             self._epoll = select.epoll()
             for fd, (events, _callback) in self._watched.items():
                 self._epoll.register(fd, events)
+
+        def leave(self) -> None:
+            """After fork(2), in the origin: the branch has it all, and this begins anew."""
+            self._epoll.close()
+            self._epoll = select.epoll()
+            self._watched = {}
 
         def descriptors(self) -> set[int]:
             return {self._epoll.fileno()}
@@ -114,6 +137,9 @@ class SelectorPoller:
         else:
             self._selector.register(fd, events, callback)
 
+    def expect(self) -> None:
+        return
+
     def unwatch(self, fd: int) -> None:
         if fd in self._selector.get_map():
             self._selector.unregister(fd)
@@ -131,6 +157,8 @@ class SelectorPoller:
 
     def renew(self) -> None:
         raise OSError("a sandbox is forked on Linux only")
+
+    leave = renew
 
     def descriptors(self) -> set[int]:
         return set()

@@ -8,7 +8,7 @@ import signal
 import socket
 import struct
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 ANSWER_SECONDS: Final = 60.0
 """How long a server may take to answer."""
 _LAST_LINES: Final = 12
+_INT: Final = struct.calcsize("i")
+if sys.platform != "win32":
+    _SOL_SOCKET, _SCM_RIGHTS = int(socket.SOL_SOCKET), int(socket.SCM_RIGHTS)
+    _NOTE: Final = socket.CMSG_LEN(0)
 
 
 def readable(fd: int, seconds: float | None) -> bool:
@@ -29,28 +33,45 @@ def readable(fd: int, seconds: float | None) -> bool:
     return bool(poll.poll(None if seconds is None else seconds * 1e3))
 
 
+Look = Callable[[float | None], Sequence[object]]
+
+
 class Readiness:
     """Whether one of some connections has something to receive, asked again and again by one thread at a time."""
 
     def __init__(self, *connections: socket.socket) -> None:
         if sys.platform == "win32":
-            self._connections = connections
+            self.look: Look = lambda milliseconds: select.select(
+                connections, [], [], None if milliseconds is None else milliseconds / 1e3
+            )[0]
         else:
-            self._poll = select.poll()
+            poll = select.poll()
             for connection in connections:
-                self._poll.register(connection, select.POLLIN)
+                poll.register(connection, select.POLLIN)
+            self.look: Look = poll.poll
+        """Gives something if there is, within so many milliseconds; None: for ever."""
 
     def within(self, seconds: float | None) -> bool:
-        if sys.platform == "win32":
-            return bool(select.select(self._connections, [], [], seconds)[0])
-        return bool(self._poll.poll(None if seconds is None else seconds * 1e3))
+        return bool(self.look(None if seconds is None else seconds * 1e3))
 
 
 def send_descriptors(connection: socket.socket, data: bytes | memoryview, fds: Sequence[int]) -> int:
     """Send with descriptors; gives how much was sent."""
     if sys.platform == "win32":
         raise NotImplementedError
-    return socket.send_fds(connection, [data], fds)
+    return connection.sendmsg([data], [(_SOL_SOCKET, _SCM_RIGHTS, struct.pack(f"{len(fds)}i", *fds))])
+
+
+def receive_descriptors(connection: socket.socket, size: int, most: int) -> tuple[bytes, list[int]]:
+    """A message of at most so many bytes, and the descriptors that came with it."""
+    if sys.platform == "win32":
+        raise NotImplementedError
+    data, notes, _flags, _address = connection.recvmsg(size, most * _INT + _NOTE)
+    fds: list[int] = []
+    for level, kind, note in notes:
+        if level == _SOL_SOCKET and kind == _SCM_RIGHTS:
+            fds += struct.unpack(f"{len(note) // _INT}i", note[: len(note) // _INT * _INT])
+    return data, fds
 
 
 def bound_sending(connection: socket.socket, seconds: int) -> None:

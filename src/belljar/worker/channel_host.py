@@ -52,6 +52,9 @@ class Channel:
         self._handle = handle
         self._poller.watch(self._socket.fileno(), self._ready)
 
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
     def send(self, message: WorkerMessage) -> None:
         """Queue a message; a fiber that sends faster than the host reads waits here."""
         frame = encode(message)
@@ -59,6 +62,7 @@ class Channel:
             self._unsent += frame
         else:
             sent = self._try(frame)
+            self._poller.expect()
             if sent < len(frame):
                 self._unsent += memoryview(frame)[sent:]
                 self._watch(writable=True)
