@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from errno import EBADF, EINVAL, EMFILE
 
 from belljar.abi.errors import SysError
@@ -72,6 +73,14 @@ class FdTable:
         self.cloexec.discard(fd)
         if cloexec:
             self.cloexec.add(fd)
+
+    def fill(self, files: Mapping[int, OpenFile]) -> None:
+        """The first descriptors of an empty table. EBADF past the limit."""
+        for fd, file in files.items():
+            if not 0 <= fd < self._limit:
+                raise SysError(EBADF)
+            self._files[fd] = file
+            file.refs += 1
 
     def close(self, fd: int) -> None:
         """EBADF."""

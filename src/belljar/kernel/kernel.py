@@ -146,12 +146,9 @@ class Kernel:
         process.session = Session(process.pid)
         try:
             process.fs.chdir(cwd)
-            for fd, file in (files or {}).items():
-                process.fds.put(fd, file)
-                if isinstance(file.place.node, PipeNode):
-                    # Whoever runs may open its own streams again by name (/dev/stdout).
-                    file.place.node.uid = process.fs.credentials.uid
-                    file.place.node.gid = process.fs.credentials.gid
+            if files is not None:
+                process.fds.fill(files)
+                self._give(files, process.fs.credentials)
         except SysError:
             self.finish(process, ExitStatus(1))
             raise
@@ -159,6 +156,13 @@ class Kernel:
         budget.timer = self.hub.call_at(budget.deadline, lambda: self._out_of_time(budget))
         process.start_fiber(body)
         return process
+
+    def _give(self, files: Mapping[int, OpenFile], owner: Credentials) -> None:
+        """Whoever runs may open its own streams again by name (/dev/stdout)."""
+        for file in files.values():
+            node = file.place[1]
+            if isinstance(node, PipeNode):
+                node.uid, node.gid = owner.uid, owner.gid
 
     def fork(self, parent: Process, argv: list[str], fds: FdTable | None = None) -> Process:
         """A child that is the same in everything; its descriptors are `fds` (taken over) if they were made already."""
@@ -204,7 +208,7 @@ class Kernel:
         return PidSpace(process.space)
 
     def open_pipe(self, process: Process) -> tuple[OpenFile, OpenFile]:
-        node = self._new_pipe(process)
+        node = self.new_pipe(process)
         place = Place(self._pipe_mount, node)
         name = f"pipe:[{node.ino}]"
         return (
@@ -214,8 +218,8 @@ class Kernel:
 
     def open_inlet(self, process: Process, data: bytes) -> OpenFile:
         """The read end of a pipe that holds all of its input already, however much that is."""
-        node = self._new_pipe(process)
-        reader = self._end(node, O_RDONLY)
+        node = self.new_pipe(process)
+        reader = self.open_end(node, O_RDONLY)
         # As if a writer had come and gone.
         node.pipe.writer_opens = 1
         if data:
@@ -225,13 +229,14 @@ class Kernel:
 
     def open_outlet(self, process: Process, outlet: Outlet) -> OpenFile:
         """Its write end."""
-        return self._end(self._new_pipe(process, outlet), O_WRONLY)
+        return self.open_end(self.new_pipe(process, outlet), O_WRONLY)
 
-    def _new_pipe(self, process: Process, pipe: Pipe | None = None) -> PipeNode:
+    def new_pipe(self, process: Process, pipe: Pipe | None = None) -> PipeNode:
+        """The file of a pipe, which is a new one if none is given."""
         who = process.fs.credentials
         return self.pipes.new(who.uid, who.gid, self.now(), pipe)
 
-    def _end(self, node: PipeNode, access: int) -> OpenFile:
+    def open_end(self, node: PipeNode, access: int) -> OpenFile:
         return OpenFile(PipeEnd(node.pipe, access), access, Place(self._pipe_mount, node), f"pipe:[{node.ino}]")
 
     # Running and ending.

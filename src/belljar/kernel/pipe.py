@@ -93,14 +93,17 @@ class Pipe:
         return len(data)
 
 
+Take = Callable[[bytes], None]
+
+
 class Outlet(Pipe):
     """A pipe out of the kernel: whoever writes hands its bytes to `take` itself, which may park. Nobody need read."""
 
-    __slots__ = ("_take", "busy")
+    __slots__ = ("busy", "take")
 
-    def __init__(self, hub: Hub, take: Callable[[bytes], None]) -> None:
+    def __init__(self, hub: Hub, take: Take | None = None) -> None:
         super().__init__(hub)
-        self._take = take
+        self.take = take
         self.readers = 1
         self.busy = False
         """Whether something that was written is not handed on yet."""
@@ -113,8 +116,9 @@ class Outlet(Pipe):
                 raise SysError(EAGAIN)
             self.waiters.wait()
         self.busy = True
+        assert self.take is not None
         try:
-            self._take(bytes(data))
+            self.take(bytes(data))
         finally:
             self.busy = False
             self.waiters.wake_all()
@@ -141,6 +145,14 @@ class PipeEnd(Handle):
             pipe.writers += 1
             pipe.writer_opens += 1
         pipe.waiters.wake_all()
+
+    def reopen(self) -> None:
+        """Be open again, after a close."""
+        self.nonblocking = False
+        if self._access != O_WRONLY:
+            self.pipe.readers += 1
+        if self._access != O_RDONLY:
+            self.pipe.writers += 1
 
     def read(self, offset: int, size: int) -> bytes:
         if self._access == O_WRONLY:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from errno import ECHILD, EFBIG, EINTR, EINVAL, ENOTTY, EPERM, EPIPE, ESRCH
+from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
 from belljar.abi.errors import SysError
@@ -667,7 +668,7 @@ class Process:
 
     def start_fiber(self, body: Body) -> Fiber:
         """Run `body` as the process's main line."""
-        fiber = self.kernel.hub.spawn(lambda: self.kernel.run_main(self, body), self)
+        fiber = self.kernel.hub.spawn(partial(self.kernel.run_main, self, body), self)
         self.fibers.append(fiber)
         return fiber
 

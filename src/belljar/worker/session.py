@@ -29,6 +29,7 @@ from belljar.net.netfs import NetServer
 from belljar.net.uplink import Uplink
 from belljar.net.webfs import WebServer
 from belljar.worker.base import AGENT_CREDENTIALS, populate, rename_agent
+from belljar.worker.streams import Streams
 from belljar.worker.task import OnOutput, Task
 
 
@@ -62,6 +63,8 @@ class Session:
         root = MemoryServer(machine.clock.time_ns, quota)
         populate(root, hostname, names)
         self._added: dict[str, Program] = {}
+        self._idle: list[Streams] = []
+        """Pipes that wait for the next command."""
         self.kernel = Kernel(
             machine,
             root,
@@ -147,6 +150,7 @@ class Session:
             terminal=terminal,
             control=control,
             forks=forks,
+            idle=self._idle,
         )
 
     def exec(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from errno import EIO
+from functools import partial
 from typing import Final
 
 from belljar.abi.errors import SysError
@@ -19,6 +20,7 @@ from belljar.kernel.process import Process
 from belljar.kernel.status import ExitStatus
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.openfile import OpenFile
+from belljar.worker.streams import Streams
 
 LINGER: Final = 0.1
 """Seconds that what an ended command left behind may still add to its output, as long as it is busy."""
@@ -46,8 +48,12 @@ class Task:
         terminal: WinSize | None = None,
         control: bool = False,
         forks: Process | None = None,
+        idle: list[Streams] | None = None,
     ) -> None:
         self._kernel = kernel
+        self._idle = idle
+        """Where pipes that nobody has any more are kept for the next command."""
+        self._streams: Streams | None = None
         self._on_output = on_output
         self._on_end = on_end
         self.truncated = False
@@ -56,10 +62,11 @@ class Task:
         """Our ends of what the command reads from, by its descriptor."""
         self._master: OpenFile | None = None
         self._collecting = False
-        self._outlets: dict[int, Outlet] = {}
+        self._outlets: dict[int, Outlet]
         """Where what it writes comes out, by its descriptor; a terminal has none."""
         if terminal is not None:
             files: dict[int, OpenFile] = {}
+            self._outlets = {}
             self._master = self._open_terminal(terminal, credentials)
         else:
             files = self._open_pipes(stdin, merge_stderr)
@@ -69,7 +76,7 @@ class Task:
             files[CONTROL_OUT] = self._open_outlet(CONTROL_OUT)
         master = self._master
         self.process = kernel.start(
-            lambda process: _launch(process, argv, master) if forks is None else _resume(process, forks),
+            partial(_launch, argv=argv, master=master) if forks is None else partial(_resume, original=forks),
             argv,
             limits=limits,
             env=env,
@@ -85,17 +92,17 @@ class Task:
     def _open_pipes(self, stdin: bytes | None, merge_stderr: bool) -> dict[int, OpenFile]:
         """The descriptors of the command."""
         kernel = self._kernel
-        if stdin is not None:
-            given = kernel.open_inlet(kernel.init, stdin)
-        else:
-            given, writer = kernel.open_pipe(kernel.init)
+        streams = self._streams = self._idle.pop() if self._idle else Streams(kernel)
+        self._outlets = {1: streams.output, 2: streams.error}
+        files = streams.begin(stdin, partial(self._hand_on, 1), None if merge_stderr else partial(self._hand_on, 2))
+        if stdin is None:
+            files[0], writer = kernel.open_pipe(kernel.init)
             self._inputs[0] = writer.retain()
-        output = self._open_outlet(1)
-        return {0: given, 1: output, 2: output if merge_stderr else self._open_outlet(2)}
+        return files
 
     def _open_outlet(self, stream: int) -> OpenFile:
         kernel = self._kernel
-        outlet = Outlet(kernel.hub, lambda data: self._hand_on(stream, data))
+        outlet = Outlet(kernel.hub, partial(self._hand_on, stream))
         self._outlets[stream] = outlet
         return kernel.open_outlet(kernel.init, outlet)
 
@@ -212,6 +219,9 @@ class Task:
             self._master.release()
         self.ended = True
         self._outlets = {}  # each leads back here
+        streams, self._streams = self._streams, None
+        if streams is not None and streams.end() and self._idle is not None:
+            self._idle.append(streams)
         self._on_end(self)
 
 

@@ -165,8 +165,11 @@ def _walk(
     return place, None
 
 
-def path_of(viewer: Viewer, place: Place) -> str | None:
-    """The absolute path of a directory as the viewer sees it; None if it was removed or lies outside."""
+def path_of(viewer: Viewer, place: Place, visited: list[Place] | None = None) -> str | None:
+    """The absolute path of a directory as the viewer sees it; None if it was removed or lies outside.
+
+    `visited` collects the directories above it.
+    """
     names: list[str] = []
     while place != viewer.root:
         mount, node = place
@@ -180,5 +183,7 @@ def path_of(viewer: Viewer, place: Place) -> str | None:
             return None
         names.append(above[1])
         place = Place(mount, above[0])
+        if visited is not None:
+            visited.append(place)
     names.reverse()
     return "/" + "/".join(names)

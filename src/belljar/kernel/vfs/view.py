@@ -5,7 +5,7 @@ The order of the checks is Linux's, so that the errno is too when several things
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from errno import (
     EACCES,
     EBUSY,
@@ -158,9 +158,13 @@ class View:
 
     def getcwd(self) -> str:
         """ENOENT if the directory was removed."""
-        path = path_of(self, self.cwd)
+        path: str | None = self.known.get(self, self.cwd)
         if path is None:
-            raise SysError(ENOENT)
+            visited: list[Place] = []
+            path = path_of(self, self.cwd, visited)
+            if path is None:
+                raise SysError(ENOENT)
+            self._remember(self.cwd, path, visited)
         return path
 
     def chdir(self, path: str) -> None:
@@ -173,12 +177,23 @@ class View:
         self.root = root
 
     def _directory(self, path: str) -> Place:
-        place = resolve(self, path)
+        place: Place | None = self.known.get(self, ("chdir", path))
+        if place is None:
+            visited: list[Place] = []
+            place = resolve(self, path, visited=visited)
+            if path[0] == "/":
+                self._remember(("chdir", path), place, visited)
         if not place.node.is_dir:
             raise SysError(ENOTDIR, path)
         if not self.credentials.may(place.node, X_OK):
             raise SysError(EACCES, path)
         return place
+
+    def _remember(self, key: Hashable, value: object, visited: list[Place]) -> None:
+        """Of directories right below the root only: others are below what is written to all the time, and each change
+        of what is watched makes everything that is known be looked up anew."""
+        if visited == [self.root]:
+            self.known.put(self, key, value, visited)
 
     # Opening.
 
