@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
 import platform
 import random
 import struct
 from collections.abc import Callable
 from errno import EINTR, ENOENT, EPERM
+from fcntl import ioctl
+from functools import cache
 from typing import Final
 
 from belljar.lockdown.bpf import FORK_FLAGS, MACHINES
@@ -22,7 +23,7 @@ _ANSWER: Final = struct.Struct("<QqiI")
 """struct seccomp_notif_resp: id, value, error, flags."""
 
 
-_c = ctypes.PyDLL(None, use_errno=True)
+_fork = ctypes.PyDLL(None, use_errno=True).fork
 
 
 def fork_alone() -> int:
@@ -30,13 +31,27 @@ def fork_alone() -> int:
 
     Python's own goes over every lock of its library, which copies hundreds of pages.
     """
-    pid: int = _c.fork()
+    _draw_from_kernel()
+    pid: int = _fork()
     if pid < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    if pid == 0:
-        random.seed()
     return pid
+
+
+@cache
+def _draw_from_kernel() -> None:
+    """Have Python's `random` ask the kernel each time: a generator of ours would go on the same way in every branch."""
+    kernel = random.SystemRandom()
+    for name in random.__all__:
+        if name[0].islower():  # a function, and not a class
+            setattr(random, name, getattr(kernel, name))
+
+
+@cache
+def _clone() -> int:
+    """The number of clone(2), as fork(3) calls it."""
+    return MACHINES[platform.machine()].numbers["clone"]
 
 
 class ForkListener:
@@ -52,17 +67,17 @@ class ForkListener:
         """
         notice = bytearray(_NOTICE.size)
         try:
-            fcntl.ioctl(self.fd, _RECEIVE, notice)
+            ioctl(self.fd, _RECEIVE, notice)
         except OSError as error:
             if error.errno in (ENOENT, EINTR):
                 return None  # it was killed while it waited
             raise
         ident, pid, _flags, number, _architecture, _address, flags, stack, *_ = _NOTICE.unpack(notice)
-        is_fork = number == MACHINES[platform.machine()].numbers["clone"] and flags == FORK_FLAGS and stack == 0
+        is_fork = number == _clone() and flags == FORK_FLAGS and stack == 0
         let = is_fork and permitted(pid)
         answer = _ANSWER.pack(ident, 0, 0, _CONTINUE) if let else _ANSWER.pack(ident, 0, -EPERM, 0)
         try:
-            fcntl.ioctl(self.fd, _SEND, bytearray(answer))
+            ioctl(self.fd, _SEND, bytearray(answer))
         except OSError as error:
             if error.errno == ENOENT:
                 return None

@@ -2,6 +2,9 @@
 
 Pure ctypes. Each layer is tried and reported; `layers.py` says what each is for. The order matters and is explained
 where it is not obvious.
+
+What a process does here it does once, just forked, sharing all its memory. So names of modules and libraries are bound
+here, once for all: looking one up there (`os.setsid`) writes to three pages, each of which is copied for it.
 """
 
 from __future__ import annotations
@@ -9,12 +12,26 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-import resource
 import signal
 import socket
-import struct
 import sys
+from ctypes import byref, get_errno
 from functools import cache
+from os import O_RDONLY, _exit, close, closerange, getpid, getppid, kill, setsid, strerror
+from os import open as open_file
+from resource import (
+    RLIM_INFINITY,
+    RLIMIT_CORE,
+    RLIMIT_CPU,
+    RLIMIT_DATA,
+    RLIMIT_FSIZE,
+    RLIMIT_MEMLOCK,
+    RLIMIT_NOFILE,
+    getrlimit,
+    setrlimit,
+)
+from socket import SCM_RIGHTS, SOL_SOCKET, SocketType
+from struct import pack
 from typing import Final
 
 from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
@@ -36,8 +53,22 @@ _LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446
 _PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
 _SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
 
+_SIGINT, _SIGTERM, _SIGHUP, _SIGPIPE = map(int, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE))
+_INTERNET, _STREAM = int(socket.AF_INET), int(socket.SOCK_STREAM)
+
 _libc = ctypes.CDLL(None, use_errno=True)
-_libc.syscall.restype = ctypes.c_long
+_syscall = _libc.syscall
+_syscall.restype = ctypes.c_long
+_libc_prctl = _libc.prctl
+_libc_prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
+_libc_signal = _libc.signal
+_libc_signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
+_libc_signal.restype = ctypes.c_void_p
+
+
+@cache
+def _machine() -> str:
+    return platform.machine()
 
 
 class LockdownFailed(RuntimeError):
@@ -46,24 +77,24 @@ class LockdownFailed(RuntimeError):
 
 def _check(result: int, what: str) -> None:
     if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, f"{what}: {os.strerror(number)}")
+        number = get_errno()
+        raise OSError(number, f"{what}: {strerror(number)}")
 
 
 def _prctl(option: int, value: int) -> None:
-    _check(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl({option})")
+    _check(_libc_prctl(option, value, 0, 0, 0), "prctl")
 
 
 def set_signal(number: int, *, ignored: bool) -> None:
     """Have the kernel ignore a signal or act by default. Python's own function makes enums of it all, page by page."""
-    _libc.signal(number, ctypes.c_void_p(1 if ignored else 0))
+    _libc_signal(number, 1 if ignored else 0)
 
 
 def die_with_parent(parent: int) -> None:
     """Have the kernel kill this process when the thread that forked it ends; at once if that has happened already."""
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(1)
+    if getppid() != parent:
+        _exit(1)
 
 
 def adopt_orphans() -> None:
@@ -73,8 +104,8 @@ def adopt_orphans() -> None:
 
 def allow_descriptors() -> None:
     """Have as many as may be: a server of processes holds many, and those on their way count for a whole user."""
-    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    hard = getrlimit(RLIMIT_NOFILE)[1]
+    setrlimit(RLIMIT_NOFILE, (hard, hard))
 
 
 def enter_namespaces() -> list[str]:
@@ -124,7 +155,7 @@ def _empty_root() -> None:
     flags = _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
     _check(_libc.mount(b"tmpfs", b"/proc", b"tmpfs", flags, b"size=4k,mode=0555"), "mount tmpfs")
     os.chdir("/proc")
-    _check(_libc.syscall(_PIVOT_ROOT[platform.machine()], b".", b"."), "pivot_root")
+    _check(_syscall(_PIVOT_ROOT[_machine()], b".", b"."), "pivot_root")
     _check(_libc.umount2(b".", _MNT_DETACH), "umount old root")
     os.chdir("/")
     _check(_libc.mount(None, b"/", None, flags | _MS_RDONLY | 32, None), "make root read-only")
@@ -146,18 +177,18 @@ def seal(
     engine process that makes copies of itself, which `tighten`; `compiles`: one that makes native code. Raises
     LockdownFailed if seccomp can't be had: without it there is no wall.
     """
-    os.setsid()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    setsid()
+    for number in (_SIGINT, _SIGTERM, _SIGHUP):
         set_signal(number, ignored=False)
-    set_signal(signal.SIGPIPE, ignored=True)
+    set_signal(_SIGPIPE, ignored=True)
     _close_all_but(keep if fork_judge is None else keep | {fork_judge.fileno()})
     held: list[str] = []
     for what, amount in (
-        (resource.RLIMIT_DATA, memory_bytes),
-        (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_FSIZE, 0),
-        (resource.RLIMIT_CPU, cpu_seconds),
-        (resource.RLIMIT_MEMLOCK, 0),
+        (RLIMIT_DATA, memory_bytes),
+        (RLIMIT_CORE, 0),
+        (RLIMIT_FSIZE, 0),
+        (RLIMIT_CPU, cpu_seconds),
+        (RLIMIT_MEMLOCK, 0),
     ):
         _limit(what, amount)
     held.append("rlimits")
@@ -168,7 +199,7 @@ def seal(
         held.append("landlock")
     judged = fork_judge is not None and _ask_about_forks(fork_judge)
     # Only now: who sends a descriptor must be allowed more than all processes of this user have on their way.
-    _limit(resource.RLIMIT_NOFILE, 4096 if copies else 64)
+    _limit(RLIMIT_NOFILE, 4096 if copies else 64)
     _close_all_but(keep)
     _seccomp(judged=judged, copies=copies, compiles=compiles)
     held.append("seccomp")
@@ -176,15 +207,15 @@ def seal(
 
 
 def _limit(what: int, amount: int) -> None:
-    hard = resource.getrlimit(what)[1]
-    limit = amount if hard == resource.RLIM_INFINITY else min(amount, hard)
-    resource.setrlimit(what, (limit, limit))
+    hard = getrlimit(what)[1]
+    limit = amount if hard == RLIM_INFINITY else min(amount, hard)
+    setrlimit(what, (limit, limit))
 
 
 def tighten(keep: set[int], fork_judge: socket.socket | None = None) -> None:
     """For a copy of a sealed process that could fork: it can't, or only if whoever is behind `fork_judge` (one of those
     it keeps) lets it. Raises LockdownFailed."""
-    os.setsid()
+    setsid()
     _close_all_but(keep)
     judged = fork_judge is not None and _ask_about_forks(fork_judge)
     _seccomp(judged=judged, copies=False)
@@ -193,29 +224,29 @@ def tighten(keep: set[int], fork_judge: socket.socket | None = None) -> None:
 def _close_all_but(keep: set[int]) -> None:
     low = 0
     for fd in [*sorted(keep), 1 << 30]:
-        os.closerange(low, min(fd, 65536))
+        closerange(low, min(fd, 65536))
         low = fd + 1
 
 
 @cache
 def landlock_rules() -> bytes:
     """struct landlock_ruleset_attr, as far as this kernel knows it; empty if it has no Landlock."""
-    version = _libc.syscall(_LANDLOCK_CREATE, None, 0, 1)
+    version = _syscall(_LANDLOCK_CREATE, None, 0, 1)
     if version < 1:
         return b""
     rights = {1: 13, 2: 14, 3: 15, 4: 15}.get(version, 16)
-    fields = struct.pack("<QQQ", (1 << rights) - 1, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
+    fields = pack("<QQQ", (1 << rights) - 1, 3 if version >= 4 else 0, 3 if version >= 6 else 0)
     return fields[: 8 if version < 4 else 16 if version < 6 else 24]
 
 
 def _landlock() -> bool:
     """Handle every right the kernel knows and allow none."""
     fields = landlock_rules()
-    fd = _libc.syscall(_LANDLOCK_CREATE, fields, len(fields), 0) if fields else -1
+    fd = _syscall(_LANDLOCK_CREATE, fields, len(fields), 0) if fields else -1
     if fd < 0:
         return False
-    held = int(_libc.syscall(_LANDLOCK_RESTRICT, fd, 0)) == 0
-    os.close(fd)
+    held = int(_syscall(_LANDLOCK_RESTRICT, fd, 0)) == 0
+    close(fd)
     return held
 
 
@@ -229,13 +260,13 @@ def prepare() -> None:
     """For a zygote: make what sealing needs once, for all its workers. Raises LockdownFailed on a strange machine."""
     prepare_judged()
     landlock_rules()
-    set_signal(signal.SIGPIPE, ignored=True)
+    set_signal(_SIGPIPE, ignored=True)
 
 
 @cache
 def prepare_filter(*, judged: bool, copies: bool, compiles: bool) -> _Program:
     """The system-call filter of this machine."""
-    machine = platform.machine()
+    machine = _machine()
     if machine not in MACHINES or sys.byteorder != "little":
         raise LockdownFailed(f"seccomp: no filter for {machine}; belljar knows {', '.join(MACHINES)}")
     program = worker_filter(MACHINES[machine], judged=judged, forks=copies, compiles=compiles)
@@ -245,7 +276,7 @@ def prepare_filter(*, judged: bool, copies: bool, compiles: bool) -> _Program:
 def prepare_judged() -> None:
     """For a template: what the processes made from it need to seal themselves so that their forks are judged."""
     prepare_filter(judged=True, copies=False, compiles=False)
-    _prepare_fork_filter(platform.machine())
+    _prepare_fork_filter(_machine())
 
 
 @cache
@@ -256,15 +287,15 @@ def _prepare_fork_filter(machine: str) -> _Program:
 
 def _ask_about_forks(judge: socket.socket) -> bool:
     """Have the kernel ask about each fork, on a descriptor that the judge gets with our pid. False where it can't."""
-    machine = platform.machine()
+    machine = _machine()
     if machine not in MACHINES:
         return False
-    head = ctypes.byref(_prepare_fork_filter(machine))
+    head = byref(_prepare_fork_filter(machine))
     for flags in (_SECCOMP_NEW_LISTENER | _SECCOMP_WAIT_KILLABLE, _SECCOMP_NEW_LISTENER):
-        fd = int(_libc.syscall(_SECCOMP[machine], _SECCOMP_SET_MODE_FILTER, flags, head))
+        fd = int(_syscall(_SECCOMP[machine], _SECCOMP_SET_MODE_FILTER, flags, head))
         if fd >= 0:
             try:
-                socket.send_fds(judge, [b"%d" % os.getpid()], [fd])
+                judge.sendmsg([b"%d" % getpid()], [(SOL_SOCKET, SCM_RIGHTS, pack("i", fd))])
             except OSError:
                 return False  # the judge is gone
             return True
@@ -272,10 +303,10 @@ def _ask_about_forks(judge: socket.socket) -> bool:
 
 
 def _seccomp(*, judged: bool, copies: bool, compiles: bool = False) -> None:
-    head = ctypes.byref(prepare_filter(judged=judged, copies=copies, compiles=compiles))
-    result = _libc.syscall(_SECCOMP[platform.machine()], _SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC, head)
+    head = byref(prepare_filter(judged=judged, copies=copies, compiles=compiles))
+    result = _syscall(_SECCOMP[_machine()], _SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC, head)
     if result != 0:
-        raise LockdownFailed(f"seccomp: {os.strerror(ctypes.get_errno())}")
+        raise LockdownFailed(f"seccomp: {strerror(get_errno())}")
 
 
 def prove(*, forks: bool = False) -> None:
@@ -284,17 +315,17 @@ def prove(*, forks: bool = False) -> None:
     `forks`: it may fork, or whoever answers for its forks is not there yet.
     """
     for what, attempt in (
-        ("open a file", lambda: os.open("/", os.O_RDONLY)),
-        ("make a socket", lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM)),
+        ("open a file", lambda: open_file("/", O_RDONLY)),
+        ("make a socket", lambda: SocketType(_INTERNET, _STREAM)),
         ("fork", fork_alone if not forks else _refuse),
-        ("signal another process", lambda: os.kill(1, 0)),
+        ("signal another process", lambda: kill(1, 0)),
     ):
         try:
             attempt()
         except OSError:
             continue
         if what == "fork":
-            os._exit(125)
+            _exit(125)
         raise LockdownFailed(f"the lock does not hold: could {what}")
 
 

@@ -11,12 +11,13 @@ if sys.platform == "linux":
     from belljar.lockdown.forks_host import fork_alone
     from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prove, seal, set_signal
 
+    _SIGCHLD: Final = int(signal.SIGCHLD)
     SEALS: Final = True
     """Whether a worker is shut in at all: one that is can neither open files nor import."""
 
     def shut_in(keep: set[int], memory_bytes: int, cpu_seconds: int, fork_judge: socket.socket | None) -> list[str]:
         """Irrevocably; gives the layers that hold. Raises LockdownFailed, or OSError. See `seal`."""
-        set_signal(signal.SIGCHLD, ignored=True)  # branches that end are nobody's to wait for
+        set_signal(_SIGCHLD, ignored=True)  # branches that end are nobody's to wait for
         held = seal(keep, memory_bytes, cpu_seconds, fork_judge)
         prove()
         return held

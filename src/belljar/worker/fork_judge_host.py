@@ -9,6 +9,7 @@ import time
 from typing import Final
 
 from belljar.lockdown.forks_host import ForkListener
+from belljar.lockdown.processes_host import receive_descriptors
 from belljar.lockdown.seal_host import allow_descriptors
 
 PERMIT_SECONDS: Final = 30.0
@@ -76,7 +77,7 @@ class ForkJudge:
     def _take_in(self) -> None:
         while True:
             try:
-                data, fds, _flags, _address = socket.recv_fds(self._inbox, 32, 1)
+                data, fds = receive_descriptors(self._inbox, 32, 1)
             except BlockingIOError:
                 return
             if len(fds) != 1:

@@ -60,11 +60,15 @@ class Life:
         assert self._channel is not None
         self._channel.send(message)
 
-    def connect(self, connection: socket.socket) -> Channel:
+    def connect(self, connection: socket.socket) -> None:
         """Serve who is at the other end, whenever the hub runs."""
         self._channel = Channel(connection, self._session.kernel.hub, self._poller)
         self._channel.open(self._server.handle)
-        return self._channel
+
+    def leave(self) -> None:
+        """In a zygote: the worker just forked serves them."""
+        self._poller.leave()
+        self._channel = None
 
     def practise(self, times: int) -> None:
         """Live so many times, with an owner who asks for one command: Python rewrites code that it runs often.
@@ -75,14 +79,12 @@ class Life:
             raise NotImplementedError
         for _ in range(times):
             ours, theirs = socket.socketpair()
-            self._poller.renew()
             self._guard.resume()
             self.connect(theirs)
             ours.send(encode(_command(1)))
             self._session.kernel.hub.run(partial(Readiness(ours).within, 0))
             self._guard.pause()
-            self._poller.unwatch(theirs.fileno())
-            self._channel = None
+            self.leave()
             ours.close()
             theirs.close()
 
@@ -94,22 +96,22 @@ class Life:
 
     def live(
         self,
-        connection: socket.socket,
         memory: int,
         layers: list[str],
         *,
         fork_judge: socket.socket | None = None,
         rehearsed: bool = False,
     ) -> int:
-        """Be a worker with this much memory; `layers` hold already. Returns the exit status of the process.
+        """Be a worker, connected already, with this much memory. Returns the exit status of the process.
 
-        `fork_judge` leads to whoever says when it may fork. `rehearsed`: run a command before anybody asks for one.
+        `layers` hold already. `fork_judge` leads to whoever says when it may fork. `rehearsed`: run a command before
+        anybody asks for one.
         """
-        kernel, poller = self._session.kernel, self._poller
+        kernel, channel = self._session.kernel, self._channel
+        assert channel is not None
         self._guard.resume()
-        channel = self.connect(connection)
         try:
-            keep = {connection.fileno()} | poller.descriptors()
+            keep = {channel.fileno()} | self._poller.descriptors()
             held = shut_in(keep, memory + OVERHEAD, CPU_BACKSTOP, fork_judge)
         except (LockdownFailed, OSError):
             return 1

@@ -59,6 +59,6 @@ def serve(connection: socket.socket, archive: Archive | None) -> int:
     if len(memory) != 8:
         return 0  # the owner changed its mind
     os.dup2(os.open(os.devnull, os.O_RDWR) if not SEALS else 0, 2)
-    return Life(session, cast("DescriptorPoller", machine.poller)).live(
-        connection, int.from_bytes(memory, "little"), layers
-    )
+    life = Life(session, cast("DescriptorPoller", machine.poller))
+    life.connect(connection)
+    return life.live(int.from_bytes(memory, "little"), layers)

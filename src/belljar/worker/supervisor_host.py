@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi.limits import Limits
-from belljar.lockdown.processes_host import end_server, start_server
+from belljar.lockdown.processes_host import end_server, receive_descriptors, start_server
 from belljar.worker.handle_host import WorkerHandle, Workers, WorkerUnavailable
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class ZygoteHandle:
     def _receive(self) -> WorkerHandle:
         if sys.platform != "linux":
             raise NotImplementedError
-        answer, fds, _flags, _address = socket.recv_fds(self._control, 256, 2)
+        answer, fds = receive_descriptors(self._control, 256, 2)
         if not answer.startswith(b"+") or len(fds) != 2:
             for fd in fds:
                 os.close(fd)

@@ -24,7 +24,7 @@ from belljar.engines.programs import find, names, preload
 from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.lockdown.forks_host import fork_alone
-from belljar.lockdown.processes_host import readable
+from belljar.lockdown.processes_host import Readiness, readable, send_descriptors
 from belljar.lockdown.seal_host import adopt_orphans, enter_namespaces, prepare
 from belljar.worker.fork_judge_host import ForkJudge
 from belljar.worker.layout_host import fill_holes, gather_code, join_pages, own_memory
@@ -46,9 +46,12 @@ ONCE: Final = (
     "belljar.lockdown.seal_host",
     "belljar.lockdown.wall_host",
     "belljar.lockdown.forks_host",
+    "belljar.lockdown.processes_host",
+    "belljar.worker.fork_judge_host",
     "belljar.worker.life_host",
+    __name__,
 )
-"""The modules of what a worker does once, and nobody can practise."""
+"""The modules of what a worker does once, and its zygote for it, and nobody can practise."""
 
 
 class Worker:
@@ -70,13 +73,15 @@ class Zygote:
         self._usual = Limits().memory_bytes
         self._machine = host_machine()
         sys.setrecursionlimit(RECURSION)
-        preload()
-        warm_up(self._machine)
         poller = self._machine.poller
         assert isinstance(poller, EpollPoller)
         self._poller = poller
-        self._life = Life(Session(self._machine, programs=find, names=names()), poller)
-        self._life.rehearse()
+        # What every worker writes to comes first and lies together; the rest comes after it, and stays as it is.
+        prepare()
+        self._life = warm_life(self._machine, poller)
+        self._fillers = fill_holes()
+        preload()
+        warm_up(self._machine)
         self._memory = own_memory()
         self._layers = enter_namespaces()
         self._spares: list[Worker] = []
@@ -85,13 +90,14 @@ class Zygote:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, _reap)
         gc.collect()
-        self._fillers = fill_holes()
+        self._fillers += fill_holes()
         self._life.rehearse()  # with the room it will have; it leaves nothing to collect
         gc.freeze()
 
     def run(self) -> None:
         """Answer until the host goes away."""
         control, busy_until, ordered = self._control.fileno(), 0.0, False
+        requests = Readiness(self._control)
         events = select.epoll()
         events.register(control, select.EPOLLIN)
         events.register(self._judge.fileno(), select.EPOLLIN)
@@ -105,7 +111,7 @@ class Zygote:
                 self._add_spare()
             for fd, _ in sorted(ready, key=lambda entry: entry[0] != control):
                 # What the host said before a worker forked is known here before that worker is answered.
-                while readable(control, 0):
+                while requests.within(0):
                     if not self._answer():
                         return
                     busy_until = time.monotonic() + QUIET
@@ -131,7 +137,7 @@ class Zygote:
                     self._control.send(b"-fork failed")
                     return True
                 try:
-                    socket.send_fds(self._control, [b"+%d" % worker.pid], [worker.connection.fileno(), worker.pidfd])
+                    send_descriptors(self._control, b"+%d" % worker.pid, [worker.connection.fileno(), worker.pidfd])
                 except OSError as error:
                     self._control.send(f"-can't hand a worker over: {error}".encode())
                 finally:
@@ -157,31 +163,40 @@ class Zygote:
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        pid = fork_alone()
-        if pid == 0:
-            status = 1
-            try:
-                ours.close()
-                self._poller.renew()
-                status = self._life.live(theirs, memory, self._layers, fork_judge=self._judge.door, rehearsed=ahead)
-            finally:
-                os._exit(status)
-        theirs.close()
+        # Here, and not in the worker, which would copy the memory it writes to: it shares what is done before the fork.
+        self._life.connect(theirs)
+        try:
+            pid = fork_alone()
+            if pid == 0:
+                status = 1
+                try:
+                    status = self._life.live(memory, self._layers, fork_judge=self._judge.door, rehearsed=ahead)
+                finally:
+                    os._exit(status)
+        finally:
+            self._life.leave()
+            theirs.close()
         self._judge.expect(pid)
         return Worker(pid, os.pidfd_open(pid), ours)
 
 
+def warm_life(machine: Machine, poller: EpollPoller) -> Life:
+    """A worker's life as it is before it begins, with all code on its way made ready in another."""
+    host_frames()
+    trial = Life(Session(machine, programs=find, names=names()), poller)
+    trial.rehearse()
+    gather_code(lambda: trial.practise(2), ONCE)
+    trial.practise(REHEARSALS)
+    life = Life(Session(machine, programs=find, names=names()), poller)
+    life.rehearse()
+    return life
+
+
 def warm_up(machine: Machine) -> None:
     """Run ordinary commands once, in a session that is thrown away: what is made when first used, all workers share."""
-    host_frames()
-    prepare()
     session = Session(machine, programs=find, names=names())
     for command in WARM_UP:
         session.exec(command, stdin=b"a b\n", merge_stderr=True)
-    if isinstance(machine.poller, EpollPoller):
-        life = Life(session, machine.poller)
-        gather_code(lambda: life.practise(2), ONCE)
-        life.practise(REHEARSALS)
 
 
 def _reap(_number: int, _frame: object) -> None:
