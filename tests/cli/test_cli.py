@@ -29,6 +29,21 @@ def test_run_has_what_utilities_need_of_installed_packages(belljar: Belljar) -> 
     assert (done.stdout.splitlines()[1:], done.stderr) == (["x", "42"], "")
 
 
+def test_arguments_of_a_word_are_the_commands(belljar: Belljar) -> None:
+    assert belljar("run", "echo", "a  b", "c").stdout == "a  b c\n"
+    assert belljar("run", "--", "ls", "-d", "/tmp").stdout == "/tmp\n"
+    assert belljar("run", "echo $2", "a", "b").stdout == "b\n"
+    assert belljar("run", "nosuch", "a").stderr == "bash: line 1: nosuch: command not found\n"
+    told = belljar("run", "ls", "-la")
+    assert (told.returncode, "comes after --" in told.stderr) == (2, True)
+
+
+def test_layers_can_be_required(belljar: Belljar) -> None:
+    assert belljar("run", "--require", "no_new_privs", "echo held").stdout == "held\n"
+    told = belljar("run", "--require", "no_such", "echo held")
+    assert (told.returncode, "no layer called no_such" in told.stderr) == (125, True)
+
+
 def test_run_json(belljar: Belljar) -> None:
     result = json.loads(belljar("run", "--json", "--env", "X=1", "echo $X").stdout)
     assert (result["stdout"], result["exit_code"], result["limit"]) == ("1\n", 0, None)

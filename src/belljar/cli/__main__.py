@@ -60,7 +60,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: Sequence[str], start: Start | None) -> int:
-    arguments = build_parser(start, only=argv[0] if start is not None else "").parse_args(argv)
+    parser = build_parser(start, only=argv[0] if start is not None else "")
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:
+        hint = "; what belongs to the command comes after --" if arguments.command == "run" else ""
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
     from belljar.api.errors import SandboxError
 

@@ -47,6 +47,13 @@ def add_sandbox_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--memory", metavar="SIZE", help="memory of the sandbox, e.g. 512M")
     group.add_argument("--tier", default="virtual", help="virtual (default)")
     group.add_argument(
+        "--require",
+        action="append",
+        default=[],
+        metavar="LAYER",
+        help="have no sandbox without this layer of isolation, e.g. seccomp (`belljar doctor` lists them)",
+    )
+    group.add_argument(
         "--no-daemon",
         action="store_true",
         help="neither use nor leave behind the process that lets the next run start faster (also: BELLJAR_NO_DAEMON=1)",
@@ -71,6 +78,7 @@ def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Names
         "hostname": arguments.hostname,
         "mounts": dict(parse_mount(parser, text) for text in arguments.mount),
         "files": dict(read_file(parser, text, arguments.cwd) for text in arguments.file),
+        "require": set(arguments.require),
         "network": parse_network(parser, arguments.allow_host, arguments.audit),
     }
 

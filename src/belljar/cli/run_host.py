@@ -34,7 +34,13 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser], sta
         metavar="COMMAND|SCRIPT",
         help="text for bash, or the path of a script: by its #! line, or its suffix (.sh, .py, .js)",
     )
-    parser.add_argument("args", nargs="*", metavar="ARG", help="arguments ($1, $2, ...)")
+    parser.add_argument(
+        "args",
+        nargs="*",
+        default=[],
+        metavar="ARG",
+        help="arguments of a script, or of a command that is one word, else $1, $2 ...; after -- they may begin with -",
+    )
     parser.add_argument("--timeout", "-t", type=float, metavar="SECONDS", help="end it after this long (exit code 124)")
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     add_sandbox_options(parser)
@@ -96,7 +102,9 @@ def parse_command(
     name = os.path.basename(what)
     suffix = os.path.splitext(name)[1]
     if not (os.path.isfile(what) and (suffix in INTERPRETERS or "/" in what)):
-        return ["bash", "-c", what, "bash", *args]
+        # `run ls /tmp`: text that is one word has no use for $1, and whoever writes this means the command's arguments.
+        is_word = args and all(c.isalnum() or c in "_./+@%-" for c in what)
+        return ["bash", "-c", '"$@"', "bash", what, *args] if is_word else ["bash", "-c", what, "bash", *args]
     try:
         with open(what, "rb") as file:
             script = file.read()

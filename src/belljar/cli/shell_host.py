@@ -7,10 +7,12 @@ import select
 import shutil
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from belljar.abi.errors import SandboxError
 from belljar.cli.options import add_sandbox_options, sandbox_arguments
 from belljar.cli.start_host import Start
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
     from belljar.api.process import Terminal
 
+ENDED = b"\0"
+"""What no signal's number is."""
 PROMPT = r"\[\e[1;36m\]\h\[\e[0m\]:\[\e[1;34m\]\w\[\e[0m\]\$ "
 
 
@@ -39,48 +43,82 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
         columns, rows = shutil.get_terminal_size()
         env = {"PS1": PROMPT, "TERM": os.environ.get("TERM", "xterm-256color")}
         terminal = sandbox.pty(["bash", "-i"], env=env, rows=rows, cols=columns)
-        with raw_mode(), resizing(terminal):
-            relay(terminal)
+        with raw_mode() as set_raw, waking() as wake:
+            relay(terminal, wake, set_raw)
         return terminal.wait() or 0
 
 
 @contextmanager
-def raw_mode() -> Iterator[None]:
-    """Every key goes to the sandbox, ^C included; the terminal is put back whatever happens."""
+def raw_mode() -> Iterator[Callable[[], None]]:
+    """Every key goes to the sandbox, ^C included; the terminal is put back whatever happens.
+
+    Gives what sets it again. What was typed ahead stays.
+    """
     import termios
     import tty
 
+    def set_raw() -> None:
+        tty.setraw(0, termios.TCSANOW)
+
     before = termios.tcgetattr(0)
     try:
-        tty.setraw(0)
-        yield
+        set_raw()
+        yield set_raw
     finally:
         termios.tcsetattr(0, termios.TCSADRAIN, before)
 
 
 @contextmanager
-def resizing(terminal: Terminal) -> Iterator[None]:
-    def on_resize(_number: int, _frame: object) -> None:
-        columns, rows = shutil.get_terminal_size()
-        terminal.resize(rows, columns)
+def waking() -> Iterator[tuple[int, int]]:
+    """A pipe that is written to when the window has another size, or when we go on after a stop.
 
-    before = signal.signal(signal.SIGWINCH, on_resize)
+    What is to be done then is done by whoever reads it: a handler may have interrupted somebody who holds a lock.
+    """
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    # Written to by the C code: a handler in Python would wait until the main thread has something to do.
+    before_wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGWINCH, signal.SIGCONT)}
     try:
-        yield
+        yield read, write
     finally:
-        signal.signal(signal.SIGWINCH, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        signal.set_wakeup_fd(before_wakeup)
+        os.close(read)
+        os.close(write)
 
 
-def relay(terminal: Terminal) -> None:
+def relay(terminal: Terminal, wake: tuple[int, int], set_raw: Callable[[], None]) -> None:
     """Keys in, screen out, until the shell ends."""
-    while not terminal.exited:
-        while shown := terminal.read(timeout=0.005):
-            os.write(1, shown)
-        if select.select([0], [], [], 0.01)[0]:
+    woken, ended = wake
+    showing = threading.Thread(target=_show, args=(terminal, ended), daemon=True)
+    showing.start()
+    while showing.is_alive():
+        ready = select.select([0, woken], [], [])[0]
+        if woken in ready and ENDED in os.read(woken, 64):
+            break
+        if woken in ready:
+            set_raw()  # whoever had the terminal meanwhile left it as it likes it
+            columns, rows = shutil.get_terminal_size()
+            terminal.resize(max(rows, 1), max(columns, 1))
+        if 0 in ready:
             typed = os.read(0, 4096)
             if not typed:
                 terminal.kill("HUP")
-                return
+                break
             terminal.write(typed)
-    while shown := terminal.read(timeout=0):
-        os.write(1, shown)
+    showing.join(timeout=1)
+
+
+def _show(terminal: Terminal, ended: int) -> None:
+    """What the terminal shows, on ours, until it ends."""
+    try:
+        while shown := terminal.read():
+            while shown:
+                shown = shown[os.write(1, shown) :]
+    except (SandboxError, OSError):
+        return  # the main thread hears of it too
+    finally:
+        with suppress(OSError):
+            os.write(ended, ENDED)
