@@ -72,6 +72,14 @@ def write(process: Process, fd: int, data: bytes) -> tuple[int]:
     return (process.write(fd, data),)
 
 
+def converse(process: Process, target: int, data: bytes, source: int, size: int) -> tuple[int, bytes]:
+    process.write_all(target, data)
+    try:
+        return 0, *read(process, source, size)
+    except SysError as error:  # not of what was written: that must not be done again
+        return error.errno, b""
+
+
 def pread(process: Process, fd: int, size: int, offset: int) -> tuple[bytes]:
     return (process.fds[fd].pread(_size(size), offset),)
 

@@ -42,8 +42,8 @@ SIGNAL: `q` number, of a signal that `catch` asked to hear of. It may come betwe
 waits is answered with EINTR then. A signal that was not asked for has its default effect, with no event.
 LIMITS: `q` processor time in nanoseconds, `q` bytes of memory on top of what is held: what may be used from now on.
 
-**The end** is the call `exit` (never answered), or the end of the connection: the virtual process is then killed.
-Conversely a process that is killed has its connection closed and its engine process ended.
+**The end** is the call `exit` or `finish` (not answered), or the end of the connection: the virtual process is then
+killed. Conversely a process that is killed has its connection closed and its engine process ended.
 """
 
 from __future__ import annotations
@@ -138,6 +138,7 @@ CALLS: Final[dict[str, Call]] = {
     "read_file": Call(36, "qs", "s"),  # dirfd path: a whole file in one trip, at most FILE_MAX
     "write_file": Call(37, "qsqqs", "q"),  # dirfd path flags mode data: open, write all, close
     "statfs": Call(38, "qs", "Q"),  # dirfd path -> block_size blocks free files files_free name_max
+    "converse": Call(39, "qsqq", "qs"),  # fd data fd size: write all, then read -> errno of that, what was read
     # The process.
     "chdir": Call(40, "qs", ""),
     "getcwd": Call(41, "", "s"),
@@ -152,6 +153,7 @@ CALLS: Final[dict[str, Call]] = {
     "hostname": Call(50, "", "s"),
     "exit": Call(51, "qqq", ""),  # code, signal (if not 0: as if killed by it), processor time used (ns)
     "exceeded": Call(52, "sq", ""),  # a limit's name, processor time (ns): ends the exec; not answered
+    "finish": Call(53, "qsqqq", "q"),  # fd data, then as exit: only answered, with a count, if not all was written
     # Terminals.
     "isatty": Call(60, "q", "q"),
     "winsize": Call(61, "q", "qq"),  # rows columns

@@ -88,6 +88,7 @@ class CallServer:
             "edit": terminal.edit,
             "catch": self._catch,
             "exit": self._exit,
+            "finish": self._finish,
             "exceeded": self._exceeded,
         }
         self._own = _by_number({**own, **(extra or {})})
@@ -239,6 +240,12 @@ class CallServer:
     def _exit(self, process: Process, code: int, signal: int, cpu_ns: int) -> NoReturn:
         self._charge(cpu_ns)
         raise ProcessExit(ExitStatus(code & 0xFF, signal if 0 < signal <= 64 else 0))
+
+    def _finish(self, process: Process, fd: int, data: bytes, code: int, signal: int, cpu_ns: int) -> tuple[int]:
+        written = process.write(fd, data)
+        if written < len(data):
+            return (written,)
+        self._exit(process, code, signal, cpu_ns)
 
     def _exceeded(self, process: Process, limit: bytes, cpu_ns: int) -> NoReturn:
         self._charge(cpu_ns)

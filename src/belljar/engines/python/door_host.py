@@ -19,16 +19,16 @@ from belljar.engines.python.interrupt_host import Interrupter
 from belljar.engines.wasi.kernel_host import RemoteKernel
 from belljar.engines.wasi.memory import Fault
 from belljar.engines.wasi.preview1 import Preview1
-from belljar.engines.wasi.program import Refused
+from belljar.engines.wasi.program import STDOUT, Refused
 
-PARK, EXIT, MARK, COMPARE, IMMORTAL = 1000, 1001, 1002, 1003, 1004
+PARK, EXIT, MARK, COMPARE, IMMORTAL, LAST = 1000, 1001, 1002, 1003, 1004, 1005
 FAULT: Final = 0xFFFFFFFE
 """What the guest's C code takes for a broken host."""
-ENOSYS, EBADF = 38, 9
+EINTR, EBADF, ENOSYS = 4, 9, 38
 IMMORTAL_COUNT: Final = 5 << 28
 """The count of references by which CPython knows an immortal object, where pointers have 32 bits."""
 _STATUS: Final = struct.Struct("<i")
-_FORWARDED: Final = frozenset(call.number for name, call in CALLS.items() if name not in ("exit", "exceeded"))
+_FORWARDED: Final = frozenset(call.number for name, call in CALLS.items() if name not in ("exit", "exceeded", "finish"))
 _SPAWN, _DUP, _DUP2 = (CALLS[name].number for name in ("spawn", "dup", "dup2"))
 
 
@@ -81,8 +81,10 @@ class Door:
         if number == PARK and self.park_again is not None:
             return self.park_again()
         if number == EXIT and len(body) == 16:
-            code, signal = struct.unpack("<qq", body)
-            self._end(code, signal)
+            return _STATUS.pack(self._finish(*struct.unpack("<qq", body)))
+        if number == LAST:
+            self._wasi.last_words = bytearray()
+            return _STATUS.pack(0)
         if number not in _FORWARDED:
             return _STATUS.pack(ENOSYS)
         try:
@@ -108,6 +110,8 @@ class Door:
             self.interrupter.begin()
         elif number == COMPARE and self.interrupter is not None and len(body) == 1:
             self.interrupter.end(body[0])
+        elif number == LAST:
+            self._wasi.last_words = bytearray()
         elif number == IMMORTAL:
             write = self._wasi.memory.write_u32
             for (address,) in struct.iter_unpack("<I", body):
@@ -140,6 +144,22 @@ class Door:
         with suppress(CallError):
             self._client.call("write", 2, f"Fatal Python error: {text}\n".encode())
         self._end(0, 6)
+
+    def _finish(self, code: int, signal: int) -> int:
+        """The guest's end, and with it what it said last. Comes back with an errno if that could not be written."""
+        assert self._client is not None
+        words, self._wasi.last_words = self._wasi.last_words, None
+        while words:
+            ended = code & 0xFF, signal, time.process_time_ns() - self.started_ns
+            try:
+                (written,) = self._client.call("finish", STDOUT, bytes(words), *ended)
+                del words[:written]
+            except CallError as error:
+                if error.errno != EINTR:
+                    return error.errno
+            except ConnectionEnded:
+                os._exit(0)
+        self._end(code, signal)
 
     def _end(self, code: int, signal: int) -> NoReturn:
         assert self._client is not None

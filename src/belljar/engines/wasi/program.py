@@ -56,6 +56,9 @@ class World(Protocol):
         """Ends the program; does not come back, or raises what unwinds the guest."""
 
 
+STDOUT: Final = 1
+
+
 class Program:
     """One program's WASI. `memory` is set once the program's memory exists."""
 
@@ -74,6 +77,8 @@ class Program:
         """The one descriptor whose `stat` or `end` is still true: nothing was called since."""
         self.directory: tuple[bytes, Sequence[int]] | None = None
         """The path of the working directory and its stat: what the next call is answered with, if it asks for that."""
+        self.last_words: bytearray | None = None
+        """Of a program at its end: what it has said on its standard output, still to be written."""
 
     def adopt(self, kernel: Kernel, world: World, stdio: Sequence[int] = (), terminals: int = 0) -> None:
         """Go on with another kernel: in a new process, whose descriptors are not those of the one it was made in.
@@ -84,6 +89,7 @@ class Program:
         self.world = world
         self._fds = {fd: found for fd, found in self._fds.items() if fd >= LOCAL_FIRST}
         self._fresh = None
+        self.last_words = None
         for fd in range(len(stdio) // 2):
             mode, flags = stdio[2 * fd : 2 * fd + 2]
             if mode:
@@ -95,11 +101,20 @@ class Program:
 
     def call(self, name: str, *arguments: Any) -> list[Any]:
         self.directory = None
+        if self.last_words is not None:
+            self._say()
         if self._fresh is not None:
             self._fresh.stat = None
             self._fresh.end = -1
             self._fresh = None
         return self.kernel.call(name, *arguments)
+
+    def _say(self) -> None:
+        """It was not the end."""
+        words, self.last_words = self.last_words, None
+        while words:
+            (written,) = self.kernel.call("write", STDOUT, bytes(words))
+            del words[:written]
 
     def descriptor(self, fd: int, right: int = 0) -> Descriptor:
         """EBADF, ENOTCAPABLE."""

@@ -55,7 +55,8 @@ def run(program):
     except BaseException as error:  # ours: a program's own are caught below
         sys.__excepthook__(type(error), error, error.__traceback__)
     finally:
-        door.leave(status, signal)
+        error = door.leave(status, signal)
+        door.leave(unsaid(status, error), signal)
 
 
 def begin(environment, directory, numbers):
@@ -370,14 +371,28 @@ def finish(status=0, signal=0):
     atexit._run_exitfuncs()
     clear_modules()
     try:
+        if is_plain(sys.stdout) and is_plain(sys.stderr):
+            door.keep_last_words()
         flush()
     except OSError as error:
-        if status == 0:
-            status = 120
-        number = door.TO_LINUX.get(error.errno)
-        if number != 32:
-            sys.stderr.write(f"Exception ignored while flushing sys.stdout:\n{type(error).__name__}: {error}\n")
+        status = unsaid(status, error)
     return status, signal
+
+
+def is_plain(stream):
+    """Whether nothing but our own code runs when it is flushed."""
+    try:
+        buffer = stream.buffer if type(stream) is io.TextIOWrapper else None
+        return type(buffer) is io.BufferedWriter and type(buffer.raw) is io.FileIO
+    except ValueError:  # it was detached
+        return False
+
+
+def unsaid(status, error):
+    """The status of a program whose output could not be written at its end."""
+    if door.TO_LINUX.get(error.errno) != 32:
+        sys.stderr.write(f"Exception ignored while flushing sys.stdout:\n{type(error).__name__}: {error}\n")
+    return status or 120
 
 
 def clear_modules():

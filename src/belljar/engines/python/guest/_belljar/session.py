@@ -16,6 +16,8 @@ from _belljar.tools import HostError
 from _belljar.values import NotPlain, dumps, loads
 
 INPUT, OUTPUT = 3, 4
+PIECE = 1 << 20
+READY = '{"op":"ready"}'
 TEXT_MAX = 200_000
 """Characters of one object's text, shown."""
 OWN = main.OWN
@@ -29,14 +31,16 @@ class Closed(BaseException):
 
 
 class Session:
-    """`read(size)` and `write(data)` move bytes; `park()` comes back in a copy of this process."""
+    """`read(size)` and `write(data)` move bytes, `converse(data, size)` writes and reads; `park()` comes back in a copy
+    of this process."""
 
     handler = _signal.default_int_handler
     """What ^C does to a run."""
 
-    def __init__(self, read, write, park):
+    def __init__(self, read, write, converse, park):
         self.read = read
         self.write = write
+        self.converse = converse
         self.park = park
         self.buffer = b""
         self.answers = {}
@@ -55,13 +59,23 @@ class Session:
     def put(self, line):
         data = line.encode("ascii") + b"\n"
         while data:
-            data = data[self.write(data[: 1 << 20]) :]
+            data = data[self.write(data[:PIECE]) :]
+
+    def answer(self, line):
+        """Send a line, and receive the owner's next message: in one trip to the kernel, if it is not here yet."""
+        if self.buffer or len(line) >= PIECE:
+            self.put(line)
+        else:
+            self.buffer = self.converse(line.encode("ascii") + b"\n", PIECE)
+            if not self.buffer:
+                raise Closed
+        return self.receive()
 
     def receive(self):
         """The owner's next message."""
         parts = [self.buffer]
         while b"\n" not in parts[-1]:
-            data = self.read(1 << 20)
+            data = self.read(PIECE)
             if not data:
                 raise Closed
             parts.append(data)
@@ -70,20 +84,21 @@ class Session:
 
     def serve(self):
         try:
-            self.send(op="ready")
+            message = self.answer(READY)
             while True:
-                message = self.receive()
                 if message["op"] == "branched":
                     reseed()
                 if message["op"] != "run":
-                    continue  # an answer that came too late
+                    message = self.receive()  # an answer that came too late
+                    continue
                 done = self.run(message)
                 main.flush()
-                self.put(done)
                 if message["mode"] == "prefix" and '"ok":true' in done:
+                    self.put(done)
                     self.buffer = b""
                     self.park()
-                    self.send(op="ready")
+                    done = READY
+                message = self.answer(done)
         except Closed:
             return
 
@@ -249,10 +264,12 @@ class Session:
             self.calls += 1
             number = self.calls
             positional, named = dumps(args, f"{name}() args"), dumps(kwargs, f"{name}() kwargs")
-            self.put(f'{{"op":"call","id":{number},"name":{dumps(name)},"args":{positional},"kwargs":{named}}}')
+            line = f'{{"op":"call","id":{number},"name":{dumps(name)},"args":{positional},"kwargs":{named}}}'
             # Not by get_running_loop(), whose exception would be part of what the host function raises.
             if asyncio._get_running_loop() is None:
+                self.take(self.answer(line))
                 return self.result(number)
+            self.put(line)
             return self.result_later(number)
 
         call.__name__ = call.__qualname__ = name
@@ -262,13 +279,15 @@ class Session:
 
     def result(self, number):
         while number not in self.answers:
-            message = self.receive()
-            if message.get("op") == "answer":
-                self.answers[message["id"]] = message
+            self.take(self.receive())
         answer = self.answers.pop(number)
         if "error" in answer:
             raise HostError(answer["error"]["name"], answer["error"]["message"])
         return answer["value"]
+
+    def take(self, message):
+        if message.get("op") == "answer":
+            self.answers[message["id"]] = message
 
     async def result_later(self, number):
         await asyncio.sleep(0)  # what runs beside this gets to make its calls first
@@ -304,7 +323,11 @@ def rehearse(sources):
     """Run code as for an owner who is not there."""
     run = {"op": "run", "mode": "repl", "file": "<run>", "globals": ["look"], "values": {"x": 1}}
     lines = [dumps({**run, "code": source}).encode() + b"\n" for source in sources]
-    Session(lambda size: lines.pop(0) if lines else b"", len, None).serve()
+
+    def read(size):
+        return lines.pop(0) if lines else b""
+
+    Session(read, len, lambda data, size: read(size), None).serve()
     _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     del builtins.display
     tools.bound.clear()
@@ -343,6 +366,10 @@ def serve():
     def read(size):
         return door.call("read", INPUT, size)[0]
 
+    def converse(data, size):
+        status, got = door.call("converse", OUTPUT, data, INPUT, size)
+        return read(size) if status else got
+
     def park():
         program, real = door.park()
         while not real:
@@ -352,4 +379,4 @@ def serve():
         main.begin(environment, directory, numbers)
 
     show_figures()
-    Session(read, write, park).serve()
+    Session(read, write, converse, park).serve()
