@@ -49,6 +49,26 @@ def test_a_program_finds_nothing_of_the_rehearsal(box: Sandbox) -> None:
     assert len({said(box, draw) for _ in range(6)}) == 6
 
 
+def test_what_is_said_last(box: Sandbox) -> None:
+    """It goes along with the program's end, and is as if it had been written before."""
+    order = "import sys; print(1, end=''); sys.stderr.write('err'); sys.exit(3)"
+    result = box.exec(["python3", "-c", order], merge_stderr=True)
+    assert (result.stdout, result.exit_code) == ("1err", 3)
+    full = box.exec("python3 -c 'print(1)' > /dev/full")
+    assert (full.exit_code, full.stderr.splitlines()[1:]) == (120, ["OSError: [Errno 28] No space left on device"])
+    assert box.exec("python3 -c 'print(1); 1 / 0' > /dev/full").exit_code == 1
+    gone = "python3 -c 'import sys; sys.stdin.read(); print(1)' < f | true; echo ${PIPESTATUS[@]}"
+    result = box.exec(f"mkfifo f; (sleep 0.5 > f) & {gone}")
+    assert (result.stdout, result.stderr) == ("120 0\n", "")
+    assert box.exec("python3 -c 'print(\"x\" * 3_000_000)' | wc -c").stdout == "3000001\n"
+    assert box.exec("python3 -c 'print(1)' > f2; python3 -c 'print(2)' >> f2; cat f2").stdout == "1\n2\n"
+    for last in ("sys.stdout.detach()", "sys.stdout.close()", "sys.stderr = None", "sys.stderr = sys.stdout"):
+        assert said(box, f"import sys; print(1); {last}") == "1\n", last
+    bye = "import atexit; atexit.register(lambda: print('bye')); print(1); raise SystemExit('no')"
+    result = python(box, bye)
+    assert (result.stdout, result.stderr, result.exit_code) == ("1\nbye\n", "no\n", 1)
+
+
 def test_the_programs_own_objects_end_with_it(box: Sandbox) -> None:
     """Whether or not it removes modules that were there before it."""
     box.files.write("/workspace/ends.py", "class Ends:\n    def __del__(self): print('gone')\nmine = Ends()\n")

@@ -86,8 +86,23 @@ def test_one_made_ahead_is_there_at_once(server: Server) -> None:
         assert found is not None
         server.given.append(found)
         assert found.pid == pid
-    assert server.supply.at_hand(b"r") is None
+    assert server.heard() == []  # that can wait until it is on its way
+    server.given[1].settle()
     assert server.heard() == [TAKEN, TAKEN]
+    assert server.supply.at_hand(b"r") is None
+
+
+def test_whoever_asks_next_tells_what_was_taken(server: Server) -> None:
+    server.send(AHEAD, b" r")
+    found = server.supply.at_hand(b"r")
+    assert found is not None
+    server.given.append(found)
+    asked = threading.Thread(target=lambda: server.given.append(server.supply.ask(b"r")))
+    asked.start()
+    assert [server.end.recv(100), server.end.recv(100)] == [TAKEN, b"r"]
+    server.send(b"+")
+    asked.join(60)
+    assert len(server.given) == 2
 
 
 def test_one_for_another_request_is_given_up(server: Server) -> None:
@@ -130,8 +145,13 @@ def test_a_server_that_does_not_listen_holds_nobody_up(server: Server) -> None:
             server._control.send(TAKEN)
     server._control.settimeout(60)
     server.send(AHEAD, b" r")
-    with pytest.raises(Refused):
-        server.supply.at_hand(b"r")
+    found = server.supply.at_hand(b"r")
+    assert found is not None
+    server.given.append(found)
+    found.settle()
+    assert server.heard().count(TAKEN) > 1
+    server.supply.settle()  # now it listens
+    assert server.heard() == [TAKEN]
 
 
 @pytest.mark.parametrize("said", [b"-no room", b"", b"+12", b"*x r", b"?"])

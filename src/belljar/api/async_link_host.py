@@ -152,6 +152,15 @@ class AsyncLink:
                 "this sandbox was started on another event loop, and lives there: keep to one loop, or make one on each"
             )
 
+    def start(self, number: int, argv: Sequence[str], frame: bytes) -> None:
+        """Send the frame that starts a command, with the engine process that it will ask for, if that can be told."""
+        granted = self._engines.foresee(number, argv)
+        if granted is None:
+            self.send(frame)
+        else:
+            self.send(granted.frame + frame, granted.fds)
+            self._engines.settle(granted)
+
     def send(self, frame: bytes, fds: Sequence[int] = ()) -> None:
         """Send a frame, or queue it; descriptors that go with it are closed here."""
         if self._gone is not None:

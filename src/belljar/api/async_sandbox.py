@@ -176,7 +176,7 @@ class AsyncSandbox:
                 "merge_stderr": merge_stderr,
             },
         )
-        link.send(request.frame)
+        link.start(request.number, request.argv, request.frame)
         try:
             await link.expect(request.is_over, request.wall_seconds + GRACE)
             if request.raised is not None:

@@ -61,6 +61,7 @@ class ExecRequest(Struct, frozen=True):
     """An exec on its way: what to send, what comes back, and how long that may take."""
 
     number: int
+    argv: list[str]
     running: Running
     frame: bytes
     wall_seconds: float
@@ -82,6 +83,7 @@ class ExecRequest(Struct, frozen=True):
 
 def request_exec(conversation: Conversation, base: Limits, command: object, arguments: dict[str, Any]) -> ExecRequest:
     """Check the arguments of `exec` and turn them into a request. TypeError, ValueError."""
+    argv = check_command(command)
     limits, effective = limits_for_exec(base, arguments["limits"], arguments["timeout"])
     callbacks: dict[int, OnChunk] = {}
     listening = None
@@ -91,7 +93,7 @@ def request_exec(conversation: Conversation, base: Limits, command: object, argu
             callbacks[stream] = listening.through(name, arguments[name])
     stdin = arguments["stdin"]
     number, running, frame = conversation.start(
-        check_command(command),
+        argv,
         env=check_environment(arguments["env"]),
         cwd=arguments["cwd"],
         stdin=b"" if stdin is None else to_bytes(stdin, "stdin"),
@@ -101,7 +103,7 @@ def request_exec(conversation: Conversation, base: Limits, command: object, argu
         allowed_output=effective.output_bytes,
         on_chunk=callbacks,
     )
-    return ExecRequest(number, running, frame, effective.wall_seconds, listening)
+    return ExecRequest(number, argv, running, frame, effective.wall_seconds, listening)
 
 
 def start_from(base: str, cwd: object) -> str | None:

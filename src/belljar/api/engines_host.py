@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from errno import EAGAIN, ENOENT, ENOEXEC, ENOMEM
 from typing import Any, Final
 
 from msgspec import Struct
 
 from belljar.abi.limits import Limits
-from belljar.abi.wire import Answer, Ask, WireError, encode
+from belljar.abi.wire import Answer, Ask, Grant, WireError, encode
+from belljar.engines.python.data import uses_data
 from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, Template, template
 from belljar.engines.wasm.orders import PROGRAM_MAX, CompilerRefused, NotCompiled
 
@@ -20,6 +21,20 @@ ENGINES_MAX: Final = 16
 
 SESSION_SECONDS: Final = 24 * 3600.0
 """Processor time of an interpreter that its owner drives: each of its runs is limited by itself."""
+
+
+_WORDS: Final = {"python": "python", "python-data": "python"}
+"""What a command has in it that asks for a process of some kind."""
+_LOOK: Final = 4096
+"""How much of a command is looked at."""
+
+
+class Granted(Struct, frozen=True):
+    """An engine process that goes along with a command."""
+
+    number: int
+    frame: bytes
+    fds: list[int]
 
 
 class Opening(Struct, frozen=True):
@@ -65,6 +80,13 @@ class EngineBroker:
         self._programs: dict[int, bytearray] = {}
         """What has come so far of programs to compile."""
         self._closed = False
+        self._usual: dict[str, dict[str, Any]] = {}
+        """The options with which the sandbox's programs ask for a kind, where that can be foreseen."""
+        self._asked: tuple[str, dict[str, Any]] | None = None
+        """The last kind and options that were asked for, which was not foreseen."""
+        self._wary = False
+        """What was foreseen did not happen: not again, until the same is asked for twice."""
+        self._grants = 0
 
     def take(self, ask: Ask) -> Opening | bytes:
         """What is to be opened (this takes a while), or the frame that answers at once. Raises WireError."""
@@ -72,7 +94,13 @@ class EngineBroker:
             case "kill", [int(number)]:
                 self.kill(number)
                 return encode(Answer(ask.id, None))
+            case "return", [int(number)]:
+                self._usual.clear()
+                self._wary = True
+                self.kill(number)
+                return encode(Answer(ask.id, None))
             case "open", [int(number), str(kind), dict(options)]:
+                self._learn(kind, options)
                 return self._opening(ask.id, number, kind, options)
             case "fork", [int(number), int(original), dict(options)]:
                 return self._opening(ask.id, number, original, options)
@@ -81,6 +109,13 @@ class EngineBroker:
             case "compile", [int(number), dict(options)]:
                 return self._opening(ask.id, number, "wasm", options, self._programs.pop(number, bytearray()))
         raise WireError(f"asked the engines for {ask.operation!r}")
+
+    def _learn(self, kind: str, options: dict[str, Any]) -> None:
+        if kind in _WORDS and not options.get("session"):
+            if not self._wary or self._asked == (kind, options):
+                self._usual[kind] = options
+                self._wary = False
+            self._asked = kind, options
 
     def _collect(self, ask: int, number: int, piece: bytes) -> bytes:
         if sum(map(len, self._programs.values())) + len(piece) > PROGRAM_MAX:
@@ -135,10 +170,46 @@ class EngineBroker:
             process = self._origin(opening.origin).at_hand(self._narrow(opening.options), opening.options)
             if process is None:
                 return None
+            process.settle()
             self._bound(process)
         except EngineUnavailable:
             return None  # `open` says why
         return self._hand_over(opening, process)
+
+    def foresee(self, job: int, argv: Sequence[str]) -> Granted | None:
+        """What a command will ask for, if that can be told and is at hand: to be sent before it, and then settled."""
+        if not self._usual:
+            return None
+        text = "\n".join(argv)[:_LOOK]
+        code = text.replace("'", "\n").replace('"', "\n")  # it may begin there
+        kind = "python-data" if uses_data(code.encode("utf-8", "surrogateescape")) else "python"
+        options = self._usual.get(kind)
+        if options is None or _WORDS[kind] not in text:
+            return None
+        try:
+            process = template(kind).at_hand(self._narrow(options), options)
+            if process is None:
+                return None
+            self._bound(process)
+        except EngineUnavailable:
+            return None  # `open` says why
+        with self._lock:
+            wanted = self._count() < ENGINES_MAX and not self._closed
+            if wanted:
+                self._grants += 1
+                number = -self._grants
+                self._engines[number] = process
+        if not wanted:
+            process.kill()
+            return None
+        return Granted(number, encode(Grant(job, number, kind, options)), [process.connection.detach()])
+
+    def settle(self, granted: Granted) -> None:
+        """What could wait until it was sent."""
+        with self._lock:
+            process = self._engines.get(granted.number)
+            if process is not None:
+                process.settle()
 
     def _hand_over(self, opening: Opening, process: EngineProcess) -> tuple[bytes, list[int]]:
         with self._lock:

@@ -198,6 +198,15 @@ class Link:
     def closed(self) -> bool:
         return self._gone is not None
 
+    def start(self, number: int, argv: Sequence[str], frame: bytes) -> None:
+        """Send the frame that starts a command, with the engine process that it will ask for, if that can be told."""
+        granted = self._engines.foresee(number, argv)
+        if granted is None:
+            self.send(frame)
+        else:
+            self.send(granted.frame + frame, granted.fds)
+            self._engines.settle(granted)
+
     def send(self, frame: bytes, fds: Sequence[int] = ()) -> None:
         """Send a frame; descriptors that go with it are closed here."""
         try:

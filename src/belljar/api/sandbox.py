@@ -167,7 +167,7 @@ class Sandbox:
                 "merge_stderr": merge_stderr,
             },
         )
-        self._link.send(request.frame)
+        self._link.start(request.number, request.argv, request.frame)
         try:
             finished = self._link.wait_until(request.is_over, began + request.wall_seconds + GRACE)
             if request.raised is not None:

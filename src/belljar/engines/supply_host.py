@@ -14,6 +14,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from belljar.lockdown.processes_host import readable
@@ -49,18 +50,37 @@ class Supply:
         self._lock = threading.Lock()
         self._owed: list[bytes] = []
         """The requests that are not answered yet."""
+        self._taken = 0
+        """Of how many the server is still to be told that they were taken."""
 
     def at_hand(self, request: bytes) -> EngineProcess | None:
         """One that was made ahead for such a request; None if there is none, or somebody else is asking.
 
-        Raises Refused, OSError.
+        The server makes another once it is told by `settle`. Raises Refused, OSError.
         """
         if not self._lock.acquire(blocking=False):
             return None
         try:
-            return self._take(request)
+            found = self._take(request)
+            if found is None:
+                self._tell()
+            return found
         finally:
             self._lock.release()
+
+    def settle(self) -> None:
+        """Tell the server of what was taken; now, or by the next that is asked for."""
+        if self._lock.acquire(blocking=False):
+            try:
+                with suppress(OSError):  # it has ended, as the next to ask will hear
+                    self._tell()
+            finally:
+                self._lock.release()
+
+    def _tell(self) -> None:
+        while self._taken and self._has_room():  # nobody is to be held up by one that does not listen
+            self._taken -= 1
+            self._control.send(TAKEN)
 
     def ask(self, request: bytes) -> EngineProcess:
         """A process; waits until it is made. Raises Refused, OSError."""
@@ -68,6 +88,7 @@ class Supply:
             found = self._take(request)
             if found is not None:
                 return found
+            self._tell()
             self._control.send(request)
             self._owed.append(request)
             for _ in range(_UNASKED_MAX):
@@ -92,8 +113,8 @@ class Supply:
         message, fds, _flags, _address = socket.recv_fds(self._control, _MESSAGE_MAX, 3)
         head = message[:1]
         pid, _, made_for = message[1:].partition(b" ")
-        if head == AHEAD and self._has_room():
-            self._control.send(TAKEN)
+        if head == AHEAD:
+            self._taken += 1
         elif self._owed and head == b"+":
             made_for = self._owed.pop(0)
         else:
@@ -104,13 +125,14 @@ class Supply:
             self._owed.clear()
             raise Refused(message[1:].decode("utf-8", "replace") or "it ended")
         process = self._make(int(pid), fds)
+        process.origin = self
         if made_for == request and process.alive:
             return process
         process.kill()
         return None
 
     def _has_room(self) -> bool:
-        """Whether the server listens: nobody is to be held up by one that does not."""
+        """Whether the server takes another message."""
         if sys.platform == "win32":
             raise NotImplementedError
         room = select.poll()

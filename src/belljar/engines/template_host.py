@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from belljar.engines.copies_host import Kin
 
 
+_relating = threading.Lock()
+"""Held while it is found out who a process's kin are."""
+
+
 class EngineUnavailable(RuntimeError):
     """No program of this kind can be run here; says what to install or do.
 
@@ -53,6 +57,17 @@ class EngineProcess:
     """Itself and its copies, once there is one."""
     owner: int = field(default_factory=os.getpid)
     _supply: Supply | None = None
+    origin: Supply | None = None
+    """Where it came from, until `settle`."""
+
+    def settle(self) -> None:
+        """What may wait until it is on its way to its user: to take what it sent, and to have another made."""
+        if self.control is not None and self.pidfd >= 0:
+            with suppress(OSError):  # it has ended
+                self.related()
+        origin, self.origin = self.origin, None
+        if origin is not None:
+            origin.settle()
 
     def copy(self) -> EngineProcess:
         """Another like it, made where it waits for the kernel's answer, while nothing is on its way to it.
@@ -86,21 +101,27 @@ class EngineProcess:
         """Itself and its copies; with where the kernel asks about their forks, if the process has said so by now."""
         from belljar.engines.copies_host import Kin
 
-        if self.kin is None:
-            self.kin = Kin(self.pid)
-            if self.control is not None:
-                self.kin.take_listener(self.control)
-        return self.kin
+        with _relating:
+            if self.kin is None:
+                self.kin = Kin(self.pid)
+                if self.control is not None:
+                    self.kin.take_listener(self.control)
+            return self.kin
 
     def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
         """A copy of it, made where it waits for that. Blocks until it does. Raises EngineUnavailable."""
         try:
-            return self._forks().ask(_request(limits, options))
+            process = self._forks().ask(_request(limits, options))
         except (OSError, Refused) as error:
             raise EngineUnavailable(f"the engine process gives no copy of itself: {error}") from error
+        process.settle()
+        return process
 
     def at_hand(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess | None:
-        """As `fork`, without waiting: one that was made ahead; None if there is none. Raises EngineUnavailable."""
+        """As `fork`, without waiting: one that was made ahead, to be settled; None if there is none.
+
+        Raises EngineUnavailable.
+        """
         try:
             return self._forks().at_hand(_request(limits, options))
         except (OSError, Refused):
@@ -148,15 +169,12 @@ def _request(limits: EngineLimits, options: Mapping[str, Any]) -> bytes:
 
 
 def _made(pid: int, fds: list[int]) -> EngineProcess:
-    connection = socket.socket(fileno=fds[0])
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fds[0])  # it would ask what it is otherwise
     connection.setblocking(False)
-    own = socket.socket(fileno=fds[2]) if len(fds) == 3 else None
+    own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds[2]) if len(fds) == 3 else None
     if own is not None:
         own.settimeout(ANSWER_SECONDS)
-    process = EngineProcess(pid, fds[1], connection, own)
-    if own is not None:
-        process.related()
-    return process
+    return EngineProcess(pid, fds[1], connection, own)
 
 
 class Template:
@@ -170,7 +188,10 @@ class Template:
         self._process: subprocess.Popen[bytes] | None = None
 
     def at_hand(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess | None:
-        """As `fork`, without waiting: one that was made ahead; None if there is none. Raises EngineUnavailable."""
+        """As `fork`, without waiting: one that was made ahead, to be settled; None if there is none.
+
+        Raises EngineUnavailable.
+        """
         request = _request(limits, options)
         if not self._lock.acquire(blocking=False):
             return None
@@ -193,7 +214,9 @@ class Template:
                     if self._supply is None:
                         self._process, self._control = start_server(self._command())
                         self._supply = Supply(self._control, _made)
-                    return self._supply.ask(request)
+                    process = self._supply.ask(request)
+                    process.settle()
+                    return process
                 except (OSError, EngineUnavailable, Refused) as error:
                     said = self._stop()
                     if last_try:
@@ -251,8 +274,8 @@ def _close_all() -> None:
 
 def _forget() -> None:
     """In a forked child of the owner: the templates are the parent's."""
-    global _making
-    _making = threading.Lock()
+    global _making, _relating
+    _making, _relating = threading.Lock(), threading.Lock()
     _templates.clear()
 
 

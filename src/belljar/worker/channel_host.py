@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
-from belljar.abi.wire import FDS_MAX, Answer, Call, HostMessage, WireError, WorkerMessage, encode, host_frames
+from belljar.abi.wire import FDS_MAX, Answer, Call, Grant, HostMessage, WireError, WorkerMessage, encode, host_frames
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import DescriptorPoller
 from belljar.worker.descriptor_host import Descriptor
@@ -20,7 +20,7 @@ _READ: Final = 16 << 10
 _READ_MORE: Final = 1 << 18
 """How much to take after a read that came full: a large buffer costs more to make than a short message to read."""
 _FD: Final = struct.Struct("i")
-_CARRIERS: Final = (Call, Answer)
+_CARRIERS: Final = (Call, Answer, Grant)
 """The messages that descriptors may come with."""
 if sys.platform != "win32":
     _SPACE: Final = socket.CMSG_LEN(FDS_MAX * _FD.size)

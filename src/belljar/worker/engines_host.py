@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from errno import EIO, EPIPE
+from typing import Final
 
 from belljar.abi.errors import SysError
-from belljar.abi.wire import Plain
+from belljar.abi.wire import Grant, Plain
 from belljar.kernel.engines import EngineLink, EngineUnavailable, NotCompilable
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import DescriptorPoller
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.hosted import Hosted
+
+_LATER: Final = 0.001
+"""Seconds after which the owner is told of processes that are given up: it has a program's end to attend to."""
 
 
 class HostEngines:
@@ -26,6 +30,9 @@ class HostEngines:
         self._links: dict[int, HostEngineLink] = {}
         self._given_up: list[int] = []
         """Processes that are let go, of which the owner is still to be told."""
+        self._granted: dict[int, tuple[Grant, Descriptor]] = {}
+        """What came with commands, by their numbers, and no program has opened yet."""
+        hosted.grants = self
 
     def hold(self) -> tuple[set[int], set[int]]:
         self._tell()
@@ -39,6 +46,7 @@ class HostEngines:
     def part(self, copies: Mapping[int, Descriptor]) -> None:
         """In a branch: go on with the copies of processes; the others are the origin's, and seen to end here."""
         self._given_up.clear()
+        self._granted.clear()
         links, self._links = self._links, {}
         for number, link in links.items():
             if number in copies:
@@ -48,7 +56,21 @@ class HostEngines:
                 link.lose()
 
     def open(self, kind: str, options: Mapping[str, Plain]) -> HostEngineLink:
-        return self._ask("open", [kind, dict(options)], copied=bool(options.get("copied")))
+        copied = bool(options.get("copied"))
+        for job, (grant, connection) in list(self._granted.items()):
+            if grant.kind == kind and grant.options == options:
+                del self._granted[job]
+                return self._link(grant.number, connection, copied=copied)
+            self.forget(job)  # the owner foresaw something else, and it counts
+        return self._ask("open", [kind, dict(options)], copied=copied)
+
+    def grant(self, message: Grant, connection: Descriptor) -> None:
+        self._granted[message.id] = message, connection
+
+    def forget(self, job: int) -> None:
+        if job in self._granted:
+            grant, _ = self._granted.pop(job)
+            self._hosted.tell(b"engine", "return", [grant.number])
 
     def fork(self, link: EngineLink, options: Mapping[str, Plain]) -> HostEngineLink:
         if not isinstance(link, HostEngineLink):
@@ -82,7 +104,10 @@ class HostEngines:
             raise
         if answer.errno or not descriptors:
             raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
-        link = HostEngineLink(number, descriptors[0].take(), self._hub, self._poller, self)
+        return self._link(number, descriptors[0], copied=copied)
+
+    def _link(self, number: int, connection: Descriptor, *, copied: bool) -> HostEngineLink:
+        link = HostEngineLink(number, connection.take(), self._hub, self._poller, self)
         link.copied = copied
         self._links[number] = link
         return link
@@ -95,11 +120,11 @@ class HostEngines:
         """Have the owner end a process whose connection is closed, once it knows of its program's end.
 
         Such a process has mostly ended by itself, and the owner waits for other news. Whatever comes first tells it:
-        the loop's next round, the next question for a process, or a fork; in a branch nothing, for it is the origin's.
+        the timer, the next question for a process, or a fork; in a branch nothing does, for it is the origin's.
         """
         self._links.pop(number, None)
         self._given_up.append(number)
-        self._hub.call_later(0, self._tell)
+        self._hub.call_later(_LATER, self._tell)
 
     def _tell(self) -> None:
         while self._given_up:

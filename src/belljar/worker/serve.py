@@ -23,6 +23,7 @@ from belljar.abi.wire import (
     Credit,
     Exited,
     Failure,
+    Grant,
     HostMessage,
     Input,
     Output,
@@ -157,6 +158,10 @@ class Server:
                     job.task.resize(_winsize((rows, columns)))
             case Answer():
                 self.hosted.take(message, descriptors)
+            case Grant():
+                if self.hosted.grants is None or len(descriptors) != 1:
+                    raise WireError("granted what nobody can take")
+                self.hosted.grants.grant(message, descriptors[0])
 
     def _spawn(self, run: Callable[[], None]) -> None:
         self._session.kernel.hub.spawn(run)
@@ -203,6 +208,7 @@ class Server:
         except SysError as error:
             failure = _failure(number, error)
             self._spawn(lambda: self._send(failure))
+            self._forget(number)
             return
         self._jobs[number] = job
         if message.live:
@@ -246,6 +252,7 @@ class Server:
     def _ended(self, number: int, job: _Job, task: Task) -> None:
         told = self._jobs.pop(number, None) is not None
         job.task = None
+        self._forget(number)
         hub = self._session.kernel.hub
         if task.limit is not None or hub.clock.monotonic() - job.began > _TIDY_SHARE * self._tidy_seconds:
             hub.call_later(0, self._tidy)
@@ -265,6 +272,11 @@ class Server:
                 left=self._others(task),
             )
         )
+
+    def _forget(self, number: int) -> None:
+        """Give back what came with a command and was not used."""
+        if self.hosted.grants is not None:
+            self.hosted.grants.forget(number)
 
     def _others(self, task: Task) -> bool:
         """Whether something runs besides init, what has ended, and what the owner started and waits for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import closing, suppress
 from errno import ENOENT
 from typing import Any, Final
@@ -15,15 +14,11 @@ from belljar.bin import _venv, pip
 from belljar.bin.pip import places
 from belljar.engines.calls.protocol import DATA_MAX
 from belljar.engines.calls.server import CallServer
+from belljar.engines.python.data import uses_data
 from belljar.engines.wasi.root import reserve_root
 from belljar.kernel.engines import EngineLink, EngineProgram, EngineUnavailable
 from belljar.kernel.process import IGNORE, Process
 
-_DATA: Final = re.compile(
-    rb"(?m)^[ \t]*(?:import|from)[ \t]+[^#\n]*?\b(?:numpy|pandas|matplotlib|scipy|sklearn|seaborn|statsmodels)\b"
-    rb"|[;:][ \t]*(?:import|from)[ \t]+[^#\n]*?\b(?:numpy|pandas|matplotlib|scipy|sklearn|seaborn|statsmodels)\b"
-)
-"""Whether a program uses the data libraries: it then begins as a copy of an interpreter that has them loaded."""
 _LOOK: Final = 64 << 10
 """How much of a script is looked at."""
 
@@ -53,7 +48,7 @@ def main(process: Process) -> int:
     text = " ".join(process.argv[2:]).encode() if session else _text(process)
     if session:
         process.argv = process.argv[:1]
-    kind = "python-data" if _DATA.search(text) else "python"
+    kind = "python-data" if uses_data(text) else "python"
     limits = process.budget.limits
     options = {"memory_bytes": limits.memory_bytes, "cpu_seconds": limits.cpu_seconds, "copied": True}
     if session:
