@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shlex
 import traceback
+import zlib
 
 import pytest
 
@@ -97,9 +98,9 @@ SWEEP = ["", "--help", "--version", "--bogus", "missing", "d", "<bin", "text >&-
 class Bugs:
     """A session, and what it reported as our own mistakes."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits = LIMITS) -> None:
         self.found: list[str] = []
-        self.session: Session = new_session(None, LIMITS)
+        self.session: Session = new_session(None, limits)
         self.session.kernel.report_bug = self._report
         for name, value in FILES.items():
             put(self.session, f"/tmp/w/{name}", value)
@@ -144,6 +145,49 @@ def test_git_command_lines() -> None:
     for command in [*sorted(COMMANDS), "config", "clone", "ls-remote"]:
         lines = [command] + [f"{command} {' '.join(chance.sample(GIT_WORDS, count))}" for count in (1, 1, 2, 3)]
         bugs.run("cd r\n" + "\n".join(f"git {line} <../text >/dev/null 2>&1" for line in lines))
+    assert bugs.found == []
+
+
+OBJECTS = [
+    b"", b"abc", b"tree 123\n", b"100644 f\0abc", b"-5 f\0" + b"\4" * 20, b"100644 \0" + b"\2" * 20, b"\xff" * 30,
+    b"40000 d\0" + b"\1" * 20, b"100644 ../x\0" + b"\2" * 20, b"160000 s\0" + b"\3" * 20,
+    b"object x\ntype commit\ntag t\n\n", b"object " + b"1" * 40 + b"\ntype what\ntag t\ntagger x\n\n",
+    b"tree " + b"1" * 40 + b"\nauthor a\ncommitter b 5\n\nx",
+    b"tree " + b"0" * 40 + b"\nparent zz\nauthor a <b> 1 +0\ncommitter a <b> 99999999999999999999 +9999\n\n",
+]  # fmt: skip
+"""What is no object, or refers to none."""
+TEXTS = [
+    b"", b"\xff\xfe", b"ref: ", b"ref: refs/heads/../../x\n", b"ref: HEAD\n", b"1" * 40 + b"\n", b"[a\n", b"x" * 50,
+    b"DIRC\0\0\0\2\0\0\0\x05" + b"\0" * 40,
+]  # fmt: skip
+GIT_LOOKS = """status|log --all --graph --stat|log -p --all|show --all|branch -avv|diff HEAD|commit -qam z|stash list
+stash show -p|stash pop|tag -n|describe --all|name-rev HEAD|blame f|fsck|ls-tree -r HEAD|ls-files -s|reflog|notes show
+worktree list|for-each-ref --format='%(subject)%(author)%(upstream)'|archive HEAD|merge main|checkout main|rebase b
+cherry-pick b|cat-file -p HEAD|rev-list --objects --all|shortlog HEAD|format-patch -1 --stdout|config -l|clone . ../e
+fetch .|grep x|reset --hard|log --follow f|show-ref|write-tree|rev-parse HEAD v2 'HEAD^{tree}'""".replace(
+    "\n", "|"
+).split("|")
+
+
+def test_damaged_repositories() -> None:
+    """Whatever a file of a repository holds, git says what is wrong with it."""
+    chance = random.Random(1)
+    bugs = Bugs(Limits(wall_seconds=60, cpu_seconds=60))
+    dates = "export GIT_AUTHOR_DATE='1700000000 +0000' GIT_COMMITTER_DATE='1700000000 +0000'\n"
+    more = "git notes add -m n; git worktree add -q ../wt; git stash -q; git checkout -q b; git merge -q main"
+    bugs.run(dates + GIT_SETUP + more)
+    files = bugs.run("cd r; find .git -type f | sort").stdout.decode().split()
+    assert len(files) > 20
+    for _ in range(30):
+        path = chance.choice(files)
+        data = chance.choice(TEXTS)
+        if "/objects/" in path:
+            body = chance.choice(OBJECTS)
+            kind = chance.choice([b"commit", b"tree", b"blob", b"tag", b"what"])
+            data = zlib.compress(b"%s %d\0%s" % (kind, len(body), body))
+        bugs.run("rm -rf c e; cp -a r c; chmod -R u+w c")
+        put(bugs.session, f"/tmp/w/c/{path}", data)
+        bugs.run("cd c\n" + "\n".join(f"git {line} >/dev/null 2>&1" for line in chance.sample(GIT_LOOKS, 10)))
     assert bugs.found == []
 
 

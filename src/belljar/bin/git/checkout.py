@@ -36,7 +36,7 @@ def checkout(repo: Repository, args: list[str]) -> int:
         start = operands[0] if operands else "HEAD"
         return switch_new(repo, new, start, reset=options.reset is not None, force=options.force, quiet=options.quiet)
     if options.orphan is not None:
-        return start_orphan(repo, options.orphan)
+        return start_orphan(repo, options.orphan, quiet=options.quiet)
     separated = "--" in args
     paths = args[args.index("--") + 1 :] if separated else []
     before = operands[: len(operands) - len(paths)] if separated else operands

@@ -137,10 +137,9 @@ def picks(repo: Repository, names: list[str], *, newest_first: bool = False) -> 
 
 def commit_again(repo: Repository, commit: Commit, message: str, what: str) -> bytes:
     head = repo.head()
-    assert head is not None
     sha = repo.make_commit(
         repo.store.unflatten(repo.staged()),
-        [head],
+        [head] if head is not None else [],
         message,
         commit.author,
         (commit.author_time, commit.author_timezone),

@@ -19,7 +19,7 @@ from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit
 from belljar.bin.git.repository.status import compute_status
 from belljar.bin.git.repository.status_text import long_status, short_status
-from belljar.bin.git.repository.text import commit_subject, date, subject_of, text_of
+from belljar.bin.git.repository.text import commit_subject, date, strip_space, subject_of, text_of
 from belljar.bin.git.repository.work import changed_files, restage
 
 
@@ -92,10 +92,10 @@ def commit(repo: Repository, args: list[str]) -> int:
         if not options.reset_author:
             author, author_time = old.author, (old.author_time, old.author_timezone)
     elif picked:
-        old = repo.store.commit(picked.encode())
+        old = repo.store.commit(find_commit(repo, picked))
         author, author_time = old.author, (old.author_time, old.author_timezone)
     if merge_head:
-        parents += [line.encode() for line in merge_head.split()]
+        parents += [find_commit(repo, line) for line in merge_head.split()]
     if options.author is not None:
         author = options.author.encode("utf-8", "surrogateescape")
         author_time = author_time or repo.now("AUTHOR")
@@ -167,7 +167,7 @@ def show_summary(repo: Repository, sha: bytes, *, dated: bool = False, root: boo
 def _message(repo: Repository, options: CommitOptions, head: bytes | None) -> str | None:
     """The message as the options, the user's editor and hooks make it; None if a hook refuses it."""
     draft, source = _draft(repo, options, head)
-    text = _tidy(draft) if draft is not None else REMARKS
+    text = strip_space(draft).rstrip("\n") if draft is not None else REMARKS
     for trailer in options.trailers:
         token, _, content = re.sub(r"\s*[=:]\s*", "=", trailer, count=1).partition("=")
         apart = "\n" if re.search(r"\n\n(?:[\w-]+: [^\n]*\n?)+\Z", text) else "\n\n"
@@ -179,15 +179,15 @@ def _message(repo: Repository, options: CommitOptions, head: bytes | None) -> st
     if prepared is None:
         return None
     text = edit_message(repo, prepared) if draft is None else prepared
-    if not _tidy(text) and not options.allow_empty_message:
+    if not strip_space(text) and not options.allow_empty_message:
         raise GitError("Aborting commit due to empty commit message.", 1, "")
     checked = text if options.no_verify else edit_by_hook(repo, "commit-msg", "COMMIT_EDITMSG", text)
     if checked is None:
         return None
-    text = _tidy(checked)
+    text = strip_space(checked)
     if not text and not options.allow_empty_message:
         raise GitError("Aborting commit due to empty commit message.", 1, "")
-    return text + "\n" if text else ""
+    return text
 
 
 def _draft(repo: Repository, options: CommitOptions, head: bytes | None) -> tuple[str | None, tuple[str, ...]]:
@@ -210,9 +210,3 @@ def _draft(repo: Repository, options: CommitOptions, head: bytes | None) -> tupl
     if options.amend and head is not None:
         return text_of(repo.store.commit(head).message), ("commit", "HEAD")
     return None, ()
-
-
-def _tidy(text: str) -> str:
-    """Without blanks at the ends of lines, and no more than one empty line between others."""
-    text = "\n".join(line.rstrip() for line in text.split("\n")).strip("\n")
-    return re.sub(r"\n{3,}", "\n\n", text)

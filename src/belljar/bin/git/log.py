@@ -9,6 +9,7 @@ from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.formats import NAMED, Formatter
 from belljar.bin.git.repository.graph import Graph
 from belljar.bin.git.repository.log_options import LogOptions
+from belljar.bin.git.repository.notes import Notes, default_ref, full_ref
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.selection import Selection, choose, count_text
 
@@ -52,9 +53,31 @@ def make_formatter(
         digits = min(40, max(4, int(options.abbrev[:3])))
     color = colored(repo, options.color, never=options.no_color)
     formatter = Formatter(
-        repo, form, options.date, decorate=decorate, full=full, digits=digits, color=color, marks=marks
+        repo,
+        form,
+        options.date,
+        decorate=decorate,
+        full=full,
+        digits=digits,
+        color=color,
+        marks=marks,
+        notes=_chosen_notes(repo, options),
     )
     return formatter, ends, form not in NAMED or form == "oneline"
+
+
+def _chosen_notes(repo: Repository, options: LogOptions) -> list[Notes]:
+    """Without a word about them, and a format, those that `git notes` makes."""
+    if options.no_notes:
+        return []
+    refs = [
+        full_ref(name) if name else default_ref(repo)
+        for name in (options.notes, options.show_notes)
+        if name is not None
+    ]
+    if options.notes is None and (options.show_notes or (options.form is None and not options.oneline)):
+        refs.insert(0, default_ref(repo))
+    return [Notes(repo, ref) for ref in refs]
 
 
 def _print_log(repo: Repository, chosen: Selection) -> None:

@@ -40,8 +40,7 @@ def ls_tree(repo: Repository, args: list[str]) -> int:
         raise GitError(f"Not a valid object name {parsed.operands[0]}") from None
     top = repo.store.get(sha)
     if not isinstance(top, Tree):
-        top = repo.store.get(bytes(repo.store.commit(sha).tree))
-    assert isinstance(top, Tree)
+        top = repo.store.tree(bytes(repo.store.commit(sha).tree))
     wanted = parsed.operands[1:]
 
     def visit(tree: Tree, prefix: str) -> Iterator[Row]:
@@ -58,9 +57,7 @@ def ls_tree(repo: Repository, args: list[str]) -> int:
             ):
                 yield row
             if enter:
-                below = repo.store.get(row.sha)
-                assert isinstance(below, Tree)
-                yield from visit(below, row.path + "/")
+                yield from visit(repo.store.tree(row.sha), row.path + "/")
 
     end = "\0" if options.null else "\n"
     for row in visit(top, ""):

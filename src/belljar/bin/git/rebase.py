@@ -65,8 +65,8 @@ def rebase(repo: Repository, args: list[str]) -> int:
     except KeyError:
         raise GitError(f"invalid upstream '{upstream_name}'") from None
     onto = find_commit(repo, options.onto) if options.onto else upstream
-    head = repo.head()
-    assert head is not None
+    if (head := repo.head()) is None:
+        raise GitError("Could not resolve HEAD to a commit")
     name = (current or "HEAD").removeprefix("refs/heads/")
     listed = options.interactive or options.autosquash or bool(options.commands)
     if merge_base(repo, head, upstream) == upstream and onto == upstream and not listed and not options.force:
@@ -254,8 +254,8 @@ def _amend(repo: Repository, message: str) -> bytes:
 def _finish(repo: Repository, state: str, *, quiet: bool) -> int:
     process = repo.process
     name = text_of(process.read_file(f"{state}/head-name")).strip()
-    done = repo.head()
-    assert done is not None
+    if (done := repo.head()) is None:
+        raise GitError("Could not resolve HEAD to a commit")
     if name.startswith("refs/"):
         old = repo.refs.get(name) or done
         repo.refs.write(name, done.decode())

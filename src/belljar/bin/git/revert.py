@@ -43,8 +43,7 @@ def revert(repo: Repository, args: list[str]) -> int:
             return 1
         message = prepared
         head = repo.head()
-        assert head is not None
-        made = repo.make_commit(repo.store.unflatten(repo.staged()), [head], message)
+        made = repo.make_commit(repo.store.unflatten(repo.staged()), [head] if head is not None else [], message)
         repo.refs.set("HEAD", made, f"revert: {subject_of(message)}", repo.signature())
         run_hook(repo, "post-commit", committing=True)
         show_summary(repo, made, dated=True)

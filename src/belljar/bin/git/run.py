@@ -48,6 +48,7 @@ from belljar.bin.git.merge_tree import merge_tree
 from belljar.bin.git.mktree import mktree
 from belljar.bin.git.mv import mv
 from belljar.bin.git.name_rev import name_rev
+from belljar.bin.git.notes import notes
 from belljar.bin.git.pull import pull
 from belljar.bin.git.push import push
 from belljar.bin.git.read_tree import read_tree
@@ -90,12 +91,12 @@ COMMANDS: dict[str, Command] = {
     "for-each-ref": for_each_ref, "format-patch": format_patch, "fsck": fsck, "gc": collect, "grep": grep,
     "hash-object": hash_object, "hook": hook, "log": log, "ls-files": ls_files, "ls-tree": ls_tree, "merge": merge,
     "merge-base": merge_base_command, "merge-tree": merge_tree, "mktree": mktree, "mv": mv, "name-rev": name_rev,
-    "prune": collect, "pull": pull, "push": push, "read-tree": read_tree, "rebase": rebase, "reflog": reflog,
-    "remote": remote, "reset": reset, "restore": restore, "rev-list": rev_list, "rev-parse": rev_parse,
-    "revert": revert, "rm": rm, "shortlog": shortlog, "show": show, "show-ref": show_ref, "stage": add, "stash": stash,
-    "status": status, "stripspace": stripspace, "submodule": submodule, "switch": switch, "symbolic-ref": symbolic_ref,
-    "tag": tag, "update-index": update_index, "update-ref": update_ref, "var": var, "whatchanged": whatchanged,
-    "worktree": worktree, "write-tree": write_tree,
+    "notes": notes, "prune": collect, "pull": pull, "push": push, "read-tree": read_tree, "rebase": rebase,
+    "reflog": reflog, "remote": remote, "reset": reset, "restore": restore, "rev-list": rev_list,
+    "rev-parse": rev_parse, "revert": revert, "rm": rm, "shortlog": shortlog, "show": show, "show-ref": show_ref,
+    "stage": add, "stash": stash, "status": status, "stripspace": stripspace, "submodule": submodule, "switch": switch,
+    "symbolic-ref": symbolic_ref, "tag": tag, "update-index": update_index, "update-ref": update_ref, "var": var,
+    "whatchanged": whatchanged, "worktree": worktree, "write-tree": write_tree,
 }  # fmt: skip
 _NEEDS_WORK = frozenset("add rm mv status commit restore clean stash checkout switch merge pull rebase".split())
 

@@ -35,7 +35,7 @@ def switch(repo: Repository, args: list[str]) -> int:
         start = operands[0] if operands else "HEAD"
         return switch_new(repo, new, start, reset=options.reset is not None, force=options.force, quiet=options.quiet)
     if options.orphan is not None:
-        return start_orphan(repo, options.orphan)
+        return start_orphan(repo, options.orphan, quiet=options.quiet)
     if not operands:
         raise GitError("missing branch or commit argument")
     name = operands[0]
@@ -106,9 +106,10 @@ def switch_new(
     return tell_checkout(repo, head, sha)
 
 
-def start_orphan(repo: Repository, name: str) -> int:
+def start_orphan(repo: Repository, name: str, *, quiet: bool) -> int:
     repo.refs.write("HEAD", f"ref: refs/heads/{name}")
-    repo.process.error(f"Switched to a new branch '{name}'\n")
+    if not quiet:
+        repo.process.error(f"Switched to a new branch '{name}'\n")
     return 0
 
 

@@ -16,7 +16,7 @@ from belljar.bin.git.repository.refs import ZERO
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import previous_branch, resolve
 from belljar.bin.git.repository.status import compute_status
-from belljar.bin.git.repository.text import commit_subject
+from belljar.bin.git.repository.text import commit_subject, text_of
 from belljar.bin.git.repository.tracking import configure_upstream
 from belljar.bin.git.repository.work import check_out
 from belljar.bin.git.repository.worktrees import Worktree, checked_out, list_worktrees
@@ -204,7 +204,7 @@ def _list(repo: Repository, options: OtherOptions, words: list[str]) -> int:
     width = max(len(tree.path) for tree in trees)
     for tree in trees:
         bare = not tree.linked and not tree.git.endswith("/.git")
-        head = (tree.head or ZERO).decode()
+        head = text_of(tree.head or ZERO)
         if options.porcelain:
             rows = [f"worktree {tree.path}"]
             rows += ["bare"] if bare else [f"HEAD {head}", f"branch {tree.branch}" if tree.branch else "detached"]

@@ -11,3 +11,10 @@ class GitError(Exception):
         self.message = message
         self.status = status
         self.prefix = prefix
+
+
+class MissingObject(GitError, KeyError):
+    """An object that something refers to is not there; who expects that catches KeyError."""
+
+    def __init__(self, sha: bytes) -> None:
+        super().__init__(f"bad object {sha.decode('ascii', 'replace')}")

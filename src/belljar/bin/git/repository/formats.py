@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dulwich.objects import Commit
 
+from belljar.bin.git.repository.notes import Notes, default_ref
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.text import body_of, date, relative_date, subject_of, text_of, who
 
@@ -45,6 +46,7 @@ class Formatter:
         digits: int = 7,
         color: bool = False,
         marks: dict[bytes, str] | None = None,
+        notes: Sequence[Notes] = (),
     ) -> None:
         self._repo = repo
         self.form = "%h (%s, %as)" if form == "reference" else form
@@ -56,6 +58,9 @@ class Formatter:
         """The side of `a...b` that each commit is on."""
         self._labels = decorations(repo) if decorate or re.search(r"%[-+ ]?[dD]", form) else {}
         self._decorate = decorate
+        self._notes = notes
+        if not notes and re.search(r"%[-+ ]?N", form):
+            self._notes = [Notes(repo, default_ref(repo))]
         self._parents: Callable[[bytes], str] | None = None
 
     def when(self, seconds: int, offset: int) -> str:
@@ -116,12 +121,22 @@ class Formatter:
         if self.form == "medium":
             out.append(f"Date:   {self.when(commit.author_time, commit.author_timezone)}")
         shown = subject_of(message) if self.form == "short" else message.strip("\n")
-        return "\n".join([*out, "", *[f"    {line}" for line in shown.split("\n")]]) if shown else "\n".join([*out, ""])
+        out += ["", *[f"    {line}" for line in shown.split("\n")]] if shown else [""]
+        return "\n".join(out) + self._noted(sha)
+
+    def _noted(self, sha: bytes) -> str:
+        """What stands below a message."""
+        out = ""
+        for notes in self._notes:
+            if (text := notes.text(sha)) is not None:
+                out += f"\n\n{notes.title}\n" + "\n".join(f"    {line}" for line in text.rstrip("\n").split("\n"))
+        return out
 
     def _raw(self, sha: bytes, commit: Commit, message: str, side: str) -> str:
         head = text_of(commit.as_raw_string()).partition("\n\n")[0]
         first = self._yellow(f"commit {side}{sha.decode()}")
-        return f"{first}\n{head}\n\n" + "\n".join(f"    {line}" for line in message.rstrip("\n").split("\n"))
+        lines = "\n".join(f"    {line}" for line in message.rstrip("\n").split("\n"))
+        return f"{first}\n{head}\n\n{lines}{self._noted(sha)}"
 
     def _codes(self, sha: bytes, commit: Commit, message: str) -> dict[str, Callable[[], str]]:
         author, committer = who(commit.author), who(commit.committer)
@@ -148,7 +163,8 @@ class Formatter:
             "f": lambda: file_name(message),
             "d": lambda: f" ({label_text(labels)})" if labels else "", "D": lambda: label_text(labels),
             "n": lambda: "\n", "%": lambda: "%", "m": lambda: (self._marks or {}).get(sha, ">"),
-            "N": str, "S": str, "e": str, "G?": lambda: "N",
+            "N": lambda: "".join(notes.text(sha) or "" for notes in self._notes), "S": str, "e": str,
+            "G?": lambda: "N",
         }  # fmt: skip
 
     def _coded(self, sha: bytes, commit: Commit, message: str) -> str:

@@ -55,5 +55,8 @@ class LogOptions(DiffOptions):
     objects: bool = flag("--objects", "trees and files, too")
     no_walk: str | None = value("--no-walk", "only the commits that are named", metavar="ORDER", bare="sorted")
     conflicting: bool = flag("--merge", "commits that touch files in conflict")
+    notes: str | None = value("--notes", "show these notes", metavar="REF", bare="")
+    show_notes: str | None = value("--show-notes", "show these notes, too", metavar="REF", bare="")
+    no_notes: bool = flag("--no-notes", "don't show notes")
     show_signature: bool = flag("--show-signature", "(there are no keys here)")
     first_parent_merges: bool = flag("-m", "-c", "--cc", "(merges are shown against their first parent)")

@@ -113,7 +113,7 @@ class Refs:
             self.log(log, old, sha, message, who)
 
     def log(self, name: str, old: bytes, new: bytes, message: str, who: bytes) -> None:
-        if not name.startswith(("refs/heads/", "refs/remotes/")) and name not in ("HEAD", "refs/stash"):
+        if not name.startswith(("refs/heads/", "refs/remotes/", "refs/notes/")) and name not in ("HEAD", "refs/stash"):
             return
         path = f"{self._folder(name)}/logs/{name}"
         self._make_folder(path.rpartition("/")[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import struct
 from email.utils import mktime_tz, parsedate_tz
 from hashlib import sha1
 from io import BytesIO
@@ -200,7 +201,7 @@ class Repository:
             if data:
                 try:
                     entries, _, _ = read_index_dict_with_version(BytesIO(data))
-                except (ValueError, AssertionError, KeyError, IndexError):
+                except (ValueError, AssertionError, KeyError, IndexError, struct.error):
                     raise GitError("index file corrupt") from None
                 self._index = {path.decode("utf-8", "surrogateescape"): entry for path, entry in entries.items()}
         return self._index

@@ -5,12 +5,13 @@ from __future__ import annotations
 import zlib
 from io import BytesIO
 
+from dulwich.errors import FileFormatException
 from dulwich.object_format import DEFAULT_OBJECT_FORMAT
 from dulwich.objects import Blob, Commit, ObjectID, RawObjectID, ShaFile, Tag, Tree
 from dulwich.pack import Pack, PackData, PackInflater, UnresolvedDeltas, load_pack_index_file, write_pack_index
 
 from belljar.abi.errors import SysError
-from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.errors import GitError, MissingObject
 from belljar.kernel.process import Process
 
 FILE_MODE = 0o100644
@@ -20,6 +21,7 @@ DIRECTORY = 0o040000
 SUBMODULE = 0o160000
 EMPTY_TREE = b"4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """Every repository has it, be it stored or not."""
+_COMMIT_PARTS = ("tree", "author", "author_time", "author_timezone", "commit_time", "commit_timezone", "message")
 UNPACK_LIMIT = 100
 """Fewer objects than this are not kept as a pack."""
 
@@ -81,15 +83,21 @@ class Store:
         if known is not None:
             return known
         self._process.budget.charge(4)
-        found = self._loose(sha)
-        if found is None:
-            found = self._packed(sha)
+        try:
+            found = self._loose(sha)
+            if found is None:
+                found = self._packed(sha)
+        except (FileFormatException, ValueError, AssertionError) as error:
+            raise GitError(f"object {sha.decode('ascii', 'replace')} is corrupt: {error}") from None
         if found is None:
             if sha != EMPTY_TREE:
-                raise KeyError(sha)
+                raise MissingObject(sha)
             found = Tree()
-        if isinstance(found, Commit) and sha in self.shallow:
-            found.__class__ = ShallowCommit
+        if isinstance(found, Commit):
+            if None in [getattr(found, part) for part in _COMMIT_PARTS]:
+                raise GitError(f"object {sha.decode()} is corrupt: a line of the commit is not there")
+            if sha in self.shallow:
+                found.__class__ = ShallowCommit
         if len(self._cache) > 4096:
             self._cache.clear()
         self._cache[sha] = found
@@ -222,9 +230,16 @@ class Store:
     def commit(self, sha: bytes) -> Commit:
         item = self.get(sha)
         while isinstance(item, Tag):
+            self._process.budget.charge()
             item = self.get(item.object[1])
         if not isinstance(item, Commit):
             raise GitError(f"{sha.decode()} is not a commit")
+        return item
+
+    def tree(self, sha: bytes) -> Tree:
+        item = self.get(sha)
+        if not isinstance(item, Tree):
+            raise GitError(f"{sha.decode()} is not a tree")
         return item
 
     def flatten(self, tree: bytes, prefix: str = "") -> Flat:
@@ -233,10 +248,7 @@ class Store:
         stack = [(tree, prefix)]
         while stack:
             sha, base = stack.pop()
-            item = self.get(sha)
-            if not isinstance(item, Tree):
-                raise GitError(f"{sha.decode()} is not a tree")
-            for entry in item.iteritems():
+            for entry in self.tree(sha).iteritems():
                 assert entry.sha is not None
                 self._process.budget.charge()
                 path = base + entry.path.decode("utf-8", "surrogateescape")

@@ -66,6 +66,18 @@ def who(data: bytes) -> tuple[str, str]:
     return (match[1], match[2]) if match else (text_of(data), "")
 
 
+def strip_space(text: str, *, comments: bool = False) -> str:
+    """Without blanks at the ends of lines, empty lines at both ends or in a row, and lines that begin with `#`."""
+    lines = [line.rstrip() for line in text.split("\n") if not comments or not line.startswith("#")]
+    out: list[str] = []
+    for line in lines:
+        if line or (out and out[-1]):
+            out.append(line)
+    while out and not out[-1]:
+        out.pop()
+    return "".join(f"{line}\n" for line in out)
+
+
 def input_lines(repo: Repository) -> list[str]:
     """Lines of standard input, for commands that take names from it."""
     return text_of(repo.process.read_file("-")).split("\n")

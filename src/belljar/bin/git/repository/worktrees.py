@@ -59,7 +59,7 @@ def checked_out(repo: Repository, ref: str) -> str | None:
 def _worktree(repo: Repository, path: str, git: str, locked: str | None = None, lost: str | None = None) -> Worktree:
     text = _read(repo, f"{git}/HEAD") or ""
     branch = text[5:].strip() if text.startswith("ref: ") else None
-    head = repo.refs.get(branch) if branch is not None else text.encode() or None
+    head = repo.refs.get(branch) if branch is not None else text.encode("utf-8", "surrogateescape") or None
     return Worktree(path, git, head, branch, locked, lost if locked is None else None)
 
 
