@@ -148,6 +148,31 @@ def test_trees_in_memory_keep_their_files_in_an_overlay(shared: Sandbox) -> None
         Mount.overlay("somewhere")  # type: ignore[arg-type]
 
 
+class _Root:
+    mode, uid, gid = 0o040755, 0, 0
+
+
+class _Broken:
+    """A server that has a root, and nothing to say about it."""
+
+    root = _Root()
+
+    def _raise(self, *_: object) -> None:
+        raise LookupError("a bug of the owner's")
+
+    walk = locate = stat = readdir = open = _raise
+
+
+def test_what_a_file_server_raises_is_told_to_its_owner(caplog: pytest.LogCaptureFixture) -> None:
+    broken: Any = _Broken()
+    with Sandbox() as sandbox:
+        sandbox.mount("/broken", Mount.server(broken))
+        assert "Input/output error" in sandbox.exec("for i in {1..50}; do ls /broken/x; done").stderr
+    told = [record for record in caplog.records if record.name == "belljar" and record.exc_info]
+    assert 0 < len(told) <= 20
+    assert str(told[0].exc_info[1]) == "a bug of the owner's"  # type: ignore[index]
+
+
 class _Heard(Exception):
     pass
 

@@ -383,3 +383,40 @@ def test_a_word_that_is_no_pattern_matches_only_what_is_there(sandbox: Sandbox) 
     assert sandbox.files.glob("$(touch pwned)") == []
     assert sandbox.files.glob("/workspace") == ["/workspace"]
     assert sandbox.files.glob("*") == ["a[1].txt"]
+
+
+def test_stats_tell_of_everything_it_uses(sandbox: Sandbox) -> None:
+    before = sandbox.stats()
+    assert {"processes", "files", "bytes", "uptime", "cpu", "memory"} <= set(before)
+    sandbox.exec("for ((n = 0; n < 200000; n++)); do :; done; head -c 30M /dev/zero > big")
+    after = sandbox.stats()
+    assert after["cpu"] > before["cpu"]
+    assert after["memory"] > before["memory"] + (20 << 20)
+    assert after["bytes"] >= before["bytes"] + (30 << 20)
+
+
+_FORKED = """
+import os, sys
+from belljar import Sandbox, SandboxClosed
+
+with Sandbox() as sandbox:
+    sandbox.exec("echo kept > file")
+    child = os.fork()
+    if child == 0:
+        try:
+            sandbox.exec("true")
+        except SandboxClosed as error:
+            assert "belongs to the process" in str(error), error
+            with Sandbox() as own:
+                own.exec("true").check()
+            sandbox.close()
+            os._exit(7)
+        os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    print(sandbox.files.read("file"), end="")
+"""
+
+
+def test_a_forked_child_has_no_part_in_a_sandbox() -> None:
+    done = subprocess.run([sys.executable, "-c", _FORKED], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.stdout, done.stderr, done.returncode) == ("kept\n", "", 0)

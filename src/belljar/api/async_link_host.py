@@ -141,6 +141,10 @@ class AsyncLink:
         assert self.conversation.ready is not None
         return self.conversation.ready.layers + (self._worker.cgroup.layers if self._worker.cgroup is not None else [])
 
+    def pids(self) -> list[int]:
+        """The worker, and the engine processes beside it."""
+        return [self._worker.pid, *self._engines.pids()]
+
     @property
     def closed(self) -> bool:
         return self._gone is not None

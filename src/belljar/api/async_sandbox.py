@@ -23,6 +23,7 @@ from belljar.api.forking import check_count
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
 from belljar.api.operations import Ask, Run, Steps
+from belljar.api.owner_host import owned
 from belljar.api.request import (
     GRACE,
     START_SECONDS,
@@ -35,6 +36,7 @@ from belljar.api.request import (
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.stepper import Stepper
+from belljar.api.usage_host import usage
 from belljar.worker.handle_host import WorkerUnavailable
 
 if TYPE_CHECKING:
@@ -94,6 +96,7 @@ class AsyncSandbox:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
         settings.confine(worker)
         self._started = link = AsyncLink(worker, Conversation(), settings.limits)
+        owned.add(link)
         self._open_network()
         try:
             link.send(link.conversation.message(settings.boot()))
@@ -252,7 +255,9 @@ class AsyncSandbox:
             for _ in range(check_count(count)):
                 branch = type(self).__new__(type(self))
                 async with self.python.at_rest() as stem:
-                    branch._assemble(self._settings.branch(), await self._link.fork(stem.jobs))
+                    link = await self._link.fork(stem.jobs)
+                    owned.add(link)
+                    branch._assemble(self._settings.branch(), link)
                     branches.append(branch)
                     branch.python.grow(stem)
                 await self.js.branch_into(branch.js)
@@ -280,7 +285,9 @@ class AsyncSandbox:
         await self._run(operations.unmount(path))
 
     async def stats(self) -> dict[str, float]:
-        return {**await self._run(operations.stats()), **self._link.offers.network_stats()}
+        """See `Sandbox.stats`."""
+        told = await self._run(operations.stats())
+        return {**told, **usage(self._link.pids()), **self._link.offers.network_stats()}
 
     async def close(self) -> None:
         """End every process and release everything. Idempotent."""

@@ -88,6 +88,11 @@ class EngineBroker:
         """What was foreseen did not happen: not again, until the same is asked for twice."""
         self._grants = 0
 
+    def pids(self) -> list[int]:
+        """Of those that are there now."""
+        with self._lock:
+            return [process.pid for process in self._engines.values() if process is not None]
+
     def take(self, ask: Ask) -> Opening | bytes:
         """What is to be opened (this takes a while), or the frame that answers at once. Raises WireError."""
         match ask.operation, ask.arguments:

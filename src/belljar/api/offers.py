@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from errno import EACCES, EFBIG
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from belljar.abi.paths import fsdecode
 from belljar.abi.wire import Answer, Ask, Plain, WireError, encode
@@ -15,6 +15,9 @@ from belljar.kernel.vfs.server import FileServer
 if TYPE_CHECKING:
     from belljar.api.bridge import HostCall
     from belljar.api.tools import Tool
+
+REPORTS: Final = 20
+"""Errors of its file servers that an owner is told of."""
 
 
 def answer_frame(number: int, value: Plain) -> bytes:
@@ -45,6 +48,7 @@ class Offers:
         self._guard = guard
         self._exports: list[Export] = []
         self._opened: list[_Opened] = []
+        self._reported = 0
         self._tools: dict[bytes, Tool] = {}
         self.network: NetworkDoor | None = None
         """The way to the network, if one was granted or its refusals are to be recorded."""
@@ -62,10 +66,18 @@ class Offers:
 
     def export(self, server: FileServer, ours: bool) -> int:
         """Let the sandbox use a file server; gives the number it asks for it by. `ours` was opened for it alone."""
-        self._exports.append(Export(server))
+        self._exports.append(Export(server, self._report))
         if ours:
             self._opened.append(_Opened(server))
         return len(self._exports) - 1
+
+    def _report(self, error: BaseException) -> None:
+        """Tell the owner what a server of its own raised, which the guest sees as EIO; not for ever, it asks on."""
+        self._reported += 1
+        if self._reported <= REPORTS:
+            import logging  # only now: most programs never need it
+
+            logging.getLogger("belljar").error("a mounted file server raised; its guest sees EIO", exc_info=error)
 
     def close(self) -> None:
         """The sandbox is gone: let go of all that was opened for it. Idempotent."""

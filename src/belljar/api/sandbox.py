@@ -18,6 +18,7 @@ from belljar.api.link_host import Link
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
 from belljar.api.operations import Ask, Run, Steps
+from belljar.api.owner_host import owned
 from belljar.api.process import Process, Terminal
 from belljar.api.request import (
     GRACE,
@@ -32,6 +33,7 @@ from belljar.api.request import (
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.stepper import Stepper
+from belljar.api.usage_host import usage
 from belljar.worker.handle_host import WorkerUnavailable
 from belljar.worker.supervisor_host import shared
 
@@ -97,6 +99,7 @@ class Sandbox:
     def _assemble(self, settings: Settings, link: Link) -> None:
         self._settings = settings
         self._link = link
+        owned.add(link)
         self.files = Files(self._run, lambda: self._link)
         if settings.network is not None:
             link.offers.network = NetworkDoor(settings.network, settings.name)
@@ -297,8 +300,11 @@ class Sandbox:
         self._run(operations.unmount(path))
 
     def stats(self) -> dict[str, float]:
-        """Processes, files, bytes and uptime now, and what passed through the network so far."""
-        return {**self._run(operations.stats()), **self._link.offers.network_stats()}
+        """How it is now: `processes`, `files` and their `bytes`, `uptime`; of its own process and the interpreters that
+        are live beside it, `cpu` seconds and resident `memory` in bytes, what it shares with other sandboxes included;
+        and what passed through the network so far."""
+        told = self._run(operations.stats())
+        return {**told, **usage([self._link.pid, *self._link._engines.pids()]), **self._link.offers.network_stats()}
 
     def close(self) -> None:
         """End every process and release everything. Idempotent."""
