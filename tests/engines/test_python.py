@@ -366,3 +366,14 @@ def test_flags_are_pythons_own(box: Sandbox) -> None:
     for _ in range(3):
         result = box.exec(["python3", "-O", "-c", code])
         assert (result.stdout, result.stderr) == ("1 1 -1\n", "")
+
+
+def test_a_tls_context_can_be_a_subclass_that_knows_better(box: Sandbox) -> None:
+    """As that of truststore, which asks the one it wraps."""
+    code = (
+        "import ssl\n"
+        "class Context(ssl.SSLContext):\n"
+        "    security_level = property(lambda self: 1)\n"
+        "print(Context(ssl.PROTOCOL_TLS_CLIENT).security_level, ssl.create_default_context().security_level)"
+    )
+    assert box.exec(["python3", "-c", code]).stdout == "1 2\n"

@@ -466,3 +466,17 @@ def test_without_its_packages_pip_says_what_to_install() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert "pip install 'belljar[python]'" in done.stdout, done.stderr
     assert "127" in done.stdout
+
+
+def test_pip_is_there_and_stays_what_it_is(sandbox: Sandbox) -> None:
+    """`pip install --upgrade pip` is how many scripts begin: another pip would find nothing to work with here."""
+    for arguments in ("install --upgrade pip", "install -U --force-reinstall pip", "install 'pip>=21' beta==3.0"):
+        done = pip(sandbox, arguments)
+        assert "Requirement already satisfied: pip" in done.stdout, done
+        assert done.exit_code == 0
+    assert versions(sandbox) == {"beta": "3.0"}
+    assert "Version: 26.0\n" in pip(sandbox, "show pip").stdout
+    assert pip(sandbox, "freeze").stdout == "beta==3.0\n"
+    assert "Not uninstalling pip" in pip(sandbox, "uninstall -y pip").stdout
+    refused = pip(sandbox, "install pip==1.0")
+    assert (refused.exit_code, "No matching distribution found for pip==1.0" in refused.stderr) == (1, True)

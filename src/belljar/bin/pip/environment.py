@@ -15,7 +15,7 @@ from packaging.version import InvalidVersion, Version
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin.pip.metadata import Metadata, parse_metadata
-from belljar.bin.pip.places import PREFIX, PYTHON, PYTHON_VERSION, site_of
+from belljar.bin.pip.places import PIP_VERSION, PREFIX, PYTHON, PYTHON_VERSION, site_of
 from belljar.kernel.process import Process
 
 PYTHON_FULL_VERSION: Final = "3.15.0"
@@ -77,6 +77,9 @@ class Distribution:
                 yield requirement
 
 
+ITSELF: Final = canonicalize_name("pip")
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
     """One place to install into."""
@@ -107,13 +110,23 @@ def find_environment(process: Process) -> Environment:
 def installed(
     process: Process, environment: Environment, *, bundled: bool = True
 ) -> dict[NormalizedName, Distribution]:
-    """Everything that can be imported, by name; a venv's own packages first. Without `bundled`: what was installed."""
+    """Everything that is there, by name; a venv's own packages first. Without `bundled`: what was installed."""
     found: dict[NormalizedName, Distribution] = {}
     for site in environment.sites():
         for distribution in read_site(process, site):
             found.setdefault(distribution.key, distribution)
     for distribution in _bundled(process) if bundled else ():
         found.setdefault(distribution.key, distribution)
+    if bundled:
+        found[ITSELF] = itself()
+    return found
+
+
+def itself() -> Distribution:
+    """This pip: a command of the sandbox and no package, so that nothing can take its place."""
+    text = f"Name: {ITSELF}\nVersion: {PIP_VERSION}\nSummary: Installs Python packages; a part of this sandbox.\n\n"
+    found = read_distribution(text.encode(), site_of(PREFIX), None)
+    assert found is not None
     return found
 
 

@@ -89,8 +89,8 @@ def _problem(url: str, error: WebError) -> PipError:
     host = urlsplit(url).hostname or url
     if error.kind == "denied":
         return PipError(
-            f"Could not get {url}: the network is closed to {host}",
-            "Grant it with Sandbox(network=Network.allow('pypi.org', 'files.pythonhosted.org')).",
+            f"Could not get {url}: the network is closed to {host} ({error.text})",
+            "An index is granted with Sandbox(network=Network.allow('pypi.org', 'files.pythonhosted.org')).",
         )
     return PipError(f"Could not get {url}: {error.kind}: {error.text}")
 

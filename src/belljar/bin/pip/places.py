@@ -7,6 +7,8 @@ from typing import Final
 PYTHON: Final = (3, 15)
 PYTHON_VERSION: Final = "3.15"
 PREFIX: Final = "/usr/local"
+PIP_VERSION: Final = "26.0"
+"""The pip whose command line and words ours are."""
 
 
 def site_of(prefix: str) -> str:

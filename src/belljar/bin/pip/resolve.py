@@ -12,7 +12,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from belljar.abi.dataclass import dataclass, field
-from belljar.bin.pip.environment import Distribution, applies
+from belljar.bin.pip.environment import ITSELF, Distribution, applies, itself
 from belljar.bin.pip.index import Offer
 from belljar.bin.pip.problems import PipError, Unbuildable
 from belljar.bin.pip.requirements import Wanted
@@ -141,6 +141,9 @@ class Provider(resolvelib.AbstractProvider[Need, Candidate, str]):
     def _choices(self, name: NormalizedName, fitting: SpecifierSet, needs: list[Need]) -> Iterator[Candidate]:
         """What there is, best first."""
         here = self._installed.get(name)
+        if name == ITSELF:
+            yield Candidate(name, itself().version, frozenset(), installed=itself())
+            return
         keep = here is not None and name not in self._upgrade and not self._force
         if here is not None and keep and fitting.contains(here.version, prereleases=True):
             yield Candidate(name, here.version, frozenset(), installed=here)

@@ -19,12 +19,9 @@ from belljar.bin.pip.inspect import (
     run_uninstall,
 )
 from belljar.bin.pip.install import Options, run_download, run_install
-from belljar.bin.pip.places import PYTHON_VERSION
+from belljar.bin.pip.places import PIP_VERSION, PYTHON_VERSION
 from belljar.bin.pip.problems import PipError
 from belljar.kernel.process import Process
-
-VERSION: Final = "26.0"
-"""The pip whose command line and words these are."""
 
 _COMMANDS: Final[dict[str, tuple[type, Callable[[Process, Any, list[str]], int], str]]] = {
     "install": (Options, run_install, "pip install [options] <requirement specifier> ..."),
@@ -50,7 +47,7 @@ def run(process: Process, args: list[str], doc: str) -> int:
             return 0
         case ["-V" | "--version", *_]:
             site = find_environment(process).site
-            process.print(f"pip {VERSION} from {site}/pip (python {PYTHON_VERSION})")
+            process.print(f"pip {PIP_VERSION} from {site}/pip (python {PYTHON_VERSION})")
             return 0
         case ["help", name, *_] if name in _COMMANDS:
             return _help(process, name)

@@ -349,7 +349,6 @@ class _SSLContext:
         self._verify_mode = CERT_REQUIRED if client else CERT_NONE
         self._check_hostname = client
         self._protocols = []
-        self.security_level = 2
         return self
 
     options = _setting("options", "Options of a context.")
@@ -366,6 +365,10 @@ class _SSLContext:
     @property
     def protocol(self):
         return self._protocol
+
+    @property
+    def security_level(self):
+        return 2
 
     @property
     def verify_mode(self):
