@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dulwich.index import IndexEntry
+from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
 from belljar.bin._kit.options import parse
+from belljar.bin.git.repository.diffs import compare
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.ignores import Ignores, find_untracked
-from belljar.bin.git.repository.pathspec import match_paths, relative
+from belljar.bin.git.repository.pathspec import match_paths, relative, restrict
+from belljar.bin.git.repository.picking import STAGE, Picker
 from belljar.bin.git.repository.repo import Repository
-from belljar.bin.git.repository.work import differs, stage, stat_of
+from belljar.bin.git.repository.work import differs, stage, stat_of, work_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +24,15 @@ class AddOptions:
     force: bool = flag("-f", "--force", "allow adding otherwise ignored files")
     dry_run: bool = flag("-n", "--dry-run", "dry run")
     verbose: bool = flag("-v", "--verbose", "be verbose")
+    patch: bool = flag("-p", "--patch", "choose hunks")
     intent: bool = flag("-N", "--intent-to-add", "record only the fact that the path will be added later")
 
 
 def add(repo: Repository, args: list[str]) -> int:
     parsed = parse(AddOptions, args)
     options, specs = AddOptions(**parsed.values), parsed.operands
+    if options.patch:
+        return stage_hunks(repo, specs)
     if not specs:
         if not (options.all or options.update):
             repo.process.error(
@@ -79,6 +85,20 @@ def add(repo: Repository, args: list[str]) -> int:
             'hint: "git config advice.addIgnoredFile false"\n'
         )
         return 1
+    return 0
+
+
+def stage_hunks(repo: Repository, specs: list[str]) -> int:
+    """`add -p`: hunks of the work tree into the index."""
+    new, contents = work_files(repo)
+    old, new = restrict(repo, specs, repo.staged(), new)
+    for picked in Picker(repo, STAGE).pick(compare(repo, old, new, contents, renames=False)):
+        if picked.data is None:
+            del repo.index[picked.path]
+        else:
+            sha = repo.store.add(Blob.from_string(picked.data))
+            repo.index[picked.path] = repo.bare_entry(picked.mode, sha)
+    repo.write_index()
     return 0
 
 

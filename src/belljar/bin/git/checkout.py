@@ -12,7 +12,7 @@ from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit
 from belljar.bin.git.repository.store import Flat
 from belljar.bin.git.repository.work import changed_files
-from belljar.bin.git.restore import restore_paths
+from belljar.bin.git.restore import discard_hunks, restore_paths
 from belljar.bin.git.switch import guess_remote, is_commit, start_orphan, switch_new, switch_to
 
 
@@ -25,6 +25,7 @@ class CheckoutOptions:
     quiet: bool = flag("-q", "--quiet", "be quiet")
     detach: bool = flag("--detach", "detach HEAD")
     track: str | None = value("-t", "--track", "set upstream", metavar="MODE", bare="direct")
+    patch: bool = flag("-p", "--patch", "choose hunks")
     side: str | None = choice({"--ours": "ours", "--theirs": "theirs"}, "check out a side of a conflict")
 
 
@@ -40,6 +41,8 @@ def checkout(repo: Repository, args: list[str]) -> int:
     separated = "--" in args
     paths = args[args.index("--") + 1 :] if separated else []
     before = operands[: len(operands) - len(paths)] if separated else operands
+    if options.patch and not (before and is_commit(repo, before[0])):
+        return discard_hunks(repo, [*before, *paths])
     if separated and paths:
         tree = repo.tree_of(find_commit(repo, before[0])) if before else None
         return _restore(repo, paths, tree, options, quiet=True)

@@ -9,6 +9,7 @@ from dulwich.index import ConflictedIndexEntry, IndexEntry
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import count, flag, many, value
 from belljar.bin._kit.options import parse
+from belljar.bin.git.add import stage_hunks
 from belljar.bin.git.repository.diffs import compare, mode_lines, stat_text
 from belljar.bin.git.repository.editor import REMARKS, edit_message
 from belljar.bin.git.repository.errors import GitError
@@ -42,6 +43,7 @@ class CommitOptions:
     verbose: int = count("-v", "--verbose", "(accepted)")
     fixup: str | None = value("--fixup", "a commit that mends another one, for rebase --autosquash", metavar="COMMIT")
     squash: str | None = value("--squash", "a commit that melds into another one", metavar="COMMIT")
+    patch: bool = flag("-p", "--patch", "choose hunks")
     include: bool = flag("-i", "--include", "named files as well as what is staged")
     only: bool = flag("-o", "--only", "named files alone (as by default)")
     porcelain: bool = flag("--porcelain", "--short", "show what would be committed, for machines")
@@ -60,9 +62,11 @@ def commit(repo: Repository, args: list[str]) -> int:
         for path in [*changed_files(repo), *repo.conflicts()]:
             restage(repo, path)
         repo.write_index()
+    if options.patch:
+        stage_hunks(repo, parsed.operands)
     before_staging = dict(repo.index)
     named: list[str] = []
-    for spec in parsed.operands:
+    for spec in parsed.operands if not options.patch else ():
         names = match_paths(repo, [spec], list(repo.index))
         named += names
         if not names:
@@ -75,7 +79,7 @@ def commit(repo: Repository, args: list[str]) -> int:
     check_merged(repo, "Committing")
     if not options.no_verify and (refused := run_hook(repo, "pre-commit", committing=True)) is not None:
         if refused:
-            if options.all or named:
+            if options.all or options.patch or named:
                 _unstage(repo, at_first)
             return 1
         repo.forget_index()
@@ -123,7 +127,7 @@ def commit(repo: Repository, args: list[str]) -> int:
         return 0
     message = _message(repo, options, head)
     if message is None:
-        if options.all or named:
+        if options.all or options.patch or named:
             _unstage(repo, at_first)
         return 1
     who = repo.identity("AUTHOR") if author is None else author

@@ -5,13 +5,16 @@ from __future__ import annotations
 from contextlib import suppress
 
 from dulwich.index import IndexEntry
+from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import choice, flag
 from belljar.bin._kit.options import parse
+from belljar.bin.git.repository.diffs import compare
 from belljar.bin.git.repository.merge_state import forget_merge
-from belljar.bin.git.repository.pathspec import relative
+from belljar.bin.git.repository.pathspec import relative, restrict
+from belljar.bin.git.repository.picking import UNSTAGE, Picker
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit, resolve
 from belljar.bin.git.repository.text import commit_subject
@@ -27,6 +30,7 @@ class ResetOptions:
         default="mixed",
     )
     quiet: bool = flag("-q", "--quiet", "be quiet")
+    patch: bool = flag("-p", "--patch", "choose hunks")
 
 
 def reset(repo: Repository, args: list[str]) -> int:
@@ -43,6 +47,8 @@ def reset(repo: Repository, args: list[str]) -> int:
             known = operands[0] in repo.index or stat_of(repo, relative(repo, operands[0])) is not None
             if separator is not None or not known:
                 find_commit(repo, operands[0])
+    if options.patch:
+        return _unstage_hunks(repo, revision, paths)
     if paths:
         tree = repo.tree_of(find_commit(repo, revision)) if repo.head() is not None else {}
         restore_paths(repo, paths, tree, index=True, work=False)
@@ -80,6 +86,20 @@ def reset(repo: Repository, args: list[str]) -> int:
         repo.process.print(f"HEAD is now at {sha[:7].decode()} {subject}")
     elif options.mode == "mixed":
         _unstaged(repo, quiet=options.quiet)
+    return 0
+
+
+def _unstage_hunks(repo: Repository, revision: str, paths: list[str]) -> int:
+    """`reset -p`: hunks out of the index."""
+    tree = repo.tree_of(find_commit(repo, revision)) if repo.head() is not None else {}
+    old, new = restrict(repo, paths, tree, repo.staged())
+    for picked in Picker(repo, UNSTAGE).pick(compare(repo, old, new, renames=False)):
+        if picked.data is None:
+            del repo.index[picked.path]
+        else:
+            sha = repo.store.add(Blob.from_string(picked.data))
+            repo.index[picked.path] = repo.bare_entry(picked.mode, sha)
+    repo.write_index()
     return 0
 
 

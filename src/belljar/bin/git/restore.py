@@ -7,12 +7,14 @@ from dulwich.index import ConflictedIndexEntry, IndexEntry
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import choice, flag, value
 from belljar.bin._kit.options import parse
+from belljar.bin.git.repository.diffs import compare
 from belljar.bin.git.repository.errors import GitError
-from belljar.bin.git.repository.pathspec import match_paths
+from belljar.bin.git.repository.pathspec import match_paths, restrict
+from belljar.bin.git.repository.picking import DISCARD, Picker
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit
 from belljar.bin.git.repository.store import Flat
-from belljar.bin.git.repository.work import remove_file, write_file
+from belljar.bin.git.repository.work import remove_file, work_files, write_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +26,14 @@ class RestoreOptions:
         {"--ours": "ours", "--theirs": "theirs", "-2": "ours", "-3": "theirs"}, "check out a side"
     )
     quiet: bool = flag("-q", "--quiet", "be quiet")
+    patch: bool = flag("-p", "--patch", "choose hunks")
 
 
 def restore(repo: Repository, args: list[str]) -> int:
     parsed = parse(RestoreOptions, args)
     options = RestoreOptions(**parsed.values)
+    if options.patch and not options.staged and options.source is None:
+        return discard_hunks(repo, parsed.operands)
     if not parsed.operands:
         raise GitError("you must specify path(s) to restore")
     source = options.source or ("HEAD" if options.staged else None)
@@ -43,6 +48,18 @@ def restore(repo: Repository, args: list[str]) -> int:
         work=options.worktree or not options.staged,
         side=options.side,
     )
+
+
+def discard_hunks(repo: Repository, specs: list[str]) -> int:
+    """`restore -p`, `checkout -p`: hunks out of the work tree."""
+    new, contents = work_files(repo)
+    old, new = restrict(repo, specs, repo.staged(), new)
+    for picked in Picker(repo, DISCARD).pick(compare(repo, old, new, contents, renames=False)):
+        if picked.data is None:
+            remove_file(repo, picked.path)
+        else:
+            write_file(repo, picked.path, picked.mode, picked.data)
+    return 0
 
 
 def restore_paths(
