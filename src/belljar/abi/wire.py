@@ -105,7 +105,10 @@ class Resize(_Message, tag="resize"):
 
 
 class Renew(_Message, tag="renew"):
-    """An interpreter that was started begins another run: these are its limits, and nothing is used of them yet."""
+    """An interpreter that was started begins another run: these are its limits, and nothing is used of them yet.
+
+    None are given if they are those of its last run.
+    """
 
     id: int
     limits: dict[str, int | float]

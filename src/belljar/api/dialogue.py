@@ -39,6 +39,8 @@ Mode = Literal["repl", "prefix", "module", "save", "load"]
 """The last two write an interpreter's variables down, and take them from there: see `saved.py`."""
 
 _WITHOUT_END: Final = 1 << 60
+_NOTHING: Final = '"globals":[],"values":{}'
+"""What most runs are given."""
 _LINE_MAX: Final = 64 << 20
 _GUEST_CODES: Final[tuple[ErrorCode, ...]] = ("SYNTAX_ERROR", "RUNTIME_ERROR", "MEMORY_LIMIT")
 _LIMIT_CODES: Final[dict[str, ErrorCode]] = {
@@ -188,6 +190,8 @@ class Dialogue:
         self._line: list[bytes] = []
         self._size = 0
         self._runs: int = forks._runs if forks is not None else 0
+        self._renewed: dict[str, int | float] | None = None
+        """The limits of the last run."""
         self.number: int
         self.ready = False
         """It has spoken: from then on whatever becomes of it is the guest's doing."""
@@ -243,20 +247,15 @@ class Dialogue:
         self._functions.update(functions)
         self.run = run = Run(self._functions, limits, self._limits.output_bytes)
         self._runs += 1
-        # With the first piece: the worker is woken once.
-        self._write(
-            dumps(
-                {
-                    "op": "run",
-                    "code": code,
-                    "mode": mode,
-                    "file": self._engine.file.format(self._runs),
-                    "globals": list(functions),
-                    "values": dict(values),
-                }
-            ),
-            self._conversation.message(Renew(self.number, _limits(self._limits, limits))),
-        )
+        given = _limits(self._limits, limits)
+        renewal = Renew(self.number, {} if given is self._renewed else given)
+        self._renewed = given
+        file = self._engine.file.format(self._runs)
+        bound = _NOTHING
+        if functions or values:
+            bound = f'"globals":{dumps(list(functions))},"values":{dumps(dict(values))}'
+        line = f'{{"op":"run","code":{dumps(code)},"mode":"{mode}","file":"{file}",{bound}}}'
+        self._write(line, self._conversation.message(renewal))  # with the first piece: the worker is woken once
         return run
 
     def answer(self, run: Run, line: str) -> None:

@@ -29,14 +29,6 @@ _LOOK: Final = 4096
 """How much of a command is looked at."""
 
 
-class Granted(Struct, frozen=True):
-    """An engine process that goes along with a command."""
-
-    number: int
-    frame: bytes
-    fds: list[int]
-
-
 class Opening(Struct, frozen=True):
     """A question for an engine process, checked; `EngineBroker.open` answers it."""
 
@@ -87,6 +79,7 @@ class EngineBroker:
         self._wary = False
         """What was foreseen did not happen: not again, until the same is asked for twice."""
         self._grants = 0
+        self._unsettled: list[int] = []
 
     def pids(self) -> list[int]:
         """Of those that are there now."""
@@ -181,8 +174,11 @@ class EngineBroker:
             return None  # `open` says why
         return self._hand_over(opening, process)
 
-    def foresee(self, job: int, argv: Sequence[str]) -> Granted | None:
-        """What a command will ask for, if that can be told and is at hand: to be sent before it, and then settled."""
+    def foresee(self, job: int, argv: Sequence[str]) -> tuple[bytes, list[int]] | None:
+        """What a command will ask for, if that can be told and is at hand: a frame to go before it, with descriptors.
+
+        Call `settle` some time later.
+        """
         if not self._usual:
             return None
         text = "\n".join(argv)[:_LOOK]
@@ -204,17 +200,21 @@ class EngineBroker:
                 self._grants += 1
                 number = -self._grants
                 self._engines[number] = process
+                self._unsettled.append(number)
         if not wanted:
             process.kill()
             return None
-        return Granted(number, encode(Grant(job, number, kind, options)), [process.connection.detach()])
+        return encode(Grant(job, number, kind, options)), [process.connection.detach()]
 
-    def settle(self, granted: Granted) -> None:
-        """What could wait until it was sent."""
-        with self._lock:
-            process = self._engines.get(granted.number)
-            if process is not None:
-                process.settle()
+    def settle(self) -> None:
+        """For what was granted: what can wait until nobody waits for anything else."""
+        if self._unsettled:
+            with self._lock:
+                numbers, self._unsettled = self._unsettled, []
+                for number in numbers:
+                    process = self._engines.get(number)
+                    if process is not None:
+                        process.settle()
 
     def _hand_over(self, opening: Opening, process: EngineProcess) -> tuple[bytes, list[int]]:
         with self._lock:
@@ -315,6 +315,7 @@ class EngineBroker:
             self._bound(process)
 
     def kill(self, number: int) -> None:
+        self.settle()
         with self._lock:
             process = self._engines.pop(number, None)
             self._programs.pop(number, None)
@@ -323,6 +324,7 @@ class EngineBroker:
 
     def close(self) -> None:
         """The sandbox is gone: so are its engines. Idempotent."""
+        self.settle()
         with self._lock:
             self._closed = True
             engines, self._engines = self._engines, {}

@@ -200,12 +200,8 @@ class Link:
 
     def start(self, number: int, argv: Sequence[str], frame: bytes) -> None:
         """Send the frame that starts a command, with the engine process that it will ask for, if that can be told."""
-        granted = self._engines.foresee(number, argv)
-        if granted is None:
-            self.send(frame)
-        else:
-            self.send(granted.frame + frame, granted.fds)
-            self._engines.settle(granted)
+        granted, fds = self._engines.foresee(number, argv) or (b"", [])
+        self.send(granted + frame, fds)
 
     def send(self, frame: bytes, fds: Sequence[int] = ()) -> None:
         """Send a frame; descriptors that go with it are closed here."""
@@ -215,7 +211,8 @@ class Link:
             with self._send_lock:
                 connection = self._worker.connection
                 sent = send_descriptors(connection, frame, fds) if fds else 0
-                connection.sendall(memoryview(frame)[sent:] if sent else frame)
+                if sent < len(frame):
+                    connection.sendall(memoryview(frame)[sent:] if sent else frame)
         except OSError:
             self._hear_last_words()
             assert self._gone is not None
@@ -346,6 +343,7 @@ class Link:
                 news = Readiness(self._worker.connection, ear)
             seen = -1
             while (seen := self._stand_aside(seen, bell)) >= 0:
+                self._engines.settle()
                 news.within(None)
                 with self._lock:
                     self._bell = None

@@ -29,8 +29,11 @@ COPY_SECONDS: Final = 15.0
 _CREDENTIALS: Final = struct.Struct("=iII")
 """struct ucred: pid, uid, gid."""
 _FDS: Final = struct.Struct("=ii")
-_HURRY: Final = struct.pack("@ll", 0, 4000)
-"""struct timeval: how long an answer is waited for before requests for copies are looked at. Most come sooner."""
+_HURRY: Final = struct.pack("@ll", 0, 5000)
+"""struct timeval: how long an answer is waited for before requests for copies are looked at. Most come sooner.
+
+More than a tick of the kernel's clock, which is mostly 4 ms: what is not may be over at once.
+"""
 
 
 class NoCopy(RuntimeError):

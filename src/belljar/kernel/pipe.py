@@ -154,6 +154,11 @@ class PipeEnd(Handle):
         if self._access != O_RDONLY:
             self.pipe.writers += 1
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a write would not wait."""
+        return self.pipe.used < CAPACITY
+
     def read(self, offset: int, size: int) -> bytes:
         if self._access == O_WRONLY:
             raise SysError(EBADF)

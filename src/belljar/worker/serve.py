@@ -151,7 +151,7 @@ class Server:
             case Renew(id=number, limits=limits):
                 job = self._jobs.get(number)
                 if job is not None and job.task is not None:
-                    job.task.renew(_limits(limits))
+                    job.task.renew(_limits(limits) if limits else None)
             case Resize(id=number, rows=rows, columns=columns):
                 job = self._jobs.get(number)
                 if job is not None and job.task is not None:
@@ -298,7 +298,10 @@ class Server:
         if job is None or job.task is None:
             return  # it ended while the data was on its way
         task = job.task
-        self._spawn(lambda: task.write_input(stream, data) if data else task.close_input(stream))
+        if not data:
+            self._spawn(lambda: task.close_input(stream))
+        elif not task.take_input(stream, data):
+            self._spawn(lambda: task.write_input(stream, data))
 
     def _take_input(self, number: int, data: bytes) -> Plain:
         """Answered when the command's pipe has taken it all, or never will."""

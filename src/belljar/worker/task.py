@@ -15,7 +15,7 @@ from belljar.abi.termios import WinSize
 from belljar.abi.wire import CONTROL_IN, CONTROL_OUT
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import load, search_path
-from belljar.kernel.pipe import Outlet
+from belljar.kernel.pipe import Outlet, PipeEnd
 from belljar.kernel.process import Process
 from belljar.kernel.status import ExitStatus
 from belljar.kernel.vfs.credentials import Credentials
@@ -60,6 +60,8 @@ class Task:
         self.ended = False
         self._inputs: dict[int, OpenFile] = {}
         """Our ends of what the command reads from, by its descriptor."""
+        self._writing = 0
+        """How many fibers write to them."""
         self._master: OpenFile | None = None
         self._collecting = False
         self._outlets: dict[int, Outlet]
@@ -130,10 +132,22 @@ class Task:
         writer = self._inputs.get(stream)
         if writer is None:
             return
+        self._writing += 1
         try:
             writer.write(data)
         except SysError:
             self.close_input(stream)
+        finally:
+            self._writing -= 1
+
+    def take_input(self, stream: int, data: bytes) -> bool:
+        """As `write_input`, on the loop: False if it might wait there."""
+        writer = self._inputs.get(stream)
+        handle = writer.handle if writer is not None else None
+        if self._writing or not isinstance(handle, PipeEnd) or not handle.has_room:
+            return False
+        self.write_input(stream, data)
+        return True
 
     def close_input(self, stream: int) -> None:
         writer = self._inputs.pop(stream, None)
@@ -144,9 +158,9 @@ class Task:
         if self._master is not None:
             self._master.handle.ioctl("set_winsize", size)
 
-    def renew(self, limits: Limits) -> None:
-        """An interpreter's next run: it may use as much again, and at most what the sandbox may."""
-        narrowed = self._kernel.limits.narrowed(limits)
+    def renew(self, limits: Limits | None) -> None:
+        """An interpreter's next run: it may use as much as this, or as before, and at most what the sandbox may."""
+        narrowed = self.process.budget.limits if limits is None else self._kernel.limits.narrowed(limits)
         self.process.budget.renew(narrowed)
         engine = self.process.engine
         if engine is not None:
