@@ -37,12 +37,12 @@ try:
 except OSError:
     x = [n for n in range(100)]
 """
-NOBODYS = (["python3", "-c", REHEARSAL], [b"PATH=/usr/bin"], b"/", {}, [1, 0, 0, 0, 0o022, 0])
+NOBODYS = ([b"python3", b"-c", REHEARSAL.encode()], [b"PATH=/usr/bin"], b"/", {}, [1, 0, 0, 0, 0o022, 0])
 """A program that nobody sees, in a template."""
 _template = {}
 """What belonged to the template: modules, and the path they came by."""
-_here = {"directory": b"/", "seeded": False}
-"""Where the C library thinks it is, and whether random numbers are this process's own."""
+_here = {"directory": b"/", "seeded": False, "environment": None}
+"""Where the C library thinks it is, whether random numbers are this process's own, and the environment it has."""
 
 
 def run(program):
@@ -62,16 +62,9 @@ def run(program):
 def begin(environment, directory, numbers):
     """Be where and who the kernel says. What a rehearsal in this process has done already is not done again."""
     files.identity.update(zip(("pid", "ppid", "uid", "gid", "umask"), numbers))
-    known, variables = processes.variables.copy(), processes.variables
-    os.environ._data.clear()
-    variables.clear()
-    for entry in environment:
-        name, _, value = entry.partition(b"=")
-        os.environ._data[name] = variables[name] = value
-        if known.pop(name, None) != value:
-            native.putenv(name, value)
-    for name in known:
-        native.unsetenv(name)
+    if environment != _here["environment"]:
+        take_environment(environment)
+    _here["environment"] = None
     if directory != _here["directory"]:
         try:
             native.chdir(directory)
@@ -86,6 +79,19 @@ def begin(environment, directory, numbers):
         lines = fd == 2 or bool(terminals >> fd & 1)
         if stream is not None and fd and stream.line_buffering != lines:
             stream.reconfigure(line_buffering=lines)
+
+
+def take_environment(environment):
+    known, variables = processes.variables.copy(), processes.variables
+    os.environ._data.clear()
+    variables.clear()
+    for entry in environment:
+        name, _, value = entry.partition(b"=")
+        os.environ._data[name] = variables[name] = value
+        if known.pop(name, None) != value:
+            native.putenv(name, value)
+    for name in known:
+        native.unsetenv(name)
 
 
 def seed():
@@ -105,7 +111,7 @@ def execute(argv, engine):
     """The whole of a run: the exit status, and the signal it is to look as if it died of."""
     asks = any(name.startswith(b"PYTHON") for name in os.environ._data)
     try:
-        options = Options(list(map(os.fsdecode, argv)), os.environ if asks else {})
+        options = Options([word.decode("utf-8", "surrogateescape") for word in argv], os.environ if asks else None)
     except Bad as bad:
         getattr(sys, bad.stream).write(bad.text)
         return finish(bad.status)
@@ -161,8 +167,8 @@ def unbuffer(name):
 def search_path(options, site):
     values = options.values
     found = []
-    if not values["ignore_environment"]:
-        found += [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    if not values["ignore_environment"] and b"PYTHONPATH" in os.environ._data:
+        found += [os.path.abspath(entry) for entry in os.environ["PYTHONPATH"].split(os.pathsep) if entry]
     found += [files.LIBRARY, f"/usr/local/lib/python{VERSION}"]
     if values["no_site"]:
         return found
@@ -442,6 +448,7 @@ def rehearse(program):
     """Run a program that nobody sees, in the process that will run another."""
     practise((NOBODYS[0], *program[1:]))
     seeded()
+    _here["environment"] = program[1]
 
 
 def practise(program=NOBODYS):
@@ -469,7 +476,7 @@ def prime():
     gc.freeze()  # what is collected at a program's end need not look at all there is
     for _ in range(PRIMINGS):
         for source in PRIMING:
-            Options(["python3", "-c", source], {}).flags()
+            Options(["python3", "-c", source], None).flags()
             outcome(lambda source=source: run_source(source + "\n", "<string>", -1))
         session.rehearse(PRIMING)
         practise()

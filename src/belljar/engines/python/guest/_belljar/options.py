@@ -43,6 +43,10 @@ _LETTERS = {
 
 _FLAGS = sys.flags
 """Those of the template. Others are made from them, and not by a class of ours: C code counts on what is in them."""
+_DEFAULTS = dict.fromkeys(FLAGS, 0) | {
+    "hash_randomization": 1, "dev_mode": False, "utf8_mode": 1, "safe_path": False, "int_max_str_digits": 4300,
+}  # fmt: skip
+_PLAIN = _FLAGS.__replace__(**_DEFAULTS)
 
 
 class Bad(Exception):
@@ -58,16 +62,14 @@ class Options:
 
     def __init__(self, argv, environment):
         self.name = argv[0]
-        self.values = dict.fromkeys(FLAGS, 0)
-        self.values |= {"hash_randomization": 1, "dev_mode": False, "utf8_mode": 1, "safe_path": False}
-        self.values["int_max_str_digits"] = 4300
+        self.values = _DEFAULTS.copy()
         self.command = self.module = self.file = None
         self.unbuffered = self.skip_first = False
         self.warnings = []
         self.xoptions = {}
         self.versions = 0
         self.read(argv[1:])
-        if not self.values["ignore_environment"]:
+        if environment is not None and not self.values["ignore_environment"]:
             self.apply(environment)
 
     def read(self, words):
@@ -168,4 +170,4 @@ class Options:
             self.warnings = given.split(",") + self.warnings
 
     def flags(self):
-        return _FLAGS.__replace__(**self.values)
+        return _PLAIN if self.values == _DEFAULTS else _FLAGS.__replace__(**self.values)
