@@ -12,6 +12,7 @@ from belljar.bin.git.repository.log_options import LogOptions
 from belljar.bin.git.repository.notes import Notes, default_ref, full_ref
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.selection import Selection, choose, count_text
+from belljar.bin.git.repository.text import text_of
 
 
 def log(repo: Repository, args: list[str]) -> int:
@@ -91,9 +92,14 @@ def _print_log(repo: Repository, chosen: Selection) -> None:
         process.budget.charge(10)
         text = formatter.show(sha)
         pairs: list[Pair] = []
-        if wants_diff and (len(commit.parents) < 2 or options.first_parent_merges or options.first_parent):
+        if (
+            wants_diff
+            and not options.lines
+            and (len(commit.parents) < 2 or options.first_parent_merges or options.first_parent)
+        ):
             found = chosen.followed[sha] if options.follow else commit_pairs(repo, commit, chosen.paths)
             pairs = filter_pairs(found, options.filter)
+        traced = chosen.traced.get(sha) if not options.no_patch else None
         if graph is not None:
             parents = [bytes(parent) for parent in commit.parents if parent in chosen.known]
             star, lines, rest = graph.step(sha, parents)
@@ -101,13 +107,16 @@ def _print_log(repo: Repository, chosen: Selection) -> None:
             process.print((star + first).rstrip() if not first else star + first)
             last = number == len(commits) - 1
             pending = list(lines)
-            if pairs:
-                body = b"".join(render_pairs(repo, pairs, options, default=options.patch)).decode(
-                    "utf-8", "surrogateescape"
+            if pairs or traced is not None:
+                patches = (
+                    traced
+                    if traced is not None
+                    else b"".join(render_pairs(repo, pairs, options, default=options.patch))
                 )
-                others += ["", *body.split("\n")[:-1]] if not compact else body.split("\n")[:-1]
+                rows = text_of(patches).split("\n")[:-1]
+                others += ["", *rows] if not compact or traced is not None else rows
             for other in others:
-                prefix = pending.pop(0) if pending and (not compact or pairs) else rest
+                prefix = pending.pop(0) if pending and (not compact or pairs or traced is not None) else rest
                 process.print(prefix + other)
             for line in pending:
                 process.print(line)
@@ -119,7 +128,10 @@ def _print_log(repo: Repository, chosen: Selection) -> None:
         process.print(
             text, end=end if compact and ends and text else "" if compact and (not ends or not text) else "\n"
         )
-        if pairs:
+        if traced is not None:
+            process.print("")
+            process.stdout.write(traced)
+        elif pairs:
             if not compact:
                 process.print("")
             elif formatter.form != "oneline" and text:

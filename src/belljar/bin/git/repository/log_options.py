@@ -33,6 +33,7 @@ class LogOptions(DiffOptions):
     abbrev_commit: bool = flag("--abbrev-commit", "abbreviate names")
     no_abbrev: bool = flag("--no-abbrev-commit", "don't")
     abbrev: str | None = value("--abbrev", "digits of an abbreviated name", metavar="N", bare="7")
+    lines: tuple[str, ...] = many("-L", "the history of lines", metavar="START,END:FILE")
     follow: bool = flag("--follow", "follow a file through renames")
     pickaxe: str | None = value("-S", "changes in the number of a string", metavar="STRING")
     pickaxe_regex: str | None = value("-G", "changes that match", metavar="PATTERN")

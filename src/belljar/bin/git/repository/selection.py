@@ -13,6 +13,7 @@ from belljar.bin.git.repository.diffs import Pair
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.formats import decorations
 from belljar.bin.git.repository.history import topological, walk
+from belljar.bin.git.repository.line_log import parse_ranges, trace_lines
 from belljar.bin.git.repository.log_options import LogOptions
 from belljar.bin.git.repository.merging import ancestors, merge_base
 from belljar.bin.git.repository.pathspec import relative
@@ -32,6 +33,8 @@ class Selection:
     """The commits that there would be without a limit of their number."""
     followed: dict[bytes, list[Pair]]
     """What each commit did to the file of --follow, under the name that it had then."""
+    traced: dict[bytes, bytes]
+    """What each commit did to the lines of -L, as a patch."""
 
 
 def choose(repo: Repository, args: list[str]) -> Selection:
@@ -54,11 +57,18 @@ def choose(repo: Repository, args: list[str]) -> Selection:
     keep = make_filter(repo, options, [] if options.follow else paths)
     if options.follow:
         keep = follow_file(repo, keep, relative(repo, paths[0]), followed)
+    traced: dict[bytes, bytes] = {}
+    if options.lines:
+        if paths:
+            raise GitError("-L<range>:<file> cannot be used with pathspec")
+        if options.stat is not None or options.numstat or options.raw or options.name_only or options.name_status:
+            raise GitError("-L does not yet support diff formats besides -p and -s")
+        keep = trace_lines(repo, keep, {starts[0]: parse_ranges(repo, options.lines, starts[0])}, traced)
     if options.no_walk:
         source: Iterator[bytes] = iter(dict.fromkeys(starts))
     else:
         source = _first_parents(repo, starts, excluded) if options.first_parent else walk(repo, starts, excluded)
-    if options.graph or options.topo or options.date_order:
+    if options.graph or options.topo or options.date_order or options.lines:
         source = iter(topological(repo, list(source), by_date=options.date_order))
     marks = _sides(repo, revisions) if options.left or options.cherry_pick else {}
     if options.cherry_pick:
@@ -81,7 +91,7 @@ def choose(repo: Repository, args: list[str]) -> Selection:
     chosen = chosen[skip:]
     if options.reverse:
         chosen.reverse()
-    return Selection(options, chosen, paths, marks, known, followed)
+    return Selection(options, chosen, paths, marks, known, followed, traced)
 
 
 def count_text(chosen: Selection) -> str:
