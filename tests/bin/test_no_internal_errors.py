@@ -127,7 +127,8 @@ HEAD HEAD~1 b v2 nope f d d/g n - -- '' ² $'\\xff' -n -L -L²,3 -L, --abbrev=²
 HEAD:² :f :/ a.. .. ... -m -m² -s -p -v --all --date=² --since=² '--author=(' '--grep=(' '-G(' -S --diff-filter=²
 --batch --cacheinfo 1,2 --type=int --get a.b start good bad run reset push pop list branch -e '(' ')' --not --and
 --word-diff --color=always --raw -z --check --no-index --relative=² -i -x --onto --graph --porcelain=v2 --continue
--L1,2:f -L:o:f '-L/o/,+1:f' '-L/(/,/²/:f' --abort --skip --stdout -1 -² --mainline=² --fixup=HEAD --trailer=² -F /dev/null
+-L1,2:f -L:o:f '-L/o/,+1:f' '-L/(/,/²/:f' --abort
+--skip --stdout -1 -² --mainline=² --fixup=HEAD --trailer=² -F /dev/null
 """.split()
 GIT_SETUP = """git init -q -b main r; cd r; git config user.name a; git config user.email a@b
 printf 'one\\ntwo\\n' >f; mkdir d; echo x >d/g; git add .; git commit -qm first; git branch b
