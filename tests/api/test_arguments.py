@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from belljar import AsyncSandbox, IsolationUnavailable, Limits, Mount, RunLimits, Sandbox
+from belljar import AsyncSandbox, Event, IsolationUnavailable, Limits, Mount, RunLimits, Sandbox
 from belljar.api.request import FileContents
 
 Attempt = Callable[[Sandbox], object]
@@ -26,7 +26,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "env": (lambda s: s.exec("true", env=["A"]), TypeError, "env must be a dict, not list"),
     "env value": (lambda s: s.exec("true", env={"A": 1}), TypeError, "env must map str to str"),
     "on_stdout": (lambda s: s.exec("true", on_stdout=5), TypeError, "on_stdout must be a function"),
-    "async on_stdout": (lambda s: s.exec("true", on_stdout=_unheard), TypeError, "must be a plain function"),
+    "async on_stdout": (lambda s: s.exec("echo", on_stdout=_unheard), TypeError, "an async one needs an AsyncSandbox"),
     "command": (lambda s: s.exec(["echo", 1]), TypeError, "a command is a str"),
     "spawn stdin": (lambda s: s.spawn("cat", stdin=5), TypeError, "stdin must be str or bytes"),
     "spawn env": (lambda s: s.spawn("cat", env=["A"]), TypeError, "env must be a dict"),
@@ -196,11 +196,65 @@ def test_what_a_listener_raises_ends_its_command_and_no_other() -> None:
         assert sandbox.stats()["processes"] == 0
 
 
+def test_a_listener_may_use_the_sandbox() -> None:
+    with Sandbox() as sandbox:
+        heard: list[tuple[bytes, str]] = []
+        done = sandbox.exec(
+            "for n in 1 2 3; do echo $n; done",
+            on_stdout=lambda data: heard.append((data, sandbox.exec(["cat"], stdin=data, timeout=30).stdout)),
+            timeout=60,
+        )
+        assert done.exit_code == 0
+        assert b"".join(data for data, _ in heard) == b"1\n2\n3\n"
+        assert "".join(text for _, text in heard) == "1\n2\n3\n"
+
+
+def test_an_async_listener() -> None:
+    async def main() -> None:
+        async with AsyncSandbox() as sandbox:
+            heard: list[bytes] = []
+
+            async def hear(data: bytes) -> None:
+                heard.append((await sandbox.exec(["cat"], stdin=data)).stdout_bytes)
+
+            await sandbox.exec("echo a; echo b >&2; echo c", on_stdout=hear, on_stderr=hear)
+            assert b"".join(heard) == b"a\nb\nc\n"
+
+    asyncio.run(main())
+
+
 def test_what_a_listener_raises_is_raised_by_an_async_exec_too() -> None:
     async def main() -> None:
         async with AsyncSandbox() as sandbox:
             with pytest.raises(_Heard):
                 await sandbox.exec("echo once; sleep 100", on_stderr=_refuse, on_stdout=_refuse)
             assert (await sandbox.exec("echo fine")).stdout == "fine\n"
+
+    asyncio.run(main())
+
+
+def test_an_observer_that_would_wait_for_ever_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """It is called by whoever receives: nobody else would receive the answer."""
+
+    def ask(event: Event) -> None:
+        if event.kind == "exec":
+            sandbox.exec("true")
+
+    with Sandbox(on_event=ask) as sandbox:
+        assert sandbox.exec("echo fine").stdout == "fine\n"
+    assert "on_event is called while the sandbox is listened to" in caplog.text
+
+
+def test_an_observer_may_start_a_task() -> None:
+    async def main() -> None:
+        tasks: list[asyncio.Task[Any]] = []
+
+        def ask(event: Event) -> None:
+            if event.kind == "exec" and event.data["action"] == "end" and not tasks:
+                tasks.append(asyncio.create_task(sandbox.exec("echo task")))
+
+        async with AsyncSandbox(on_event=ask) as sandbox:
+            await sandbox.exec("true")
+            assert (await tasks[0]).stdout == "task\n"
 
     asyncio.run(main())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Generator, Mapping
+from collections.abc import Awaitable, Generator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, overload
 
 from belljar.abi.limits import Limits
@@ -13,7 +13,7 @@ from belljar.api.async_js import AsyncJsInterpreter
 from belljar.api.async_link_host import AsyncLink, take_worker
 from belljar.api.async_process import AsyncProcess, AsyncTerminal
 from belljar.api.clock_host import monotonic
-from belljar.api.command import check_size, request_exec, start_from
+from belljar.api.command import ExecRequest, check_size, request_exec, start_from
 from belljar.api.core import Conversation, OnChunk
 from belljar.api.dialogue import PYTHON
 from belljar.api.errors import NO_SNAPSHOTS, FileError, SandboxClosed, SandboxCreationError, SnapshotError
@@ -116,12 +116,14 @@ class AsyncSandbox:
             self._link.offers.network = NetworkDoor(settings.network, settings.name, asyncio.get_running_loop())
 
     def _gate(self) -> Gate:
-        assert self._link.offers.network is not None
-        return self._link.offers.network.gate(self._link.conversation.observe)
+        link = self._started  # whatever thread asks
+        assert link is not None
+        assert link.offers.network is not None
+        return link.offers.network.gate(link.conversation.observe)
 
     def _watch_events(self) -> None:
         if self._settings.on_event is not None:
-            events = Events(self._settings.name, self._settings.on_event, self._link.conversation)
+            events = Events(self._settings.name, self._settings.on_event, self._link.conversation, awaited=True)
             self._link.send(events.watch_files())
 
     @property
@@ -162,7 +164,10 @@ class AsyncSandbox:
         on_stderr: OnChunk | None = None,
         merge_stderr: bool = False,
     ) -> ExecResult:
-        """Run a command to its end. Cancelling kills its processes; the sandbox stays usable."""
+        """Run a command to its end. Cancelling kills its processes; the sandbox stays usable.
+
+        See `Sandbox.exec`. `on_stdout` and `on_stderr` may be async here.
+        """
         link, began = self._link, monotonic()
         request = request_exec(
             link.conversation,
@@ -178,18 +183,29 @@ class AsyncSandbox:
                 "on_stderr": on_stderr,
                 "merge_stderr": merge_stderr,
             },
+            awaited=True,
         )
         link.start(request.number, request.argv, request.frame)
         try:
-            await link.expect(request.is_over, request.wall_seconds + GRACE)
-            if request.raised is not None:
-                raise request.raised
+            await self._finish(request, began + request.wall_seconds + GRACE)
         except BaseException:  # it was cancelled, too
             if not link.closed and not request.running.done:
                 link.send(request.kill(link.conversation))
             raise
         raise_failure(request.running, self._settings.cwd)
         return exec_result(request.running, monotonic() - began, timeout)
+
+    async def _finish(self, request: ExecRequest, deadline: float) -> None:
+        """Until it has ended, and all that it said was heard. SandboxError if it has not by then."""
+        listening = request.listening
+        while True:
+            await self._link.expect(request.has_news, max(deadline - monotonic(), 0.0))
+            if listening is None or not listening.waiting:
+                return
+            function, data = listening.waiting.popleft()
+            result = function(data)
+            if isinstance(result, Awaitable):
+                await result
 
     async def spawn(
         self,

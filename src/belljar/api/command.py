@@ -27,34 +27,38 @@ from belljar.api.request import (
 Send = Callable[[bytes], None]
 
 _HEARD: Final = ((1, "on_stdout"), (2, "on_stderr"))
-
 _COROUTINE: Final = 0x80
 """`inspect.CO_COROUTINE`, without loading that."""
 
 
 class Listening:
-    """The owner's functions that hear a command's output. What one raises ends that command, and `exec` raises it: not
-    whoever happens to receive, which may be another call's thread."""
+    """What a command said that functions of the owner's are to hear, in order.
+
+    They are called by whoever waits for the command, not by whoever receives, which may be another call's thread: so
+    they may use the sandbox, and what they raise is raised where they were given.
+    """
 
     def __init__(self) -> None:
-        self.raised: BaseException | None = None
+        self.waiting: deque[tuple[OnChunk, bytes]] = deque()
+        self.stopped = False
 
-    def through(self, what: str, function: object) -> OnChunk:
+    def through(self, what: str, function: object, *, awaited: bool) -> OnChunk:
         """TypeError for what can't hear."""
         if not callable(function):
             raise TypeError(f"{what} must be a function of bytes, not {type(function).__name__}")
         code = getattr(function, "__code__", None)
-        if code is not None and code.co_flags & _COROUTINE:
-            raise TypeError(f"{what} must be a plain function: an async one would have to be awaited. Use spawn().")
+        if not awaited and code is not None and code.co_flags & _COROUTINE:
+            raise TypeError(f"{what} must be a plain function: an async one needs an AsyncSandbox")
 
         def hear(data: bytes) -> None:
-            if self.raised is None:
-                try:
-                    function(data)
-                except BaseException as error:  # noqa: BLE001 - the owner's own: raised where the owner waits
-                    self.raised = error
+            if not self.stopped:
+                self.waiting.append((function, data))
 
         return hear
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.waiting.clear()
 
 
 class ExecRequest(Struct, frozen=True):
@@ -67,22 +71,24 @@ class ExecRequest(Struct, frozen=True):
     wall_seconds: float
     listening: Listening | None
 
-    def is_over(self) -> bool:
-        """It has ended, or is to be ended."""
-        return self.running.done or self.raised is not None
-
-    @property
-    def raised(self) -> BaseException | None:
-        """What a function that heard its output raised."""
-        return None if self.listening is None else self.listening.raised
+    def has_news(self) -> bool:
+        """It has ended, or somebody is to hear of what it said."""
+        return self.running.done or (self.listening is not None and bool(self.listening.waiting))
 
     def kill(self, conversation: Conversation) -> bytes:
-        """The frame that ends everything the command started."""
+        """The frame that ends everything the command started; nobody listens any more."""
+        if self.listening is not None:
+            self.listening.stop()
         return conversation.message(Signal(self.number, 9, True))
 
 
-def request_exec(conversation: Conversation, base: Limits, command: object, arguments: dict[str, Any]) -> ExecRequest:
-    """Check the arguments of `exec` and turn them into a request. TypeError, ValueError."""
+def request_exec(
+    conversation: Conversation, base: Limits, command: object, arguments: dict[str, Any], *, awaited: bool = False
+) -> ExecRequest:
+    """Check the arguments of `exec` and turn them into a request. TypeError, ValueError.
+
+    `awaited`: functions that hear its output may be async.
+    """
     argv = check_command(command)
     limits, effective = limits_for_exec(base, arguments["limits"], arguments["timeout"])
     callbacks: dict[int, OnChunk] = {}
@@ -90,7 +96,7 @@ def request_exec(conversation: Conversation, base: Limits, command: object, argu
     for stream, name in _HEARD:
         if arguments[name] is not None:
             listening = listening or Listening()
-            callbacks[stream] = listening.through(name, arguments[name])
+            callbacks[stream] = listening.through(name, arguments[name], awaited=awaited)
     stdin = arguments["stdin"]
     number, running, frame = conversation.start(
         argv,

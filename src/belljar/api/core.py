@@ -6,6 +6,7 @@ Both fronts share it: they move the bytes and decide how to wait. Everything a w
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Final
 
 from belljar.abi.paths import fsencode
@@ -37,6 +38,9 @@ _SLACK: Final = 1 << 20
 _TRACE_LINES: Final = 60
 
 OnChunk = Callable[[bytes], object]
+
+telling: ContextVar[object] = ContextVar("belljar_telling", default=None)
+"""The conversation whose owner is being told of something by whoever receives: it can't be asked anything meanwhile."""
 
 
 class Pending:
@@ -163,6 +167,11 @@ class Conversation:
         return encode(message)
 
     def _register(self, pending: Pending) -> int:
+        if telling.get() is self:
+            raise SandboxError(
+                "on_event is called while the sandbox is listened to, and can't ask it for anything: "
+                "note what happened, and see to it on another thread or after the call"
+            )
         number, self._next = self._next, self._next + 1
         self._waiting[number] = pending
         return number

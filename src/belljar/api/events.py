@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from belljar.api.changes import changes_from
 from belljar.api.clock_host import wall_time
+from belljar.api.core import telling
 
 if TYPE_CHECKING:
     from belljar.api.core import Conversation, Pending
@@ -30,27 +31,33 @@ class Event:
 
 
 OnEvent = Callable[[Event], object]
-"""Called on the thread (or loop) that hears of it: be quick. What it raises is logged, and stops nothing."""
+"""Called on the thread (or loop) that hears of it: be quick, and don't use the sandbox there. What it raises is logged,
+and stops nothing."""
 
 
 class Events:
     """Turns what passes through a conversation into events."""
 
-    def __init__(self, name: str, on_event: OnEvent, conversation: Conversation) -> None:
+    def __init__(self, name: str, on_event: OnEvent, conversation: Conversation, *, awaited: bool = False) -> None:
+        """`awaited`: on an event loop, where nobody waits inside of `on_event`."""
         self._name = name
         self._on_event = on_event
         self._conversation = conversation
         self._watch = 0
+        self._told: object = None if awaited else conversation
         conversation.observe = self.emit
 
     def emit(self, kind: str, data: dict[str, Any]) -> None:
         event = Event(kind, wall_time(), self._name, data)
+        before = telling.set(self._told)
         try:
             self._on_event(event)
         except Exception:
             import logging  # only now: most programs never need it
 
             logging.getLogger("belljar").exception("on_event of sandbox %s raised for a %r event", self._name, kind)
+        finally:
+            telling.reset(before)
 
     def watch_files(self) -> bytes:
         """The frame that asks for changes of files; from then on each answer is followed by the next question."""

@@ -152,7 +152,8 @@ class Sandbox:
     ) -> ExecResult:
         """Run a command to its end. A str runs in bash, a list is argv. Never raises for what the command did.
 
-        After `timeout` seconds its processes are killed and the exit code is 124; the sandbox stays usable.
+        After `timeout` seconds its processes are killed and the exit code is 124; the sandbox stays usable. `on_stdout`
+        and `on_stderr` hear what it says as it comes, on this thread; what they raise ends it, and is raised here.
         """
         began = monotonic()
         request = request_exec(
@@ -172,9 +173,7 @@ class Sandbox:
         )
         self._link.start(request.number, request.argv, request.frame)
         try:
-            finished = self._link.wait_until(request.is_over, began + request.wall_seconds + GRACE)
-            if request.raised is not None:
-                raise request.raised
+            finished = self._finish(request, began + request.wall_seconds + GRACE)
         except BaseException:
             self._end(request)
             raise
@@ -184,6 +183,18 @@ class Sandbox:
             raise SandboxError(STOPPED)
         raise_failure(request.running, self._settings.cwd)
         return exec_result(request.running, monotonic() - began, timeout)
+
+    def _finish(self, request: ExecRequest, deadline: float) -> bool:
+        """Until it has ended, and all that it said was heard. False if it has not by then."""
+        listening = request.listening
+        if listening is None:
+            return self._link.wait(request.running, deadline)
+        while self._link.wait_until(request.has_news, deadline):
+            if not listening.waiting:
+                return True
+            function, data = listening.waiting.popleft()
+            function(data)
+        return False
 
     def _end(self, request: ExecRequest) -> None:
         """End everything that a command started: nobody waits for it any more."""
