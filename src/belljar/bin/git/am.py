@@ -8,6 +8,7 @@ from email.utils import parsedate_tz
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.apply import ApplyOptions, plan_changes, write_changes
@@ -71,7 +72,10 @@ def am(repo: Repository, args: list[str]) -> int:
 
 def _run(repo: Repository, state: str, options: AmOptions) -> int:
     process = repo.process
-    number, last = (int(process.read_file(f"{state}/{name}")) for name in ("next", "last"))
+    try:
+        number, last = (int(process.read_file(f"{state}/{name}")[:9]) for name in ("next", "last"))
+    except ValueError:
+        raise GitError(f"{state} is corrupt: remove it") from None
     while number <= last:
         letter = read_letter(repo, process.read_file(f"{state}/{number:04d}"), options)
         subject = subject_of(letter.message)
@@ -112,7 +116,7 @@ def _commit(repo: Repository, letter: Letter, options: AmOptions) -> None:
 def _resume(repo: Repository, state: str, options: AmOptions) -> int:
     process = repo.process
     try:
-        number = int(process.read_file(f"{state}/next"))
+        number = int(process.read_file(f"{state}/next")[:9])
     except (SysError, ValueError):
         raise GitError("Resolve operation not in progress, we are not resuming.") from None
     if options.action in ("abort", "quit"):
@@ -161,5 +165,5 @@ def read_letter(repo: Repository, data: bytes, options: AmOptions) -> Letter:
     message = "\n\n".join(part for part in (subject.strip(), text_of(body).strip("\n")) if part) + "\n"
     parsed = parsedate_tz(fields.get("date", ""))
     when = repo.parse_date(fields["date"]) if parsed else repo.now("AUTHOR")
-    author = fields["from"].encode("utf-8", "surrogateescape")
+    author = fsencode(fields["from"])
     return Letter(author, when, message, re.sub(rb"(?m)^-- \n.*\n?\s*\Z", b"", after))

@@ -8,7 +8,7 @@ from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
-from belljar.abi.paths import normalise
+from belljar.abi.paths import fsencode, normalise
 from belljar.bin._kit import count, flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.diffs import split_lines, totals_text
@@ -214,7 +214,7 @@ def _reject(repo: Repository, change: Change) -> None:
     path = str(change.new)
     total, failed = len(change.patch.hunks), len(change.rejected)
     repo.process.error(f"Applying patch {path} with {failed} reject{'' if failed == 1 else 's'}...\n")
-    lines = [f"diff a/{path} b/{path}\t(rejected hunks)\n".encode("utf-8", "surrogateescape")]
+    lines = [fsencode(f"diff a/{path} b/{path}\t(rejected hunks)\n")]
     for hunk in change.patch.hunks:
         if hunk.number not in change.rejected:
             continue

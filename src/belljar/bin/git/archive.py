@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from io import BytesIO
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.abi.records import NANO
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
@@ -103,7 +104,7 @@ def _items(repo: Repository, tree: dict[str, tuple[int, bytes]], options: Option
 def _tar(items: Iterator[Item], when: int, comment: str) -> bytes:
     out: list[bytes] = []
     if comment:
-        record = f"{len(comment) + 12} comment={comment}\n".encode()
+        record = fsencode(f"{len(comment) + 12} comment={comment}\n")
         head = Member("pax_global_header", PAX_GLOBAL, 0o666, size=len(record), mtime=when * NANO)
         out += [encode(head, "ustar"), pad(record)]
     for item in items:
@@ -125,7 +126,7 @@ def _zip(items: Iterator[Item], when: int, comment: str) -> bytes:
     out = BytesIO()
     stamp = max(time.gmtime(when)[:6], (1980, 1, 1, 0, 0, 0))
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as target:
-        target.comment = comment.encode()
+        target.comment = fsencode(comment)
         for item in items:
             info = zipfile.ZipInfo(item.path, stamp)
             kind = 0o040000 if item.path.endswith("/") else 0o120000 if item.link else 0o100000

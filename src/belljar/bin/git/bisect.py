@@ -6,6 +6,7 @@ import math
 from contextlib import suppress
 
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.history import walk
 from belljar.bin.git.repository.merge_state import read_state
@@ -52,7 +53,7 @@ def _check_started(repo: Repository) -> None:
 def _append(repo: Repository, line: str) -> None:
     before = read_state(repo, "BISECT_LOG")
     text = f"{before}\n{line}\n" if before else f"{line}\n"
-    repo.process.write_file(f"{repo.git}/BISECT_LOG", text.encode("utf-8", "surrogateescape"))
+    repo.process.write_file(f"{repo.git}/BISECT_LOG", fsencode(text))
 
 
 def _start(repo: Repository, args: list[str]) -> int:
@@ -61,7 +62,7 @@ def _start(repo: Repository, args: list[str]) -> int:
     if read_state(repo, "BISECT_START") is None:
         branch = repo.refs.branch()
         home = branch.removeprefix("refs/heads/") if branch else (repo.head() or b"").decode()
-        repo.process.write_file(f"{repo.git}/BISECT_START", f"{home}\n".encode())
+        repo.process.write_file(f"{repo.git}/BISECT_START", fsencode(f"{home}\n"))
     for ref in repo.refs.under("refs/bisect/"):
         repo.refs.delete(ref)
     repo.process.write_file(f"{repo.git}/BISECT_LOG", b"")

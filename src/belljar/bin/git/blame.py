@@ -7,6 +7,7 @@ import re
 from dulwich.objects import Commit
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.diff.script import find_changes
@@ -191,7 +192,7 @@ def _table(
         else:
             when = date(seconds, offset, "raw" if options.raw_time else options.date)
             head += f" ({names[n]:<{wide}} {when} {n + 1:>{width}}) "
-        repo.process.stdout.write(head.encode("utf-8", "surrogateescape") + lines[n].rstrip(b"\n") + b"\n")
+        repo.process.stdout.write(fsencode(head) + lines[n].rstrip(b"\n") + b"\n")
 
 
 def _machine(
@@ -213,7 +214,7 @@ def _machine(
             out += _facts(repo, owner, path)
             out.append(f"filename {path}")
         text = "\n".join(out) + "\n\t"
-        repo.process.stdout.write(text.encode("utf-8", "surrogateescape") + lines[n].rstrip(b"\n") + b"\n")
+        repo.process.stdout.write(fsencode(text) + lines[n].rstrip(b"\n") + b"\n")
 
 
 def _facts(repo: Repository, owner: Owner, path: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, count, flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.config import read_config, write_config
@@ -204,5 +205,5 @@ def _unset_upstream(repo: Repository, name: str) -> None:
     path = f"{repo.common}/config"
     config = read_config(repo.process, path)
     with suppress(KeyError):
-        del config[(b"branch", name.encode())]
+        del config[(b"branch", fsencode(name))]
     write_config(repo.process, path, config)

@@ -6,6 +6,7 @@ from dulwich.objects import Commit
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.commit import show_summary
@@ -87,7 +88,7 @@ def cherry_pick(repo: Repository, args: list[str]) -> int:
             message = message.rstrip("\n") + f"\n\n(cherry picked from commit {sha.decode()})\n"
         if conflicts:
             repo.process.write_file(f"{repo.git}/CHERRY_PICK_HEAD", sha + b"\n")
-            repo.process.write_file(f"{repo.git}/MERGE_MSG", message.encode("utf-8", "surrogateescape"))
+            repo.process.write_file(f"{repo.git}/MERGE_MSG", fsencode(message))
             subject = subject_of(message)
             raise GitError(
                 f"error: could not apply {sha[:7].decode()}... {subject}\n"

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.init import make_repository
@@ -76,11 +77,11 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
     finally:
         source.close()
     config = read_config(process, f"{folder}/config")
-    section = (b"remote", options.origin.encode())
+    section = (b"remote", fsencode(options.origin))
     absolute = url if "://" in url or url.startswith("/") else f"{process.fs.getcwd().rstrip('/')}/{url}"
-    config.set(section, b"url", absolute.encode())
+    config.set(section, b"url", fsencode(absolute))
     if not options.bare:
-        config.set(section, b"fetch", FETCH_SPEC.format(name=options.origin).encode())
+        config.set(section, b"fetch", fsencode(FETCH_SPEC.format(name=options.origin)))
     write_config(process, f"{folder}/config", config)
     for ref, sha in tags.items():
         repo.refs.write(ref, sha.decode())

@@ -7,6 +7,7 @@ import re
 from dulwich.index import ConflictedIndexEntry, IndexEntry
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import count, flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.add import stage_hunks
@@ -101,7 +102,7 @@ def commit(repo: Repository, args: list[str]) -> int:
     if merge_head:
         parents += [find_commit(repo, line) for line in merge_head.split()]
     if options.author is not None:
-        author = options.author.encode("utf-8", "surrogateescape")
+        author = fsencode(options.author)
         author_time = author_time or repo.now("AUTHOR")
     if options.date is not None:
         author_time = repo.parse_date(options.date)
@@ -114,7 +115,7 @@ def commit(repo: Repository, args: list[str]) -> int:
     before = repo.tree_of(parents[0]) if parents else {}
     if options.porcelain:
         text = short_status(repo, compute_status(repo), branch=False)
-        process.stdout.write(text.encode("utf-8", "surrogateescape"))
+        process.stdout.write(fsencode(text))
         _unstage(repo, before_staging)
         return 0 if index != before else 1
     if index == before and not options.allow_empty and not options.amend and not merge_head:

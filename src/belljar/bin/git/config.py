@@ -7,6 +7,7 @@ import re
 from dulwich.config import ConfigFile
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.config import config_values, read_config, split_key, write_config
@@ -89,7 +90,7 @@ def config(process: Process, repo: Repository | None, args: list[str]) -> int:
     target = _target(path)
     loaded = read_config(process, target)
     section, name = split_key(key)
-    text = _typed(words[1], key, options).encode("utf-8", "surrogateescape")
+    text = fsencode(_typed(words[1], key, options))
     known = config_values(loaded, key)
     if options.verb == "add":
         loaded.add(section, name, text)
@@ -250,5 +251,5 @@ def _section(process: Process, path: str | None, words: list[str], *, rename: bo
 
 def _section_key(text: str) -> tuple[bytes, ...]:
     section, dot, middle = text.partition(".")
-    name = section.lower().encode("utf-8", "surrogateescape")
-    return (name, middle.encode("utf-8", "surrogateescape")) if dot else (name,)
+    name = fsencode(section.lower())
+    return (name, fsencode(middle)) if dot else (name,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.merging import ancestors
 from belljar.bin.git.repository.remotes import open_remote, parse_depth, remotes, shown_url
@@ -96,7 +97,7 @@ def fetch_from(
         short = ref.removeprefix("refs/heads/")
         merging = "" if short == (branches[0] if branches else current) else "not-for-merge"
         text += f"{sha.decode()}\t{merging}\tbranch '{short}' of {shown_url(url)}\n"
-    repo.process.write_file(f"{repo.git}/FETCH_HEAD", text.encode())
+    repo.process.write_file(f"{repo.git}/FETCH_HEAD", fsencode(text))
     if rows and not quiet:
         width = max(10, *(len(row[2]) for row in rows))
         repo.process.error(f"From {shown_url(url)}\n")

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.changes import commit_pairs
@@ -81,5 +82,5 @@ def _patch_mail(repo: Repository, sha: bytes, number: int, total: int, options: 
     if not options.no_stat:
         out.append(stat_text(repo.process, pairs, 72) + mode_lines(pairs) + "\n")
     body = b"".join(patch(repo.process, pair) for pair in pairs)
-    tail = b"" if options.no_signature else b"-- \n" + options.signature.encode() + b"\n\n"
-    return "".join(out).encode("utf-8", "surrogateescape") + body + tail
+    tail = b"" if options.no_signature else b"-- \n" + fsencode(options.signature) + b"\n\n"
+    return fsencode("".join(out)) + body + tail

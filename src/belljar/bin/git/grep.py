@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dulwich.index import IndexEntry
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.arguments import split_operands
@@ -204,7 +205,7 @@ def _show(
 ) -> None:
     write = repo.process.stdout.write
     color = colored(repo, options.color, never=options.no_color)
-    raw = name.encode("utf-8", "surrogateescape")
+    raw = fsencode(name)
     tinted = b"\x1b[35m" + raw + b"\x1b[m" if color else raw
     if options.names or options.without:
         write(tinted + (b"\0" if options.null else b"\n"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.repo import Repository
@@ -62,10 +63,10 @@ def make_repository(
     if first is None and not quiet:
         process.error(_HINT.format(empty=""))
     name = first or "master"
-    process.write_file(f"{folder}/HEAD", f"ref: refs/heads/{name}\n".encode())
+    process.write_file(f"{folder}/HEAD", fsencode(f"ref: refs/heads/{name}\n"))
     text = "[core]\n\trepositoryformatversion = 0\n\tfilemode = true\n"
     text += f"\tbare = {'true' if bare else 'false'}\n" + ("" if bare else "\tlogallrefupdates = true\n")
-    process.write_file(f"{folder}/config", text.encode())
+    process.write_file(f"{folder}/config", fsencode(text))
     process.write_file(
         f"{folder}/description", b"Unnamed repository; edit this file 'description' to name the repository.\n"
     )

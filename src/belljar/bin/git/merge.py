@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.commit import commit
@@ -181,7 +182,7 @@ def _keep_state(repo: Repository, other: bytes, message: str, conflicts: Iterabl
     process.write_file(f"{repo.git}/MERGE_MODE", b"no-ff" if options.ff == "no-ff" else b"")
     listed = "".join(f"#\t{path}\n" for path in conflicts)
     text = message + "\n" + (f"\n# Conflicts:\n{listed}" if listed else "")
-    process.write_file(f"{repo.git}/MERGE_MSG", text.encode("utf-8", "surrogateescape"))
+    process.write_file(f"{repo.git}/MERGE_MSG", fsencode(text))
 
 
 def _squash_message(repo: Repository, head: bytes, other: bytes) -> bytes:
@@ -189,7 +190,7 @@ def _squash_message(repo: Repository, head: bytes, other: bytes) -> bytes:
     formatter = Formatter(repo)
     commits = [formatter.show(sha) for sha in walk(repo, [other], [head])]
     text = "Squashed commit of the following:\n\n" + "\n\n".join(commits) + "\n"
-    return text.encode("utf-8", "surrogateescape")
+    return fsencode(text)
 
 
 def _show_stat(repo: Repository, old: bytes, new: bytes, options: MergeOptions) -> None:

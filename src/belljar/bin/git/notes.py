@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.editor import run_editor
@@ -48,7 +49,7 @@ def notes(repo: Repository, args: list[str]) -> int:
             text = kept.text(about := _object(repo, words))
             if text is None:
                 raise _missing(about)
-            repo.process.stdout.write(text.encode("utf-8", "surrogateescape"))
+            repo.process.stdout.write(fsencode(text))
             return 0
         case "add" | "append" | "edit":
             return _write(repo, kept, verb, options, words)
@@ -116,7 +117,7 @@ def _write(repo: Repository, kept: Notes, verb: str, options: Options, words: li
             verb = "edit"
     data = _given(repo, options) if given else _typed(repo, old if verb == "edit" else None)
     if verb == "append" and old:
-        data = old.rstrip("\n").encode("utf-8", "surrogateescape") + b"\n\n" + data
+        data = fsencode(old.rstrip("\n")) + b"\n\n" + data
     if data or options.allow_empty:
         kept.put(about, data)
     else:
@@ -132,16 +133,16 @@ def _given(repo: Repository, options: Options) -> bytes:
     parts = list(options.message)
     if options.file is not None:
         parts.append(text_of(repo.process.read_file(options.file)))
-    return strip_space("\n\n".join(parts)).encode("utf-8", "surrogateescape")
+    return fsencode(strip_space("\n\n".join(parts)))
 
 
 def _typed(repo: Repository, old: str | None) -> bytes:
     path = f"{repo.git}/NOTES_EDITMSG"
-    repo.process.write_file(path, ((old or "") + _REMARKS).encode("utf-8", "surrogateescape"))
+    repo.process.write_file(path, fsencode((old or "") + _REMARKS))
     run_editor(repo, path)
     text = text_of(repo.process.read_file(path))
     repo.process.fs.unlink(path)
-    return strip_space(text, comments=True).encode("utf-8", "surrogateescape")
+    return fsencode(strip_space(text, comments=True))
 
 
 def _copy(repo: Repository, kept: Notes, options: Options, words: list[str]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.errors import GitError
@@ -113,7 +114,7 @@ def _may_push(repo: Repository, name: str, url: str, planned: list[_Plan], wante
             local = full_name(repo, source) if update.new is not None else "(delete)"
             new, old = (update.new or ZERO).decode(), (update.old or ZERO).decode()
             lines.append(f"{local} {new} {update.ref} {old}\n")
-    return not run_hook(repo, "pre-push", name, url, given="".join(lines).encode(), to_stdout=True)
+    return not run_hook(repo, "pre-push", name, url, given=fsencode("".join(lines)), to_stdout=True)
 
 
 def _hint(rows: list[str]) -> str:

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.cherry_pick import apply_commit, commit_again
@@ -91,7 +92,7 @@ def rebase(repo: Repository, args: list[str]) -> int:
         ("end", str(len(steps))), ("quiet", "yes" if options.quiet else ""),
         ("anew", "yes" if options.force else ""),
     ):  # fmt: skip
-        repo.process.write_file(f"{state}/{file}", f"{text}\n".encode())
+        repo.process.write_file(f"{state}/{file}", fsencode(f"{text}\n"))
     repo.process.write_file(f"{state}/done", b"")
     write_steps(repo, state, steps)
     return _run(repo, state)
@@ -141,7 +142,7 @@ def _run(repo: Repository, state: str) -> int:
     while steps:
         step = steps.pop(0)
         write_steps(repo, state, steps)
-        done = process.read_file(f"{state}/done") + step.line().encode("utf-8", "surrogateescape") + b"\n"
+        done = process.read_file(f"{state}/done") + fsencode(step.line()) + b"\n"
         process.write_file(f"{state}/done", done)
         if not quiet:
             process.stdout.flush()

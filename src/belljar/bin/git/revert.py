@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from belljar.abi.paths import fsencode
 from belljar.bin._kit.options import parse
 from belljar.bin.git.cherry_pick import PickOptions, apply_commit, picks, resume
 from belljar.bin.git.commit import show_summary
@@ -26,7 +27,7 @@ def revert(repo: Repository, args: list[str]) -> int:
             message = message.removesuffix(".\n") + f", reversing\nchanges made to {kept}.\n"
         if conflicts:
             repo.process.write_file(f"{repo.git}/REVERT_HEAD", sha + b"\n")
-            repo.process.write_file(f"{repo.git}/MERGE_MSG", message.encode("utf-8", "surrogateescape"))
+            repo.process.write_file(f"{repo.git}/MERGE_MSG", fsencode(message))
             raise GitError(
                 f"error: could not revert {sha[:7].decode()}... {subject}\n"
                 "hint: After resolving the conflicts, mark them with\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.diffs import compare, quote_path
@@ -39,12 +40,10 @@ def status(repo: Repository, args: list[str]) -> int:
         found.untracked = match_paths(repo, parsed.operands, found.untracked)
     if options.porcelain in ("v2", "2"):
         text = machine_status(repo, found, branch=options.branch, end="\0" if options.null else "\n")
-        repo.process.stdout.write(text.encode("utf-8", "surrogateescape"))
+        repo.process.stdout.write(fsencode(text))
     elif options.short or options.porcelain is not None or options.null:
         repo.process.stdout.write(
-            short_status(repo, found, branch=options.branch, end="\0" if options.null else "\n").encode(
-                "utf-8", "surrogateescape"
-            )
+            fsencode(short_status(repo, found, branch=options.branch, end="\0" if options.null else "\n"))
         )
     else:
         repo.process.print(long_status(repo, found, hidden=options.untracked == "no"), end="")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dulwich.objects import Commit, ObjectID, Tag
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.editor import edit_message
@@ -68,11 +69,11 @@ def tag(repo: Repository, args: list[str]) -> int:
         else:
             text = "\n\n".join(options.message) if options.message else edit_message(repo)
         item = Tag()
-        item.name = name.encode("utf-8", "surrogateescape")
+        item.name = fsencode(name)
         item.object = (type(repo.store.get(sha)), ObjectID(sha))
         item.tagger = repo.identity("COMMITTER")
         item.tag_time, item.tag_timezone = repo.now("COMMITTER")
-        item.message = (text.strip("\n") + "\n").encode("utf-8", "surrogateescape")
+        item.message = fsencode(text.strip("\n") + "\n")
         sha = repo.store.add(item)
     before = repo.refs.get(f"refs/tags/{name}")
     repo.refs.write(f"refs/tags/{name}", sha.decode())

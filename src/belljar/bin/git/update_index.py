@@ -5,6 +5,7 @@ from __future__ import annotations
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import relative
 from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.tree import parse_mode, parse_name
 from belljar.bin.git.repository.work import stage, stat_of
 
 
@@ -30,7 +31,7 @@ def update_index(repo: Repository, args: list[str]) -> int:
                 parts = words.pop(0).split(",") if words and "," in words[0] else [words.pop(0) for _ in words[:3]]
                 if len(parts) != 3:
                     raise GitError("option 'cacheinfo' expects <mode>,<sha1>,<path>", 129, "error: ")
-                repo.index[parts[2]] = repo.bare_entry(int(parts[0], 8), parts[1].encode())
+                repo.index[parts[2]] = repo.bare_entry(parse_mode(parts[0]), parse_name(parts[1]))
             case _ if word.startswith("-"):
                 raise GitError(f"unknown option `{word.lstrip('-')}'", 129, "error: ")
             case _:

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import count, flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.branch import create_branch
@@ -102,8 +103,8 @@ def _add(repo: Repository, args: list[str]) -> int:
         ("HEAD", f"ref: refs/heads/{branch}" if branch is not None else sha.decode()),
         *([("locked", options.reason)] if options.lock else []),
     ):  # fmt: skip
-        process.write_file(f"{git}/{name}", f"{text}\n".encode("utf-8", "surrogateescape"))
-    process.write_file(f"{path}/.git", f"gitdir: {git}\n".encode("utf-8", "surrogateescape"))
+        process.write_file(f"{git}/{name}", fsencode(f"{text}\n"))
+    process.write_file(f"{path}/.git", fsencode(f"gitdir: {git}\n"))
     made = Repository(process, path, git, repo.settings)
     try:
         made.refs.log("HEAD", ZERO, sha, "", repo.signature())
@@ -222,7 +223,7 @@ def _lock(repo: Repository, options: OtherOptions, words: list[str]) -> int:
     tree = _linked(repo, words)
     if tree.locked is not None:
         raise GitError(f"'{words[0]}' is already locked" + (f", reason: {tree.locked}" if tree.locked else ""))
-    repo.process.write_file(f"{tree.git}/locked", f"{options.reason}\n".encode("utf-8", "surrogateescape"))
+    repo.process.write_file(f"{tree.git}/locked", fsencode(f"{options.reason}\n"))
     return 0
 
 
@@ -250,7 +251,7 @@ def _move(repo: Repository, options: OtherOptions, words: list[str]) -> int:
             repo.process.fs.stat(path)
         raise GitError(f"target '{words[1]}' already exists")
     repo.process.fs.rename(tree.path, path)
-    repo.process.write_file(f"{tree.git}/gitdir", f"{path}/.git\n".encode("utf-8", "surrogateescape"))
+    repo.process.write_file(f"{tree.git}/gitdir", fsencode(f"{path}/.git\n"))
     return 0
 
 

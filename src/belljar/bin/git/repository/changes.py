@@ -6,6 +6,7 @@ import re
 
 from dulwich.objects import Commit
 
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.diffs import Pair, compare, hunks
 from belljar.bin.git.repository.pathspec import restrict
 from belljar.bin.git.repository.repo import Repository
@@ -17,7 +18,7 @@ def patch_id(repo: Repository, sha: bytes) -> bytes | None:
     if len(commit.parents) > 1:
         return None
     pairs = commit_pairs(repo, commit, [])
-    text = [f"{pair.old} {pair.new}\n".encode() + hunks(repo.process, pair.before, pair.after) for pair in pairs]
+    text = [fsencode(f"{pair.old} {pair.new}\n") + hunks(repo.process, pair.before, pair.after) for pair in pairs]
     return re.sub(rb"(?m)^@@.*\n", b"", b"".join(text))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from dulwich.objects import Commit
 
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.changes import commit_pairs
 from belljar.bin.git.repository.diff_output import filter_pairs
 from belljar.bin.git.repository.diffs import Pair, patch
@@ -54,7 +55,7 @@ def make_filter(repo: Repository, options: LogOptions, paths: list[str]) -> Call
             if len(commit.parents) > 1 and not _merge_touches(repo, commit, paths):
                 return False
             if options.pickaxe:
-                needle = options.pickaxe.encode("utf-8", "surrogateescape")
+                needle = fsencode(options.pickaxe)
                 pairs = [p for p in pairs if p.before.count(needle) != p.after.count(needle)]
             if wanted:
                 pairs = [p for p in pairs if wanted.test(patch(repo.process, p).partition(b"\n@@")[2])]

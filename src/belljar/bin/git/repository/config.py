@@ -7,6 +7,7 @@ from io import BytesIO
 from dulwich.config import ConfigFile
 
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError
 from belljar.kernel.process import Process
 
@@ -31,8 +32,8 @@ def write_config(process: Process, path: str, config: ConfigFile) -> None:
 def split_key(key: str) -> tuple[tuple[bytes, ...], bytes]:
     section, _, rest = key.partition(".")
     middle, dot, name = rest.rpartition(".")
-    parts = (section.lower().encode(), middle.encode()) if dot else (section.lower().encode(),)
-    return parts, name.encode()
+    parts = (fsencode(section.lower()), fsencode(middle)) if dot else (fsencode(section.lower()),)
+    return parts, fsencode(name)
 
 
 def config_values(config: ConfigFile, key: str) -> list[str]:

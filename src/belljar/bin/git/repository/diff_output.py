@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
 from belljar.bin.git.repository.diffs import Key, Look, Pair, changes, counts, mode_lines, patch, quote_path, stat_text
 from belljar.bin.git.repository.errors import GitError
@@ -177,7 +178,7 @@ def render_pairs(
 
 
 def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+    return fsencode(text)
 
 
 def _names(pair: Pair, options: DiffOptions) -> bytes:

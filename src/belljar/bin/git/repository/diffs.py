@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin.diff.script import Change, find_changes
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.store import Flat
@@ -111,7 +112,7 @@ def compare(
     """What differs between two flat trees. `read` holds contents that are not in the store (the work tree's)."""
     contents = read or {}
     pairs: list[Pair] = []
-    for path in sorted(old.keys() | new.keys(), key=lambda text: text.encode("utf-8", "surrogateescape")):
+    for path in sorted(old.keys() | new.keys(), key=lambda text: fsencode(text)):
         repo.process.budget.charge()
         before, after = old.get(path), new.get(path)
         if before == after:
@@ -175,7 +176,7 @@ def _similarity(gone: Pair, came: Pair) -> int:
 
 
 def quote_path(path: str) -> str:
-    raw = path.encode("utf-8", "surrogateescape")
+    raw = fsencode(path)
     if all(32 <= byte < 127 and byte not in (34, 92) for byte in raw):
         return path
     names = {9: "\\t", 10: "\\n", 34: '\\"', 92: "\\\\", 13: "\\r"}
@@ -199,18 +200,18 @@ def patch(process: Process, pair: Pair, look: Look = PLAIN) -> bytes:
         names = (sha[: look.digits].decode() for sha in (pair.old_sha, pair.new_sha))
         out.append(f"index {'..'.join(names)}{mode}\n")
     if pair.before == pair.after:
-        return "".join(out).encode("utf-8", "surrogateescape")
+        return fsencode("".join(out))
     name_a = quote_path(look.old_prefix + old) if pair.old is not None else "/dev/null"
     name_b = quote_path(look.new_prefix + new) if pair.new is not None else "/dev/null"
     if pair.binary and not look.text:
         out.append(f"Binary files {name_a} and {name_b} differ\n")
-        return "".join(out).encode("utf-8", "surrogateescape")
+        return fsencode("".join(out))
     tab_a, tab_b = "\t" if " " in name_a else "", "\t" if " " in name_b else ""
     body = hunks(process, pair.before, pair.after, look)
     if not body:
-        return b"" if pair.old == pair.new and pair.old_mode == pair.new_mode else "".join(out).encode()
+        return b"" if pair.old == pair.new and pair.old_mode == pair.new_mode else fsencode("".join(out))
     out.append(f"--- {name_a}{tab_a}\n+++ {name_b}{tab_b}\n")
-    return "".join(out).encode("utf-8", "surrogateescape") + body
+    return fsencode("".join(out)) + body
 
 
 def hunks(process: Process, before: bytes, after: bytes, look: Look = PLAIN) -> bytes:

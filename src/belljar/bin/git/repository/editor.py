@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.text import text_of
@@ -13,7 +14,7 @@ REMARKS = "\n# Please enter the commit message for your changes.\n"
 def edit_message(repo: Repository, initial: str = REMARKS) -> str:
     """What the user's editor makes of a message, without the remarks in it."""
     path = f"{repo.git}/COMMIT_EDITMSG"
-    repo.process.write_file(path, initial.encode("utf-8", "surrogateescape"))
+    repo.process.write_file(path, fsencode(initial))
     run_editor(repo, path)
     return "\n".join(line for line in text_of(repo.process.read_file(path)).split("\n") if not line.startswith("#"))
 

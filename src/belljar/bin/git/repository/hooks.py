@@ -7,6 +7,7 @@ from errno import ENOEXEC
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.pathspec import relative
 from belljar.bin.git.repository.repo import Repository
 from belljar.kernel.process import Process
@@ -95,7 +96,7 @@ def _run(process: Process, argv: list[str], env: dict[str, str], reading: int, *
 def edit_by_hook(repo: Repository, name: str, file: str, text: str, *args: str) -> str | None:
     """What a hook makes of a message in a file of the repository's; None if it refuses it."""
     path = f"{repo.git}/{file}"
-    repo.process.write_file(path, text.encode("utf-8", "surrogateescape"))
+    repo.process.write_file(path, fsencode(text))
     status = run_hook(repo, name, _shown(repo, file), *args, committing=True)
     if status is None:
         return text

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
+from belljar.abi.paths import fsencode
 from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.changes import commit_pairs
 from belljar.bin.git.repository.diffs import Pair, compare, quote_path, split_lines
@@ -251,5 +252,5 @@ def _patch(pair: Pair, ranges: list[Span], changes: list[Change]) -> bytes:
     before = quote_path(f"a/{pair.old}") if pair.old is not None else "/dev/null"
     first = quote_path(f"a/{pair.old if pair.old is not None else pair.path}")
     after = quote_path(f"b/{pair.path}")
-    head = f"diff --git {first} {after}\n--- {before}\n+++ {after}\n".encode("utf-8", "surrogateescape")
+    head = fsencode(f"diff --git {first} {after}\n--- {before}\n+++ {after}\n")
     return head + b"".join(line if line.endswith(b"\n") else line + b"\n\\ No newline at end of file\n" for line in out)

@@ -6,6 +6,7 @@ from dulwich.index import ConflictedIndexEntry
 from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass, field
+from belljar.abi.paths import fsencode
 from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.diffs import split_lines
 from belljar.bin.git.repository.repo import Repository
@@ -203,7 +204,7 @@ def _marked(mine: list[bytes], other: list[bytes], before: list[bytes], names: N
     tail: list[bytes] = []
     base: list[bytes] = []
     if names.base is not None:
-        base = [f"||||||| {names.base}\n".encode("utf-8", "surrogateescape"), *_ended(before)]
+        base = [fsencode(f"||||||| {names.base}\n"), *_ended(before)]
     else:
         while mine and other and mine[0] == other[0]:
             head.append(mine[0])
@@ -213,12 +214,12 @@ def _marked(mine: list[bytes], other: list[bytes], before: list[bytes], names: N
             mine, other = mine[:-1], other[:-1]
     return [
         *head,
-        f"<<<<<<< {names.ours}\n".encode("utf-8", "surrogateescape"),
+        fsencode(f"<<<<<<< {names.ours}\n"),
         *_ended(mine),
         *base,
         b"=======\n",
         *_ended(other),
-        f">>>>>>> {names.theirs}\n".encode("utf-8", "surrogateescape"),
+        fsencode(f">>>>>>> {names.theirs}\n"),
         *tail,
     ]
 

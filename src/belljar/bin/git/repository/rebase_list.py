@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.editor import run_editor
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.merge_state import remove_state
@@ -84,7 +85,7 @@ def edit_steps(
     span = f"{upstream[:7].decode()}..{head[:7].decode()}"
     notes = _HELP.format(span=span, onto=onto[:7].decode(), count=len(steps), s="" if len(steps) == 1 else "s")
     text = "".join(step.line() + "\n" for step in steps) + notes
-    repo.process.write_file(path, text.encode("utf-8", "surrogateescape"))
+    repo.process.write_file(path, fsencode(text))
     editor = repo.process.env.get("GIT_SEQUENCE_EDITOR") or repo.config("sequence.editor")
     try:
         run_editor(repo, path, editor)
@@ -121,7 +122,7 @@ def parse_steps(repo: Repository, text: str) -> list[Step]:
 
 def write_steps(repo: Repository, state: str, steps: list[Step]) -> None:
     text = "".join(step.line() + "\n" for step in steps)
-    repo.process.write_file(f"{state}/git-rebase-todo", text.encode("utf-8", "surrogateescape"))
+    repo.process.write_file(f"{state}/git-rebase-todo", fsencode(text))
 
 
 def parse_lines(text: str) -> list[Step]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dulwich.objects import Commit, ShaFile, Tag
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.paths import fsencode
 from belljar.bin._kit import many, value
 from belljar.bin._kit.versions import version_key
 from belljar.bin.git.repository.errors import GitError
@@ -77,7 +78,7 @@ def sort_refs(repo: Repository, refs: list[Ref], keys: tuple[str, ...]) -> list[
     for key in filter(None, keys):
         name = key.lstrip("-")
         if name in ("version:refname", "v:refname"):
-            refs.sort(key=lambda ref: version_key(ref.name.encode("utf-8", "surrogateescape")), reverse=key[0] == "-")
+            refs.sort(key=lambda ref: version_key(fsencode(ref.name)), reverse=key[0] == "-")
         elif name.partition(":")[0].endswith("date") or name == "objectsize":
             base = name.partition(":")[0]
             refs.sort(key=lambda ref: int(_field(repo, ref, f"{base}:unix") or 0), reverse=key[0] == "-")

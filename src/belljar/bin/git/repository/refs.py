@@ -6,11 +6,13 @@ import re
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_WRONLY
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError
 from belljar.kernel.process import Process
 
 ZERO = b"0" * 40
 _BAD = re.compile(r"\.\.|[\x00-\x20~^:?*\[\\\x7f]|@\{|//|^/|/$|\.$|\.lock(/|$)|^@$|(^|/)\.|^-")
+_LOGGED = re.compile(rb"[0-9a-f]{40} [0-9a-f]{40} ")
 
 
 def check_name(name: str) -> bool:
@@ -32,7 +34,7 @@ class Refs:
     def raw(self, name: str) -> str | None:
         """What a ref's file says."""
         try:
-            return self._process.read_file(f"{self._folder(name)}/{name}").decode("utf-8", "replace").strip()
+            return self._process.read_file(f"{self._folder(name)}/{name}").decode("utf-8", "surrogateescape").strip()
         except SysError:
             packed = self._packed().get(name)
             return packed.decode() if packed else None
@@ -45,8 +47,8 @@ class Refs:
         found = {}
         for line in text.splitlines():
             sha, _, name = line.partition(" ")
-            if len(sha) == 40 and not line.startswith(("#", "^")):
-                found[name] = sha.encode()
+            if re.fullmatch("[0-9a-f]{40}", sha):
+                found[name] = fsencode(sha)
         return found
 
     def get(self, name: str) -> bytes | None:
@@ -58,7 +60,7 @@ class Refs:
             if text.startswith("ref: "):
                 name = text[5:].strip()
                 continue
-            return text.encode() if re.fullmatch(r"[0-9a-f]{40}", text) else None
+            return fsencode(text) if re.fullmatch(r"[0-9a-f]{40}", text) else None
         return None
 
     def branch(self) -> str | None:
@@ -90,7 +92,7 @@ class Refs:
         path = f"{self._folder(name)}/{name}"
         self._make_folder(path.rpartition("/")[0])
         try:
-            self._process.write_file(path, text.encode() + b"\n")
+            self._process.write_file(path, fsencode(text) + b"\n")
         except SysError as error:
             raise GitError(f"cannot lock ref '{name}': {error.reason}") from None
 
@@ -117,7 +119,7 @@ class Refs:
             return
         path = f"{self._folder(name)}/logs/{name}"
         self._make_folder(path.rpartition("/")[0])
-        line = old + b" " + new + b" " + who + b"\t" + message.encode("utf-8", "surrogateescape") + b"\n"
+        line = old + b" " + new + b" " + who + b"\t" + fsencode(message) + b"\n"
         self._process.write_file(path, line, flags=O_WRONLY | O_CREAT | O_APPEND)
 
     def read_log(self, name: str) -> list[tuple[bytes, bytes, bytes, str]]:
@@ -128,14 +130,15 @@ class Refs:
             return []
         found = []
         for line in data.splitlines():
+            if not _LOGGED.match(line):
+                continue
             head, _, message = line.partition(b"\t")
             found.append((head[:40], head[41:81], head[82:], message.decode("utf-8", "surrogateescape")))
         return found
 
     def write_log(self, name: str, entries: list[tuple[bytes, bytes, bytes, str]]) -> None:
         text = b"".join(
-            old + b" " + new + b" " + who + b"\t" + message.encode("utf-8", "surrogateescape") + b"\n"
-            for old, new, who, message in entries
+            old + b" " + new + b" " + who + b"\t" + fsencode(message) + b"\n" for old, new, who, message in entries
         )
         self._process.write_file(f"{self._folder(name)}/logs/{name}", text)
 
@@ -153,7 +156,7 @@ class Refs:
             text = "# pack-refs with: peeled fully-peeled sorted \n" + "".join(
                 f"{sha.decode()} {ref}\n" for ref, sha in sorted(packed.items())
             )
-            self._process.write_file(f"{self._common}/packed-refs", text.encode())
+            self._process.write_file(f"{self._common}/packed-refs", fsencode(text))
 
     def _prune(self, folder: str) -> None:
         """Folders that a name with slashes leaves empty."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from belljar.abi.paths import fsdecode
 from belljar.bin.git.repository.config import config_values, read_config
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.remote import Remote, open_local
@@ -52,8 +53,8 @@ def remotes(repo: Repository) -> dict[str, str]:
     found = {}
     for section in config.sections():
         if section[0] == b"remote" and len(section) > 1:
-            urls = config_values(config, f"remote.{section[1].decode()}.url")
-            found[section[1].decode()] = urls[0] if urls else ""
+            urls = config_values(config, f"remote.{fsdecode(section[1])}.url")
+            found[fsdecode(section[1])] = urls[0] if urls else ""
     return dict(sorted(found.items()))
 
 

@@ -13,7 +13,7 @@ from dulwich.index import ConflictedIndexEntry, IndexEntry, read_index_dict_with
 from dulwich.objects import Commit, ObjectID, Tree
 
 from belljar.abi.errors import SysError
-from belljar.abi.paths import normalise
+from belljar.abi.paths import fsencode, normalise
 from belljar.abi.records import NANO, Stat
 from belljar.bin._kit.clock import zone_of
 from belljar.bin._kit.dates import BadDate, parse_date
@@ -136,7 +136,7 @@ class Repository:
             self.process.error(_WHO.format(kind=kind.capitalize()))
             missing = "unable to auto-detect email address" if not email else "empty ident name not allowed"
             raise GitError(missing)
-        return f"{_clean(name)} <{_clean(email)}>".encode("utf-8", "surrogateescape")
+        return fsencode(f"{_clean(name)} <{_clean(email)}>")
 
     def _names(self, kind: str) -> tuple[str | None, str | None]:
         env = self.process.env
@@ -161,7 +161,7 @@ class Repository:
         match = re.fullmatch(r"@?(\d+)(?:\s+([-+])(\d\d)(\d\d))?", text.strip())
         if match and (text.startswith("@") or match[2] or len(match[1]) > 8):
             offset = (int(match[3]) * 3600 + int(match[4]) * 60) * (-1 if match[2] == "-" else 1) if match[2] else 0
-            return int(match[1]), offset
+            return int(match[1][:15]), offset
         try:
             found: int | None = parse_date(text, self.process.kernel.now(), self.process.env)
         except BadDate:
@@ -185,7 +185,7 @@ class Repository:
         sign = "-" if offset < 0 else "+"
         zone = f"{sign}{abs(offset) // 3600:02d}{abs(offset) % 3600 // 60:02d}"
         name, email = self._names("COMMITTER")
-        who = f"{_clean(name or 'unknown')} <{_clean(email or 'unknown')}>".encode("utf-8", "surrogateescape")
+        who = fsencode(f"{_clean(name or 'unknown')} <{_clean(email or 'unknown')}>")
         return who + f" {seconds} {zone}".encode()
 
     # The index.
@@ -212,7 +212,7 @@ class Repository:
 
     def write_index(self) -> None:
         out = BytesIO()
-        entries = {path.encode("utf-8", "surrogateescape"): entry for path, entry in self.index.items()}
+        entries = {fsencode(path): entry for path, entry in self.index.items()}
         write_index_dict(out, entries)
         data = out.getvalue()
         # Git's format ends in a checksum of what precedes it.
@@ -222,7 +222,7 @@ class Repository:
         """The index as a flat tree, without what is in conflict."""
         return {
             path: (entry.mode, bytes(entry.sha))
-            for path, entry in sorted(self.index.items(), key=lambda item: item[0].encode("utf-8", "surrogateescape"))
+            for path, entry in sorted(self.index.items(), key=lambda item: fsencode(item[0]))
             if isinstance(entry, IndexEntry)
         }
 
@@ -267,7 +267,7 @@ class Repository:
         commit.committer = self.identity("COMMITTER")
         commit.author_time, commit.author_timezone = author_time or self.now("AUTHOR")
         commit.commit_time, commit.commit_timezone = self.now("COMMITTER")
-        commit.message = message.encode("utf-8", "surrogateescape")
+        commit.message = fsencode(message)
         return self.store.add(commit)
 
     def upstream(self, branch: str) -> str | None:
@@ -292,7 +292,7 @@ class Repository:
 
     def read_work(self, name: str, stat: Stat) -> bytes:
         if stat.is_symlink:
-            return self.process.fs.readlink(self.path(name)).encode("utf-8", "surrogateescape")
+            return fsencode(self.process.fs.readlink(self.path(name)))
         return self.process.read_file(self.path(name))
 
 

@@ -8,6 +8,7 @@ from dulwich.index import IndexEntry
 from dulwich.objects import Commit, Tag, Tree
 
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.regex import RegexError
@@ -85,7 +86,7 @@ def _logged(repo: Repository, name: str, number: str) -> bytes:
             raise KeyError(name)
         return sha
     if number.startswith("-"):
-        previous = previous_branch(repo, int(number[1:]))
+        previous = previous_branch(repo, int(number[1:10]))
         if previous is None:
             raise KeyError(name)
         return resolve(repo, previous)
@@ -111,18 +112,18 @@ def previous_branch(repo: Repository, count: int = 1) -> str | None:
 
 def _abbreviated(repo: Repository, prefix: str) -> bytes:
     if len(prefix) == 40:
-        if prefix.encode() not in repo.store:
+        if fsencode(prefix) not in repo.store:
             raise KeyError(prefix)
-        return prefix.encode()
+        return fsencode(prefix)
     found: set[bytes] = set()
     try:
         for entry in repo.process.fs.readdir(f"{repo.store.directory}/{prefix[:2]}"):
             if entry.name.startswith(prefix[2:]):
-                found.add((prefix[:2] + entry.name).encode())
+                found.add(fsencode(prefix[:2] + entry.name))
     except SysError:
         found.clear()
     for pack in repo.store.packs():
-        found |= {bytes(sha) for sha in pack if sha.startswith(prefix.encode())}
+        found |= {bytes(sha) for sha in pack if sha.startswith(fsencode(prefix))}
     if len(found) != 1:
         raise KeyError(prefix)
     return found.pop()
@@ -138,7 +139,7 @@ def _step(repo: Repository, sha: bytes, step: str) -> bytes:
             return bytes(item.tree)
         return bytes(item.id)
     commit = repo.store.commit(sha)
-    number = int(step[1:] or 1)
+    number = int(step[1:10] or 1)
     if step[0] == "^":
         if number == 0:
             return bytes(commit.id)
@@ -159,7 +160,7 @@ def _path_in(repo: Repository, revision: str, path: str) -> bytes:
         tree = repo.store.get(sha)
         if not isinstance(tree, Tree):
             raise KeyError(path)
-        sha = bytes(tree[part.encode("utf-8", "surrogateescape")][1])
+        sha = bytes(tree[fsencode(part)][1])
     return sha
 
 

@@ -11,6 +11,7 @@ from dulwich.objects import Blob, Commit, ObjectID, RawObjectID, ShaFile, Tag, T
 from dulwich.pack import Pack, PackData, PackInflater, UnresolvedDeltas, load_pack_index_file, write_pack_index
 
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError, MissingObject
 from belljar.kernel.process import Process
 
@@ -257,20 +258,20 @@ class Store:
                 else:
                     found[path] = (entry.mode, bytes(entry.sha))
             self._process.budget.charge_size(len(found) * 100)
-        return dict(sorted(found.items(), key=lambda item: item[0].encode("utf-8", "surrogateescape")))
+        return dict(sorted(found.items(), key=lambda item: fsencode(item[0])))
 
     def unflatten(self, files: Flat) -> bytes:
         """Write the trees of a flat listing; the root's name."""
         folders: dict[str, Tree] = {"": Tree()}
         for path, (mode, sha) in files.items():
             folder, _, name = path.rpartition("/")
-            _tree(folders, folder).add(name.encode("utf-8", "surrogateescape"), mode, ObjectID(sha))
+            _tree(folders, folder).add(fsencode(name), mode, ObjectID(sha))
         for folder in sorted(folders, key=lambda text: -text.count("/") if text else 1):
             if not folder:
                 continue
             sha = self.add(folders[folder])
             above, _, name = folder.rpartition("/")
-            folders[above].add(name.encode("utf-8", "surrogateescape"), DIRECTORY, ObjectID(sha))
+            folders[above].add(fsencode(name), DIRECTORY, ObjectID(sha))
         return self.add(folders[""])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.config import read_config, write_config
 from belljar.bin.git.repository.merging import ancestors
 from belljar.bin.git.repository.repo import Repository
@@ -50,7 +51,7 @@ def tracking_text(repo: Repository, branch: str) -> str:
 def configure_upstream(repo: Repository, name: str, remote: str, branch_name: str) -> None:
     path = f"{repo.common}/config"
     config = read_config(repo.process, path)
-    section = (b"branch", name.encode())
-    config.set(section, b"remote", remote.encode())
-    config.set(section, b"merge", f"refs/heads/{branch_name}".encode())
+    section = (b"branch", fsencode(name))
+    config.set(section, b"remote", fsencode(remote))
+    config.set(section, b"merge", fsencode(f"refs/heads/{branch_name}"))
     write_config(repo.process, path, config)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from dulwich.objects import Tree
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin.git.repository.diffs import quote_path
+from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.store import DIRECTORY, SUBMODULE
 from belljar.bin.git.repository.text import text_of
 
@@ -28,3 +31,16 @@ class Row:
 
 def rows(tree: Tree, prefix: str = "") -> list[Row]:
     return [Row(e.mode or 0, bytes(e.sha or b""), prefix + text_of(e.path or b"")) for e in tree.iteritems()]
+
+
+def parse_mode(text: str) -> int:
+    if not re.fullmatch("[0-7]{1,6}", text):
+        raise GitError(f"invalid mode: '{text}'")
+    return int(text, 8)
+
+
+def parse_name(text: str) -> bytes:
+    """An object's whole name."""
+    if not re.fullmatch("[0-9a-f]{40}", text):
+        raise GitError(f"invalid object name: '{text}'")
+    return text.encode()

@@ -24,7 +24,7 @@ from dulwich.pack import UnpackedObject, pack_objects_to_data
 from dulwich.refs import Ref
 
 from belljar.abi.errors import SysError
-from belljar.abi.paths import fsdecode
+from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._httpauth import Credentials, from_netrc
 from belljar.bin._url import BadUrl, Url, join, parse_url
 from belljar.bin._web import Exchange, Head, WebError
@@ -266,7 +266,10 @@ class WebRemote(Remote):
         known = {sha for sha in refs.values() if sha in repo.store}
 
         def changed(old: dict[Ref, ObjectID]) -> dict[Ref, ObjectID]:
-            return {**old, **{Ref(u.ref.encode()): ObjectID(u.new or NOTHING) for u in updates}}
+            return {
+                **old,
+                **{Ref(fsencode(u.ref)): ObjectID(u.new or NOTHING) for u in updates},
+            }
 
         def objects(have: Any, want: Any, **_: Any) -> tuple[int, Iterator[UnpackedObject]]:
             shas = missing_objects(repo, tips, _reached(repo, known), None)

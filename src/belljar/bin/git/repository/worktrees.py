@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.repo import Repository
 
 
@@ -59,7 +60,7 @@ def checked_out(repo: Repository, ref: str) -> str | None:
 def _worktree(repo: Repository, path: str, git: str, locked: str | None = None, lost: str | None = None) -> Worktree:
     text = _read(repo, f"{git}/HEAD") or ""
     branch = text[5:].strip() if text.startswith("ref: ") else None
-    head = repo.refs.get(branch) if branch is not None else text.encode("utf-8", "surrogateescape") or None
+    head = repo.refs.get(branch) if branch is not None else fsencode(text) or None
     return Worktree(path, git, head, branch, locked, lost if locked is None else None)
 
 
