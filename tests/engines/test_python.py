@@ -69,6 +69,28 @@ def test_what_is_said_last(box: Sandbox) -> None:
     assert (result.stdout, result.stderr, result.exit_code) == ("1\nbye\n", "no\n", 1)
 
 
+def test_streams_that_are_closed_are_not_there(box: Sandbox) -> None:
+    result = box.exec(
+        "python3 -c 'print(1)' >&-; python3 -u -c 'import sys; print(sys.__stdout__, file=sys.stderr)' >&-"
+    )
+    assert (result.exit_code, result.stderr) == (0, "None\n")
+    assert box.exec("python3 -c 'import sys; print(sys.stdin)' <&-").stdout == "None\n"
+    assert box.exec("python3 -c '1 / 0' 2>&-").exit_code == 1
+
+
+def test_processor_time_is_not_what_the_clock_shows(box: Sandbox) -> None:
+    code = """
+import os, time
+began, clock = time.process_time_ns(), time.monotonic_ns()
+time.sleep(1)
+print((time.process_time_ns() - began) * 2 < time.monotonic_ns() - clock)
+before = os.times().user
+while time.process_time() < before + 0.01: pass
+print(os.times().user >= before + 0.01, time.thread_time() > 0)
+"""
+    assert said(box, code) == "True\nTrue True\n"
+
+
 def test_the_programs_own_objects_end_with_it(box: Sandbox) -> None:
     """Whether or not it removes modules that were there before it."""
     box.files.write("/workspace/ends.py", "class Ends:\n    def __del__(self): print('gone')\nmine = Ends()\n")

@@ -342,6 +342,8 @@ def _told(program: Program, status: int) -> bytes:
     """What the guest is answered, who waits for a program (see `park` in `guest/_belljar/door.py`)."""
     options, numbers = program.options, program.numbers
     flags = bool(options.get("session")) | options.get("site", True) << 1 | (numbers.ttys & 1) << 2
+    for fd in range(3):
+        flags |= (program.stdio[2 * fd] == 0) << 3 + fd
     words = [options["executable"].encode("latin-1"), program.cwd, *program.argv, *program.env]
     text = b"\0".join(words)
     if text.count(b"\0") != len(words) - 1:

@@ -7,7 +7,7 @@ import struct
 import _host
 from _belljar.protocol import CALLS, decode, encode
 
-PARK, EXIT, MARK, COMPARE, IMMORTAL, LAST = 1000, 1001, 1002, 1003, 1004, 1005
+PARK, EXIT, MARK, COMPARE, IMMORTAL, LAST, PROCESSOR = 1000, 1001, 1002, 1003, 1004, 1005, 1006
 _NUMBER = struct.Struct("<H")
 _STATUS = struct.Struct("<i")
 _PROGRAM = struct.Struct("<iII6q")
@@ -146,8 +146,14 @@ def park():
         "session": bool(flags & 1),
         "site": bool(flags & 2),
         "terminal": bool(flags & 4),
+        "closed": flags >> 3 & 7,
     }
     return (rest[:words], rest[words:], directory, engine, numbers), status == 0
+
+
+def processor_ns():
+    """Processor time of this program, in nanoseconds."""
+    return int.from_bytes(exchange(PROCESSOR, b"")[1], "little")
 
 
 def keep_last_words():

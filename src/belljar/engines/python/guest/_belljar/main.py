@@ -133,6 +133,8 @@ def is_interactive(options):
 
 def configure(options, engine):
     values = options.values
+    if engine.get("closed"):
+        lose_streams(engine["closed"])
     sys.flags = options.flags()
     sys.argv = options.args
     sys.orig_argv = [options.name, *options.args]
@@ -149,8 +151,17 @@ def configure(options, engine):
         _bootstrap_external.SourceLoader.source_to_code.__kwdefaults__["_optimize"] = values["optimize"]
     if options.unbuffered:
         for name in ("stdout", "stderr"):
-            unbuffer(name)
+            if getattr(sys, name) is not None:
+                unbuffer(name)
     sys.path[:] = search_path(options, engine.get("site", True))
+
+
+def lose_streams(closed):
+    """Those whose descriptors are closed are not there."""
+    for fd, name in enumerate(("stdin", "stdout", "stderr")):
+        if closed >> fd & 1:
+            setattr(sys, name, None)
+            setattr(sys, f"__{name}__", None)
 
 
 def unbuffer(name):

@@ -4,7 +4,7 @@ import os
 import posix
 import sys
 
-from _belljar import descriptors, directories, files, processes
+from _belljar import clocks, descriptors, directories, files, processes
 from _belljar.native import native
 
 _NAMES = {
@@ -39,6 +39,7 @@ def install():
     os.supports_dir_fd.update({os.stat, os.chmod, os.chown, os.mkdir, os.mkfifo, os.utime, os.access})
     os.supports_follow_symlinks.update({os.stat, os.chmod, os.chown, os.utime})
     os.supports_fd.update({os.stat, os.chmod, os.chown, os.utime, os.scandir, os.listdir, os.statvfs})
+    clocks.install()
     _complete_shutil()
     processes.catch_signals()
     _load_subprocess()
