@@ -9,7 +9,6 @@ from belljar.shell.compile.branches import compile_case, compile_if
 from belljar.shell.compile.expressions import compile_arith_command, compile_conditional_command
 from belljar.shell.compile.loops import compile_arith_for, compile_for, compile_while
 from belljar.shell.compile.redirects import compile_redirects
-from belljar.shell.compile.select import compile_select
 from belljar.shell.compile.simple import compile_simple
 from belljar.shell.control import ShellError
 from belljar.shell.functions import FunctionDef
@@ -73,6 +72,8 @@ def compile_command(node: Command, *, checks: bool = True) -> Run:
             run = compile_for(node, compile_command(node.body, checks=checks))
             return _redirected(node.redirects, run, checks=checks)
         case Select():
+            from belljar.shell.compile.select import compile_select
+
             run = compile_select(node, compile_command(node.body, checks=checks))
             return _redirected(node.redirects, run, checks=checks)
         case ArithFor():

@@ -7,7 +7,6 @@ from typing import Final
 
 from belljar.shell.editor.buffer import Buffer
 from belljar.shell.editor.editor import Editor
-from belljar.shell.editor.vi_motions import rubout_start
 
 Action = Callable[[Editor], None]
 
@@ -118,7 +117,7 @@ ACTIONS: Final[dict[str, Action]] = {
     "unix-word-rubout": _kill_to(Buffer.field_start),
     "upcase-word": lambda editor: editor.buffer.change_word(str.upper),
     "vi-eof-maybe": Editor.accept_or_end,
-    "vi-unix-word-rubout": _kill_to(lambda buffer: rubout_start(buffer.text, buffer.point)),
+    "vi-unix-word-rubout": _kill_to(Buffer.vi_word_start),
     "yank": Editor.yank,
     "yank-last-arg": Editor.last_argument,
     "yank-pop": Editor.yank_pop,

@@ -106,6 +106,23 @@ class Buffer:
             place -= 1
         return place
 
+    def vi_word_start(self) -> int:
+        """From where vi's ^W cuts: a word, or the row of blanks and punctuation before the cursor."""
+        text, point = self.text, self.point
+
+        def bounds(at: int) -> bool:
+            return at >= len(text) or not (text[at].isalnum() or ord(text[at]) > 127)
+
+        if point == len(text):
+            while point and text[point - 1] in " \t\n":
+                point -= 1
+        if point and not bounds(point) and bounds(point - 1):
+            point -= 1
+        between = point < len(text) and bounds(point)
+        while point and bounds(point - 1) is between:
+            point -= 1
+        return point
+
     def previous(self) -> int:
         """One character back, with the marks combined with it."""
         from belljar.shell.width import character_width

@@ -16,9 +16,9 @@ from belljar.shell.editor.completion import complete, in_columns
 from belljar.shell.editor.keys import Decoder, Stroke, parse_keys
 from belljar.shell.editor.screen import Screen
 from belljar.shell.editor.search import Search
-from belljar.shell.editor.vi import Vi
 
 if TYPE_CHECKING:
+    from belljar.shell.editor.vi import Vi
     from belljar.shell.shell import Shell
 
 ASK_ABOVE: Final = 100
@@ -60,6 +60,8 @@ class Editor:
         self.screen = Screen(self._write if prompt else lambda _: None, prompt, self.columns)
         self.overwriting = False
         if self.shell.options["vi"]:
+            from belljar.shell.editor.vi import Vi  # few need it, and all wait for the shell to load
+
             self._vi = self._vi or Vi(self)
             self._vi.begin()
         self.vi = self._vi if self.shell.options["vi"] else None

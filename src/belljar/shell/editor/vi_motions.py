@@ -1,4 +1,4 @@
-"""Where vi's motions lead, and what ^W rubs out in its insert mode."""
+"""Where vi's motions lead."""
 
 from __future__ import annotations
 
@@ -121,20 +121,3 @@ def _find(text: str, point: int, key: str, char: str, times: int) -> Target | No
     elif key == "T":
         place += 1
     return Target(place, inclusive=key in "ft")
-
-
-def rubout_start(text: str, point: int) -> int:
-    """From where ^W of insert mode rubs out: a word, or the row of blanks and punctuation before the cursor."""
-
-    def bounds(at: int) -> bool:
-        return at >= len(text) or not (text[at].isalnum() or ord(text[at]) > 127)
-
-    if point == len(text):
-        while point and text[point - 1] in _BLANKS:
-            point -= 1
-    if point and not bounds(point) and bounds(point - 1):
-        point -= 1
-    between = point < len(text) and bounds(point)
-    while point and bounds(point - 1) is between:
-        point -= 1
-    return point
