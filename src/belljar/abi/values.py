@@ -34,6 +34,7 @@ _STEP: Final = {"[": 1, "{": 1, "]": -1, "}": -1}
 _EXACT: Final = 1 << 53
 _ATOMS: Final = (type(None), bool, str)
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
+_DECODER: Final = json.JSONDecoder()
 
 
 class NotPlain(ValueError):
@@ -42,6 +43,8 @@ class NotPlain(ValueError):
 
 def dumps(value: Value, name: str = "value") -> str:
     """One line of JSON. NotPlain says what can't cross, by its path from `name`."""
+    if type(value) is int and -_EXACT <= value <= _EXACT:
+        return str(value)
     return _ENCODER.encode(_tagged(value, name, 0))
 
 
@@ -51,7 +54,7 @@ def loads(text: str | bytes) -> Value:
         if isinstance(text, bytes):
             text = text.decode("ascii")
         _check_depth(text)
-        tree = json.loads(text)
+        tree = _DECODER.decode(text)
         return _untagged(tree, 0) if '"$' in text or '"\\u0024' in text else tree
     except RecursionError:
         raise ValueError(f"a value nested deeper than {DEPTH_MAX}") from None

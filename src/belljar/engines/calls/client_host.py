@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import select
 import socket
+import struct
 import threading
 from collections.abc import Callable
 from typing import Any, Final
@@ -26,6 +27,7 @@ from belljar.engines.calls.protocol import (
 )
 
 _FIRST: Final = 1 << 16
+_LIMITS: Final = struct.Struct("<qq")
 
 
 class CallError(Exception):
@@ -160,7 +162,7 @@ class Client:
             else:
                 self.signals.append(decode("q", body)[0])
         elif kind == LIMITS:
-            self.on_limits(*decode("qq", body))
+            self.on_limits(*_LIMITS.unpack(body))
 
     def _receive(self) -> tuple[int, int, bytes]:
         data = self._rest

@@ -13,6 +13,9 @@ _STATUS = struct.Struct("<i")
 _PROGRAM = struct.Struct("<iII6q")
 """What comes with a program: whether it is one, how many words its argv has, flags, and numbers."""
 
+_CONVERSE = CALLS["converse"].number
+_WRITES, _READS, _READ = struct.Struct("<HqI"), struct.Struct("<qq"), struct.Struct("<iqI")
+
 # Linux's error numbers (which the kernel speaks) to this C library's, which Python here has in `errno`.
 LINUX = {
     "EPERM": 1,
@@ -149,6 +152,22 @@ def park():
         "closed": flags >> 3 & 7,
     }
     return (rest[:words], rest[words:], directory, engine, numbers), status == 0
+
+
+def converse(target, data, source, size):
+    """Write all of it, then read, in one trip: the errno of the second, and what was read.
+
+    Written out, for each run of an interpreter passes here.
+    """
+    request = b"".join((_WRITES.pack(_CONVERSE, target, len(data)), data, _READS.pack(source, size)))
+    while True:
+        answer = _host.call(request)
+        (status,) = _STATUS.unpack_from(answer)
+        if status == 0:
+            return _READ.unpack_from(answer)[1], answer[_READ.size :]
+        if status != 4:
+            raise error(status)
+        _checkpoint()
 
 
 def processor_ns():

@@ -367,7 +367,7 @@ def serve():
         return door.call("read", INPUT, size)[0]
 
     def converse(data, size):
-        status, got = door.call("converse", OUTPUT, data, INPUT, size)
+        status, got = door.converse(OUTPUT, data, INPUT, size)
         return read(size) if status else got
 
     def park():
