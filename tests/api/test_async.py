@@ -151,3 +151,14 @@ def test_one_that_nobody_holds_is_ended() -> None:
         assert worker.pidfd == -1  # killed, and let go of
 
     asyncio.run(main())
+
+
+def test_input_arrives_whole_however_late_it_is_read() -> None:
+    async def main() -> None:
+        async with AsyncSandbox() as sandbox:
+            process = await sandbox.spawn("sleep 0.2; wc -c")
+            await process.stdin.write(bytes(3 << 20))
+            await process.stdin.close()
+            assert await process.stdout.read() == b"%d\n" % (3 << 20)
+
+    asyncio.run(main())

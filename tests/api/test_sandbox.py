@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import hashlib
 import os
 import signal
 import subprocess
@@ -420,3 +421,27 @@ with Sandbox() as sandbox:
 def test_a_forked_child_has_no_part_in_a_sandbox() -> None:
     done = subprocess.run([sys.executable, "-c", _FORKED], capture_output=True, text=True, check=False, timeout=120)
     assert (done.stdout, done.stderr, done.returncode) == ("kept\n", "", 0)
+
+
+@pytest.mark.parametrize("size", [300_000, 5 << 20])
+def test_input_arrives_whole_however_late_it_is_read(sandbox: Sandbox, size: int) -> None:
+    data = os.urandom(size)
+    wanted = hashlib.sha256(data).hexdigest()
+    process = sandbox.spawn("sleep 0.2; sha256sum")
+    process.stdin.write(data[:1000])
+    process.stdin.write(data[1000:])
+    process.stdin.close()  # long before the command reads any of it
+    assert process.stdout.read().decode().split()[0] == wanted
+    assert process.wait(60) == 0
+
+
+def test_more_input_than_fits_in_a_frame(sandbox: Sandbox) -> None:
+    data = bytes(70 << 20)
+    assert sandbox.exec("wc -c", stdin=data).stdout == f"{len(data)}\n"
+    assert sandbox.exec("head -c 1 | wc -c", stdin=data).stdout == "1\n"
+    assert sandbox.exec("true", stdin=data).exit_code == 0
+    with pytest.raises(ValueError, match="too long: write it to a file"):
+        sandbox.exec("x" * (9 << 20))
+    with pytest.raises(ValueError, match="env is too large"):
+        sandbox.exec("true", env={"A": "x" * (9 << 20)})
+    assert sandbox.exec("echo fine").stdout == "fine\n"

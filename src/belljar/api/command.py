@@ -12,7 +12,7 @@ from belljar.abi.limits import Limits
 from belljar.abi.paths import join
 from belljar.abi.signals import parse_signal
 from belljar.abi.wire import CHUNK_MAX, Credit, Input, Resize, Signal
-from belljar.api.core import Conversation, OnChunk, Running
+from belljar.api.core import Conversation, OnChunk, Pending, Running
 from belljar.api.errors import SandboxError
 from belljar.api.request import (
     Data,
@@ -27,6 +27,8 @@ from belljar.api.request import (
 Send = Callable[[bytes], None]
 
 _HEARD: Final = ((1, "on_stdout"), (2, "on_stderr"))
+AT_ONCE: Final = 16 << 20
+"""Input that goes along with a command; more follows in pieces."""
 _COROUTINE: Final = 0x80
 """`inspect.CO_COROUTINE`, without loading that."""
 
@@ -97,18 +99,23 @@ def request_exec(
         if arguments[name] is not None:
             listening = listening or Listening()
             callbacks[stream] = listening.through(name, arguments[name], awaited=awaited)
-    stdin = arguments["stdin"]
+    stdin = b"" if arguments["stdin"] is None else to_bytes(arguments["stdin"], "stdin")
+    at_once = len(stdin) <= AT_ONCE
     number, running, frame = conversation.start(
         argv,
         env=check_environment(arguments["env"]),
         cwd=arguments["cwd"],
-        stdin=b"" if stdin is None else to_bytes(stdin, "stdin"),
+        stdin=stdin if at_once else None,
         merge=bool(arguments["merge_stderr"]),
         live=bool(callbacks),
         limits=limits,
         allowed_output=effective.output_bytes,
         on_chunk=callbacks,
     )
+    if not at_once:
+        typing = Typing(conversation, number)
+        frame = b"".join([frame, *typing.frames(stdin)])
+        typing.end()
     return ExecRequest(number, argv, running, frame, effective.wall_seconds, listening)
 
 
@@ -125,6 +132,34 @@ class Chunks:
 
     def put(self, data: bytes) -> None:
         self.waiting.append(data)
+
+
+class Typing:
+    """A command's input on its way: its end is told once the last piece was taken, and not before."""
+
+    def __init__(self, conversation: Conversation, number: int) -> None:
+        self._conversation = conversation
+        self._number = number
+        self._untaken: set[Pending] = set()
+        self._ending = False
+
+    def frames(self, data: bytes) -> Iterator[bytes]:
+        """What to send. The sandbox takes them in order, and answers each when there was room for it."""
+        for piece in pieces(data):
+            pending, frame = self._conversation.call("input", self._number, piece)
+            self._untaken.add(pending)
+            pending.on_done = lambda pending=pending: self._taken(pending)
+            yield frame
+
+    def end(self) -> bytes | None:
+        """What to send; None if it will be sent when the last piece is taken."""
+        self._ending = True
+        return None if self._untaken else self._conversation.message(Input(self._number, b""))
+
+    def _taken(self, pending: Pending) -> None:
+        self._untaken.discard(pending)
+        if self._ending and not self._untaken:
+            self._conversation.outbox.append(self._conversation.message(Input(self._number, b"")))
 
 
 class Command:
@@ -161,6 +196,7 @@ class Command:
             size=size,
         )
         self._running.granted_by_reader = True
+        self._typing = Typing(self._conversation, self._number)
         self._send(frame)
         return self._running
 
@@ -220,12 +256,15 @@ class Command:
     def type(self, data: Data) -> None:
         """More standard input."""
         for piece in pieces(to_bytes(data)):
-            if not self.exited:
-                self._send(self._conversation.message(Input(self._number, piece)))
+            if self.exited:
+                return
+            for frame in self._typing.frames(piece):
+                self._send(frame)
 
     def end_input(self) -> None:
-        if not self.exited:
-            self._send(self._conversation.message(Input(self._number, b"")))
+        frame = self._typing.end()
+        if frame is not None and not self.exited:
+            self._send(frame)
 
     def resize(self, rows: int, columns: int) -> None:
         size = check_size(rows, columns)

@@ -97,6 +97,8 @@ class Run:
     def __init__(self, functions: Mapping[str, HostFunction], limits: RunLimits, output_bytes: int) -> None:
         self.bridge = Bridge(functions, limits)
         self.limits = limits
+        self.memory = f"memory_mb={limits.memory_mb}"
+        """The limit of memory that holds for it."""
         self.context = copy_context()
         """The context variables of whoever asked for it: another thread may hear of its calls."""
         self.done = False
@@ -134,7 +136,7 @@ class Run:
                 if code not in _GUEST_CODES:
                     raise ValueError("an error without a code")
                 if code == "MEMORY_LIMIT" and not text:
-                    text = f"the run needed more memory than its limit lets it have (memory_mb={self.limits.memory_mb})"
+                    text = f"the run needed more memory than its limit lets it have ({self.memory})"
                 self.error = RunError(code, name, text, stack)
             case _:
                 raise ValueError("a run's end without its parts")
@@ -246,6 +248,8 @@ class Dialogue:
         """Send code to run; the front then waits until the run is done or the interpreter has ended."""
         self._functions.update(functions)
         self.run = run = Run(self._functions, limits, self._limits.output_bytes)
+        if self._limits.memory_bytes < limits.memory_mb << 20:
+            run.memory = f"the sandbox's memory_bytes={self._limits.memory_bytes}"
         self._runs += 1
         given = _limits(self._limits, limits)
         renewal = Renew(self.number, {} if given is self._renewed else given)
@@ -289,7 +293,8 @@ class Dialogue:
             self._send(self._conversation.message(Input(self.number, b"", CONTROL_IN)))
 
     def over_time(self, run: Run) -> None:
-        self._stop(run, RunError("WALL_LIMIT", "wall_ms", f"the run took longer than {run.limits.wall_ms} ms"))
+        milliseconds = self.wall_seconds(run.limits) * 1e3
+        self._stop(run, RunError("WALL_LIMIT", "wall_ms", f"the run took longer than {milliseconds:.0f} ms"))
 
     def check_end(self, run: Run) -> None:
         """Once the front has waited: an interpreter that ended on its own is the run's end too. EngineUnavailable."""

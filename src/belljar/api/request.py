@@ -20,6 +20,9 @@ STOPPED: Final = "the sandbox stopped answering past its time limit and was ende
 START_SECONDS: Final = 30.0
 """How long a worker may take to report that it is locked."""
 
+COMMAND_MAX: Final = 8 << 20
+"""Characters of a command's arguments, or of an environment; Linux takes a quarter of that."""
+
 Data = str | bytes | bytearray | memoryview
 FileContents = Data | tuple[Data, int]
 
@@ -78,6 +81,8 @@ def check_environment(env: object) -> dict[str, str]:
             raise TypeError(f"env must map str to str; {name!r} maps to {value!r}")
         if not name or "=" in name or "\0" in name + value:
             raise ValueError(f"env name {name!r}: empty, or with '=' or a NUL, or a NUL in its value")
+    if sum(len(name) + len(value) for name, value in given.items()) > COMMAND_MAX:
+        raise ValueError("env is too large: write long values to a file")
     return dict(given)
 
 
@@ -93,6 +98,8 @@ def check_command(command: object) -> list[str]:
         raise TypeError(f"a command is a str (run by bash) or a non-empty list of str (argv), not {command!r}")
     if "\0" in text:
         raise ValueError("a command can't hold a NUL character")
+    if len(text) > COMMAND_MAX:
+        raise ValueError(f"a command of {len(text)} characters is too long: write it to a file, or to its stdin")
     return argv
 
 
