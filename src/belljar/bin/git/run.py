@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError
 from belljar.bin.git.add import add
@@ -101,9 +102,21 @@ COMMANDS: dict[str, Command] = {
 _NEEDS_WORK = frozenset("add rm mv status commit restore clean stash checkout switch merge pull rebase".split())
 
 
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What stands before a command."""
+
+    settings: list[tuple[str, str]]
+    folder: str | None
+    """Of the repository, if it is not to be looked for."""
+    work: str | None
+    """The top of the work tree, if it is elsewhere."""
+    doc: str
+
+
 def run(process: Process, args: list[str], doc: str) -> int:
     settings: list[tuple[str, str]] = []
-    folder = process.env.get("GIT_DIR")
+    folder, work = process.env.get("GIT_DIR"), process.env.get("GIT_WORK_TREE")
     home = process.fs.cwd
     index = 0
     try:
@@ -120,8 +133,12 @@ def run(process: Process, args: list[str], doc: str) -> int:
                     settings.append((name, text if equals else "true"))
                 elif arg == "--git-dir":
                     folder = value
+                else:
+                    work = value
             elif arg.startswith("--git-dir="):
                 folder = arg[10:]
+            elif arg.startswith("--work-tree="):
+                work = arg[12:]
             elif arg == "--version" or arg == "-v":
                 process.print("git version 2.39.5")
                 return 0
@@ -142,7 +159,7 @@ def run(process: Process, args: list[str], doc: str) -> int:
         if index >= len(args):
             process.print(doc.rstrip())
             return 1
-        return _command(process, args[index], args[index + 1 :], settings, folder, doc)
+        return _command(process, args[index], args[index + 1 :], Before(settings, folder, work, doc))
     except GitError as error:
         process.stdout.flush()
         process.error(f"{error.prefix}{error.message}\n")
@@ -164,45 +181,39 @@ def run(process: Process, args: list[str], doc: str) -> int:
         process.fs.cwd = home
 
 
-def _command(
-    process: Process, name: str, args: list[str], settings: list[tuple[str, str]], folder: str | None, doc: str
-) -> int:
+def _command(process: Process, name: str, args: list[str], before: Before) -> int:
     if args[:1] == ["--help"]:
-        process.print(doc.rstrip())
+        process.print(before.doc.rstrip())
         return 0
     if name in ("version", "help"):
-        process.print("git version 2.39.5" if name == "version" else doc.rstrip())
+        process.print("git version 2.39.5" if name == "version" else before.doc.rstrip())
         return 0
     if name == "init":
-        return init(process, args, settings)
+        return init(process, args, before.settings)
     if name == "clone":
-        return clone(process, args, settings)
-    if folder is not None:
-        full = process.absolute(folder)
+        return clone(process, args, before.settings)
+    if before.folder is not None:
+        full = process.absolute(before.folder)
         found: tuple[str, str] | None = (full.removesuffix("/.git") if full.endswith("/.git") else "", full)
     else:
         found = find_repository(process, process.fs.getcwd())
-    repo = Repository(process, *found, settings) if found is not None else None
+    if found is not None and before.work is not None:
+        found = (process.absolute(before.work), found[1])
+        if not f"{process.fs.getcwd().rstrip('/')}/".startswith(f"{found[0].rstrip('/')}/"):
+            process.fs.chdir(found[0])  # paths are from there, then
+    repo = Repository(process, *found, before.settings) if found is not None else None
     try:
-        return _in_repository(process, repo, name, args, settings, folder, doc)
+        return _in_repository(process, repo, name, args, before)
     finally:
         if repo is not None:
             repo.close()
 
 
-def _in_repository(
-    process: Process,
-    repo: Repository | None,
-    name: str,
-    args: list[str],
-    settings: list[tuple[str, str]],
-    folder: str | None,
-    doc: str,
-) -> int:
+def _in_repository(process: Process, repo: Repository | None, name: str, args: list[str], before: Before) -> int:
     if name == "config":
         return config(process, repo, args)
     if name == "ls-remote":
-        return ls_remote(process, repo, args, settings)
+        return ls_remote(process, repo, args, before.settings)
     alias = repo.config(f"alias.{name}") if repo is not None and name not in COMMANDS else None
     if alias is not None:
         if alias.startswith("!"):
@@ -210,7 +221,7 @@ def _in_repository(
         words = alias.split()
         process.enter()
         try:
-            return _command(process, words[0], [*words[1:], *args], settings, folder, doc)
+            return _command(process, words[0], [*words[1:], *args], before)
         finally:
             process.leave()
     if name not in COMMANDS:
@@ -218,7 +229,7 @@ def _in_repository(
         return 1
     if repo is None:
         if name == "diff" and "--no-index" in args:
-            return diff(Repository(process, "", "/.no-repository", settings), args)
+            return diff(Repository(process, "", "/.no-repository", before.settings), args)
         raise GitError("not a git repository (or any of the parent directories): .git")
     if not repo.work and name in _NEEDS_WORK:
         raise GitError("this operation must be run in a work tree")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from errno import ENOEXEC
 
 from belljar.abi.errors import SysError
@@ -11,6 +10,7 @@ from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.pathspec import relative
 from belljar.bin.git.repository.repo import Repository
 from belljar.kernel.process import Process
+from belljar.kernel.vfs.openfile import OpenFile
 
 _IGNORED = """\
 hint: The '{path}' hook was ignored because it's not set as executable.
@@ -78,19 +78,67 @@ def _input(repo: Repository, given: bytes) -> int:
 
 
 def _run(process: Process, argv: list[str], env: dict[str, str], reading: int, *, to_stdout: bool) -> int:
-    argv[0] = argv[0] if "/" in argv[0] else f"./{argv[0]}"
-    stdin, stdout = process.fds[reading], None if to_stdout else process.fds[2]
+    try:
+        child = _spawn(process, argv, env, process.fds[reading], None if to_stdout else process.fds[2], None)
+        return process.wait_for(child).shell
+    except SysError as error:
+        process.error(f"error: cannot run {argv[0]}: {error.reason}\n")
+        return 1
+    finally:
+        process.close(reading)
+
+
+def run_server_hook(repo: Repository, name: str, *args: str, given: bytes = b"") -> tuple[int | None, bytes]:
+    """Run a hook of a repository that is pushed to, in its folder; its status, None if there is none, and its words."""
+    process = repo.process
+    path = hook_path(repo, name)
+    home = process.fs.cwd
+    process.fs.chdir(repo.git)
+    reading, writing = process.pipe(cloexec=True)
+    said: list[bytes] = []
     try:
         try:
-            return process.run(argv, env=env, stdin=stdin, stdout=stdout).shell
+            if not process.fs.stat(path).mode & 0o111:
+                return None, b""
+        except SysError:
+            return None, b""
+        env = {**process.env, "GIT_DIR": "."}
+        stdin, out = _input(repo, given), process.fds[writing]
+        try:
+            child = _spawn(process, [path, *args], env, process.fds[stdin], out, out)
         except SysError as error:
-            if error.errno != ENOEXEC:
-                process.error(f"error: cannot run {argv[0]}: {error.reason}\n")
-                return 1
-            return process.run(["/bin/sh", *argv], env=env, stdin=stdin, stdout=stdout).shell
+            return 1, f"error: cannot run {path}: {error.reason}\n".encode()
+        finally:
+            process.close(stdin)
+        process.close(writing)
+        writing = -1
+        while data := process.read(reading):
+            process.budget.charge_size(len(data))
+            said.append(data)
+        return process.wait_for(child).shell, b"".join(said)
     finally:
-        with suppress(SysError):
-            process.close(reading)
+        process.fs.cwd = home
+        process.close(reading)
+        if writing >= 0:
+            process.close(writing)
+
+
+def _spawn(
+    process: Process,
+    argv: list[str],
+    env: dict[str, str],
+    stdin: OpenFile,
+    stdout: OpenFile | None,
+    stderr: OpenFile | None,
+) -> Process:
+    process.stdout.flush()
+    argv[0] = argv[0] if "/" in argv[0] else f"./{argv[0]}"
+    try:
+        return process.spawn(argv, env=env, stdin=stdin, stdout=stdout, stderr=stderr)
+    except SysError as error:
+        if error.errno != ENOEXEC:
+            raise
+        return process.spawn(["/bin/sh", *argv], env=env, stdin=stdin, stdout=stdout, stderr=stderr)
 
 
 def edit_by_hook(repo: Repository, name: str, file: str, text: str, *args: str) -> str | None:

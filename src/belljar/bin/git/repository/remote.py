@@ -8,8 +8,12 @@ from dulwich.objects import Commit, Tag, Tree
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.hooks import run_server_hook
+from belljar.bin.git.repository.refs import ZERO
 from belljar.bin.git.repository.repo import Repository, find_repository
+from belljar.bin.git.repository.text import text_of
 from belljar.kernel.process import Process
 
 NOTHING = b"0" * 40
@@ -79,16 +83,43 @@ class LocalRemote(Remote):
         return "branch is currently checked out" if checked_out and update.old and update.new else ""
 
     def send(self, repo: Repository, updates: list[Update]) -> dict[str, str]:
+        copy_objects(repo, self._repository, [update.new for update in updates if update.new is not None])
+        if self._hook("pre-receive", given=_lines(updates)):
+            return dict.fromkeys([update.ref for update in updates], "pre-receive hook declined")
+        refused: dict[str, str] = {}
         for update in updates:
-            if update.new is None:
+            old, new = (update.old or ZERO).decode(), (update.new or ZERO).decode()
+            if self._hook("update", update.ref, old, new):
+                refused[update.ref] = "hook declined"
+                self._say(f"error: hook declined to update {update.ref}\n".encode())
+            elif update.new is None:
                 self._repository.refs.delete(update.ref)
             else:
-                copy_objects(repo, self._repository, [update.new])
-                self._repository.refs.write(update.ref, update.new.decode())
-        return {}
+                self._repository.refs.write(update.ref, new)
+        if made := [update for update in updates if update.ref not in refused]:
+            self._hook("post-receive", given=_lines(made))
+            self._hook("post-update", *(update.ref for update in made))
+        return refused
+
+    def _hook(self, name: str, *args: str, given: bytes = b"") -> int:
+        status, said = run_server_hook(self._repository, name, *args, given=given)
+        self._say(said)
+        return status or 0
+
+    def _say(self, data: bytes) -> None:
+        """What the other side prints, as git shows it."""
+        process = self._repository.process
+        for line in text_of(data).splitlines(keepends=True):
+            process.error(f"remote: {line[:-1]}        \n" if line.endswith("\n") else f"remote: {line}\n")
 
     def close(self) -> None:
         self._repository.close()
+
+
+def _lines(updates: list[Update]) -> bytes:
+    """The updates as hooks read them."""
+    rows = [f"{text_of(update.old or ZERO)} {text_of(update.new or ZERO)} {update.ref}\n" for update in updates]
+    return fsencode("".join(rows))
 
 
 def open_local(process: Process, url: str) -> LocalRemote:
