@@ -16,10 +16,9 @@ from belljar.shell.compile.words import (
     Text,
     compile_pattern_text,
     compile_scalar,
-    compile_text,
     constant,
     constant_pattern,
-    constant_text,
+    mark_quoted,
 )
 from belljar.shell.control import ArithError, ShellError
 from belljar.shell.filetest import FILE_COMPARISONS, FILE_OPERATORS, compare_files, test_file
@@ -33,7 +32,6 @@ from belljar.shell.nodes import (
     CondOr,
     CondUnary,
     DoubleQuoted,
-    Literal,
     LocaleQuoted,
     Param,
     Tilde,
@@ -239,24 +237,7 @@ def _compile_match(value: Text, word: Word, *, negated: bool) -> Test:
 
 def compile_regex(word: Word) -> Text:
     """The ERE on the right of =~: quoted parts match literally."""
-    pieces: list[Text] = []
-    for part in word.parts:
-        if isinstance(part, Literal):
-            text = part.text
-            pieces.append(lambda _shell, text=text: text)  # type: ignore[misc]
-            continue
-        fixed = constant_text((part,))
-        if fixed is not None:
-            fixed = quote_regex(fixed)
-            pieces.append(lambda _shell, text=fixed: text)  # type: ignore[misc]
-        elif isinstance(part, DoubleQuoted | LocaleQuoted | Tilde):
-            inner = compile_text(part)
-            pieces.append(lambda shell, inner=inner: quote_regex(inner(shell)))  # type: ignore[misc]
-        else:
-            pieces.append(compile_text(part))
-    from belljar.shell.compile.words import join
-
-    return join(pieces) if pieces else lambda _shell: ""
+    return mark_quoted(word.parts, quote_regex, (DoubleQuoted, LocaleQuoted, Tilde))
 
 
 # --- [ --------------------------------------------------------------------------------------------------------------

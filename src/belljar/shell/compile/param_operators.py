@@ -9,21 +9,15 @@ from belljar.shell.arrays import Assoc
 from belljar.shell.compile.arith import compile_arith
 from belljar.shell.compile.params import AnyParam, Values, compile_base_values
 from belljar.shell.compile.words import (
-    Text,
     compile_pattern_text,
     compile_scalar,
-    compile_text,
     constant_pattern,
-    constant_text,
-    join,
+    mark_quoted,
 )
 from belljar.shell.expand import operators
 from belljar.shell.nodes import (
     ChangeCase,
-    Literal,
     Param,
-    ParamKeys,
-    ParamNames,
     Replace,
     Slice,
     Strip,
@@ -93,7 +87,7 @@ def _compile_operator(op: object) -> Callable[[Shell, str], str]:
 def _compile_replace(mode: str, word: Word, replacement: Word | None) -> Callable[[Shell, str], str]:
     pattern = compile_pattern_of(word)
     plain = compile_scalar(replacement) if replacement is not None else None
-    marked = _compile_marked(replacement) if replacement is not None else None
+    marked = mark_quoted(replacement.parts, _mark) if replacement is not None else None
 
     def run(shell: Shell, value: str) -> str:
         if plain is None or marked is None:
@@ -115,27 +109,8 @@ def _compile_replace(mode: str, word: Word, replacement: Word | None) -> Callabl
     return run
 
 
-def _compile_marked(word: Word) -> Text:
-    """A replacement in which the quoted `&` and backslashes are escaped."""
-    pieces: list[Text] = []
-    for part in word.parts:
-        if isinstance(part, Literal):
-            text = part.text
-            pieces.append(lambda _shell, text=text: text)  # type: ignore[misc]
-            continue
-        fixed = constant_text((part,))
-        if fixed is not None:
-            fixed = _mark(fixed)
-            pieces.append(lambda _shell, text=fixed: text)  # type: ignore[misc]
-        elif isinstance(part, Param | ParamKeys | ParamNames) or not hasattr(part, "parts"):
-            pieces.append(compile_text(part))
-        else:
-            inner = compile_text(part)
-            pieces.append(lambda shell, inner=inner: _mark(inner(shell)))  # type: ignore[misc]
-    return join(pieces) if pieces else lambda _shell: ""
-
-
 def _mark(text: str) -> str:
+    """With `&` and backslashes escaped, as they are quoted in a replacement."""
     return text.replace("\\", "\\\\").replace("&", "\\&")
 
 

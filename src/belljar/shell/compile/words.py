@@ -134,6 +134,24 @@ def compile_text(part: WordPart) -> Text:
             return bad
 
 
+def mark_quoted(
+    parts: Sequence[WordPart], mark: Callable[[str], str], quoted: tuple[type, ...] = (DoubleQuoted, LocaleQuoted)
+) -> Text:
+    """The parts as one string, in which `mark` was applied to what was quoted."""
+    pieces: list[Text] = []
+    for part in parts:
+        fixed = constant_text((part,))
+        if fixed is not None:
+            text = fixed if isinstance(part, Literal) else mark(fixed)
+            pieces.append(lambda _shell, text=text: text)  # type: ignore[misc]
+        elif isinstance(part, quoted):
+            inner = compile_text(part)
+            pieces.append(lambda shell, inner=inner: mark(inner(shell)))  # type: ignore[misc]
+        else:
+            pieces.append(compile_text(part))
+    return join(pieces) if pieces else lambda _shell: ""
+
+
 def compile_pattern_text(word: Word) -> Text:
     """The word as a pattern: quoted characters are escaped."""
     return pattern_parts(word.parts)
