@@ -10,7 +10,7 @@ import pytest
 from belljar import Sandbox
 from belljar.api.process import Terminal
 
-WAIT = 8.0
+WAIT = 20.0
 """Seconds until a test gives up; what is waited for comes at once."""
 PROMPT = "P> "
 ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\r\a]")
