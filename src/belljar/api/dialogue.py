@@ -127,11 +127,14 @@ class Run:
 
     def finish(self, message: Mapping[str, Any]) -> None:
         """The interpreter says the run is over. ValueError if it does not say how."""
+        ok, exports, unsent = message.get("ok"), message.get("exports"), message.get("unsent")
+        if ok is True and isinstance(exports, dict) and isinstance(unsent, dict):
+            if set(map(type, (*exports, *unsent, *unsent.values()))) - {str}:
+                raise ValueError("exports have names")
+            self._exports = Exports(exports, unsent)
+            self.done = True
+            return
         match message:
-            case {"ok": True, "exports": dict(exports), "unsent": dict(unsent)}:
-                if not all(isinstance(text, str) for text in (*exports, *unsent, *unsent.values())):
-                    raise ValueError("exports have names")
-                self._exports = Exports(exports, unsent)
             case {"ok": False, "error": {"code": code, "name": str(name), "message": str(text), "stack": str(stack)}}:
                 if code not in _GUEST_CODES:
                     raise ValueError("an error without a code")
