@@ -86,9 +86,46 @@ time.sleep(1)
 print((time.process_time_ns() - began) * 2 < time.monotonic_ns() - clock)
 before = os.times().user
 while time.process_time() < before + 0.01: pass
-print(os.times().user >= before + 0.01, time.thread_time() > 0)
+print(os.times().user >= before + 0.01, time.thread_time() > 0, len(os.getloadavg()))
 """
-    assert said(box, code) == "True\nTrue True\n"
+    assert said(box, code) == "True\nTrue True 3\n"
+
+
+def test_a_pool_without_threads_does_its_work(box: Sandbox) -> None:
+    code = """
+import asyncio
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
+begun = []
+def work(n, scale=1):
+    if n == 3:
+        raise ValueError(n)
+    return n * n * scale
+with ThreadPoolExecutor(4, initializer=begun.append, initargs=("begun",)) as pool:
+    print(list(pool.map(work, range(3))), pool.submit(work, 2, scale=10).result(), begun)
+    futures = [pool.submit(work, n) for n in (1, 3)]
+    print(sorted(str(f.exception() or f.result()) for f in as_completed(futures)), len(wait(futures).done))
+    print(pool.submit(lambda: pool.submit(work, 5).result()).result())
+try:
+    pool.submit(work, 1)
+except RuntimeError as error:
+    print(error)
+async def main():
+    loop = asyncio.get_running_loop()
+    print(await asyncio.gather(asyncio.to_thread(work, 6), loop.run_in_executor(None, work, 7)))
+    try:
+        await asyncio.to_thread(work, 3)
+    except ValueError as error:
+        print(repr(error))
+asyncio.run(main())
+"""
+    assert said(box, code).splitlines() == [
+        "[0, 1, 4] 40 ['begun']",
+        "['1', '3'] 2",
+        "25",
+        "cannot schedule new futures after shutdown",
+        "[36, 49]",
+        "ValueError(3)",
+    ]
 
 
 def test_the_programs_own_objects_end_with_it(box: Sandbox) -> None:

@@ -12,10 +12,11 @@ def start(kind):
     preload.load(kind)
     door.calibrate()
     errors.install()
-    from _belljar import loops, main, shims, tools
+    from _belljar import loops, main, pools, shims, tools
 
     shims.install()
     loops.install()
+    pools.install()
     tools.install()
     main.prime()
     preload.settle()

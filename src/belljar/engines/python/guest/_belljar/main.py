@@ -467,7 +467,9 @@ def practise(program=NOBODYS):
     argv, environment, directory, engine, numbers = program
     begin(environment, directory, numbers)
     execute(argv, engine)
-    sys.modules["threading"]._SHUTTING_DOWN = False  # the rehearsal's end was not the end
+    # The rehearsal's end was not the end.
+    sys.modules["threading"]._SHUTTING_DOWN = False
+    sys.modules["concurrent.futures.thread"]._shutdown = False
 
 
 def prime():
