@@ -50,6 +50,11 @@ class Sandbox:
     >>> with Sandbox() as sandbox:
     ...     sandbox.exec("echo hello | tr a-z A-Z").stdout
     'HELLO\\n'
+
+    All arguments may be left out: `files` and `mounts` by their paths inside, `env`, `cwd` ("/workspace"), `user`
+    ("agent"), `hostname` ("belljar"), `limits=Limits(...)`, `network=Network.allow(...)`, `tools` (functions of yours, as
+    commands), `require` (isolation layers that must hold), `name`, `on_event` (told of what happens), `tier` ("virtual"),
+    `image`.
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
