@@ -92,6 +92,16 @@ def test_one_made_ahead_is_there_at_once(server: Server) -> None:
     assert server.supply.at_hand(b"r") is None
 
 
+@pytest.mark.parametrize("end", ["_control", "end"])
+def test_nobody_is_told_where_the_server_is_gone(server: Server, end: str) -> None:
+    server.send(AHEAD, b" r")
+    found = server.supply.at_hand(b"r")
+    assert found is not None
+    server.given.append(found)
+    getattr(server, end).close()
+    found.settle()
+
+
 def test_whoever_asks_next_tells_what_was_taken(server: Server) -> None:
     server.send(AHEAD, b" r")
     found = server.supply.at_hand(b"r")

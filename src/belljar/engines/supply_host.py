@@ -72,7 +72,7 @@ class Supply:
         """Tell the server of what was taken; now, or by the next that is asked for."""
         if self._lock.acquire(blocking=False):
             try:
-                with suppress(OSError):  # it has ended, as the next to ask will hear
+                with suppress(OSError, ValueError):  # it has ended, as the next to ask will hear, or is closed
                     self._tell()
             finally:
                 self._lock.release()

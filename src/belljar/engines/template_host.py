@@ -63,7 +63,7 @@ class EngineProcess:
     def settle(self) -> None:
         """What may wait until it is on its way to its user: to take what it sent, and to have another made."""
         if self.control is not None and self.pidfd >= 0:
-            with suppress(OSError):  # it has ended
+            with suppress(OSError, ValueError):  # it has ended, or is being let go
                 self.related()
         origin, self.origin = self.origin, None
         if origin is not None:
