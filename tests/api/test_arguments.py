@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from belljar import AsyncSandbox, Event, IsolationUnavailable, Limits, Mount, RunLimits, Sandbox
-from belljar.api.request import FileContents
+from belljar.api.request import GRACE, FileContents
 
 Attempt = Callable[[Sandbox], object]
 
@@ -207,6 +207,13 @@ def test_a_listener_may_use_the_sandbox() -> None:
         assert done.exit_code == 0
         assert b"".join(data for data, _ in heard) == b"1\n2\n3\n"
         assert "".join(text for _, text in heard) == "1\n2\n3\n"
+
+
+def test_a_slow_listener_is_not_the_sandboxs_silence() -> None:
+    with Sandbox() as sandbox:
+        result = sandbox.exec("echo a; sleep 100", on_stdout=lambda data: time.sleep(GRACE + 1.5), timeout=0.5)
+        assert (result.exit_code, result.timed_out) == (124, True)
+        assert sandbox.exec("echo fine").stdout == "fine\n"
 
 
 def test_an_async_listener() -> None:

@@ -203,9 +203,11 @@ class AsyncSandbox:
             if listening is None or not listening.waiting:
                 return
             function, data = listening.waiting.popleft()
+            called = monotonic()
             result = function(data)
             if isinstance(result, Awaitable):
                 await result
+            deadline += monotonic() - called
 
     async def spawn(
         self,

@@ -52,9 +52,9 @@ class Sandbox:
     'HELLO\\n'
 
     All arguments may be left out: `files` and `mounts` by their paths inside, `env`, `cwd` ("/workspace"), `user`
-    ("agent"), `hostname` ("belljar"), `limits=Limits(...)`, `network=Network.allow(...)`, `tools` (functions of yours, as
-    commands), `require` (isolation layers that must hold), `name`, `on_event` (told of what happens), `tier` ("virtual"),
-    `image`.
+    ("agent"), `hostname` ("belljar"), `limits=Limits(...)`, `network=Network.allow(...)`, `tools` (functions of yours,
+    as commands), `require` (isolation layers that must hold), `name`, `on_event` (told of what happens), `tier`
+    ("virtual"), `image`.
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
@@ -198,7 +198,9 @@ class Sandbox:
             if not listening.waiting:
                 return True
             function, data = listening.waiting.popleft()
+            called = monotonic()
             function(data)
+            deadline += monotonic() - called  # nobody may have received meanwhile: that is not the sandbox's silence
         return False
 
     def _end(self, request: ExecRequest) -> None:
