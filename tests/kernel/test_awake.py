@@ -13,7 +13,8 @@ def _nothing(_timeout: float) -> Sequence[int]:
     return ()
 
 
-def test_finds_what_comes_within_a_moment() -> None:
+def test_finds_what_comes_within_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("belljar.kernel.awake_host.time.monotonic", lambda: 100.0)
     looks: list[float] = []
 
     def look(timeout: float) -> Sequence[int]:

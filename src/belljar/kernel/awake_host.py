@@ -2,7 +2,8 @@
 
 An answer often comes within 100 us, and a process that slept is slow for longer than that: its processor was halted,
 and what it had at hand is gone. So whoever expects one looks again and again, and lets others have the processor each
-time. If that takes a while, somebody else needed it: then it sleeps as usual, and does so for the next while too.
+time. If that takes a while, somebody else needed it: then it sleeps as usual, for the next while too, and longer each
+time that happens again.
 """
 
 from __future__ import annotations
@@ -19,16 +20,18 @@ MOMENT: Final = 200e-6
 """Seconds to stay awake."""
 _TAKEN: Final = 0.0005
 """A turn that took longer was somebody else's: interrupts are shorter, other programs' turns longer."""
-_WHILE: Final = 0.2
+_SHORTEST, _LONGEST = 0.005, 0.2
+"""For how many seconds not to stay awake after that."""
 
 
 class Awake:
     """One waiter's way of waiting."""
 
-    __slots__ = ("_asleep_until",)
+    __slots__ = ("_asleep_until", "_pause")
 
     def __init__(self) -> None:
         self._asleep_until = 0.0
+        self._pause = _SHORTEST
 
     def find(self, look: Callable[[float], Sequence[T]]) -> Sequence[T]:
         """What `look(0)` finds within a moment; nothing if it would keep others from the processor."""
@@ -41,10 +44,12 @@ class Awake:
         while now < until:
             found = look(0)
             if found:
+                self._pause = _SHORTEST
                 return found
             os.sched_yield()
             before, now = now, time.monotonic()
             if now - before > _TAKEN:
-                self._asleep_until = now + _WHILE
+                self._asleep_until = now + self._pause
+                self._pause = min(2 * self._pause, _LONGEST)
                 break
         return ()

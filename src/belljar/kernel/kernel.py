@@ -182,17 +182,8 @@ class Kernel:
         return child
 
     def _copy(self, parent: Process, argv: list[str], fds: FdTable, budget: Budget) -> Process:
-        child = Process(
-            self,
-            parent,
-            space=parent.space,
-            session=parent.session,
-            view=parent.fs.fork(),
-            fds=fds,
-            budget=budget,
-            env=parent.env,
-            argv=argv,
-        )
+        # By position: Python makes a dictionary of what a class is called with by name.
+        child = Process(self, parent, parent.space, parent.session, parent.fs.fork(), fds, budget, parent.env, argv)
         budget.processes += 1
         parent.children.append(child)
         return child

@@ -96,7 +96,6 @@ class Process:
         self,
         kernel: Kernel,
         parent: Process | None,
-        *,
         space: PidSpace,
         session: Session,
         view: View,

@@ -17,8 +17,7 @@ import socket
 import sys
 from ctypes import byref, get_errno
 from functools import cache
-from os import O_RDONLY, _exit, close, closerange, getpid, getppid, kill, setsid, strerror
-from os import open as open_file
+from os import O_RDONLY, _exit, close, closerange, getpid, getppid, setsid, strerror
 from resource import (
     RLIM_INFINITY,
     RLIMIT_CORE,
@@ -30,12 +29,11 @@ from resource import (
     getrlimit,
     setrlimit,
 )
-from socket import SCM_RIGHTS, SOL_SOCKET, SocketType
+from socket import SCM_RIGHTS, SOL_SOCKET
 from struct import pack
 from typing import Final
 
 from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
-from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.layers import LAYERS
 
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
@@ -54,6 +52,7 @@ _PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
 _SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
 
 _SIGINT, _SIGTERM, _SIGHUP, _SIGPIPE = map(int, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE))
+_AT_FDCWD: Final = -100
 _INTERNET, _STREAM = int(socket.AF_INET), int(socket.SOCK_STREAM)
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -61,6 +60,7 @@ _syscall = _libc.syscall
 _syscall.restype = ctypes.c_long
 _libc_prctl = _libc.prctl
 _libc_prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
+_fork = ctypes.PyDLL(None).fork
 _libc_signal = _libc.signal
 _libc_signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
 _libc_signal.restype = ctypes.c_void_p
@@ -260,6 +260,7 @@ def prepare() -> None:
     """For a zygote: make what sealing needs once, for all its workers. Raises LockdownFailed on a strange machine."""
     prepare_judged()
     landlock_rules()
+    _attempts()
     set_signal(_SIGPIPE, ignored=True)
 
 
@@ -312,23 +313,26 @@ def _seccomp(*, judged: bool, copies: bool, compiles: bool = False) -> None:
 def prove(*, forks: bool = False) -> None:
     """Try what must not work. Raises LockdownFailed, naming the first thing that did.
 
-    `forks`: it may fork, or whoever answers for its forks is not there yet.
+    `forks`: it may fork, or whoever answers for its forks is not there yet. By bare system calls: an exception for each
+    refusal would be made of memory that is copied for it.
     """
-    for what, attempt in (
-        ("open a file", lambda: open_file("/", O_RDONLY)),
-        ("make a socket", lambda: SocketType(_INTERNET, _STREAM)),
-        ("fork", fork_alone if not forks else _refuse),
-        ("signal another process", lambda: kill(1, 0)),
-    ):
-        try:
-            attempt()
-        except OSError:
-            continue
-        if what == "fork":
+    for what, number, *arguments in _attempts():
+        if _syscall(number, *arguments) >= 0:
+            raise LockdownFailed(f"the lock does not hold: could {what}")
+    if not forks:
+        pid = _fork()
+        if pid == 0:
             _exit(125)
-        raise LockdownFailed(f"the lock does not hold: could {what}")
+        if pid > 0:
+            raise LockdownFailed("the lock does not hold: could fork")
 
 
-def _refuse() -> None:
-    """In place of a fork."""
-    raise PermissionError
+@cache
+def _attempts() -> tuple[tuple[str, int, *tuple[int | bytes, ...]], ...]:
+    """System calls that a sealed process is refused."""
+    numbers = MACHINES[_machine()].numbers
+    return (
+        ("open a file", numbers["openat"], _AT_FDCWD, b"/", O_RDONLY),
+        ("make a socket", numbers["socket"], _INTERNET, _STREAM, 0),
+        ("signal another process", numbers["kill"], 1, 0),
+    )

@@ -62,7 +62,6 @@ class Channel:
             self._unsent += frame
         else:
             sent = self._try(frame)
-            self._poller.expect()
             if sent < len(frame):
                 self._unsent += memoryview(frame)[sent:]
                 self._watch(writable=True)

@@ -1,16 +1,14 @@
 """Puts a zygote's memory in order, so that a fork of it costs less.
 
 What every command uses lies together: a worker then copies fewer pages when it writes to it. Running a function counts
-a reference to its code, which is a write; so is making any object. The rest is in large pages, of which fork(2) copies
-one entry where it would copy 512.
+a reference to its code, which is a write; so is making any object. The rest goes on a shelf (`shelf_host.py`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from types import CodeType, FrameType, FunctionType
 from typing import Final
 
@@ -21,8 +19,6 @@ _LARGEST: Final = 512
 """How CPython keeps small objects: in pools of blocks of one size, the sizes in steps."""
 _HEADER: Final = sys.getsizeof(b"")
 _ENOUGH: Final = 60_000
-_LARGE_PAGE: Final = 2 << 20
-_MADV_COLLAPSE: Final = 25
 
 
 def fill_holes() -> list[bytes]:
@@ -71,29 +67,3 @@ def gather_code(run: Callable[[], object], modules: Collection[str] = ()) -> Non
     for function in functions:
         if id(function.__code__) in copies:
             function.__code__ = copies[id(function.__code__)]
-
-
-def own_memory() -> list[range]:
-    """The places of memory that is no file's."""
-    with open("/proc/self/maps") as lines:
-        fields = [line.split() for line in lines]
-    return [
-        range(*(int(number, 16) for number in place.split("-")))
-        for place, rights, _offset, _device, inode, *name in fields
-        if rights == "rw-p" and inode == "0" and name in ([], ["[heap]"])
-    ]
-
-
-def join_pages(places: Iterable[range]) -> int:
-    """Move memory that is in small pages to large ones, where the kernel can. Gives how many there are.
-
-    It takes some milliseconds, and is only a matter of speed: a kernel older than 6.1 refuses.
-    """
-    advise = ctypes.CDLL(None).madvise
-    advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    starts = (
-        start
-        for place in places
-        for start in range(-(-place.start // _LARGE_PAGE) * _LARGE_PAGE, place.stop - _LARGE_PAGE + 1, _LARGE_PAGE)
-    )
-    return sum(advise(start, _LARGE_PAGE, _MADV_COLLAPSE) == 0 for start in starts)

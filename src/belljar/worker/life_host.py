@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from belljar.abi.limits import OVERHEAD
-from belljar.abi.wire import HELLO, Event, Exited, Ready, Start, WorkerMessage, encode
+from belljar.abi.wire import HELLO, Event, Exited, Ready, Reply, Start, WorkerMessage, encode
 from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine_host import DescriptorPoller
 from belljar.lockdown.processes_host import Readiness
@@ -54,9 +54,11 @@ class Life:
         session.uplink.connect = network_dialer(self._server.hosted, hub, poller)
 
     def _send(self, message: WorkerMessage) -> None:
-        if isinstance(message, Exited) and message.id == _NOBODY:
-            self._rehearsed = True
-            return
+        if isinstance(message, Exited | Reply):
+            if message.id == _NOBODY:
+                self._rehearsed = True
+                return
+            self._poller.expect()  # whoever had an answer often has the next question
         assert self._channel is not None
         self._channel.send(message)
 

@@ -95,7 +95,9 @@ class Session:
         """Turn a session made in advance into the one that was asked for."""
         if user != AGENT_NAME:
             self._become(user)
-        self.env = {**self.env, "HOSTNAME": hostname, **env}
+        given = {**self.env, "HOSTNAME": hostname, **env}
+        if given != self.env:  # else it stays the same object, and the first shell begins as one did in rehearsal
+            self.env = given
         self.cwd = cwd
         self.kernel.configure(hostname, limits)
 
@@ -136,8 +138,8 @@ class Session:
         forks: Process | None = None,
     ) -> Task:
         """Set a command going. A str runs in bash; a list is argv. `stdin` None leaves it open."""
-        return Task(
-            self.kernel,
+        task = Task(self.kernel, on_output, on_end, self._idle)
+        task.start(
             ["bash", "-c", command] if isinstance(command, str) else list(command),
             env={**self.env, **env} if env else self.env,
             cwd=self.cwd if cwd is None else cwd,
@@ -145,13 +147,11 @@ class Session:
             limits=limits,
             stdin=stdin,
             merge_stderr=merge_stderr,
-            on_output=on_output,
-            on_end=on_end,
             terminal=terminal,
             control=control,
             forks=forks,
-            idle=self._idle,
         )
+        return task
 
     def exec(
         self,

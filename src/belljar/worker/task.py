@@ -32,30 +32,17 @@ OnOutput = Callable[[int, bytes], None]
 class Task:
     """A command started by the sandbox's owner. `on_end` is called once, when its process is over and drained."""
 
+    process: Process
+
     def __init__(
-        self,
-        kernel: Kernel,
-        argv: list[str],
-        *,
-        env: Mapping[str, str],
-        cwd: str,
-        credentials: Credentials,
-        limits: Limits | None,
-        stdin: bytes | None,
-        merge_stderr: bool,
-        on_output: OnOutput,
-        on_end: Callable[[Task], None],
-        terminal: WinSize | None = None,
-        control: bool = False,
-        forks: Process | None = None,
-        idle: list[Streams] | None = None,
+        self, kernel: Kernel, on_output: OnOutput, on_end: Callable[[Task], None], idle: list[Streams]
     ) -> None:
+        """`idle`: pipes that nobody has any more, kept for the next command."""
         self._kernel = kernel
-        self._idle = idle
-        """Where pipes that nobody has any more are kept for the next command."""
-        self._streams: Streams | None = None
         self._on_output = on_output
         self._on_end = on_end
+        self._idle = idle
+        self._streams: Streams | None = None
         self.truncated = False
         self.ended = False
         self._inputs: dict[int, OpenFile] = {}
@@ -64,11 +51,26 @@ class Task:
         """How many fibers write to them."""
         self._master: OpenFile | None = None
         self._collecting = False
-        self._outlets: dict[int, Outlet]
+        self._outlets: dict[int, Outlet] = {}
         """Where what it writes comes out, by its descriptor; a terminal has none."""
+
+    def start(
+        self,
+        argv: list[str],
+        *,
+        env: Mapping[str, str],
+        cwd: str,
+        credentials: Credentials,
+        limits: Limits | None,
+        stdin: bytes | None,
+        merge_stderr: bool,
+        terminal: WinSize | None,
+        control: bool,
+        forks: Process | None,
+    ) -> None:
+        kernel = self._kernel
         if terminal is not None:
             files: dict[int, OpenFile] = {}
-            self._outlets = {}
             self._master = self._open_terminal(terminal, credentials)
         else:
             files = self._open_pipes(stdin, merge_stderr)
@@ -234,7 +236,7 @@ class Task:
         self.ended = True
         self._outlets = {}  # each leads back here
         streams, self._streams = self._streams, None
-        if streams is not None and streams.end() and self._idle is not None:
+        if streams is not None and streams.end():
             self._idle.append(streams)
         self._on_end(self)
 

@@ -27,9 +27,10 @@ from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.processes_host import Readiness, readable, send_descriptors
 from belljar.lockdown.seal_host import adopt_orphans, enter_namespaces, prepare
 from belljar.worker.fork_judge_host import ForkJudge
-from belljar.worker.layout_host import fill_holes, gather_code, join_pages, own_memory
+from belljar.worker.layout_host import fill_holes, gather_code
 from belljar.worker.life_host import RECURSION, REHEARSED, Life
 from belljar.worker.session import Session
+from belljar.worker.shelf_host import Shelf
 
 SPARES: Final = 3
 QUIET: Final = 0.001
@@ -82,21 +83,22 @@ class Zygote:
         self._fillers = fill_holes()
         preload()
         warm_up(self._machine)
-        self._memory = own_memory()
+        shelf = Shelf()
         self._layers = enter_namespaces()
         self._spares: list[Worker] = []
         self._judge = ForkJudge()
         adopt_orphans()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        signal.signal(signal.SIGCHLD, _reap)
         gc.collect()
         self._fillers += fill_holes()
         self._life.rehearse()  # with the room it will have; it leaves nothing to collect
         gc.freeze()
+        shelf.fill(self._live_once)
+        signal.signal(signal.SIGCHLD, _reap)
 
     def run(self) -> None:
         """Answer until the host goes away."""
-        control, busy_until, ordered = self._control.fileno(), 0.0, False
+        control, busy_until = self._control.fileno(), 0.0
         requests = Readiness(self._control)
         events = select.epoll()
         events.register(control, select.EPOLLIN)
@@ -104,10 +106,7 @@ class Zygote:
         while True:
             lacking = len(self._spares) < SPARES
             ready = events.poll(max(0.0, busy_until - time.monotonic()) if lacking else None)
-            if not ready and not ordered:
-                ordered = True
-                join_pages(self._memory)  # now that nobody waits
-            elif not ready:
+            if not ready:
                 self._add_spare()
             for fd, _ in sorted(ready, key=lambda entry: entry[0] != control):
                 # What the host said before a worker forked is known here before that worker is answered.
@@ -117,6 +116,10 @@ class Zygote:
                     busy_until = time.monotonic() + QUIET
                 if fd == self._judge.fileno():
                     self._judge.work()
+
+    def _live_once(self) -> None:
+        self._life.practise(1)
+        self._life.rehearse()
 
     def _add_spare(self) -> None:
         try:
