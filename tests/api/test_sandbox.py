@@ -388,9 +388,10 @@ def test_a_word_that_is_no_pattern_matches_only_what_is_there(sandbox: Sandbox) 
 
 def test_stats_tell_of_everything_it_uses(sandbox: Sandbox) -> None:
     before = sandbox.stats()
-    assert {"processes", "files", "bytes", "uptime", "cpu", "memory"} <= set(before)
+    assert {"steps", "processes", "files", "bytes", "uptime", "cpu", "memory"} <= set(before)
     sandbox.exec("for ((n = 0; n < 200000; n++)); do :; done; head -c 30M /dev/zero > big")
     after = sandbox.stats()
+    assert after["steps"] >= before["steps"] + 200_000
     assert after["cpu"] > before["cpu"]
     assert after["memory"] > before["memory"] + (20 << 20)
     assert after["bytes"] >= before["bytes"] + (30 << 20)

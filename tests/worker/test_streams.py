@@ -5,6 +5,7 @@ from belljar.engines.programs import find, names
 from belljar.kernel.machine_host import host_machine
 from belljar.worker.session import Session
 from belljar.worker.streams import Streams
+from belljar.worker.task import Task
 
 
 def _session() -> Session:
@@ -81,3 +82,17 @@ def test_nothing_comes_out_of_them_between_commands() -> None:
     for file in files.values():
         file.release()
     assert streams.end()
+
+
+def test_input_that_ends_while_it_is_still_written_is_read_to_its_end() -> None:
+    session = _session()
+    parts: list[bytes] = []
+    over: list[Task] = []
+    task = session.start(
+        "sleep 0.1; wc -c", on_output=lambda _stream, data: parts.append(data), on_end=over.append, stdin=None
+    )
+    for _ in range(8):
+        session.kernel.hub.spawn(lambda: task.write_input(0, bytes(1 << 16)))
+    session.kernel.hub.spawn(lambda: task.end_input(0))
+    session.kernel.hub.run(lambda: bool(over))
+    assert b"".join(parts) == b"%d\n" % (8 << 16)

@@ -270,10 +270,31 @@ class Link:
                     bell.send(b"\0")
 
     def _receive(self, timeout: float | None) -> None:
+        # Not by the socket's own timeout, which a thread that sends at the same time would share.
+        if not self._ready(timeout):
+            return
         try:
-            # Not by the socket's own timeout, which a thread that sends at the same time would share.
-            if timeout is not None and not self._ready(timeout):
-                return
+            self._take()
+        except WireError as error:
+            self._fail(SandboxClosed(f"the sandbox's worker broke the protocol and was ended: {error}."))
+            return
+        except BaseException:
+            # Most often ^C, which is met while waiting and does no harm there; but here what came may be lost.
+            self._fail(SandboxClosed("the program was interrupted while it took an answer, and the sandbox was ended"))
+            raise
+        if self.conversation.outbox:
+            frames, self.conversation.outbox = self.conversation.outbox, []
+            self.send(b"".join(frames))
+
+    def _ready(self, timeout: float | None) -> bool:
+        """Whether there is something to take, or nothing will ever come."""
+        try:
+            return bool(timeout != 0 and self._awake.find(self._readable.look)) or self._readable.within(timeout)
+        except OSError:
+            return True
+
+    def _take(self) -> None:
+        try:
             data = self._worker.connection.recv(self._read_size)
         except OSError:
             data = b""  # reset: it ended with something unread
@@ -281,17 +302,7 @@ class Link:
             self._fail(self.conversation.end_of_worker())
             return
         self._read_size = _READ if len(data) < self._read_size else _READ_MORE
-        try:
-            self.conversation.feed(data)
-        except WireError as error:
-            self._fail(SandboxClosed(f"the sandbox's worker broke the protocol and was ended: {error}."))
-            return
-        if self.conversation.outbox:
-            frames, self.conversation.outbox = self.conversation.outbox, []
-            self.send(b"".join(frames))
-
-    def _ready(self, timeout: float) -> bool:
-        return bool(timeout > 0 and self._awake.find(self._readable.look)) or self._readable.within(timeout)
+        self.conversation.feed(data)
 
     def _hear_last_words(self) -> None:
         """The worker takes nothing any more: what it said before may be why. Whoever receives hears it; else we do."""

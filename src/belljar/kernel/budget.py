@@ -23,6 +23,7 @@ class Budget:
         "checkpoint",
         "cpu",
         "deadline",
+        "earlier",
         "limits",
         "output",
         "processes",
@@ -34,7 +35,8 @@ class Budget:
     def __init__(self, limits: Limits, hub: Hub) -> None:
         self._hub = hub
         self.limits = limits
-        self.steps = 0
+        self.steps = self.earlier = 0
+        """Paid since the last renewal, and before it."""
         self.checkpoint = min(QUANTUM, limits.steps)
         self.cpu = 0.0
         self.deadline = hub.clock.monotonic() + limits.wall_seconds
@@ -48,6 +50,7 @@ class Budget:
         """Begin anew, for an interpreter's next run. How long that takes is its owner's business: it may also wait for
         one for ever."""
         self.limits = limits
+        self.earlier += self.steps
         self.steps = self.output = 0
         self.checkpoint = min(QUANTUM, limits.steps)
         self.cpu = 0.0

@@ -68,6 +68,8 @@ class Kernel:
         self.boot_ns = machine.clock.time_ns()
         self.boot_monotonic = machine.clock.monotonic()
         self.cpu = 0.0
+        self._steps = 0
+        """Of what has ended."""
         self.known = Known()
         """Where commands are and what they are."""
         self.report_bug: BugReport = _raise_bug
@@ -116,6 +118,12 @@ class Kernel:
     def memory_bytes(self) -> int:
         """What programs are told that there is: never the host's, unless that is less than the sandbox may have."""
         return min(self.limits.memory_bytes, self.machine.memory_bytes)
+
+    @property
+    def steps(self) -> int:
+        """All that was ever paid for by commands."""
+        running = {process.budget for process in self.init.space.table.values()} - {self.init.budget}
+        return self._steps + sum(budget.earlier + budget.steps for budget in running)
 
     def caller(self) -> Process:
         """The process on whose behalf we run; init for the host's own requests."""
@@ -279,6 +287,7 @@ class Kernel:
         budget = process.budget
         budget.processes -= 1
         if budget.processes == 0:
+            self._steps += budget.earlier + budget.steps
             if budget.timer is not None:
                 budget.timer.cancel()
             if budget.spent is not None:

@@ -299,7 +299,7 @@ class Server:
             return  # it ended while the data was on its way
         task = job.task
         if not data:
-            self._spawn(lambda: task.close_input(stream))
+            self._spawn(lambda: task.end_input(stream))
         elif not task.take_input(stream, data):
             self._spawn(lambda: task.write_input(stream, data))
 
@@ -431,6 +431,7 @@ class Server:
     def _stats(self) -> Plain:
         kernel = self._session.kernel
         return {
+            b"steps": kernel.steps,
             b"processes": len(kernel.init.space.table) - 1,
             b"files": kernel.quota.files_used,
             b"bytes": kernel.quota.bytes_used,

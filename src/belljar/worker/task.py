@@ -49,6 +49,8 @@ class Task:
         """Our ends of what the command reads from, by its descriptor."""
         self._writing = 0
         """How many fibers write to them."""
+        self._ending: list[int] = []
+        """Those to close when nobody does any more."""
         self._master: OpenFile | None = None
         self._collecting = False
         self._outlets: dict[int, Outlet] = {}
@@ -141,6 +143,8 @@ class Task:
             self.close_input(stream)
         finally:
             self._writing -= 1
+            while self._ending and not self._writing:
+                self.close_input(self._ending.pop())
 
     def take_input(self, stream: int, data: bytes) -> bool:
         """As `write_input`, on the loop: False if it might wait there."""
@@ -150,6 +154,13 @@ class Task:
             return False
         self.write_input(stream, data)
         return True
+
+    def end_input(self, stream: int) -> None:
+        """After all that was given to it."""
+        if self._writing:
+            self._ending.append(stream)
+        else:
+            self.close_input(stream)
 
     def close_input(self, stream: int) -> None:
         writer = self._inputs.pop(stream, None)
