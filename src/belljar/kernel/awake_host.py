@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 T = TypeVar("T")
 
-MOMENT: Final = 200e-6
+MOMENT: Final = 300e-6
 """Seconds to stay awake."""
 _TAKEN: Final = 0.0005
 """A turn that took longer was somebody else's: interrupts are shorter, other programs' turns longer."""
