@@ -307,8 +307,11 @@ async def test_what_is_large_is_cut_or_refused() -> None:
         assert not page["truncated"]
         with pytest.raises(MCPError, match="too many"):
             await client.read_resource("sandbox:///workspace/long")
-        said = await call(client, "exec", command="true " + "x" * 12_000_000)
+        said = await call(client, "exec", command="true " + "x" * 5_000_000)
         assert "Argument list too long" in said["stderr"]
+        refused = await client.call_tool("exec", {"command": "true " + "x" * 12_000_000})
+        assert refused.is_error
+        assert "is too long: write it to a file" in refused.content[0].text  # type: ignore[union-attr]
         assert await call(client, "find_files", pattern="$(touch /tmp/pwned)") == []
         assert (await call(client, "exec", command="ls /tmp"))["stdout"] == ""
         for uri in ("sandbox:///nope", "sandbox:///", "sandbox:///../../etc/shadow", "file:///etc/passwd"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import signal
 import sys
 import threading
@@ -40,12 +39,18 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
 
     shared.source = start
     with Sandbox(**sandbox_arguments(parser, arguments)) as sandbox:
-        columns, rows = shutil.get_terminal_size()
+        rows, columns = window_size()
         env = {"PS1": PROMPT, "TERM": os.environ.get("TERM", "xterm-256color")}
         terminal = sandbox.pty(["bash", "-i"], env=env, rows=rows, cols=columns)
         with raw_mode() as set_raw, waking() as wake:
             relay(terminal, wake, set_raw)
         return terminal.wait() or 0
+
+
+def window_size() -> tuple[int, int]:
+    """Rows and columns, as the terminal says: the environment's are those of when it was made."""
+    columns, rows = os.get_terminal_size(0)
+    return max(rows, 1), max(columns, 1)
 
 
 @contextmanager
@@ -100,8 +105,7 @@ def relay(terminal: Terminal, wake: tuple[int, int], set_raw: Callable[[], None]
             break
         if woken in ready:
             set_raw()  # whoever had the terminal meanwhile left it as it likes it
-            columns, rows = shutil.get_terminal_size()
-            terminal.resize(max(rows, 1), max(columns, 1))
+            terminal.resize(*window_size())
         if 0 in ready:
             typed = os.read(0, 4096)
             if not typed:
