@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from belljar.abi.limits import Limits
 from belljar.api.async_link_host import AsyncLink
 from belljar.api.clock_host import monotonic
-from belljar.api.command import Command, pieces
+from belljar.api.command import Command, OfCommand, pieces
 from belljar.api.request import GRACE, Data, raise_failure, to_bytes
 
 
@@ -65,7 +65,7 @@ class AsyncStdin:
             raise ValueError("stdin is closed")
 
 
-class AsyncProcess:
+class AsyncProcess(OfCommand):
     """A started command. See `Process`."""
 
     def __init__(self, link: AsyncLink) -> None:
@@ -88,25 +88,6 @@ class AsyncProcess:
         self._over = monotonic() + limits.wall_seconds + GRACE
         await self._link.expect(lambda: self.command.started)
         raise_failure(running)
-
-    @property
-    def pid(self) -> int:
-        """Its pid inside the sandbox."""
-        return self.command.state.pid
-
-    @property
-    def exited(self) -> bool:
-        return self.command.exited
-
-    @property
-    def limit(self) -> str | None:
-        """The budget that stopped it, if one did."""
-        return self.command.limit
-
-    @property
-    def truncated(self) -> bool:
-        """Whether output was lost because there was too much."""
-        return self.command.truncated
 
     async def wait(self, timeout: float | None = None) -> int | None:
         """The exit code, or None if `timeout` seconds passed first."""

@@ -292,3 +292,28 @@ def check_size(rows: object, columns: object) -> tuple[int, int]:
 def pieces(data: bytes) -> Iterator[bytes]:
     for start in range(0, len(data), CHUNK_MAX):
         yield data[start : start + CHUNK_MAX]
+
+
+class OfCommand:
+    """What is known of a started command, however one waits for it."""
+
+    command: Command
+
+    @property
+    def pid(self) -> int:
+        """Its pid inside the sandbox."""
+        return self.command.state.pid
+
+    @property
+    def exited(self) -> bool:
+        return self.command.exited
+
+    @property
+    def limit(self) -> str | None:
+        """The budget that stopped it, if one did."""
+        return self.command.limit
+
+    @property
+    def truncated(self) -> bool:
+        """Whether output was lost because there was too much."""
+        return self.command.truncated

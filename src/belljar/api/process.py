@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from belljar.abi.limits import Limits
 from belljar.api.clock_host import monotonic
-from belljar.api.command import Command, pieces
+from belljar.api.command import Command, OfCommand, pieces
 from belljar.api.link_host import Link
 from belljar.api.request import Data, raise_failure, to_bytes
 
@@ -66,7 +66,7 @@ class Stdin:
             self._command.end_input()
 
 
-class Process:
+class Process(OfCommand):
     """A started command. `wait` gives its exit code; `kill` signals it."""
 
     def __init__(
@@ -90,25 +90,6 @@ class Process:
         link.expect(lambda: command.started, self._over)
         raise_failure(running)
         link.serve_in_background()
-
-    @property
-    def pid(self) -> int:
-        """Its pid inside the sandbox."""
-        return self.command.state.pid
-
-    @property
-    def exited(self) -> bool:
-        return self.command.exited
-
-    @property
-    def limit(self) -> str | None:
-        """The budget that stopped it, if one did."""
-        return self.command.limit
-
-    @property
-    def truncated(self) -> bool:
-        """Whether output was lost because there was too much."""
-        return self.command.truncated
 
     def wait(self, timeout: float | None = None) -> int | None:
         """The exit code, or None if `timeout` seconds passed first."""

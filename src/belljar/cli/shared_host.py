@@ -14,6 +14,7 @@ from zlib import crc32
 
 from belljar.abi.cache_host import PACKAGE, cache_directory, private_directory
 from belljar.abi.version import __version__
+from belljar.lockdown.processes_host import receive_descriptors
 
 TYPE_CHECKING = False  # as in `typing`, without loading that
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class SharedZygote:
             with socket.socket(fileno=self._connection.detach()) as connection:
                 connection.settimeout(PATIENCE)
                 connection.send(memory_bytes.to_bytes(8, "little") + self._who)
-                answer, fds, _flags, _address = socket.recv_fds(connection, 64, 2)
+                answer, fds = receive_descriptors(connection, 64, 2)
         except OSError as error:
             raise WorkerUnavailable(str(error)) from error
         if len(fds) != 2 or not answer.isdigit():

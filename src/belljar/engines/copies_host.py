@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from belljar.abi.wire import HELLO
 from belljar.lockdown.family_host import Family
-from belljar.lockdown.processes_host import readable
+from belljar.lockdown.processes_host import readable, receive_descriptors, send_descriptors
 
 if TYPE_CHECKING:
     from belljar.lockdown.forks_host import ForkListener
@@ -62,7 +62,7 @@ class Kin(Family):
         if self.listener is None:
             if not readable(control.fileno(), 0):
                 return False
-            _data, fds, _flags, _address = socket.recv_fds(control, 32, 1)
+            _data, fds = receive_descriptors(control, 32, 1)
             if len(fds) != 1:
                 return False
             from belljar.lockdown.forks_host import ForkListener  # an owner hardly ever needs it
@@ -97,7 +97,7 @@ class Copying:
         listener = self._listener()
         with self._their_connection, self._their_control:
             theirs = [self._their_connection.fileno(), self._their_control.fileno()]
-            socket.send_fds(self._asked, [COPY], theirs)
+            send_descriptors(self._asked, COPY, theirs)
         events = select.poll()
         for fd in (listener.fd, self.control.fileno(), self._asked.fileno(), self._pidfd):
             events.register(fd, select.POLLIN)

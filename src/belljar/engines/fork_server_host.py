@@ -14,7 +14,7 @@ import msgspec
 from belljar.abi.dataclass import dataclass
 from belljar.engines.supply_host import AHEAD, AHEAD_MAX, REQUEST_MAX, TAKEN
 from belljar.lockdown.forks_host import fork_alone
-from belljar.lockdown.processes_host import readable
+from belljar.lockdown.processes_host import readable, send_descriptors
 from belljar.lockdown.seal_host import adopt_orphans, allow_descriptors, die_with_parent, set_signal
 
 QUIET: Final = 0.003
@@ -116,7 +116,7 @@ def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = Fals
             return made
         message = AHEAD + b"%d " % made.pid + data if ahead else b"+%d" % made.pid
         try:
-            socket.send_fds(control, [message], made.descriptors())
+            send_descriptors(control, message, made.descriptors())
             given_ahead += ahead
         except OSError as error:
             last = b""

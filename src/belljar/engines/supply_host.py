@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from belljar.lockdown.processes_host import readable
+from belljar.lockdown.processes_host import readable, receive_descriptors
 
 if TYPE_CHECKING:
     from belljar.engines.template_host import EngineProcess
@@ -110,7 +110,7 @@ class Supply:
         """The next process, if it is one for this request and lives; else it is given up."""
         if sys.platform == "win32":
             raise NotImplementedError
-        message, fds, _flags, _address = socket.recv_fds(self._control, _MESSAGE_MAX, 3)
+        message, fds = receive_descriptors(self._control, _MESSAGE_MAX, 3)
         head = message[:1]
         pid, _, made_for = message[1:].partition(b" ")
         if head == AHEAD:

@@ -219,11 +219,7 @@ class Kernel:
         """The read end of a pipe that holds all of its input already, however much that is."""
         node = self.new_pipe(process)
         reader = self.open_end(node, O_RDONLY)
-        # As if a writer had come and gone.
-        node.pipe.writer_opens = 1
-        if data:
-            node.pipe.chunks.append(data)
-            node.pipe.used = len(data)
+        node.pipe.hold(data)
         return reader
 
     def open_outlet(self, process: Process, outlet: Outlet) -> OpenFile:

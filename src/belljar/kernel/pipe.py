@@ -92,6 +92,17 @@ class Pipe:
         self.waiters.wake_all()
         return len(data)
 
+    def hold(self, data: bytes) -> None:
+        """All its input, however much that is, before anybody reads: as if a writer had come and gone."""
+        self.writer_opens = 1
+        if data:
+            self.chunks.append(data)
+            self.used = len(data)
+
+
+def discard(_data: bytes) -> None:
+    """For an outlet that leads nowhere."""
+
 
 Take = Callable[[bytes], None]
 
@@ -101,7 +112,7 @@ class Outlet(Pipe):
 
     __slots__ = ("busy", "take")
 
-    def __init__(self, hub: Hub, take: Take | None = None) -> None:
+    def __init__(self, hub: Hub, take: Take = discard) -> None:
         super().__init__(hub)
         self.take = take
         self.readers = 1
@@ -116,7 +127,6 @@ class Outlet(Pipe):
                 raise SysError(EAGAIN)
             self.waiters.wait()
         self.busy = True
-        assert self.take is not None
         try:
             self.take(bytes(data))
         finally:

@@ -23,7 +23,8 @@ _ANSWER: Final = struct.Struct("<QqiI")
 """struct seccomp_notif_resp: id, value, error, flags."""
 
 
-_fork = ctypes.PyDLL(None, use_errno=True).fork
+bare_fork = ctypes.PyDLL(None, use_errno=True).fork
+"""Gives -1 where it is refused."""
 
 
 def fork_alone() -> int:
@@ -32,7 +33,7 @@ def fork_alone() -> int:
     Python's own goes over every lock of its library, which copies hundreds of pages.
     """
     _draw_from_kernel()
-    pid: int = _fork()
+    pid: int = bare_fork()
     if pid < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

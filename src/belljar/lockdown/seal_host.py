@@ -29,12 +29,13 @@ from resource import (
     getrlimit,
     setrlimit,
 )
-from socket import SCM_RIGHTS, SOL_SOCKET
 from struct import pack
 from typing import Final
 
 from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
+from belljar.lockdown.forks_host import bare_fork
 from belljar.lockdown.layers import LAYERS
+from belljar.lockdown.processes_host import send_descriptors
 
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
@@ -60,7 +61,6 @@ _syscall = _libc.syscall
 _syscall.restype = ctypes.c_long
 _libc_prctl = _libc.prctl
 _libc_prctl.argtypes = (ctypes.c_int, *[ctypes.c_ulong] * 4)
-_fork = ctypes.PyDLL(None).fork
 _libc_signal = _libc.signal
 _libc_signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
 _libc_signal.restype = ctypes.c_void_p
@@ -296,7 +296,7 @@ def _ask_about_forks(judge: socket.socket) -> bool:
         fd = int(_syscall(_SECCOMP[machine], _SECCOMP_SET_MODE_FILTER, flags, head))
         if fd >= 0:
             try:
-                judge.sendmsg([b"%d" % getpid()], [(SOL_SOCKET, SCM_RIGHTS, pack("i", fd))])
+                send_descriptors(judge, b"%d" % getpid(), [fd])
             except OSError:
                 return False  # the judge is gone
             return True
@@ -320,7 +320,7 @@ def prove(*, forks: bool = False) -> None:
         if _syscall(number, *arguments) >= 0:
             raise LockdownFailed(f"the lock does not hold: could {what}")
     if not forks:
-        pid = _fork()
+        pid = bare_fork()
         if pid == 0:
             _exit(125)
         if pid > 0:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import socket
-import struct
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from belljar.abi.wire import FDS_MAX, Answer, Call, Grant, HostMessage, WireError, WorkerMessage, encode, host_frames
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import DescriptorPoller
+from belljar.lockdown.processes_host import receive_descriptors
 from belljar.worker.descriptor_host import Descriptor
 
 _BACKLOG: Final = 1 << 20
@@ -19,11 +19,8 @@ _BACKLOG: Final = 1 << 20
 _READ: Final = 16 << 10
 _READ_MORE: Final = 1 << 18
 """How much to take after a read that came full: a large buffer costs more to make than a short message to read."""
-_FD: Final = struct.Struct("i")
 _CARRIERS: Final = (Call, Answer, Grant)
 """The messages that descriptors may come with."""
-if sys.platform != "win32":
-    _SPACE: Final = socket.CMSG_LEN(FDS_MAX * _FD.size)
 
 Handle = Callable[[HostMessage, Sequence[Descriptor]], None]
 """Takes a message and the descriptors that came with it."""
@@ -129,9 +126,9 @@ class Channel:
         if sys.platform == "win32":
             return self._socket.recv(self._read_size)
         else:
-            data, ancillary, _flags, _address = self._socket.recvmsg(self._read_size, _SPACE)
-            if ancillary:
-                self._arrived += map(Descriptor, _descriptors(ancillary))
+            data, fds = receive_descriptors(self._socket, self._read_size, FDS_MAX)
+            if fds:
+                self._arrived += map(Descriptor, fds)
             return data
 
     def _claim(self, message: HostMessage) -> Sequence[Descriptor]:
@@ -141,13 +138,3 @@ class Channel:
         if not 0 < message.fds <= len(self._arrived):
             raise WireError(f"a message claims {message.fds} descriptors; {len(self._arrived)} came")
         return [self._arrived.popleft() for _ in range(message.fds)]
-
-
-def _descriptors(ancillary: Iterable[tuple[int, int, bytes]]) -> Iterator[int]:
-    """The numbers of the descriptors that came along."""
-    if sys.platform == "win32":
-        raise NotImplementedError
-    for level, kind, data in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            for (fd,) in _FD.iter_unpack(data[: len(data) - len(data) % _FD.size]):
-                yield fd

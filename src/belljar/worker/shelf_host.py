@@ -54,9 +54,10 @@ class Shelf:
 
     def fill(self, live: Callable[[], object]) -> int:
         """Put on it what `live`, which is run now, does not write to. Gives how many bytes: none on other machines."""
-        if platform.machine() != "x86_64":
+        runs = self._untouched(live) if platform.machine() == "x86_64" else []
+        os.close(self._pages)
+        if not runs:
             return 0
-        runs = self._untouched(live)
         file = os.memfd_create("belljar", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         left = _move(runs, file)
         fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
@@ -76,7 +77,6 @@ class Shelf:
         runs = list(self._runs())
         os.close(ours)
         os.waitpid(pid, 0)
-        os.close(self._pages)
         return runs
 
     def _runs(self) -> Iterator[tuple[int, int, int]]:

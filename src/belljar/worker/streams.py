@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from belljar.abi.flags import O_RDONLY, O_WRONLY
 from belljar.kernel.kernel import Kernel
-from belljar.kernel.pipe import Outlet, Pipe, PipeEnd, PipeNode, Take
+from belljar.kernel.pipe import Outlet, Pipe, PipeEnd, PipeNode, Take, discard
 from belljar.kernel.vfs.openfile import OpenFile
 
 
@@ -43,22 +43,14 @@ class Streams:
         if stdin is not None:
             _reopen(given, O_RDONLY, now)
             files[0] = given
-            source = self._input
-            source.writer_opens = 1  # as if a writer had come and gone
-            if stdin:
-                source.chunks.append(stdin)
-                source.used = len(stdin)
+            self._input.hold(stdin)
         return files
 
     def end(self) -> bool:
         """Hand nothing on any more. Gives whether nobody has them, so that another command can."""
         output, error, source = self.output, self.error, self._input
-        output.take = error.take = _drop
+        output.take = error.take = discard
         return not (output.writers or output.busy or error.writers or error.busy or source.readers or source.writers)
-
-
-def _drop(_data: bytes) -> None:
-    """Where what is written comes out when the command is over."""
 
 
 def _reopen(file: OpenFile, access: int, now: int) -> None:

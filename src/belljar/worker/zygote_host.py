@@ -76,7 +76,6 @@ class Zygote:
         sys.setrecursionlimit(RECURSION)
         poller = self._machine.poller
         assert isinstance(poller, EpollPoller)
-        self._poller = poller
         # What every worker writes to comes first and lies together; the rest comes after it, and stays as it is.
         prepare()
         self._life = warm_life(self._machine, poller)

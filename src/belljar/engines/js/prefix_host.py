@@ -16,6 +16,7 @@ from belljar.engines.calls.protocol import CALLS
 from belljar.engines.js.frames import FORK, frame
 from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, template
 from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
+from belljar.lockdown.processes_host import receive_descriptors
 
 Guests = Literal["run", "program"]
 
@@ -89,7 +90,7 @@ class PrefixProcess:
             try:
                 if self._asked == 0:
                     self._ask()
-                answer, fds, _flags, _address = socket.recv_fds(self.connection, 4096, 3)
+                answer, fds = receive_descriptors(self.connection, 4096, 3)
                 self._asked -= 1
                 if answer.startswith(b"+"):
                     self._ask()

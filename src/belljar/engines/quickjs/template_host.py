@@ -27,6 +27,7 @@ from belljar.engines.js.frames import FORK, MESSAGE
 from belljar.engines.quickjs.guest_host import Guest
 from belljar.engines.quickjs.strip_host import Stripper
 from belljar.engines.quickjs.wire_host import Wire
+from belljar.lockdown.processes_host import send_descriptors
 from belljar.lockdown.seal_host import (
     LockdownFailed,
     adopt_orphans,
@@ -134,7 +135,7 @@ class Template:
                 continue
             if isinstance(made, Child):
                 self._be_run(made)
-            socket.send_fds(child.connection, [b"+%d" % made.pid], made.descriptors())
+            send_descriptors(child.connection, b"+%d" % made.pid, made.descriptors())
             made.close()
 
     def _be_run(self, child: Child) -> NoReturn:

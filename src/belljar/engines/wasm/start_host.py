@@ -14,6 +14,7 @@ from typing import Final
 from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, template
 from belljar.engines.wasm.natives_host import Natives
 from belljar.engines.wasm.orders import COMPILE, LENGTH, MADE, RESULT, RUN, SPENT, CompilerRefused, NotCompiled
+from belljar.lockdown.processes_host import send_descriptors
 
 _REASON_MAX: Final = 4096
 _GROWTH: Final = 32
@@ -37,7 +38,7 @@ def start(limits: EngineLimits, digest: object) -> EngineProcess:
     try:
         process = template("wasm").fork(limits, {})
         try:
-            socket.send_fds(process.connection, [RUN], [native])
+            send_descriptors(process.connection, RUN, [native])
         except OSError as error:
             process.kill()
             raise EngineUnavailable(f"the process of the program ended early: {error}") from error

@@ -30,6 +30,7 @@ from belljar.engines.wasi.linker_host import Bindings, _address, _library, confi
 from belljar.engines.wasi.preview1 import Preview1, functions
 from belljar.engines.wasi.program import Refused
 from belljar.engines.wasm.orders import COMPILE, LENGTH, MADE, PROGRAM_MAX, REFUSED, RESULT, RUN, SPENT
+from belljar.lockdown.processes_host import receive_descriptors
 from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
 
 SPARES: Final = 2
@@ -187,7 +188,7 @@ def serve(template: Template, connection: socket.socket, request: Request) -> in
     try:
         seal({connection.fileno()}, memory + OVERHEAD, int(request.cpu_seconds) + 2, compiles=True)
         prove()
-        order, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
+        order, descriptors = receive_descriptors(connection, 1, 1)
         if order == COMPILE:
             compile_for(connection, template.engine, request.cpu_seconds)
         elif order == RUN:
