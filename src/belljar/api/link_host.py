@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from belljar.abi.limits import Limits
@@ -25,7 +26,7 @@ from belljar.api.offers import Offers, answer_frame
 from belljar.api.request import GRACE, STOPPED
 from belljar.engines.template_host import EngineUnavailable
 from belljar.kernel.awake_host import Awake
-from belljar.lockdown.processes_host import Readiness, bound_sending, send_descriptors
+from belljar.lockdown.processes_host import Readiness, bound_sending, send_descriptors, send_elsewhere
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 
 _READ: Final = 64 << 10
@@ -54,7 +55,7 @@ class Link:
         """Rung to have the helper look up; only there while it listens."""
         self._read_size = _READ
         self._readable = Readiness(worker.connection)
-        self._awake = Awake()
+        self._awake = Awake(partial(send_elsewhere, worker.pid))
         self._send_lock = threading.Lock()
         # One that reads nothing for so long has stopped: a sender is not to wait for it for ever.
         bound_sending(worker.connection, int(min(limits.wall_seconds + GRACE, 1 << 30)))

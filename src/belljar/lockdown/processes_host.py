@@ -74,6 +74,27 @@ def receive_descriptors(connection: socket.socket, size: int, most: int) -> tupl
     return data, fds
 
 
+def send_elsewhere(pid: int) -> None:
+    """If a process is on this thread's processor and may be on another, have it go on there.
+
+    What it may use stays as it was. Nothing happens if that is not ours to say.
+    """
+    if sys.platform == "linux":
+        with suppress(OSError):
+            allowed = os.sched_getaffinity(pid)
+            if len(allowed) > 1:
+                os.sched_setaffinity(pid, allowed - {_processor()})
+                os.sched_setaffinity(pid, allowed)
+
+
+def _processor() -> int:
+    """The one that this thread is on."""
+    import ctypes
+
+    number: int = ctypes.CDLL(None).sched_getcpu()
+    return number
+
+
 def bound_sending(connection: socket.socket, seconds: int) -> None:
     """Have sending fail if for so long nothing is taken."""
     if sys.platform == "win32":
