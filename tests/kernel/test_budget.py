@@ -2,7 +2,11 @@
 
 import gc
 import re
+import signal
+import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from types import FunctionType
 
 import pytest
@@ -225,3 +229,57 @@ def test_the_guard_charges_whoever_runs(real_kernel: Kernel) -> None:
     assert idle.cpu == 0
     idle.deliver(Signal.KILL)
     real_kernel.hub.run(lambda: idle.status is not None)
+
+
+def ticks(guard: CpuGuard) -> None:
+    guard._on_tick(signal.SIGPROF, sys._getframe())
+
+
+@pytest.mark.parametrize(
+    ("names", "raises"),
+    [
+        (["belljar.bin.fake"], True),
+        (["belljar.shell.fake", "re"], True),
+        (["belljar.shell.fake", "belljar.regex.fake"], True),
+        (["belljar.bin.fake", "belljar.kernel.fake"], False),
+        (["belljar.bin.fake", "belljar.kernel.fake", "belljar.abi.fake"], False),
+        (["belljar.bin.fake", "belljar.worker.fake", "json"], False),
+    ],
+)
+def test_the_guard_spares_whoever_is_not_the_guests_doing(names: list[str], raises: bool) -> None:
+    kernel = new_kernel()
+    guard = CpuGuard(kernel.hub)
+
+    def body(process: Process) -> int:
+        process.budget.spend("expansion_bytes")
+        call: Callable[[], None] = partial(ticks, guard)
+        for name in reversed(names):
+            call = partial(FunctionType(calls.__code__, {"__name__": name}), call)
+        call()
+        return 3
+
+    assert run(kernel, body) == (KILLED if raises else ExitStatus(3))
+
+
+def calls(what: Callable[[], None]) -> None:
+    what()
+
+
+def test_a_tick_does_not_keep_an_end_from_being_told() -> None:
+    kernel = new_kernel()
+    guard = CpuGuard(kernel.hub)
+    told: list[Process] = []
+
+    def on_exit(process: Process) -> None:
+        as_if_a_utilitys(guard)
+        told.append(process)
+
+    as_if_a_utilitys = FunctionType(ticks.__code__, {**ticks.__globals__, "__name__": "belljar.bin.fake"})
+
+    def body(process: Process) -> int:
+        process.on_exit = on_exit
+        process.budget.exceed("expansion_bytes")
+        return 0
+
+    assert run(kernel, body) == KILLED
+    assert len(told) == 1

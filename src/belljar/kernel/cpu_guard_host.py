@@ -1,8 +1,9 @@
 """A profiling timer that charges processor time to the running exec and stops it when there is none left.
 
 Python runs signal handlers between bytecodes, and `re` asks for them while it matches: so an exception raised by
-the handler also ends a pattern that would otherwise backtrack for hours. It is never raised inside kernel code,
-whose data it could leave half changed: there the budget is only marked, and the next charge raises.
+the handler also ends a pattern that would otherwise backtrack for hours. It is never raised inside the code of the
+kernel or of the worker, whose data it could leave half changed: there the budget is only marked, and the next charge
+raises. Nor for a process that is over, while those who wait for its end are told.
 
 Windows has no such timer. There a thread looks at the processor time and has Python run the handler; but a thread has
 no turn while `re` matches, so that such a pattern is ended by the sandbox's owner, with the sandbox.
@@ -19,6 +20,8 @@ from belljar.kernel.fiber import Hub
 from belljar.kernel.process import Process
 
 TICK: Final = 0.02
+_OURS: Final = ("belljar.kernel.", "belljar.worker.", "belljar.net.")
+_LIBRARIES: Final = ("belljar.abi.", "belljar.regex.")
 if sys.platform != "win32":
     _PROF: Final = int(signal.ITIMER_PROF)
 
@@ -89,17 +92,17 @@ class CpuGuard:
         if isinstance(owner, Process):
             owner.cpu += used
             owner.kernel.cpu += used
-        if budget.charge_cpu(used) or in_kernel(frame):
+        if budget.charge_cpu(used) or ours(frame) or (isinstance(owner, Process) and owner.status is not None):
             return
         assert budget.spent is not None
         raise budget.spent
 
 
-def in_kernel(frame: FrameType | None) -> bool:
-    """Whether our innermost code on the stack is the kernel's: library frames belong to whoever called them."""
+def ours(frame: FrameType | None) -> bool:
+    """Whether the code that runs is not the guest's doing. Libraries, also those of ours, are whoever called them."""
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
-        if name.startswith("belljar."):
-            return name.startswith("belljar.kernel.")
+        if name.startswith("belljar.") and not name.startswith(_LIBRARIES):
+            return name.startswith(_OURS)
         frame = frame.f_back
     return True
