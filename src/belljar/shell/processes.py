@@ -16,6 +16,7 @@ from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell import terminal
 from belljar.shell.control import Break, Continue, Discard, ExitShell, KilledBySignal, Return, ShellError
 from belljar.shell.print import print_command
+from belljar.shell.state import State
 
 if TYPE_CHECKING:
     from belljar.shell.nodes import Command
@@ -24,10 +25,8 @@ if TYPE_CHECKING:
 Run = Callable[["Shell"], int]
 
 
-class Processes:
+class Processes(State):
     """Starting and awaiting."""
-
-    interrupted: bool
 
     def fork_run(  # type: ignore[misc]
         self: Shell,

@@ -21,20 +21,14 @@ from belljar.shell.control import (
 from belljar.shell.nodes import Case, Command, For, Select, SimpleCommand
 from belljar.shell.parse import ShellSyntaxError
 from belljar.shell.print import print_command, print_word
+from belljar.shell.state import State
 
 if TYPE_CHECKING:
     from belljar.shell.shell import ArrayItem, AssignmentArg, Shell
 
 
-class Reporting:
+class Reporting(State):
     """Messages of a shell."""
-
-    status: int
-    xtrace: bool
-    trace_depth: int
-    in_trap: str
-    interrupted: bool
-    command: Command | None
 
     def error(self: Shell, message: str) -> None:  # type: ignore[misc]
         """`bash: line N: message` (or `script: line N: `) on stderr."""

@@ -32,18 +32,17 @@ from belljar.kernel.process import Process
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell import terminal
 from belljar.shell.control import Abandon, Discard, ExitShell, Return, ShellError
-from belljar.shell.expand.ifs import prepare
 from belljar.shell.expansion import Expansion
 from belljar.shell.functions import FunctionDef
-from belljar.shell.heredoc import HereServer
 from belljar.shell.history import History
 from belljar.shell.input import read_line
 from belljar.shell.jobs import JobTable
-from belljar.shell.nodes import ArrayLiteral, Command, SimpleCommand, Subscript
-from belljar.shell.options import LETTERS, SET_DEFAULTS, SET_OPTIONS, SHOPT_DEFAULTS
+from belljar.shell.nodes import ArrayLiteral, SimpleCommand, Subscript
+from belljar.shell.options import LETTERS
 from belljar.shell.print import print_function
 from belljar.shell.processes import Processes
 from belljar.shell.reporting import Reporting
+from belljar.shell.state import SAME, State
 from belljar.shell.substitute import close_process_files
 from belljar.shell.trapping import Trapping
 from belljar.shell.traps import Traps
@@ -51,7 +50,6 @@ from belljar.shell.variables import Entry, Frame, Var, Variables, is_name
 
 if TYPE_CHECKING:
     from belljar.shell.builtins import Builtin
-    from belljar.shell.complete import Specification
 
 ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[(.*?)\])?(\+?)=", re.DOTALL)
 
@@ -67,10 +65,10 @@ def builtins() -> dict[str, Builtin]:
 
 
 @cache
-def _new_shell() -> Shell:
-    """The pattern of every new shell."""
+def _new_state() -> Shell:
+    """What every shell begins as."""
     pattern = Shell.__new__(Shell)
-    pattern._set_defaults()
+    State.__init__(pattern)
     return pattern
 
 
@@ -100,17 +98,24 @@ class AssignmentArg(Struct):
         return f"{self.name}{subscript}{'+' if self.append else ''}={value}"
 
 
+_OWN: Final = (
+    *("process", "budget", "vars", "table", "functions", "aliases", "traps", "jobs", "hash", "located", "directories"),
+    *("disabled", "coprocs", "process_files", "shell_pid", "seconds_base", "history"),
+)
+"""What each shell makes for itself."""
+
+
 class Shell(Expansion, Reporting, Processes, Trapping):
     """The state of one bash process. `fork` makes that of a subshell, sharing everything until it changes."""
 
+    __slots__ = (*SAME, *_OWN)
+
     process: Process
-    name: str
     jobs: JobTable
     history: History
-    command_number: int
 
     def __init__(self, process: Process) -> None:
-        self.__dict__.update(_new_shell().__dict__)
+        self.copy(_new_state())
         self.process = process
         self.budget: Budget = process.budget
         self.vars = Variables(self)
@@ -137,97 +142,12 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.seconds_base = process.kernel.hub.clock.monotonic()
         self.history = History()
 
-    def _set_defaults(self) -> None:
-        """What is the same in every new shell: nothing here is ever changed in place."""
-        self.args: list[str] = []
-        """The positional parameters $1, $2 ...; replace the list (`shell.args = [...]`), don't change it in place."""
-        self.name = "bash"
-        """$0."""
-        self.from_argument = False
-        """Whether the script is the argument of -c."""
-        self.script: str | None = None
-        self.script_args: list[str] = []
-        """The arguments it was started with, whatever `set` made of them."""
-        """The script file being run, if it is one."""
-        self.here_server: HereServer | None = None
-        """Made for the first here-document."""
-        self.options: dict[str, bool] = {name: name in SET_DEFAULTS for name in SET_OPTIONS}
-        """`set -o` options by name; change with `set_option`. The hot ones are attributes too: errexit, nounset, ..."""
-        self.shopts: dict[str, bool] = SHOPT_DEFAULTS
-        """`shopt` options by name; change with `set_shopt`."""
-        self.interactive = False
-        self.login = False
-        self._mirror_options()
-
-        self.status = 0
-        """$?"""
-        self.pipestatus: list[int] | None = []
-        """PIPESTATUS of the last pipeline; None: it was a single command, whose status is `status`."""
-        self.subst_status = 0
-        """Status of the last command substitution of the command being expanded."""
-        self.line = 0
-        """$LINENO: the line of the running command."""
-        self.loops = 0
-        """How many loops enclose the running command in this function (what `break` may leave)."""
-        self.command: Command | None = None
-        self.trap_command = ""
-        self.last_argument = ""
-        self.subshell = 0
-        """BASH_SUBSHELL."""
-        self.subshell_process = False
-        self.background = False
-        self.stdin_given = False
-        """Whether a pipeline or redirection gave this shell its standard input: `&` then leaves it alone."""
-        self.suppressed = 0
-        """Above 0 inside a condition: `set -e` and the ERR trap don't act."""
-        self.attention = False
-        """Something must be done before the next command: a signal's trap, the DEBUG trap, `set -x`."""
-        self.watching = False
-        """A failing command matters: `set -e` or an ERR trap."""
-        self.in_trap = ""
-        self.trap_status = 0
-        """`$?` before the trap that is running: what `exit` and `return` in it give by default."""
-        self.trap_level = 0
-        """The subshell that trap runs in."""
-        self.spared = 0
-        self.err_traced = False
-        """Whether the ERR trap acts in subshells too."""
-        self.outer_loops = 0
-        """The loops around this subshell."""
-        self.fatal = 0
-        """The fatal signal that this shell is about to die of."""
-        self.misused = False
-        """A special builtin just got a wrong command line: in POSIX mode that ends the shell."""
-        """Above 0 while `command` runs a special builtin, whose errors then don't end the shell."""
-        self.trace_depth = 0
-        self.arith_depth = 0
-        self.ifs = prepare(None)
-        self.plain_ifs = True
-        self.random_seed = 0
-        self.random_branch: int | None = None
-        """Of which branch of the sandbox the seed is; none before the first $RANDOM."""
-        self.byte_locale = False
-        """Whether a character is a byte (the locale C) rather than UTF-8."""
-        self.special_names: frozenset[str] = frozenset()
-        self.random_last = 0
-        self.getopts = (1, 1)
-        """Which argument `getopts` reads, and at which letter of it it is."""
-        self.getopts_frames: list[tuple[Frame | None, tuple[int, int]]] = []
-        """Function calls with an OPTIND of their own, and where `getopts` was before; replaced, never changed."""
-        self.command_number = 1
-        self.completions: dict[str, Specification] = {}
-        """What `complete` said, by command; replaced, never changed in place."""
-        self.bindings: dict[str, str] = {}
-        """What `bind` said, by key; replaced, never changed in place."""
-        self.interrupted = False
-        self.started = False
-        """Whether commands are being run already, start-up being over."""
-
     def fork(self, process: Process, *, substitution: bool = False) -> Shell:
         """The state of a subshell that runs in `process`."""
         child = Shell.__new__(Shell)
-        child.__dict__.update(self.__dict__)
+        child.copy(self)
         child.process = process
+        child.budget = self.budget
         child.vars = self.vars.fork(child)
         child.table = child.vars.table
         child.functions = self.functions.copy()
@@ -235,8 +155,10 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         child.hash = self.hash.copy()
         child.directories = self.directories.copy()
         child.disabled = self.disabled.copy()
-        if self.history.lines:
-            child.history = self.history.copy()
+        child.history = self.history.copy() if self.history.lines else self.history
+        child.located = self.located
+        child.shell_pid = self.shell_pid
+        child.seconds_base = self.seconds_base
         child.process_files = []
         child.coprocs = {}
         child.traps = self.traps.fork(child)
@@ -270,24 +192,6 @@ class Shell(Expansion, Reporting, Processes, Trapping):
 
     # --- options -------------------------------------------------------------------------------------------------
 
-    def _mirror_options(self) -> None:
-        options, shopts = self.options, self.shopts
-        self.errexit = options["errexit"]
-        self.nounset = options["nounset"]
-        self.xtrace = options["xtrace"]
-        self.noglob = options["noglob"]
-        self.noclobber = options["noclobber"]
-        self.noexec = options["noexec"]
-        self.pipefail = options["pipefail"]
-        self.allexport = options["allexport"]
-        self.braceexpand = options["braceexpand"]
-        self.posix = options["posix"]
-        self.monitor = options["monitor"]
-        self.extglob = shopts["extglob"]
-        self.nocasematch = shopts["nocasematch"]
-        self.patsub_replacement = shopts["patsub_replacement"]
-        self.expand_aliases = shopts["expand_aliases"]
-
     def set_option(self, name: str, on: bool) -> None:
         """`set -o name` or `set +o name`."""
         if self.options[name] == on:
@@ -306,14 +210,14 @@ class Shell(Expansion, Reporting, Processes, Trapping):
                 self.vars.set("POSIXLY_CORRECT", "y")
         if name in ("emacs", "vi") and on:
             self.options["vi" if name == "emacs" else "emacs"] = False
-        self._mirror_options()
+        self.mirror_options()
         self.traps_changed()
         if name == "noexec" and on and self.started and not self.interactive:
             raise Abandon(0)
 
     def set_shopt(self, name: str, on: bool) -> None:
         self.shopts = {**self.shopts, name: on}
-        self._mirror_options()
+        self.mirror_options()
         if name == "extdebug":  # what a debugger needs besides
             self.set_option("functrace", on)
             self.set_option("errtrace", on)
@@ -325,8 +229,6 @@ class Shell(Expansion, Reporting, Processes, Trapping):
             sorted(c for c in letters if c.isupper())
         )
         return letters + self.invocation_letters
-
-    invocation_letters = ""
 
     # --- variables -----------------------------------------------------------------------------------------------
 

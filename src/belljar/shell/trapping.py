@@ -7,23 +7,15 @@ from typing import TYPE_CHECKING, NoReturn
 from belljar.kernel.status import ExitStatus, ProcessExit
 from belljar.shell.control import Break, Continue, Discard, ExitShell, Return
 from belljar.shell.nodes import Command
+from belljar.shell.state import State
 from belljar.shell.traps import PSEUDO
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 
-class Trapping:
+class Trapping(State):
     """A shell's attention to signals, failures and its own end."""
-
-    interrupted: bool
-    in_trap: str
-    command: Command | None
-    line: int
-    status: int
-    trap_status: int
-    fatal: int
-    subshell: int
 
     def update_attention(self: Shell) -> None:  # type: ignore[misc]
         traps = self.traps
