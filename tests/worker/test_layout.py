@@ -4,6 +4,9 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from inspect import signature
+from types import ModuleType
+from weakref import ref
 
 import pytest
 
@@ -36,6 +39,32 @@ def test_code_within_code_moves_too() -> None:
     assert before.__code__ is not code
     assert outer(3).__code__ is before.__code__
     assert (before(), outer(3)()) == (1, 3)
+
+
+def test_functions_move_where_nothing_else_refers_to_them() -> None:
+    def make(name: str) -> None:
+        def plain(x: int, *, y: int = 2) -> int:
+            """Documented."""
+            return x + y
+
+        plain.__dict__["marked"] = name
+        setattr(home, name, plain)
+        setattr(Kind, name, staticmethod(plain) if name == "listed" else plain)
+
+    home = ModuleType("home")
+    Kind = type("Kind", (), {})
+    make("alone")
+    make("listed")
+    table = [home.listed]
+    gone = ref(home.alone)
+    gather_code(lambda: (home.alone(1), home.listed(1)))
+    assert gone() is None, "it was not replaced"
+    assert home.alone is vars(Kind)["alone"]
+    assert home.listed is table[0]
+    assert (home.alone(1), home.alone(1, y=5), home.alone.marked) == (3, 6, "alone")
+    assert signature(home.alone) == signature(home.listed)
+    assert (home.alone.__doc__, home.alone.__qualname__) == (home.listed.__doc__, home.listed.__qualname__)
+    assert Kind().alone.__func__ is home.alone
 
 
 def test_a_failing_run_leaves_everything_as_it_was() -> None:

@@ -20,6 +20,7 @@ def test_memory_on_the_shelf() -> None:
     assert found["moved"] > found["made"] / 2
     assert found["kept"], "what was moved is what it was"
     assert found["live"], "what is in use can be changed"
+    assert found["grown"], "what was moved can be enlarged"
     assert found["branches"] == [True] * 5, "each branch has its own"
     assert found["own"] < found["before"] - found["moved"] / 2, "it is no longer memory of its own"
     assert found["shared"] == 0, "the file can be written to"

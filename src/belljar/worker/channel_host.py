@@ -76,6 +76,10 @@ class Channel:
         self._drained.wake_all()
         self._watch(writable=False)
 
+    def close(self) -> None:
+        """Where another process goes on with it."""
+        self._socket.close()
+
     def flush(self) -> None:
         """Try once more to send what is left, outside the loop: the last words of a worker."""
         if self._unsent:

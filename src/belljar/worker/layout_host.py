@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Collection
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Final
 
 _POOL: Final = 1 << 14
@@ -36,7 +36,7 @@ def fill_holes() -> list[bytes]:
 
 
 def gather_code(run: Callable[[], object], modules: Collection[str] = ()) -> None:
-    """Give all functions that `run` calls, and those of `modules`, copies of their code that lie side by side."""
+    """Have all functions that `run` calls, and those of `modules`, lie side by side, and so their code."""
     called: dict[CodeType, None] = {}
 
     def note(frame: FrameType, event: str, _argument: object) -> None:
@@ -52,6 +52,9 @@ def gather_code(run: Callable[[], object], modules: Collection[str] = ()) -> Non
     for function in functions:
         if function.__module__ in modules:
             called.setdefault(function.__code__)
+    order = {id(code): number for number, code in enumerate(called)}
+    functions = [function for function in functions if id(function.__code__) in order]
+    functions.sort(key=lambda function: order[id(function.__code__)])
     copies: dict[int, CodeType] = {}
 
     def copy(code: CodeType) -> CodeType:
@@ -65,5 +68,41 @@ def gather_code(run: Callable[[], object], modules: Collection[str] = ()) -> Non
     for code in called:
         copy(code)
     for function in functions:
-        if id(function.__code__) in copies:
-            function.__code__ = copies[id(function.__code__)]
+        function.__code__ = copies[id(function.__code__)]
+    _replace(functions)
+
+
+def _replace(functions: list[FunctionType]) -> None:
+    """Have copies, made in a row, in the place of functions that only modules and classes refer to."""
+    homes: dict[int, list[tuple[ModuleType | type, str]]] = {id(function): [] for function in functions}
+    for home in [found for found in gc.get_objects() if isinstance(found, ModuleType | type)]:
+        for name, value in vars(home).items():
+            if id(value) in homes:
+                homes[id(value)].append((home, name))
+    functions.append(_copy(_replace))  # nobody else has this one
+    references = [sys.getrefcount(function) for function in functions]
+    functions.pop()
+    ours = references.pop()
+    for function, count in zip(functions, references, strict=True):
+        places = homes[id(function)]
+        if places and count - ours == len(places):
+            copy = _copy(function)
+            for home, name in places:
+                if isinstance(home, type):
+                    type.__setattr__(home, name, copy)
+                else:
+                    setattr(home, name, copy)
+
+
+def _copy(function: Callable[..., object]) -> FunctionType:
+    assert isinstance(function, FunctionType)
+    copy = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__annotations__ = function.__annotations__
+    copy.__qualname__ = function.__qualname__
+    copy.__module__ = function.__module__
+    copy.__doc__ = function.__doc__
+    copy.__dict__.update(function.__dict__)
+    return copy

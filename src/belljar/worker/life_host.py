@@ -6,16 +6,16 @@ import os
 import socket
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from errno import ENOSYS
 from functools import partial
 from typing import Final
 
 from belljar.abi.limits import OVERHEAD
-from belljar.abi.wire import HELLO, Event, Exited, Ready, Reply, Start, WorkerMessage, encode
+from belljar.abi.wire import HELLO, Call, Event, Exited, HostMessage, Ready, Reply, Start, WorkerMessage, encode
 from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine_host import DescriptorPoller
-from belljar.lockdown.processes_host import Readiness
+from belljar.lockdown.processes_host import Readiness, send_descriptors
 from belljar.lockdown.wall_host import LockdownFailed, fork_alone, shut_in
 from belljar.worker.channel_host import Channel
 from belljar.worker.descriptor_host import Descriptor
@@ -28,6 +28,7 @@ RECURSION: Final = 60_000
 """Python frames a worker may nest: the shell's depth limit times the frames of one shell call, with room."""
 CPU_BACKSTOP: Final = 24 * 3600
 REHEARSED: Final = "echo hi"
+_FORK: Final = Call(2, "fork", [[], []], fds=1)
 _NOBODY: Final = -1
 """Who a rehearsal is for, where owners count their requests from 1."""
 if sys.platform == "linux":
@@ -48,6 +49,7 @@ class Life:
         self._guard.install()
         self._channel: Channel | None = None
         self._rehearsed = False
+        self._fork: Callable[[], int] = fork_alone
         self._layers: list[str] = []
         self._server = Server(session, self._send, self._branch)
         session.kernel.engines = self._engines = HostEngines(self._server.hosted, hub, poller)
@@ -69,26 +71,43 @@ class Life:
 
     def leave(self) -> None:
         """In a zygote: the worker just forked serves them."""
-        self._poller.leave()
+        assert self._channel is not None
+        self._channel.close()
         self._channel = None
+        self._poller.leave()
 
     def practise(self, times: int) -> None:
-        """Live so many times, with an owner who asks for one command: Python rewrites code that it runs often.
+        """Live so many times, with an owner who asks for a command, for a branch, and for a command there.
 
-        Done by a zygote, it is done; else every worker would write to all of this code.
+        Python rewrites code that it runs often, and remembers what it found where. Done by a zygote, it is done; else
+        every worker and every branch would write to all of this.
         """
         if sys.platform == "win32":
             raise NotImplementedError
         for _ in range(times):
             ours, theirs = socket.socketpair()
+            branch, its = socket.socketpair()
             self._guard.resume()
             self.connect(theirs)
-            ours.send(encode(_command(1)))
-            self._session.kernel.hub.run(partial(Readiness(ours).within, 0))
+            with ours, branch, its:
+                self._answer(_command(1), ours, ours)
+                self._fork = _as_origin
+                self._answer(_FORK, ours, ours, its)
+                self._fork = _as_branch
+                self._answer(_FORK, ours, branch, its)
+                self._answer(_command(1), branch, branch)
+            self._fork = fork_alone
+            self._session.kernel.branched = 0
             self._guard.pause()
             self.leave()
-            ours.close()
-            theirs.close()
+
+    def _answer(
+        self, message: HostMessage, sender: socket.socket, receiver: socket.socket, *sent: socket.socket
+    ) -> None:
+        """Take a message, and live until its answer is there."""
+        send_descriptors(sender, encode(message), [each.fileno() for each in sent])
+        self._session.kernel.hub.run(partial(Readiness(receiver).within, 0))
+        receiver.recv(1 << 10)
 
     def rehearse(self) -> None:
         """Run one command that nobody asked for: what any command makes when first run, or writes to, is there then."""
@@ -137,7 +156,7 @@ class Life:
     def _branch(self, descriptor: Descriptor, engines: Mapping[int, Descriptor]) -> int:
         if sys.platform != "linux":
             raise OSError(ENOSYS, "a sandbox is forked on Linux only")
-        pid = fork_alone()
+        pid = self._fork()
         if pid:
             for given in (descriptor, *engines.values()):
                 given.close()
@@ -155,7 +174,16 @@ class Life:
         except BaseException:  # noqa: BLE001 - nobody waits for this branch, and what it still holds is the origin's
             os._exit(1)
         self._report()
+        self._poller.expect()  # whoever wanted a branch has something for it
         return 0
+
+
+def _as_origin() -> int:
+    return 1
+
+
+def _as_branch() -> int:
+    return 0
 
 
 def _command(number: int) -> Start:

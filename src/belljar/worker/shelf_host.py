@@ -1,9 +1,10 @@
-"""Puts a zygote's memory that is only ever read into a file, so that a fork of it costs less.
+"""Puts a zygote's memory into a file, so that a fork of it costs less.
 
 For memory of its own, fork(2) copies the page table, entry by entry, 0.1 us each: most of what a fork of 45 MB costs.
-A private mapping of a file it leaves out, as a branch finds the file's pages by itself when it reads them; and when it
-writes to one, it gets a copy of its own just as before. Most of a zygote's memory are programs that most workers never
-run: that goes on the shelf, a file in memory which nothing else can see, and which nobody can write to any more.
+Of a private mapping of a file it copies what the process has used, and a branch finds the other pages by itself when it
+reads them; when it writes to one, it gets a copy of its own just as before. Most of a zygote's memory are programs that
+most workers never run. So all of it goes on the shelf, a file in memory which nothing else can see, and which nobody
+can write to any more.
 """
 
 from __future__ import annotations
@@ -13,16 +14,17 @@ import mmap
 import os
 import platform
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fcntl import F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE, fcntl
 from typing import Final
 
-from belljar.lockdown.forks_host import fork_alone
-
 _PAGE: Final = mmap.PAGESIZE
-_LEAST: Final = 64
+_MANY: Final = 64
 """Pages in a row that are worth a mapping of their own."""
-_PRESENT, _EXCLUSIVE, _SWAPPED, _OF_FILE = 1 << 63, 1 << 56, 1 << 62, 1 << 61
+_ROOM: Final = 1 << 40
+"""The file's size, of which only what is moved takes memory: what is enlarged in place never meets its end."""
+_IN_USE: Final = 3 << 62
+"""Present, or swapped out."""
 _ENTRY: Final = struct.Struct("=Q")
 """What /proc/self/pagemap says of a page."""
 _ALL: Final = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
@@ -52,47 +54,33 @@ class Shelf:
         self._pages = os.open("/proc/self/pagemap", os.O_RDONLY)
         self._places = _own_memory()
 
-    def fill(self, live: Callable[[], object]) -> int:
-        """Put on it what `live`, which is run now, does not write to. Gives how many bytes: none on other machines."""
-        runs = self._untouched(live) if platform.machine() == "x86_64" else []
+    def fill(self) -> int:
+        """Put on it what there is. Gives how many bytes: none on other machines."""
+        runs = list(self._runs()) if platform.machine() == "x86_64" else []
         os.close(self._pages)
         if not runs:
             return 0
         file = os.memfd_create("belljar", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(file, _ROOM)
         left = _move(runs, file)
         fcntl(file, F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL)
         os.close(file)
         return sum(length for _, length, _ in runs[: len(runs) - left])
 
-    def _untouched(self, live: Callable[[], object]) -> list[tuple[int, int, int]]:
-        """The runs that `live` does not write to: what a branch made before still shares with us."""
-        theirs, ours = os.pipe()
-        pid = fork_alone()
-        if pid == 0:
-            os.close(ours)
-            os.read(theirs, 1)
-            os._exit(0)
-        os.close(theirs)
-        live()
-        runs = list(self._runs())
-        os.close(ours)
-        os.waitpid(pid, 0)
-        return runs
-
     def _runs(self) -> Iterator[tuple[int, int, int]]:
-        """Each with its place in the file."""
+        """What is in use, with the small holes in it: in few parts, each with its place in the file."""
         offset = 0
         for place in self._places:
             entries = os.pread(self._pages, len(place) // _PAGE * _ENTRY.size, place.start // _PAGE * _ENTRY.size)
-            start, length = place.start, 0
-            for (entry,) in _ENTRY.iter_unpack(entries + bytes(_ENTRY.size)):
-                if entry & (_PRESENT | _EXCLUSIVE | _SWAPPED | _OF_FILE) == _PRESENT:
-                    length += _PAGE
-                    continue
-                if length >= _LEAST * _PAGE:
-                    yield start, length, offset
-                    offset += length
-                start, length = start + length + _PAGE, 0
+            used = [number for number, (entry,) in enumerate(_ENTRY.iter_unpack(entries)) if entry & _IN_USE]
+            first = 0
+            for index, number in enumerate(used, 1):
+                if index == len(used) or used[index] - number > _MANY:
+                    length = (number + 1 - used[first]) * _PAGE
+                    if length >= _MANY * _PAGE:
+                        yield place.start + used[first] * _PAGE, length, offset
+                        offset += length
+                    first = index
 
 
 def _own_memory() -> list[range]:

@@ -78,8 +78,8 @@ class Zygote:
         assert isinstance(poller, EpollPoller)
         # What every worker writes to comes first and lies together; the rest comes after it, and stays as it is.
         prepare()
-        self._life = warm_life(self._machine, poller)
-        self._fillers = fill_holes()
+        self._life, self._fillers = warm_life(self._machine, poller)
+        self._fillers += fill_holes()
         preload()
         warm_up(self._machine)
         shelf = Shelf()
@@ -92,7 +92,8 @@ class Zygote:
         self._fillers += fill_holes()
         self._life.rehearse()  # with the room it will have; it leaves nothing to collect
         gc.freeze()
-        shelf.fill(self._live_once)
+        shelf.fill()
+        self._live_once()  # what is used is at hand again
         signal.signal(signal.SIGCHLD, _reap)
 
     def run(self) -> None:
@@ -177,21 +178,21 @@ class Zygote:
                     os._exit(status)
         finally:
             self._life.leave()
-            theirs.close()
         self._judge.expect(pid)
         return Worker(pid, os.pidfd_open(pid), ours)
 
 
-def warm_life(machine: Machine, poller: EpollPoller) -> Life:
-    """A worker's life as it is before it begins, with all code on its way made ready in another."""
+def warm_life(machine: Machine, poller: EpollPoller) -> tuple[Life, list[bytes]]:
+    """A worker's life as it is before it begins, with all code on its way made ready in another. Keep both."""
     host_frames()
     trial = Life(Session(machine, programs=find, names=names()), poller)
     trial.rehearse()
+    fillers = fill_holes()
     gather_code(lambda: trial.practise(2), ONCE)
     trial.practise(REHEARSALS)
     life = Life(Session(machine, programs=find, names=names()), poller)
     life.rehearse()
-    return life
+    return life, fillers
 
 
 def warm_up(machine: Machine) -> None:
