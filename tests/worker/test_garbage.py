@@ -1,6 +1,7 @@
 """What a command held is freed when it ends: nothing is left for the collector to find."""
 
 import gc
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -48,6 +49,17 @@ def run(session: Session, command: str) -> None:
     session.kernel.hub.run(lambda: bool(over))
 
 
+def collected() -> Counter[str]:
+    """What the collector finds, by type."""
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        gc.collect()
+        return Counter(type(found).__qualname__ for found in gc.garbage)
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+
+
 @pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_leaves_no_cycles(session: Session, command: str) -> None:
@@ -56,4 +68,5 @@ def test_a_command_leaves_no_cycles(session: Session, command: str) -> None:
     gc.collect()
     for _ in range(10):
         run(session, command)
-    assert gc.collect() < 10, "of every run something is left"
+    left = collected()
+    assert left.total() < 10, f"of every run something is left: {left.most_common(12)}"
