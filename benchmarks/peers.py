@@ -36,15 +36,22 @@ def python_environment(*packages: str) -> Path:
     interpreter = home / "bin" / "python"
     if (home / ".ready").exists():
         return interpreter
-    found = [shutil.which(f"python3.{minor}") for minor in (13, 12, 11)]
-    for base in [sys.executable, *(path for path in found if path)]:
+    for base in [sys.executable, *other_pythons()]:
         shutil.rmtree(home, ignore_errors=True)
-        subprocess.run([base, "-m", "venv", str(home)], check=True)
+        if subprocess.run([base, "-m", "venv", str(home)], capture_output=True).returncode != 0:
+            continue
         pip = [str(interpreter), "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages]
         if subprocess.run(pip, capture_output=True).returncode == 0:
             (home / ".ready").touch()
             return interpreter
     raise RuntimeError(f"{packages[0]} does not install here")
+
+
+def other_pythons() -> list[str]:
+    """Newest first: those on the PATH, and pyenv's, whose names on the PATH need not work."""
+    names = [f"python3.{minor}" for minor in (13, 12, 11)]
+    pyenv = Path.home() / ".pyenv" / "versions"
+    return [str(path) for name in names for path in [shutil.which(name), *pyenv.glob(f"*/bin/{name}")] if path]
 
 
 def node_environment(*packages: str) -> Path:

@@ -57,16 +57,26 @@ class Belljar:
 
 class Bashkit:
     def new(self) -> None:
+        self.files: dict[str, str] = {}
+        self._begin()
+
+    def _begin(self) -> None:
         from bashkit import Bash
 
         # Its defaults stop a loop of 20,000 turns: raised as its documentation says.
         self.bash = Bash(python=True, max_loop_iterations=10_000_000, max_commands=10_000_000)
+        for path, text in self.files.items():
+            self.bash.fs().write_file(path, text.encode())
 
     def file(self, path: str, text: str) -> None:
+        self.files[path] = text
         self.bash.fs().write_file(path, text.encode())
 
     def run(self, script: str) -> Done:
         result = self.bash.execute_sync(script)
+        if "session command limit" in result.stderr:  # 100,000 commands in all, which can't be raised
+            self._begin()
+            result = self.bash.execute_sync(script)
         return result.stdout, result.exit_code
 
 
