@@ -35,7 +35,7 @@ from belljar.worker.shelf_host import Shelf
 SPARES: Final = 3
 QUIET: Final = 0.001
 """Seconds without a request before a spare is made: the worker just handed over needs the processor first."""
-REHEARSALS: Final = 64
+REHEARSALS: Final = 32
 WARM_UP: Final = (
     REHEARSED,
     "x=$(echo a | tr a b); for i in 1 2; do [[ $x == b* ]] && y=$((i + 1)); done; echo ${x/b/c} {1..2} * > f; cat f",
