@@ -169,6 +169,8 @@ def _request(limits: EngineLimits, options: Mapping[str, Any]) -> bytes:
 
 
 def _made(pid: int, fds: list[int]) -> EngineProcess:
+    if sys.platform == "win32":
+        raise NotImplementedError
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fds[0])  # it would ask what it is otherwise
     connection.setblocking(False)
     own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds[2]) if len(fds) == 3 else None

@@ -90,4 +90,7 @@ class Awake:
 
 def _switches() -> int:
     """How often this thread lost its processor to another."""
-    return resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw if sys.platform == "linux" else 0
+    if sys.platform == "linux":
+        return resource.getrusage(resource.RUSAGE_THREAD).ru_nivcsw
+    else:
+        return 0

@@ -22,6 +22,9 @@ _INT: Final = struct.calcsize("i")
 if sys.platform != "win32":
     _SOL_SOCKET, _SCM_RIGHTS = int(socket.SOL_SOCKET), int(socket.SCM_RIGHTS)
     _NOTE: Final = socket.CMSG_LEN(0)
+else:
+    _SOL_SOCKET = _SCM_RIGHTS = -1
+    _NOTE: Final = 0
 
 
 def readable(fd: int, seconds: float | None) -> bool:
