@@ -1,7 +1,7 @@
 """Puts a zygote's memory in order, so that a fork of it costs less.
 
 What every command uses lies together: a worker then copies fewer pages when it writes to it. Running a function counts
-a reference to its code, which is a write; so is making any object. The rest goes on a shelf (`shelf_host.py`).
+a reference to its code, which is a write; so is making any object. Then all goes on a shelf (`shelf_host.py`).
 """
 
 from __future__ import annotations

@@ -93,7 +93,8 @@ class Zygote:
         self._life.rehearse()  # with the room it will have; it leaves nothing to collect
         gc.freeze()
         shelf.fill()
-        self._live_once()  # what is used is at hand again
+        self._life.practise(1)  # what is used is at hand again
+        self._life.rehearse()
         signal.signal(signal.SIGCHLD, _reap)
 
     def run(self) -> None:
@@ -116,10 +117,6 @@ class Zygote:
                     busy_until = time.monotonic() + QUIET
                 if fd == self._judge.fileno():
                     self._judge.work()
-
-    def _live_once(self) -> None:
-        self._life.practise(1)
-        self._life.rehearse()
 
     def _add_spare(self) -> None:
         try:
