@@ -1,6 +1,6 @@
 """The words everybody shares agree with Linux's: errors, signals, flags of terminals, paths, limits."""
 
-import errno
+import errno as host
 import os
 import posixpath
 import re
@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belljar.abi import errors, flags, limits, paths, signals, termios
-from belljar.abi.errors import BudgetExceeded, SysError, strerror
+from belljar.abi import errno, flags, limits, paths, signals, termios
+from belljar.abi.errno import strerror
+from belljar.abi.errors import BudgetExceeded, SysError
 from belljar.abi.limits import Limits
 from belljar.abi.signals import RTMAX, RTMIN, Signal, parse_signal, signal_name
 
@@ -25,8 +26,15 @@ texts = st.text(alphabet="ab./\u00e9\udcff", max_size=12)
 
 
 def test_an_error_says_what_libc_says() -> None:
-    for number in errors._REASONS:
+    for number in errno.REASONS:
         assert strerror(number) == os.strerror(number)
+
+
+def test_an_error_has_linuxs_number() -> None:
+    for number, name in errno.NAMES.items():
+        assert getattr(host, name) == number
+        assert errno.from_host(number) == number
+    assert errno.from_host(None) == errno.from_host(99_999) == errno.EIO
 
 
 def test_every_errno_that_our_code_raises_has_words() -> None:

@@ -1,8 +1,8 @@
 """Guest paths: text that names a file inside a sandbox, never on the host. Nothing here does I/O."""
 
-from errno import EINVAL, ENAMETOOLONG, ENOENT
 from typing import NewType
 
+from belljar.abi.errno import EINVAL, ENAMETOOLONG, ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.flags import NAME_MAX, PATH_MAX
 

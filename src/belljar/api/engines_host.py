@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from errno import EAGAIN, ENOENT, ENOEXEC, ENOMEM
 from typing import Any, Final
 
 from msgspec import Struct
 
+from belljar.abi.errno import EAGAIN, ENOENT, ENOEXEC, ENOMEM
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Answer, Ask, Grant, WireError, encode
 from belljar.engines.python.data import uses_data

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from belljar.abi.errno import strerror
 from belljar.abi.errors import PolicyError as PolicyError
 from belljar.abi.errors import SandboxError as SandboxError
-from belljar.abi.errors import strerror
 from belljar.lockdown.layers import LAYERS
 
 if TYPE_CHECKING:

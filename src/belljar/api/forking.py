@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Container, Iterable, Mapping, Sequence
-from errno import ENOSYS, EPERM
 from typing import Final
 
-from belljar.abi.errors import strerror
+from belljar.abi.errno import ENOSYS, EPERM, strerror
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Failure
 from belljar.api.core import Conversation

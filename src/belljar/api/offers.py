@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from errno import EACCES, EFBIG
 from typing import TYPE_CHECKING, Final
 
+from belljar.abi.errno import EACCES, EFBIG
 from belljar.abi.paths import fsdecode
 from belljar.abi.wire import Answer, Ask, Plain, WireError, encode
 from belljar.api.network_host import NetworkDoor, Observe

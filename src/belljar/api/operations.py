@@ -6,12 +6,12 @@ The synchronous and the asynchronous front both run these; neither has logic of 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from errno import EFBIG
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from belljar.abi.base import WORKSPACE
+from belljar.abi.errno import EFBIG
 from belljar.abi.errors import SysError
 from belljar.abi.paths import basename, fsdecode, fsencode, join
 from belljar.abi.wire import USER_RIGHTS

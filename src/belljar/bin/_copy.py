@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from errno import EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM
 from typing import Literal
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EEXIST, EISDIR, ELOOP, ENOENT, ENOTDIR, ENXIO, EPERM
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
     O_CLOEXEC,

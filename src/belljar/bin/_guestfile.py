@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from errno import EINVAL, ESPIPE
 from io import RawIOBase, UnsupportedOperation
 from typing import Any
 
+from belljar.abi.errno import EINVAL, ESPIPE
 from belljar.abi.errors import SysError
 from belljar.kernel.process import Process
 

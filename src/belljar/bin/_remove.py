@@ -7,9 +7,9 @@ meanwhile, nothing outside of it is touched.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from errno import EACCES, EISDIR
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EACCES, EISDIR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import W_OK
 from belljar.abi.records import Dirent, Stat

@@ -7,10 +7,10 @@ by renaming what it stands on. While a file is visited the process is in the dir
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from errno import ELOOP
 from typing import Literal
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import ELOOP
 from belljar.abi.errors import SysError
 from belljar.abi.records import Dirent, Stat
 from belljar.kernel.process import Process

@@ -6,9 +6,9 @@ With no FILE, or when FILE is -, read standard input.
 """
 
 import re
-from errno import EISDIR
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EISDIR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFREG, SEEK_CUR
 from belljar.abi.records import Stat

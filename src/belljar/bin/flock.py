@@ -7,9 +7,8 @@ Usage: flock [OPTION]... FILE|DIRECTORY COMMAND [ARG]...
 Locks are kept between the processes of this sandbox.
 """
 
-from errno import EINVAL
-
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EINVAL
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CREAT, O_RDONLY
 from belljar.bin._kit import UsageError, choice, flag, utility, value

@@ -9,9 +9,8 @@ Create hard links by default, symbolic links with --symbolic. By default, each d
 not already exist. When creating hard links, each TARGET must exist.
 """
 
-from errno import EEXIST
-
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EEXIST
 from belljar.abi.errors import SysError
 from belljar.abi.paths import basename, dirname
 from belljar.bin._backup import BACKUP_HELP, SUFFIX_HELP, Backup, parse_backup

@@ -5,9 +5,8 @@ Usage: mkdir [OPTION]... DIRECTORY...
 Create the DIRECTORY(ies), if they do not already exist.
 """
 
-from errno import EEXIST, ENOTDIR
-
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EEXIST, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.modes import ModeChange, parse_mode

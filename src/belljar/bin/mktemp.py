@@ -8,9 +8,9 @@ and --tmpdir is implied. Files are created u+rw, and directories u+rwx, minus um
 
 import re
 from collections.abc import Mapping
-from errno import EEXIST
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EEXIST
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_EXCL, O_RDWR
 from belljar.bin._kit import UsageError, flag, utility, value

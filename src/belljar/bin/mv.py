@@ -7,9 +7,8 @@ Usage: mv [OPTION]... [-T] SOURCE DEST
 Rename SOURCE to DEST, or move SOURCE(s) to DIRECTORY.
 """
 
-from errno import EINVAL, ENOENT, EXDEV
-
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EINVAL, ENOENT, EXDEV
 from belljar.abi.errors import SysError
 from belljar.abi.flags import W_OK
 from belljar.abi.records import Stat

@@ -6,9 +6,9 @@ Diagnose invalid or non-portable file names.
 """
 
 import re
-from errno import ENOENT
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.flags import NAME_MAX, PATH_MAX
 from belljar.abi.paths import byte_length

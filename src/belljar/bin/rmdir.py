@@ -5,9 +5,8 @@ Usage: rmdir [OPTION]... DIRECTORY...
 Remove the DIRECTORY(ies), if they are empty.
 """
 
-from errno import EBUSY, EEXIST, ENOTDIR, ENOTEMPTY
-
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EBUSY, EEXIST, ENOTDIR, ENOTEMPTY
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin._kit.quoting import quote_name

@@ -5,9 +5,8 @@ Usage: script [OPTION]... [FILE]
 Run a command (the shell, unless -c names another) and write what it shows to FILE, `typescript` if none is named.
 """
 
-from errno import EIO
-
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EIO
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.paths import fsencode

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 
 from belljar.abi.dataclass import dataclass
-from belljar.abi.errors import SysError, strerror
+from belljar.abi.errno import strerror
+from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote, quote_if_odd, quote_name
 from belljar.bin._kit.sizes import parse_size

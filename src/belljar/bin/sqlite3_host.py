@@ -12,8 +12,8 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from errno import ENOENT
 
+from belljar.abi.errno import ENOENT
 from belljar.abi.errors import BudgetExceeded, SysError
 from belljar.abi.flags import O_CREAT, O_TRUNC, O_WRONLY, POLLIN
 from belljar.abi.paths import fsdecode, fsencode

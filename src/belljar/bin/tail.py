@@ -10,9 +10,9 @@ with line (byte) NUM.
 import re
 from collections import deque
 from collections.abc import Iterator
-from errno import EISDIR, ESRCH
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EISDIR, ESRCH
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.bin._kit import UsageError, choice, flag, value

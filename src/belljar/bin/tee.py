@@ -5,9 +5,8 @@ Usage: tee [OPTION]... [FILE]...
 Copy standard input to each FILE, and also to standard output.
 """
 
-from errno import EPIPE
-
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EPIPE
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.signals import Signal

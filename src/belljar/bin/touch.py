@@ -6,9 +6,8 @@ Update the access and modification times of each FILE to the current time. A FIL
 created empty, unless -c or -h is supplied.
 """
 
-from errno import ENOENT
-
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_NONBLOCK, O_WRONLY
 from belljar.abi.records import NANO

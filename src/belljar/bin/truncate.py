@@ -7,10 +7,9 @@ also be prefixed by one of: '+' extend by, '-' reduce by, '<' at most, '>' at le
 round up to multiple of.
 """
 
-from errno import EFBIG, ENOENT, EOVERFLOW
-
 from belljar.abi.dataclass import dataclass
-from belljar.abi.errors import SysError, strerror
+from belljar.abi.errno import EFBIG, ENOENT, EOVERFLOW, strerror
+from belljar.abi.errors import SysError
 from belljar.abi.flags import FILE_MAX, O_CLOEXEC, O_CREAT, O_NONBLOCK, O_WRONLY
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.quoting import quote, quote_name

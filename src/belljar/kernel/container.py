@@ -6,9 +6,9 @@ it adopts the container's orphans, and when it ends everything in the container 
 
 from __future__ import annotations
 
-from errno import EEXIST, EINVAL, ENOSPC, EPERM, ESRCH
 from typing import TYPE_CHECKING, Final
 
+from belljar.abi.errno import EEXIST, EINVAL, ENOSPC, EPERM, ESRCH
 from belljar.abi.errors import SysError
 from belljar.kernel.fdtable import FdTable
 from belljar.kernel.fs.dev import DevServer

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from errno import ENOEXEC, ENOSYS
 from typing import Protocol
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import ENOEXEC, ENOSYS
 from belljar.abi.errors import SysError
 from belljar.abi.wire import Plain
 

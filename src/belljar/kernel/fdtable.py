@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from errno import EBADF, EINVAL, EMFILE
 
+from belljar.abi.errno import EBADF, EINVAL, EMFILE
 from belljar.abi.errors import SysError
 from belljar.kernel.vfs.openfile import OpenFile
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from errno import EPERM
 
+from belljar.abi.errno import EPERM
 from belljar.abi.errors import BudgetExceeded, OutputError, SysError
 from belljar.abi.flags import O_RDONLY, O_WRONLY
 from belljar.abi.limits import Limits

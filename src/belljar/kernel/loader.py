@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from errno import E2BIG, EACCES, ELOOP, ENOENT, ENOEXEC
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi.base import DEFAULT_PATH
+from belljar.abi.errno import E2BIG, EACCES, ELOOP, ENOENT, ENOEXEC
 from belljar.abi.errors import SysError
 from belljar.abi.flags import ARG_MAX, O_RDONLY, S_IFMT, S_IFREG, X_OK
 from belljar.abi.paths import fsdecode

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from errno import ESRCH
 from typing import TYPE_CHECKING
 
+from belljar.abi.errno import ESRCH
 from belljar.abi.errors import SysError
 
 if TYPE_CHECKING:

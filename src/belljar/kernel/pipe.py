@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from errno import EAGAIN, EBADF, ENXIO, EPIPE
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from belljar.abi.errno import EAGAIN, EBADF, ENXIO, EPIPE
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
     O_ACCMODE,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from errno import ECHILD, EFBIG, EINTR, EINVAL, ENOTTY, EPERM, EPIPE, ESRCH
 from functools import partial
 from typing import TYPE_CHECKING, Final, NoReturn
 
+from belljar.abi.errno import ECHILD, EFBIG, EINTR, EINVAL, ENOTTY, EPERM, EPIPE, ESRCH
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
     O_APPEND,

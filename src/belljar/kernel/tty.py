@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from errno import EAGAIN, EINTR, EINVAL, EIO, ENOTTY, EPERM
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi import termios as t
+from belljar.abi.errno import EAGAIN, EINTR, EINVAL, EIO, ENOTTY, EPERM
 from belljar.abi.errors import SysError
 from belljar.abi.flags import POLLHUP, POLLIN, POLLOUT
 from belljar.abi.signals import Signal

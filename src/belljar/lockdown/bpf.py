@@ -6,10 +6,10 @@ Pure: builds bytes, touches nothing. `tests/lockdown/test_bpf.py` runs every pat
 from __future__ import annotations
 
 import struct
-from errno import EACCES, ENOSYS, EPERM
 from typing import Final
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EACCES, ENOSYS, EPERM
 
 KILL_PROCESS: Final = 0x80000000
 ERRNO: Final = 0x00050000

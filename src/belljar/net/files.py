@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from errno import EINVAL, EMFILE
 from typing import Final, Generic, TypeVar
 
+from belljar.abi.errno import EINVAL, EMFILE
 from belljar.abi.errors import SysError
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.synthetic import Device, Entry, Folder, folder

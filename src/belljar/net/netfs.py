@@ -8,9 +8,9 @@ records. The connection lives while one of its files is open.
 from __future__ import annotations
 
 from collections.abc import Callable
-from errno import EBUSY, EINVAL, EISCONN, ENOENT, ENOTCONN
 from typing import Final, NoReturn
 
+from belljar.abi.errno import EBUSY, EINVAL, EISCONN, ENOENT, ENOTCONN
 from belljar.abi.errors import SysError
 from belljar.abi.flags import POLLERR, POLLOUT
 from belljar.kernel.fiber import WaitQueue

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from belljar.abi import errno
 from belljar.abi.errors import SysError
 from belljar.abi.flags import POLLERR, POLLHUP, POLLIN, POLLOUT
 from belljar.abi.wire import WireError

@@ -8,9 +8,9 @@ opening `N/body` sends the request and gives what comes back. docs/network.md ha
 from __future__ import annotations
 
 from collections.abc import Callable
-from errno import EBUSY, EINVAL, ENOTCONN
 from typing import Final, NoReturn
 
+from belljar.abi.errno import EBUSY, EINVAL, ENOTCONN
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_ACCMODE, O_RDONLY, POLLOUT
 from belljar.kernel.fiber import WaitQueue

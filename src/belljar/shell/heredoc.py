@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from errno import EACCES, ENOENT
 from typing import TYPE_CHECKING
 
+from belljar.abi.errno import EACCES, ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_ACCMODE, O_RDONLY, S_IFDIR, S_IFREG
 from belljar.abi.records import Dirent, Stat

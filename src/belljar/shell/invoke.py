@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from errno import EACCES, ELOOP, ENOENT, ENOEXEC, ENOTDIR
 from typing import TYPE_CHECKING
 
+from belljar.abi.errno import EACCES, ELOOP, ENOENT, ENOEXEC, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.kernel.loader import load
 from belljar.kernel.process import Process

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from errno import EINTR
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
 
+from belljar.abi.errno import EINTR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import WCONTINUED, WNOHANG, WUNTRACED
 from belljar.abi.signals import DESCRIPTIONS, Signal, parse_signal

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from errno import EBADF, EEXIST
 from typing import TYPE_CHECKING
 
+from belljar.abi.errno import EBADF, EEXIST
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_TRUNC, O_WRONLY
 from belljar.kernel.process import Process

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from errno import EINTR
 from typing import TYPE_CHECKING
 
+from belljar.abi.errno import EINTR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_WRONLY
 from belljar.abi.paths import fsdecode

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from errno import EIO, EPIPE
 from typing import Final
 
+from belljar.abi.errno import EIO, EPIPE
 from belljar.abi.errors import SysError
 from belljar.abi.wire import Grant, Plain
 from belljar.kernel.engines import EngineLink, EngineUnavailable, NotCompilable

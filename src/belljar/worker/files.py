@@ -6,9 +6,9 @@ They run with all rights inside the sandbox; what they create belongs to the age
 from __future__ import annotations
 
 from collections.abc import Callable
-from errno import EEXIST, EISDIR, ENOENT, ENOTDIR
 from typing import Final
 
+from belljar.abi.errno import EEXIST, EISDIR, ENOENT, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_RDONLY, O_TRUNC, O_WRONLY
 from belljar.abi.paths import dirname, fsdecode, fsencode, join

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from errno import EIO
 from typing import Any, Final, Protocol
 
+from belljar.abi.errno import EIO
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import Owner

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from errno import EACCES
 from typing import Final
 
+from belljar.abi.errno import EACCES
 from belljar.abi.errors import SysError
 from belljar.abi.wire import WireError
 from belljar.kernel.fiber import Hub, WaitQueue

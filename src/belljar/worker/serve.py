@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Mapping, Sequence
-from errno import ENOSYS, EPERM, ESRCH
 from functools import lru_cache
 from typing import Any, Final
 
+from belljar.abi.errno import ENOSYS, EPERM, ESRCH
 from belljar.abi.errors import BudgetExceeded, SysError
 from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode, fsencode

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from errno import EIO
 from functools import partial
 from typing import Final
 
+from belljar.abi.errno import EIO
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDWR
 from belljar.abi.limits import Limits

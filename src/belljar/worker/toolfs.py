@@ -7,9 +7,9 @@ Open the file of a function, write `{"args": [...], "kwargs": {...}}` and a line
 from __future__ import annotations
 
 from collections.abc import Callable
-from errno import EFBIG, EINVAL, ENOMEM
 from typing import Final
 
+from belljar.abi.errno import EFBIG, EINVAL, ENOMEM
 from belljar.abi.errors import SysError
 from belljar.abi.flags import POLLIN, POLLOUT
 from belljar.kernel.fs.synthetic import Device, Folder, SyntheticServer

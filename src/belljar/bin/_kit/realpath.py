@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from errno import ELOOP, ENOENT, ENOTDIR
 from typing import Literal
 
+from belljar.abi.errno import ELOOP, ENOENT, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import SYMLINK_MAX
 from belljar.kernel.process import Process

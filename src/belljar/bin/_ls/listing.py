@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from errno import ENOENT
 
+from belljar.abi.errno import ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG, S_IFSOCK
 from belljar.abi.records import NANO, Stat

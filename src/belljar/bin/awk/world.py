@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from errno import EISDIR
-
+from belljar.abi.errno import EISDIR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CLOEXEC, O_CREAT, O_EXCL, O_TRUNC, O_WRONLY
 from belljar.bin.awk.io import Child, Sink

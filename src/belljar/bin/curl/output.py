@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from errno import EEXIST
 
+from belljar.abi.errno import EEXIST
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_EXCL, O_TRUNC, O_WRONLY
 from belljar.bin._url import Url

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from errno import ESPIPE
-
+from belljar.abi.errno import ESPIPE
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
     O_APPEND,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from errno import ENOENT
 from fnmatch import fnmatchcase
 
 from belljar.abi.dataclass import dataclass, field
+from belljar.abi.errno import ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.records import Stat
 from belljar.bin._kit.kinds import kind_name

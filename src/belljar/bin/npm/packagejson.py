@@ -6,10 +6,10 @@ import json
 import posixpath
 import re
 from collections.abc import Mapping
-from errno import ENOENT, ENOTDIR
 from typing import Any, Final
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import ENOENT, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.bin.npm.problems import NpmError
 from belljar.bin.npm.spec import is_name

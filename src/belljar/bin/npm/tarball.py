@@ -7,10 +7,10 @@ import binascii
 import hashlib
 from collections.abc import Iterator
 from contextlib import suppress
-from errno import EEXIST
 from typing import Any, Final
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EEXIST
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_TRUNC, O_WRONLY
 from belljar.bin._compress.codecs import Corrupt

@@ -8,9 +8,9 @@ import hashlib
 import io
 import json
 from contextlib import suppress
-from errno import EEXIST
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EEXIST
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin.pip.environment import Distribution, Environment, normal_path

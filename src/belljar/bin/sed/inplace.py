@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from errno import EEXIST
-
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EEXIST
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_EXCL, O_WRONLY
 from belljar.kernel.process import Process

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from errno import EEXIST, EISDIR, ENOENT, ENOTEMPTY
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EEXIST, EISDIR, ENOENT, ENOTEMPTY
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_TRUNC, O_WRONLY, S_IFBLK, S_IFCHR, S_IFIFO
 from belljar.abi.paths import dirname

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from errno import EFBIG, EINVAL, EISDIR, ENOTDIR
 from typing import Final
 
+from belljar.abi.errno import EFBIG, EINVAL, EISDIR, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_PATH, O_RDONLY, O_WRONLY, PERMISSIONS, POLLIN, R_OK, S_IFIFO
 from belljar.abi.paths import fsdecode, fsencode

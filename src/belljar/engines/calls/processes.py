@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from errno import E2BIG, EINVAL
 from typing import Final
 
+from belljar.abi.errno import E2BIG, EINVAL
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.signals import UNCATCHABLE

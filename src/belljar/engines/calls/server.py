@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from errno import EINVAL, EIO, ENOSYS
 from typing import Any, Final, NoReturn, Protocol
 
 import msgspec
 
+from belljar.abi.errno import EINVAL, EIO, ENOSYS
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.abi.signals import Signal

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from errno import EINTR, ENOTTY
 from typing import Final
 
 from belljar.abi.dataclass import replace
+from belljar.abi.errno import EINTR, ENOTTY
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.signals import Signal

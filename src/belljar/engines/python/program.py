@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import closing, suppress
-from errno import ENOENT
 from typing import Any, Final
 
+from belljar.abi.errno import ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.abi.paths import fsencode

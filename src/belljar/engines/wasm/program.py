@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from errno import ENOENT
 from typing import Final
 
+from belljar.abi.errno import ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.abi.signals import Signal

@@ -14,12 +14,12 @@ import zipfile
 import zlib
 from calendar import timegm
 from collections.abc import Callable, Sequence
-from errno import EACCES, EINVAL, EIO, ENOENT, ENOTDIR, ENOTSUP, ENXIO, EROFS
 from io import SEEK_SET, BytesIO, RawIOBase
 from typing import IO, Final
 
 from msgspec import Struct
 
+from belljar.abi.errno import EACCES, EINVAL, EIO, ENOENT, ENOTDIR, ENOTSUP, ENXIO, EROFS
 from belljar.abi.errors import SysError
 from belljar.abi.flags import NAME_MAX, O_ACCMODE, O_RDONLY, O_TRUNC, S_IFDIR, S_IFLNK, S_IFREG
 from belljar.abi.limits import GIB, MIB

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from errno import ENOSPC, ENXIO
 from typing import TYPE_CHECKING, Final
 
+from belljar.abi.errno import ENOSPC, ENXIO
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_NOCTTY
 from belljar.abi.records import SetAttr

@@ -10,7 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from errno import (
+from typing import Any, Final
+from weakref import WeakValueDictionary
+from zlib import crc32
+
+from belljar.abi.errno import (
     EACCES,
     EEXIST,
     EFBIG,
@@ -24,10 +28,6 @@ from errno import (
     EPERM,
     EROFS,
 )
-from typing import Any, Final
-from weakref import WeakValueDictionary
-from zlib import crc32
-
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_ACCMODE, O_RDONLY, O_TRUNC, RENAME_EXCHANGE, RENAME_NOREPLACE, S_IFDIR, S_IFMT, S_IFREG
 from belljar.abi.limits import MIB

@@ -10,11 +10,26 @@ from __future__ import annotations
 import os
 import stat as modes
 from collections.abc import Callable, Iterable, Sequence
-from errno import EACCES, EFBIG, EINVAL, EIO, EISDIR, ELOOP, ENFILE, ENOENT, ENOSYS, ENOTDIR, EPERM, EROFS, EXDEV
 from functools import wraps
 from typing import Final, ParamSpec, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
+from belljar.abi.errno import (
+    EACCES,
+    EFBIG,
+    EINVAL,
+    EIO,
+    EISDIR,
+    ELOOP,
+    ENFILE,
+    ENOENT,
+    ENOSYS,
+    ENOTDIR,
+    EPERM,
+    EROFS,
+    EXDEV,
+    from_host,
+)
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
     FILE_MAX,
@@ -56,7 +71,7 @@ def passing_errno(call: Callable[P, R]) -> Callable[P, R]:
         try:
             return call(*arguments, **options)
         except OSError as error:
-            raise SysError(error.errno or EIO) from None
+            raise SysError(from_host(error.errno)) from None
 
     return guarded
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from errno import EEXIST, EFBIG, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, ENXIO, EPERM
 from typing import Final
 
+from belljar.abi.errno import EEXIST, EFBIG, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, ENXIO, EPERM
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
     FILE_MAX,

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from errno import EEXIST, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, EPERM
 from typing import Final
 from weakref import WeakSet, WeakValueDictionary
 
+from belljar.abi.errno import EEXIST, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, EPERM
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
     O_ACCMODE,

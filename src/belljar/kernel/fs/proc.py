@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from errno import EACCES, EINVAL, ENOENT, EPERM, ESRCH
 from functools import partial
 from typing import TYPE_CHECKING
 
+from belljar.abi.errno import EACCES, EINVAL, ENOENT, EPERM, ESRCH
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.system import DOMAINNAME, OSRELEASE, OSTYPE, VERSION

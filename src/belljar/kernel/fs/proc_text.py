@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from errno import ENOENT
 from typing import TYPE_CHECKING, Final
 
+from belljar.abi.errno import ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFMT, S_IFREG
 from belljar.abi.paths import fsdecode, fsencode, join, normalise

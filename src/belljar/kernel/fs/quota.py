@@ -1,7 +1,6 @@
 """How much room the files of a sandbox may take, over all its in-memory servers: charged before it is used."""
 
-from errno import ENOSPC
-
+from belljar.abi.errno import ENOSPC
 from belljar.abi.errors import SysError
 
 

@@ -10,9 +10,9 @@ below.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from errno import EIO
 from weakref import WeakValueDictionary, finalize
 
+from belljar.abi.errno import EIO
 from belljar.abi.errors import SysError
 from belljar.abi.flags import FILE_MAX, PATH_MAX, S_IFMT
 from belljar.abi.paths import check_name, fsencode

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from errno import EBADF, EINVAL, EIO, ENFILE, EROFS, ESTALE
 from functools import partial
 from typing import Any, Final, cast
 
+from belljar.abi.errno import EBADF, EINVAL, EIO, ENFILE, EROFS, ESTALE, from_host
 from belljar.abi.errors import SysError
 from belljar.abi.flags import FILE_MAX, PATH_MAX, S_IFMT
 from belljar.abi.paths import fsencode
@@ -15,7 +15,6 @@ from belljar.kernel.fs.remote_message import (
     ATTRIBUTES,
     CHUNK,
     ENTRIES_MAX,
-    ERRNO_MAX,
     ID_MAX,
     LET_GO_MAX,
     OPEN_FLAGS,
@@ -135,7 +134,7 @@ class Export:
         except Malformed:
             return {"errno": EINVAL}
         except OSError as error:
-            return {"errno": error.errno if error.errno is not None and 0 < error.errno <= ERRNO_MAX else EIO}
+            return {"errno": from_host(error.errno)}
         except Exception as error:  # noqa: BLE001 - the frame that owns somebody else's server: its bug is an EIO
             if self._report is not None:
                 self._report(error)

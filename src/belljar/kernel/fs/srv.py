@@ -7,11 +7,11 @@ descriptor's number to it (`exec 3<dir; echo 3 >/mnt/srv/name`); whoever may rea
 from __future__ import annotations
 
 from collections.abc import Sequence
-from errno import EBADF, EBUSY, EEXIST, EINVAL, EIO, ENOENT, ENOSPC, ENOTDIR, ENXIO, EPERM
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
+from belljar.abi.errno import EBADF, EBUSY, EEXIST, EINVAL, EIO, ENOENT, ENOSPC, ENOTDIR, ENXIO, EPERM
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_ACCMODE, O_RDONLY, S_IFDIR, S_IFMT, S_IFREG
 from belljar.abi.paths import check_name

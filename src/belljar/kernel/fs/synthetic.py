@@ -7,13 +7,13 @@ nodes are made when walked to and found again by path, so a node stays the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from errno import EINVAL, ENOENT, ENOTDIR, EPERM
 from typing import Final
 from weakref import WeakValueDictionary
 from zlib import crc32
 
 from msgspec import Struct
 
+from belljar.abi.errno import EINVAL, ENOENT, ENOTDIR, EPERM
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFCHR, S_IFDIR, S_IFLNK, S_IFREG
 from belljar.abi.paths import check_name, fsencode

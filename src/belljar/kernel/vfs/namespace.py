@@ -7,9 +7,9 @@ forked processes share it until one of them mounts something, so a child's binds
 from __future__ import annotations
 
 from collections.abc import Iterator
-from errno import EBUSY, EINVAL, ENOSPC, ENOTDIR
 from typing import Final, Literal, NamedTuple
 
+from belljar.abi.errno import EBUSY, EINVAL, ENOSPC, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.kernel.vfs.server import FileServer, Node
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from errno import EBADF, EINVAL, EISDIR, ENXIO
 
+from belljar.abi.errno import EBADF, EINVAL, EISDIR, ENXIO
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
     O_ACCMODE,

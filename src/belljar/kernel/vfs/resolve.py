@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from errno import EACCES, ELOOP, ENOENT, ENOTDIR
 from typing import NamedTuple, Protocol
 
+from belljar.abi.errno import EACCES, ELOOP, ENOENT, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFDIR, S_IFLNK, S_IFMT, SYMLINK_MAX
 from belljar.abi.paths import check_path

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from errno import EINVAL, ENOTTY, EROFS, ESPIPE
 from typing import TYPE_CHECKING
 
+from belljar.abi.errno import EINVAL, ENOTTY, EROFS, ESPIPE
 from belljar.abi.errors import SysError
 from belljar.abi.flags import POLLIN, POLLOUT, S_IFDIR, S_IFLNK, S_IFMT
 from belljar.abi.records import Dirent, Owner, SetAttr, Stat, StatFs

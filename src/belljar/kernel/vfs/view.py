@@ -6,7 +6,9 @@ The order of the checks is Linux's, so that the errno is too when several things
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from errno import (
+from typing import Final
+
+from belljar.abi.errno import (
     EACCES,
     EBUSY,
     EEXIST,
@@ -21,8 +23,6 @@ from errno import (
     EROFS,
     EXDEV,
 )
-from typing import Final
-
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
     FILE_MAX,

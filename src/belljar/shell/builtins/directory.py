@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from errno import ENOENT
 from typing import TYPE_CHECKING
 
+from belljar.abi.errno import ENOENT
 from belljar.abi.errors import SysError
 from belljar.shell.builtins.registry import Options, Usage, builtin
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from errno import EISDIR, ENOENT
 from typing import TYPE_CHECKING
 
+from belljar.abi.errno import EISDIR, ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.shell.arrays import Array

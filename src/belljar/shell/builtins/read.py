@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from errno import EINTR, EISDIR
 from typing import TYPE_CHECKING
 
 from belljar.abi.dataclass import replace
+from belljar.abi.errno import EINTR, EISDIR
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.signals import parse_signal

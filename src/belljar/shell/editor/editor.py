@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from errno import EINTR
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi.dataclass import replace
+from belljar.abi.errno import EINTR
 from belljar.abi.errors import SysError
 from belljar.abi.signals import Signal
 from belljar.abi.termios import ECHO, ICANON, VMIN, VTIME, Termios, WinSize

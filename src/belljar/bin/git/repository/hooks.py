@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from errno import ENOEXEC
-
+from belljar.abi.errno import ENOEXEC
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
 from belljar.abi.paths import fsencode
