@@ -20,7 +20,7 @@ from belljar.api.offers import Offers, answer_frame
 from belljar.api.request import GRACE, STOPPED
 from belljar.api.tools import Tool
 from belljar.engines.template_host import EngineUnavailable
-from belljar.lockdown.processes_host import send_descriptors
+from belljar.lockdown.sockets_host import send_descriptors
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 from belljar.worker.supervisor_host import shared
 

@@ -13,7 +13,7 @@ from belljar.api.bridge import HostCall
 from belljar.api.dialogue import Run
 from belljar.api.js_dialogue import JsDialogue
 from belljar.engines.template_host import EngineProcess
-from belljar.lockdown.processes_host import Readiness
+from belljar.lockdown.polling_host import Readiness
 
 _CHUNK = 256 << 10
 GRACE = 0.5

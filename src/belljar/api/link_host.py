@@ -26,7 +26,9 @@ from belljar.api.offers import Offers, answer_frame
 from belljar.api.request import GRACE, STOPPED
 from belljar.engines.template_host import EngineUnavailable
 from belljar.kernel.awake_host import Awake
-from belljar.lockdown.processes_host import Readiness, bound_sending, send_descriptors, send_elsewhere
+from belljar.lockdown.affinity_host import move_to_other_cpu
+from belljar.lockdown.polling_host import Readiness
+from belljar.lockdown.sockets_host import send_descriptors, set_send_timeout
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 
 _READ: Final = 64 << 10
@@ -55,10 +57,10 @@ class Link:
         """Rung to have the helper look up; only there while it listens."""
         self._read_size = _READ
         self._readable = Readiness(worker.connection)
-        self._awake = Awake(partial(send_elsewhere, worker.pid))
+        self._awake = Awake(partial(move_to_other_cpu, worker.pid))
         self._send_lock = threading.Lock()
         # One that reads nothing for so long has stopped: a sender is not to wait for it for ever.
-        bound_sending(worker.connection, int(min(limits.wall_seconds + GRACE, 1 << 30)))
+        set_send_timeout(worker.connection, int(min(limits.wall_seconds + GRACE, 1 << 30)))
         self._reader: threading.Thread | None = None
         self._forking = threading.Lock()
         self._gone: SandboxError | None = None

@@ -14,7 +14,7 @@ from zlib import crc32
 
 from belljar.abi.cache_host import PACKAGE, cache_directory, private_directory
 from belljar.abi.version import __version__
-from belljar.lockdown.processes_host import receive_descriptors
+from belljar.lockdown.sockets_host import receive_descriptors
 
 TYPE_CHECKING = False  # as in `typing`, without loading that
 if TYPE_CHECKING:

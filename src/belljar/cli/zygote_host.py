@@ -20,7 +20,7 @@ from typing import Final
 
 from belljar.abi.cache_host import PACKAGE
 from belljar.cli.shared_host import REQUEST_MAX, identity, peer_uid
-from belljar.lockdown.processes_host import send_descriptors
+from belljar.lockdown.sockets_host import send_descriptors
 from belljar.worker.archive_host import Archive
 from belljar.worker.handle_host import WorkerUnavailable
 from belljar.worker.supervisor_host import USUAL, Supervisor

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Final
 
 from belljar.abi.wire import HELLO
 from belljar.lockdown.family_host import Family
-from belljar.lockdown.processes_host import readable, receive_descriptors, send_descriptors
+from belljar.lockdown.polling_host import readable
+from belljar.lockdown.sockets_host import receive_descriptors, send_descriptors
 
 if TYPE_CHECKING:
     from belljar.lockdown.forks_host import ForkListener

@@ -14,8 +14,9 @@ import msgspec
 from belljar.abi.dataclass import dataclass
 from belljar.engines.supply_host import AHEAD, AHEAD_MAX, REQUEST_MAX, TAKEN
 from belljar.lockdown.forks_host import fork_alone
-from belljar.lockdown.processes_host import readable, send_descriptors
+from belljar.lockdown.polling_host import readable
 from belljar.lockdown.seal_host import adopt_orphans, allow_descriptors, die_with_parent, set_signal
+from belljar.lockdown.sockets_host import send_descriptors
 
 QUIET: Final = 0.003
 """Seconds without a request before a spare is made: the process just handed over needs the processor first."""

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from belljar.lockdown.processes_host import readable, receive_descriptors
+from belljar.lockdown.polling_host import readable
+from belljar.lockdown.sockets_host import receive_descriptors
 
 if TYPE_CHECKING:
     from belljar.engines.template_host import EngineProcess

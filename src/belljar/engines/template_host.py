@@ -20,7 +20,8 @@ import msgspec
 
 from belljar.abi.dataclass import dataclass, field
 from belljar.engines.supply_host import REQUEST_MAX, Refused, Supply
-from belljar.lockdown.processes_host import ANSWER_SECONDS, end_server, kill_process, readable, start_server
+from belljar.lockdown.polling_host import readable
+from belljar.lockdown.server_process_host import ANSWER_SECONDS, end_server, kill_process, start_server
 
 if TYPE_CHECKING:
     import subprocess

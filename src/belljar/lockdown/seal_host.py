@@ -35,7 +35,7 @@ from typing import Final
 from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
 from belljar.lockdown.forks_host import bare_fork
 from belljar.lockdown.layers import LAYERS
-from belljar.lockdown.processes_host import send_descriptors
+from belljar.lockdown.sockets_host import send_descriptors
 
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000

@@ -11,7 +11,7 @@ from typing import Final
 from belljar.abi.wire import FDS_MAX, Answer, Call, Grant, HostMessage, WireError, WorkerMessage, encode, host_frames
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import DescriptorPoller
-from belljar.lockdown.processes_host import receive_descriptors
+from belljar.lockdown.sockets_host import receive_descriptors
 from belljar.worker.descriptor_host import Descriptor
 
 _BACKLOG: Final = 1 << 20

@@ -9,8 +9,8 @@ import time
 from typing import Final
 
 from belljar.lockdown.forks_host import ForkListener
-from belljar.lockdown.processes_host import receive_descriptors
 from belljar.lockdown.seal_host import allow_descriptors
+from belljar.lockdown.sockets_host import receive_descriptors
 
 PERMIT_SECONDS: Final = 30.0
 """How long a permit may wait for its fork."""

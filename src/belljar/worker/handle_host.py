@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
 from belljar.lockdown.family_host import Family
-from belljar.lockdown.processes_host import kill_process, readable
+from belljar.lockdown.polling_host import readable
+from belljar.lockdown.server_process_host import kill_process
 
 if TYPE_CHECKING:
     from belljar.worker.cgroup_host import Cgroup

@@ -15,7 +15,8 @@ from belljar.abi.limits import OVERHEAD
 from belljar.abi.wire import HELLO, Call, Event, Exited, HostMessage, Ready, Reply, Start, WorkerMessage, encode
 from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine_host import DescriptorPoller
-from belljar.lockdown.processes_host import Readiness, send_descriptors
+from belljar.lockdown.polling_host import Readiness
+from belljar.lockdown.sockets_host import send_descriptors
 from belljar.lockdown.wall_host import LockdownFailed, fork_alone, shut_in
 from belljar.worker.channel_host import Channel
 from belljar.worker.descriptor_host import Descriptor

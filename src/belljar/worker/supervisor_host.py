@@ -12,7 +12,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi.limits import Limits
-from belljar.lockdown.processes_host import end_server, receive_descriptors, start_server
+from belljar.lockdown.server_process_host import end_server, start_server
+from belljar.lockdown.sockets_host import receive_descriptors
 from belljar.worker.handle_host import WorkerHandle, Workers, WorkerUnavailable
 
 if TYPE_CHECKING:

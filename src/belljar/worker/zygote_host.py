@@ -24,8 +24,9 @@ from belljar.engines.programs import find, names, preload
 from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.lockdown.forks_host import fork_alone
-from belljar.lockdown.processes_host import Readiness, readable, send_descriptors
+from belljar.lockdown.polling_host import Readiness, readable
 from belljar.lockdown.seal_host import adopt_orphans, enter_namespaces, prepare
+from belljar.lockdown.sockets_host import send_descriptors
 from belljar.worker.fork_judge_host import ForkJudge
 from belljar.worker.layout_host import fill_holes, gather_code
 from belljar.worker.life_host import RECURSION, REHEARSED, Life
@@ -47,7 +48,8 @@ ONCE: Final = (
     "belljar.lockdown.seal_host",
     "belljar.lockdown.wall_host",
     "belljar.lockdown.forks_host",
-    "belljar.lockdown.processes_host",
+    "belljar.lockdown.polling_host",
+    "belljar.lockdown.sockets_host",
     "belljar.worker.fork_judge_host",
     "belljar.worker.life_host",
     __name__,

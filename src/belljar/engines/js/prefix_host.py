@@ -16,7 +16,7 @@ from belljar.engines.calls.protocol import CALLS
 from belljar.engines.js.frames import FORK, frame
 from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, template
 from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
-from belljar.lockdown.processes_host import receive_descriptors
+from belljar.lockdown.sockets_host import receive_descriptors
 
 Guests = Literal["run", "program"]
 

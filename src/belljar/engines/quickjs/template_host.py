@@ -27,7 +27,6 @@ from belljar.engines.js.frames import FORK, MESSAGE
 from belljar.engines.quickjs.guest_host import Guest
 from belljar.engines.quickjs.strip_host import Stripper
 from belljar.engines.quickjs.wire_host import Wire
-from belljar.lockdown.processes_host import send_descriptors
 from belljar.lockdown.seal_host import (
     LockdownFailed,
     adopt_orphans,
@@ -39,6 +38,7 @@ from belljar.lockdown.seal_host import (
     set_signal,
     tighten,
 )
+from belljar.lockdown.sockets_host import send_descriptors
 
 SPARES: Final = 2
 OVERHEAD: Final = 256 << 20

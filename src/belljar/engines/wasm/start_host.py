@@ -14,7 +14,7 @@ from typing import Final
 from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, template
 from belljar.engines.wasm.natives_host import Natives
 from belljar.engines.wasm.orders import COMPILE, LENGTH, MADE, RESULT, RUN, SPENT, CompilerRefused, NotCompiled
-from belljar.lockdown.processes_host import send_descriptors
+from belljar.lockdown.sockets_host import send_descriptors
 
 _REASON_MAX: Final = 4096
 _GROWTH: Final = 32

@@ -30,8 +30,8 @@ from belljar.engines.wasi.linker_host import Bindings, _address, _library, confi
 from belljar.engines.wasi.preview1 import Preview1, functions
 from belljar.engines.wasi.program import Refused
 from belljar.engines.wasm.orders import COMPILE, LENGTH, MADE, PROGRAM_MAX, REFUSED, RESULT, RUN, SPENT
-from belljar.lockdown.processes_host import receive_descriptors
 from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
+from belljar.lockdown.sockets_host import receive_descriptors
 
 SPARES: Final = 2
 OVERHEAD: Final = 256 << 20

@@ -1,0 +1,39 @@
+"""poll(2) on one descriptor, or again and again on a fixed set of sockets."""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+from collections.abc import Callable, Sequence
+
+
+def readable(fd: int, seconds: float | None) -> bool:
+    """Wait until a descriptor is readable (a pidfd is when its process has ended); None: without a timeout."""
+    if sys.platform == "win32":
+        return bool(select.select([fd], [], [], seconds)[0])
+    poll = select.poll()  # select(2) would refuse the high numbers that an owner with many files hands down
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(None if seconds is None else seconds * 1e3))
+
+
+Look = Callable[[float | None], Sequence[object]]
+
+
+class Readiness:
+    """Tells whether one of some sockets is readable. For one thread at a time."""
+
+    def __init__(self, *connections: socket.socket) -> None:
+        if sys.platform == "win32":
+            self.look: Look = lambda milliseconds: select.select(
+                connections, [], [], None if milliseconds is None else milliseconds / 1e3
+            )[0]
+        else:
+            poll = select.poll()
+            for connection in connections:
+                poll.register(connection, select.POLLIN)
+            self.look: Look = poll.poll
+        """Returns something that is true if one is readable within so many milliseconds; None: without a timeout."""
+
+    def within(self, seconds: float | None) -> bool:
+        return bool(self.look(None if seconds is None else seconds * 1e3))
