@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from belljar import Network, Sandbox
-from belljar.net import dns_host, gate_host, pool_host, stream_host
 from belljar.net.addresses import Address
+from belljar.net.broker import dns_host, gate_host, pool_host, stream_host
 from tests.net.servers import Authority, HttpServer, Request, Response, bodies
 
 TEXT = (Path(__file__).parents[2] / "docs" / "network.md").read_text()

@@ -130,3 +130,13 @@ def test_folders_without_init_are_found(tmp_path: Path) -> None:
 
 def test_every_folder_of_the_tree_is_a_package() -> None:
     assert folders_the_linter_cannot_see(SOURCE) == []
+
+
+def test_a_worker_that_imports_the_broker_is_found(tmp_path: Path) -> None:
+    shutil.copytree(SOURCE, tmp_path / "belljar")
+    (tmp_path / "belljar/net/guest/across.py").write_text("import belljar.net.broker.gate_host\n")
+    (tmp_path / "belljar/worker/across.py").write_text("import belljar.net.broker.gate_host\n")
+    run = lint_imports(tmp_path)
+    assert run.returncode == 1
+    assert "belljar.net.guest.across -> belljar.net.broker.gate_host" in run.stdout
+    assert "belljar.worker.across -> belljar.net.broker.gate_host" in run.stdout

@@ -13,9 +13,9 @@ from belljar.kernel.fs.srv import SrvServer
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.server import FileServer, Node
-from belljar.net.netfs import NetServer
-from belljar.net.uplink import Uplink
-from belljar.net.webfs import WebServer
+from belljar.net.guest.netfs import NetServer
+from belljar.net.guest.uplink import Uplink
+from belljar.net.guest.webfs import WebServer
 from belljar.worker.toolfs import ToolServer
 from tests.contract.servers import memory
 from tests.kernel.rig import errno_of, new_kernel, result, sleeping

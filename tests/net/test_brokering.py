@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from belljar import AuditLog, Network, NetworkLimits, Sandbox
-from belljar.net import pool_host, stream_host
 from belljar.net.addresses import Address
+from belljar.net.broker import pool_host, stream_host
 from belljar.net.message import HttpRequest, HttpResponse
 from belljar.net.policy import Conn
 from tests.net.servers import EchoSocket, HttpServer, Request, Response, Tripwire, bodies

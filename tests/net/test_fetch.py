@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from belljar import Network, safe_fetch
-from belljar.net.fetch_host import FetchError
+from belljar.net.broker.fetch_host import FetchError
 from belljar.net.policy import Conn
 from tests.net.servers import HttpServer, Response, Tripwire, bodies
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from belljar.net.broker.exchange_host import Ask
+from belljar.net.broker.gate_host import Gate
+from belljar.net.broker.http_host import Web
 from belljar.net.errors import NetError
-from belljar.net.exchange_host import Ask
-from belljar.net.gate_host import Gate
-from belljar.net.http_host import Web
 from belljar.net.network import Network, NetworkLimits
 from tests.net.servers import HttpServer, Response, bodies
 

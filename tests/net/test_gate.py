@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from belljar.net.attribution import GRACE, KEEP_MAX, NAMES_MAX, Attribution
+from belljar.net.broker.gate_host import Gate
+from belljar.net.broker.stream_host import Stream
 from belljar.net.errors import NetError
-from belljar.net.gate_host import Gate
 from belljar.net.network import Network, NetworkLimits
 from belljar.net.policy import Conn, Denied
 from belljar.net.rate import Rate
-from belljar.net.stream_host import Stream
 from tests.net.servers import DnsServer, HttpServer, Tripwire
 from tests.net.servers.dns import Zone, chain, compression_loop, lying_counts, rebinding
 

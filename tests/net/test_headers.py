@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belljar.net.gate_host import Gate
+from belljar.net.broker.gate_host import Gate
+from belljar.net.broker.name_server_host import NameServer
 from belljar.net.headers import BadMessage, Headers, check_method, check_request, parse_field
-from belljar.net.name_server_host import NameServer
 from belljar.net.network import Network
 
 BYTES = st.text(alphabet="aZ09-_:;, \t\r\n\x00\x0b\x7f\xe9()", max_size=12).map(lambda text: text.encode("latin-1"))

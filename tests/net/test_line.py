@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from belljar.net.broker_host import shared
-from belljar.net.gate_host import Gate
+from belljar.net.broker.broker_host import shared
+from belljar.net.broker.gate_host import Gate
 from belljar.net.network import Network, NetworkLimits
 from belljar.net.policy import Conn
 from belljar.net.wire import (

@@ -17,10 +17,10 @@ import dns.message
 import dns.rcode
 import pytest
 
-from belljar.net.authority_host import SandboxAuthority
+from belljar.net.broker.authority_host import SandboxAuthority
+from belljar.net.broker.proxy_host import RunningProxy, start_proxy
 from belljar.net.network import Network, NetworkLimits
 from belljar.net.policy import Conn
-from belljar.net.proxy_host import RunningProxy, start_proxy
 from tests.net.servers import Authority, EchoSocket, Http2Server, HttpServer, Request, Response, Tripwire, bodies
 from tests.net.servers.websocket import frame
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from belljar.net.broker.exchange_host import Ask, Response
+from belljar.net.broker.gate_host import Gate
+from belljar.net.broker.http_host import Web
 from belljar.net.errors import NetError
-from belljar.net.exchange_host import Ask, Response
-from belljar.net.gate_host import Gate
-from belljar.net.http_host import Web
 from belljar.net.message import HttpRequest, HttpResponse
 from belljar.net.network import Network, NetworkLimits
 from belljar.net.policy import Conn, HttpMatch

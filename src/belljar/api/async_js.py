@@ -29,7 +29,7 @@ from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
 
 if TYPE_CHECKING:
-    from belljar.net.gate_host import Gate
+    from belljar.net.broker.gate_host import Gate
 
 
 def async_js() -> AsyncJsInterpreter:

@@ -40,7 +40,7 @@ from belljar.api.usage_host import usage
 from belljar.worker.handle_host import WorkerUnavailable
 
 if TYPE_CHECKING:
-    from belljar.net.gate_host import Gate
+    from belljar.net.broker.gate_host import Gate
 
 
 class LaterInfo:

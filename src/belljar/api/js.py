@@ -22,7 +22,7 @@ from belljar.engines.quickjs.choice_host import check_wasm, expected
 from belljar.engines.template_host import EngineUnavailable as NoEngine
 
 if TYPE_CHECKING:
-    from belljar.net.gate_host import Gate
+    from belljar.net.broker.gate_host import Gate
 
 OUTPUT_BYTES: Final = Limits().output_bytes
 _SURVIVED: Final = ("cpu_ms", "unsettled")
@@ -32,7 +32,7 @@ Bound = tuple[Mapping[str, HostFunction], Mapping[str, Any]]
 def bind_fetch(tools: dict[str, HostFunction], network: Callable[[], Gate] | None) -> None:
     """Give guests the network their sandbox was granted, as the function behind their `fetch`."""
     if network is not None and "fetch" not in tools:
-        from belljar.net.fetch_host import fetch_through  # who has no network need not wait for it
+        from belljar.net.broker.fetch_host import fetch_through  # who has no network need not wait for it
 
         tools["fetch"] = fetch_through(network)
 

@@ -26,8 +26,8 @@ from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.runs import Output, RunError, RunResult
 from belljar.api.sandbox import Sandbox
 from belljar.api.saved import SavedVariables
-from belljar.net.audit_host import AuditLog
-from belljar.net.fetch_host import safe_fetch
+from belljar.net.broker.audit_host import AuditLog
+from belljar.net.broker.fetch_host import safe_fetch
 from belljar.net.network import Network, NetworkLimits
 
 __all__ = [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import asyncio
 
-    from belljar.net.gate_host import Gate
+    from belljar.net.broker.gate_host import Gate
     from belljar.net.network import Network
 
 Observe = Callable[[str, dict[str, Any]], None]
@@ -29,13 +29,13 @@ class NetworkDoor:
     def open(self, observe: Observe | None) -> int:
         """The descriptor to hand to the worker."""
         # A sandbox without network need not wait for these.
-        from belljar.net.broker_host import shared
+        from belljar.net.broker.broker_host import shared
 
         return shared.attach(self.gate(observe)).detach()
 
     def gate(self, observe: Observe | None) -> Gate:
         """The sandbox's one way out, whoever asks for it and how often: limits count everything."""
-        from belljar.net.gate_host import Gate
+        from belljar.net.broker.gate_host import Gate
 
         with self._lock:
             if self._gate is None:

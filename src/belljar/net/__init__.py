@@ -1,1 +1,5 @@
-"""The network a sandbox may use: decisions without I/O, guest files, and the host's broker (`*_host.py`)."""
+"""The network a sandbox may use.
+
+`guest/` runs in the worker, `broker/` in the owner's process; they share the modules here (policy, parsing, frames: no
+I/O) and never import each other.
+"""

@@ -11,7 +11,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.wire import WireError
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import DescriptorPoller
-from belljar.net.uplink import Uplink
+from belljar.net.guest.uplink import Uplink
 from belljar.net.wire import broker_frames
 from belljar.worker.hosted import Hosted
 

@@ -25,9 +25,9 @@ from belljar.kernel.loader import Program, program_file
 from belljar.kernel.machine import Machine
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.credentials import Credentials
-from belljar.net.netfs import NetServer
-from belljar.net.uplink import Uplink
-from belljar.net.webfs import WebServer
+from belljar.net.guest.netfs import NetServer
+from belljar.net.guest.uplink import Uplink
+from belljar.net.guest.webfs import WebServer
 from belljar.worker.base import AGENT_CREDENTIALS, populate, rename_agent
 from belljar.worker.streams import Streams
 from belljar.worker.task import OnOutput, Task

@@ -9,10 +9,10 @@ import h2.exceptions
 import h11
 import httpcore
 
+from belljar.net.broker.gate_host import Gate, Reached
+from belljar.net.broker.stream_host import Stream, dial, in_background, start_tls
 from belljar.net.errors import NetError
-from belljar.net.gate_host import Gate, Reached
 from belljar.net.hosts import Url
-from belljar.net.stream_host import Stream, dial, in_background, start_tls
 
 _KEEP_SECONDS: Final = 15.0
 _KEEP_EACH: Final = 6

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from belljar.net.addresses import Endpoint, canonical
+from belljar.net.broker.exchange_host import Ask, Response
+from belljar.net.broker.gate_host import Reached
+from belljar.net.broker.http_host import Web
+from belljar.net.broker.stream_host import Stream
 from belljar.net.errors import NetError
-from belljar.net.exchange_host import Ask, Response
-from belljar.net.gate_host import Reached
 from belljar.net.headers import Headers
 from belljar.net.hosts import BadHost, parse_url
-from belljar.net.http_host import Web
 from belljar.net.policy import Denied
-from belljar.net.stream_host import Stream
 
 _OURS: Final = frozenset({b"transfer-encoding", b"connection", b"keep-alive", b"proxy-connection", b"upgrade"})
 """About the connection to the server, not about the one to the client."""

@@ -8,12 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
-from belljar.net.callbacks_host import calling_loop
+from belljar.net.broker.callbacks_host import calling_loop
 from belljar.net.errors import NetError
 from belljar.net.network import Network, Policy
 
 if TYPE_CHECKING:
-    from belljar.net.gate_host import Gate
+    from belljar.net.broker.gate_host import Gate
 
 BODY_MAX: Final = 16 << 20
 _TEXT: Final = ("text/", "application/json", "application/xml", "application/javascript", "application/x-www-form")
@@ -44,7 +44,7 @@ def safe_fetch(
         network = Network.policy(policy)
 
     def gate() -> Gate:
-        from belljar.net.gate_host import Gate
+        from belljar.net.broker.gate_host import Gate
 
         return Gate(network, sandbox="fetch")
 
@@ -58,7 +58,7 @@ def fetch_through(
     made: list[Any] = []
 
     async def run(ask: Any, owner: asyncio.AbstractEventLoop) -> dict[str, Any]:
-        from belljar.net.http_host import Web
+        from belljar.net.broker.http_host import Web
 
         if not made:
             made.append(Web(gate()))
@@ -68,7 +68,7 @@ def fetch_through(
             return await _fetch(web, ask, max_bytes)
 
     async def fetch(url: Any, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        from belljar.net.broker_host import shared
+        from belljar.net.broker.broker_host import shared
 
         ask = _ask(url, options or {}, redirects)
         future = asyncio.run_coroutine_threadsafe(run(ask, asyncio.get_running_loop()), shared.loop)
@@ -85,14 +85,14 @@ def fetch_through(
 
 def _close(made: list[Any]) -> None:
     """Nobody can call it any more: let go of idle connections."""
-    from belljar.net.broker_host import shared
+    from belljar.net.broker.broker_host import shared
 
     for web in made:
         asyncio.run_coroutine_threadsafe(web.close(), shared.loop)
 
 
 def _ask(url: Any, options: Mapping[str, Any], redirects: int) -> Any:
-    from belljar.net.exchange_host import Ask
+    from belljar.net.broker.exchange_host import Ask
 
     unknown = set(options) - {"method", "headers", "body"}
     if not isinstance(url, str) or unknown:

@@ -15,13 +15,13 @@ from typing import Any, Final
 from belljar.net.addresses import Address, Endpoint, canonical
 from belljar.net.attribution import Attribution
 from belljar.net.audit import Emit, decision
-from belljar.net.callbacks_host import Callbacks, TooBusy
+from belljar.net.broker.callbacks_host import Callbacks, TooBusy
+from belljar.net.broker.stream_host import Datagrams, Stream, dial, dial_udp
 from belljar.net.errors import NetError
 from belljar.net.hosts import RECORD_TYPES, BadHost, parse_host, parse_name
 from belljar.net.network import Network
 from belljar.net.policy import AcceptDns, Accepted, Conn, Denied, Verdict
 from belljar.net.rate import Rate
-from belljar.net.stream_host import Datagrams, Stream, dial, dial_udp
 
 GUEST: Final = IPv4Address("10.0.2.15")
 RESOLVER: Final = Endpoint(IPv4Address("10.0.2.3"), 53)
@@ -183,7 +183,7 @@ class Gate:
             raise NetError("denied", f"more than {self.limits.dns_per_second:g} DNS questions a second")
 
     async def _ask(self, name: str, kind: str, verdict: AcceptDns) -> tuple[list[str], tuple[Address, ...]]:
-        from belljar.net.dns_host import lookup, system_resolvers
+        from belljar.net.broker.dns_host import lookup, system_resolvers
 
         resolvers = verdict.resolvers or self.network.resolvers or system_resolvers()
         answer = await lookup(name, kind, resolvers, self.limits.connect_seconds)

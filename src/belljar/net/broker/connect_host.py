@@ -13,16 +13,16 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from belljar.net.addresses import Address, Endpoint
+from belljar.net.broker.flow_host import Flow, Sender
+from belljar.net.broker.gate_host import Gate, Reached
+from belljar.net.broker.stream_host import Datagrams, Meter, Pipe, Stream, start_tls
 from belljar.net.errors import NetError
-from belljar.net.flow_host import Flow, Sender
-from belljar.net.gate_host import Gate, Reached
 from belljar.net.hosts import BadHost, parse_host
 from belljar.net.policy import AcceptHttp, AcceptRaw
-from belljar.net.stream_host import Datagrams, Meter, Pipe, Stream, start_tls
 from belljar.net.wire import CHUNK, DATAGRAM_MAX, Dial, Opened, Secure, Secured
 
 if TYPE_CHECKING:
-    from belljar.net.http_host import Web
+    from belljar.net.broker.http_host import Web
 
 
 class Connection:
@@ -122,8 +122,8 @@ class Connection:
     async def _serve(self, dst: Endpoint, scheme: str, names: tuple[str, ...], ahead: Stream | None) -> None:
         import h11
 
-        from belljar.net.front_host import Front
-        from belljar.net.front_http1_host import serve_http1
+        from belljar.net.broker.front_host import Front
+        from belljar.net.broker.front_http1_host import serve_http1
 
         front = Front(self._web(), dst, scheme, names, http="1.1", ahead=ahead)
         try:

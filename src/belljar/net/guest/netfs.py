@@ -16,9 +16,9 @@ from belljar.abi.flags import POLLERR, POLLOUT
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.synthetic import Device, Entry, SyntheticServer, folder
 from belljar.kernel.vfs.server import Handle
-from belljar.net.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
+from belljar.net.guest.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
+from belljar.net.guest.uplink import Stream, Uplink, errno_of
 from belljar.net.hosts import RECORD_TYPES, BadHost, parse_host, parse_name, parse_port
-from belljar.net.uplink import Stream, Uplink, errno_of
 from belljar.net.wire import Dial, Failed, Resolve
 
 CONNECTIONS_MAX: Final = 256

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 
 import h11
 
+from belljar.net.broker.exchange_host import Response
+from belljar.net.broker.front_host import Client, Front, GuestRequest, linger, passed_on, refusal
 from belljar.net.errors import NetError
-from belljar.net.exchange_host import Response
-from belljar.net.front_host import Client, Front, GuestRequest, linger, passed_on, refusal
 
 
 async def serve_http1(front: Front, guest: Client, *, answered: bool = True) -> None:

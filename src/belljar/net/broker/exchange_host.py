@@ -10,15 +10,15 @@ from urllib.parse import unquote_plus
 import httpcore
 
 from belljar.net.audit import shown_url
+from belljar.net.broker.gate_host import Gate, Reached
+from belljar.net.broker.pool_host import Held, Pool, explained
+from belljar.net.broker.stream_host import Stream
 from belljar.net.errors import NetError
-from belljar.net.gate_host import Gate, Reached
 from belljar.net.headers import CREDENTIALS, Headers
 from belljar.net.hosts import Url
 from belljar.net.message import Body, HttpRequest
 from belljar.net.policy import AcceptHttp
-from belljar.net.pool_host import Held, Pool, explained
 from belljar.net.redact import Redactor, parts
-from belljar.net.stream_host import Stream
 
 
 @dataclass(slots=True)

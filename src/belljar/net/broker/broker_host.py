@@ -15,10 +15,10 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from belljar.abi.wire import WireError
+from belljar.net.broker.flow_host import Flow
+from belljar.net.broker.gate_host import Gate
+from belljar.net.broker.stream_host import in_background
 from belljar.net.errors import NetError
-from belljar.net.flow_host import Flow
-from belljar.net.gate_host import Gate
-from belljar.net.stream_host import in_background
 from belljar.net.wire import (
     BrokerFrame,
     Data,
@@ -38,7 +38,7 @@ from belljar.net.wire import (
 )
 
 if TYPE_CHECKING:
-    from belljar.net.http_host import Web
+    from belljar.net.broker.http_host import Web
 
 _log: Final = logging.getLogger("belljar")
 _STREAMS_MAX: Final = 512
@@ -146,7 +146,7 @@ class Line(asyncio.Protocol):
                         self._gate.leave()
                     self.send(Resolved(flow.number, lines))
                 case Dial():
-                    from belljar.net.connect_host import Connection
+                    from belljar.net.broker.connect_host import Connection
 
                     await Connection(self._gate, self._requests, self, flow, message).carry()
                 case Fetch():
@@ -172,15 +172,15 @@ class Line(asyncio.Protocol):
             raise NetError("timeout", f"not done within {timeout:g} s") from None
 
     def _requests(self) -> Web:
-        from belljar.net.http_host import Web
+        from belljar.net.broker.http_host import Web
 
         if self._web is None:
             self._web = Web(self._gate)
         return self._web
 
     async def _fetch(self, flow: Flow, message: Fetch) -> None:
-        from belljar.net.connect_host import pump
-        from belljar.net.exchange_host import Ask
+        from belljar.net.broker.connect_host import pump
+        from belljar.net.broker.exchange_host import Ask
 
         self._gate.enter()
         try:

@@ -22,8 +22,8 @@ from h2.events import (
 from h2.exceptions import H2Error
 from h2.settings import SettingCodes
 
+from belljar.net.broker.front_host import Client, Front, GuestRequest, linger, passed_on, refusal
 from belljar.net.errors import NetError
-from belljar.net.front_host import Client, Front, GuestRequest, linger, passed_on, refusal
 
 _STREAMS_MAX: Final = 100
 _WINDOW: Final = 1 << 18

@@ -15,11 +15,11 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_ACCMODE, O_RDONLY, POLLOUT
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.synthetic import Device, Entry, SyntheticServer
-from belljar.net.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
+from belljar.net.guest.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
+from belljar.net.guest.netfs import parse_seconds
+from belljar.net.guest.uplink import Stream, Uplink, errno_of
 from belljar.net.headers import BadMessage, Headers, check_method, check_request, parse_field
 from belljar.net.hosts import BadHost, Url, parse_url
-from belljar.net.netfs import parse_seconds
-from belljar.net.uplink import Stream, Uplink, errno_of
 from belljar.net.wire import Failed, Fetch
 
 REQUESTS_MAX: Final = 256

@@ -11,10 +11,8 @@ import httpcore
 
 from belljar.net.addresses import Scope, classify
 from belljar.net.audit import shown_url
-from belljar.net.callbacks_host import TooBusy
-from belljar.net.coding import decoded
-from belljar.net.errors import NetError
-from belljar.net.exchange_host import (
+from belljar.net.broker.callbacks_host import TooBusy
+from belljar.net.broker.exchange_host import (
     Ask,
     Exchange,
     Incoming,
@@ -28,12 +26,14 @@ from belljar.net.exchange_host import (
     pieces_of,
     secrets_of,
 )
-from belljar.net.gate_host import Gate, Reached
+from belljar.net.broker.gate_host import Gate, Reached
+from belljar.net.broker.pool_host import Held, Pool, Unreached, explained
+from belljar.net.coding import decoded
+from belljar.net.errors import NetError
 from belljar.net.headers import CREDENTIALS, HOP_BY_HOP, BadMessage, Headers, check_method, check_request
 from belljar.net.hosts import BadHost, Url, join_url, parse_url
 from belljar.net.message import Body, HttpRequest, HttpResponse
 from belljar.net.policy import AcceptHttp
-from belljar.net.pool_host import Held, Pool, Unreached, explained
 from belljar.net.redact import Redactor
 from belljar.net.websocket import check_accepted, check_upgrade
 

@@ -16,10 +16,10 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 
+from belljar.net.broker.gate_host import Gate
+from belljar.net.broker.stream_host import Stream, in_background
 from belljar.net.errors import NetError
-from belljar.net.gate_host import Gate
 from belljar.net.hosts import BadHost, parse_name
-from belljar.net.stream_host import Stream, in_background
 
 _UDP_ROOM: Final = 1232
 _TCP_ROOM: Final = 65535

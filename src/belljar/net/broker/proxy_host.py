@@ -19,19 +19,19 @@ import h11
 
 from belljar.net.addresses import Endpoint, canonical
 from belljar.net.audit import Emit
-from belljar.net.authority_host import SandboxAuthority
-from belljar.net.broker_host import shared
+from belljar.net.broker.authority_host import SandboxAuthority
+from belljar.net.broker.broker_host import shared
+from belljar.net.broker.front_host import Front
+from belljar.net.broker.front_http1_host import serve_http1
+from belljar.net.broker.front_http2_host import serve_http2
+from belljar.net.broker.gate_host import Gate
+from belljar.net.broker.http_host import Web
+from belljar.net.broker.name_server_host import NameServer
+from belljar.net.broker.stream_host import Meter, Stream, dial
 from belljar.net.errors import NetError
-from belljar.net.front_host import Front
-from belljar.net.front_http1_host import serve_http1
-from belljar.net.front_http2_host import serve_http2
-from belljar.net.gate_host import Gate
 from belljar.net.hello import HELLO_MAX, Hello, NotTls, is_http, parse_hello
-from belljar.net.http_host import Web
-from belljar.net.name_server_host import NameServer
 from belljar.net.network import Network
 from belljar.net.policy import AcceptHttp, AcceptRaw, Denied, Verdict
-from belljar.net.stream_host import Meter, Stream, dial
 
 _SO_ORIGINAL_DST: Final = 80
 _SOL_IPV6: Final = 41
