@@ -11,7 +11,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin._kit.clock import zone_of
 from belljar.kernel.process import Process
-from belljar.shell.strftime import MONTHS, local
+from belljar.libc.strftime import MONTHS, local
 
 REFORM = (1752, 9)
 

@@ -14,8 +14,8 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin._kit import UsageError, choice, flag, utility, value
-from belljar.bin._kit.width import display_width
 from belljar.kernel.process import Process
+from belljar.libc.width import display_width
 
 
 @dataclass(frozen=True, slots=True)

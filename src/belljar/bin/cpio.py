@@ -22,7 +22,7 @@ from belljar.bin._kit.users import Accounts
 from belljar.bin.tar.names import safe_prefix
 from belljar.bin.tar.stream import Source, UnexpectedEnd
 from belljar.kernel.process import Process
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 _NEWC = ("ino", "mode", "uid", "gid", "nlink", "mtime", "size", "dmaj", "dmin", "rmaj", "rmin", "namesize", "check")
 

@@ -17,7 +17,7 @@ from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.dates import BadDate, parse_date
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
-from belljar.shell.strftime import Zone
+from belljar.libc.strftime import Zone
 
 _RFC_3339 = {"date": "%Y-%m-%d", "seconds": "%Y-%m-%d %H:%M:%S%:z", "ns": "%Y-%m-%d %H:%M:%S.%N%:z"}
 _ISO_8601 = {

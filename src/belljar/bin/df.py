@@ -11,10 +11,10 @@ from belljar.abi.records import StatFs
 from belljar.bin._kit import UsageError, choice, flag, many, utility, value
 from belljar.bin._kit.human import HUMAN, SI, BlockSize, bad_block_size, default_block_size, parse_block_size
 from belljar.bin._kit.quoting import quote, quote_if_odd
-from belljar.bin._kit.width import display_width
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.namespace import Mount, Place
 from belljar.kernel.vfs.resolve import path_of
+from belljar.libc.width import display_width
 
 _FIELDS = {
     name: ()

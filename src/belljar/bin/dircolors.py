@@ -16,7 +16,7 @@ from belljar.bin._kit import UsageError, choice, flag, utility
 from belljar.bin._kit.quoting import quote, quote_if_odd
 from belljar.bin._ls.colors import COLOR_TERMS
 from belljar.kernel.process import Process
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 _CODES = {
     "NORMAL": "no", "NORM": "no", "FILE": "fi", "RESET": "rs", "DIR": "di", "LNK": "ln", "LINK": "ln",

@@ -18,7 +18,7 @@ from belljar.bin._kit.quoting import quote, quote_name
 from belljar.bin._kit.sizes import parse_size
 from belljar.bin._tree import Problem, Visit, Walk
 from belljar.kernel.process import Process
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 _TIMES = {"atime": ("access", "use"), "ctime": ("status",), "mtime": ()}
 _STYLES = {"full-iso": "%Y-%m-%d %H:%M:%S.%N %z", "long-iso": "%Y-%m-%d %H:%M", "iso": "%Y-%m-%d"}

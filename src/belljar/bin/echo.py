@@ -12,8 +12,8 @@ Write the STRINGs, separated by spaces, and a newline.
 from belljar.bin._kit import utility
 from belljar.bin._kit.program import version
 from belljar.kernel.process import Process
+from belljar.libc.escapes import ARGUMENT
 from belljar.shell.echo import render
-from belljar.shell.escapes import ARGUMENT
 
 
 @utility("echo")

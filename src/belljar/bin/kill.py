@@ -12,8 +12,8 @@ from belljar.abi.signals import Signal, parse_signal, signal_name
 from belljar.bin._kit import utility
 from belljar.bin._kit.program import version
 from belljar.kernel.process import Process
+from belljar.libc.numbers import parse_integer
 from belljar.shell.builtins.trap import signal_table
-from belljar.shell.numbers import parse_integer
 
 
 @utility("kill")

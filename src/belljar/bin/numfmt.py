@@ -19,8 +19,8 @@ from belljar.bin._kit import UsageError, flag, many, utility, value
 from belljar.bin._kit.choices import pick
 from belljar.bin._kit.quoting import quote
 from belljar.bin._kit.text import line_batches
-from belljar.bin._kit.width import display_width
 from belljar.kernel.process import Process
+from belljar.libc.width import display_width
 
 _LETTERS = "KMGTPEZY"
 _UNSCALED_DIGITS = 18

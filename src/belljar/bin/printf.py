@@ -11,14 +11,13 @@ Print the ARGUMENTs as FORMAT says, using it again while there are more.
   and the conversions of C: diouxXfeEgGaAcs
 """
 
-from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, utility
 from belljar.bin._kit.program import version
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
-from belljar.shell.printf import Printf
-from belljar.shell.printf_format import Mistake
-from belljar.shell.quote import is_printable
+from belljar.libc.printf import Printf
+from belljar.libc.printf_format import Mistake
+from belljar.libc.quotearg import shell_escape
 
 
 class GnuDialect:
@@ -61,31 +60,6 @@ class GnuDialect:
 
     def store_count(self, name: str, count: int) -> None:
         raise AssertionError("%n is no conversion of this printf")
-
-
-def shell_escape(text: str) -> str:
-    """GNU's quoting style of that name: '...' where needed, $'...' for what can't be shown."""
-    if not text:
-        return "''"
-    plain = all(char.isalnum() or char in "%+,./:@_]{}-" for char in text)
-    if plain or (all(char.isalnum() or char in "%+,./:@_]{}-~#" for char in text) and text[0] not in "~#"):
-        return text
-    if all(is_printable(char) for char in text):
-        if "'" in text and not any(char in text for char in '"$`\\!'):
-            return f'"{text}"'
-        return "'" + text.replace("'", "'\\''") + "'"
-    out = ["'"]
-    hidden = False
-    for char in text:
-        if is_printable(char):
-            out.append(("''" if hidden else "") + ("'\\''" if char == "'" else char))
-            hidden = False
-        else:
-            code = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\a": "\\a", "\b": "\\b", "\f": "\\f", "\v": "\\v"}.get(char)
-            body = code or "".join(f"\\{byte:03o}" for byte in fsencode(char))
-            out.append(body if hidden else f"'$'{body}")
-            hidden = True
-    return "".join(out) + "'"
 
 
 @utility("printf")

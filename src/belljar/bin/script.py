@@ -12,7 +12,7 @@ from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.kernel.process import Process
-from belljar.shell.strftime import local, parse_zone, strftime
+from belljar.libc.strftime import local, parse_zone, strftime
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,12 @@ from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.kinds import kind_name
 from belljar.bin._kit.modes import render_mode
-from belljar.bin._kit.quoting import quote, quote_name, shell_escape
+from belljar.bin._kit.quoting import quote, quote_name
 from belljar.bin._kit.users import Accounts
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.namespace import Place
 from belljar.kernel.vfs.resolve import path_of
+from belljar.libc.quotearg import shell_escape
 
 _DIRECTIVE = re.compile(r"%([#0 +'-]*)(\d*)(\.(\d*))?([HL][dr]|.?)", re.DOTALL)
 _ESCAPE = re.compile(r"\\([0-7]{1,3}|x[0-9a-fA-F]{1,2}|.|\Z)", re.DOTALL)

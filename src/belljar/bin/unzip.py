@@ -23,7 +23,7 @@ from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import version
 from belljar.bin._kit.stamps import seconds_of
 from belljar.kernel.process import Process
-from belljar.shell.pattern import Pattern, compile_pattern
+from belljar.libc.pattern import Pattern, compile_pattern
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ always in the order: newline, word, character, byte, maximum line length.
 """
 
 import re
-import unicodedata
 from collections.abc import Iterable
 
 from belljar.abi.dataclass import dataclass
@@ -18,6 +17,8 @@ from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.files0 import files0_entries
 from belljar.bin._kit.locale import is_utf8
 from belljar.kernel.process import Process
+from belljar.libc.quote import is_printable
+from belljar.libc.width import character_width
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +133,12 @@ def _widths(found: Counts, chunk: bytes, column: int) -> int:
             column = 0
         else:
             for piece in re.split(rb"(\t)", line):
-                column = column + 8 - column % 8 if piece == b"\t" else column + display_width(fsdecode(piece))
+                column = column + 8 - column % 8 if piece == b"\t" else column + _width(fsdecode(piece))
     return column
 
 
-def display_width(text: str) -> int:
-    if text.isascii():
-        return len(text) if text.isprintable() else sum(c.isprintable() for c in text)
-    return sum(
-        0 if not c.isprintable() or unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF")
-        for c in text
-    )
+def _width(text: str) -> int:
+    return sum(character_width(char) for char in text if is_printable(char))
 
 
 def _is_stream(process: Process, files0: str | None) -> bool:

@@ -24,8 +24,8 @@ from belljar.bin._kit.clock import zone_of
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import version
 from belljar.kernel.process import Process
-from belljar.shell.pattern import compile_pattern
-from belljar.shell.strftime import local
+from belljar.libc.pattern import compile_pattern
+from belljar.libc.strftime import local
 
 
 @dataclass(frozen=True, slots=True)

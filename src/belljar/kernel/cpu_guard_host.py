@@ -21,7 +21,7 @@ from belljar.kernel.process import Process
 
 TICK: Final = 0.02
 _OURS: Final = ("belljar.kernel.", "belljar.worker.", "belljar.net.")
-_LIBRARIES: Final = ("belljar.abi.", "belljar.regex.")
+_LIBRARIES: Final = ("belljar.abi.", "belljar.libc.", "belljar.regex.")
 if sys.platform != "win32":
     _PROF: Final = int(signal.ITIMER_PROF)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from belljar.regex.classes import resolve
+from belljar.libc.ctype import resolve
 from belljar.regex.nodes import (
     Alt,
     Any,

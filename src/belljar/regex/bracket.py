@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belljar.regex.classes import ASCII, union
+from belljar.libc.ctype import ASCII, union
 from belljar.regex.dialect import Dialect
 from belljar.regex.nodes import RegexError, Set
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from belljar.regex.classes import ASCII, Ranges, complement, letters, union, wide
+from belljar.libc.ctype import ASCII, Ranges, complement, letters, union, wide
 from belljar.regex.nodes import RegexError
 
 MAX_SIZE = 65536

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from belljar.libc.ctype import MAX, Ranges, complement, resolve, subtract, union
 from belljar.regex.analyse import nullable
-from belljar.regex.classes import MAX, Ranges, complement, resolve, subtract, union
 from belljar.regex.nodes import (
     Alt,
     Any,

@@ -9,11 +9,11 @@ from msgspec import Struct, field
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.abi.signals import RTMAX, RTMIN, signal_name
+from belljar.libc.pattern import compile_pattern
+from belljar.libc.quote import single
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.glob import GlobOptions, glob, sort_paths
 from belljar.shell.options import SET_OPTIONS, SHOPT_DEFAULTS
-from belljar.shell.pattern import compile_pattern
-from belljar.shell.quote import single
 from belljar.shell.variables import EXPORT
 
 if TYPE_CHECKING:

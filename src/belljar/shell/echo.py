@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from belljar.abi.paths import fsencode
-from belljar.shell.escapes import ECHO, decode
+from belljar.libc.escapes import ECHO, decode
 
 
 def render(args: list[str], *, escapes: bool = False, options: bool = True, dialect: re.Pattern[bytes] = ECHO) -> bytes:

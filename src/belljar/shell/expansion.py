@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
+from belljar.libc.pattern import is_pattern
 from belljar.shell.control import ExpansionError
 from belljar.shell.glob import GlobOptions, glob, split_ignored
-from belljar.shell.pattern import is_pattern
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

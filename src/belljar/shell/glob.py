@@ -13,7 +13,7 @@ from belljar.abi.flags import S_IFDIR, S_IFLNK
 from belljar.abi.paths import fsencode
 from belljar.abi.records import Dirent
 from belljar.kernel.process import Process
-from belljar.shell.pattern import Pattern, compile_pattern, is_pattern, unescape
+from belljar.libc.pattern import Pattern, compile_pattern, is_pattern, unescape
 
 _ALL: Final = "**"
 _QUOTED_SLASH: Final = re.compile(r"((?<!\\)(?:\\\\)*)\\/")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 
 class History:

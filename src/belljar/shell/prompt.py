@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
+from belljar.libc.strftime import local, parse_zone, strftime
 from belljar.shell.builtins.directory import current
-from belljar.shell.strftime import local, parse_zone, strftime
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
-from belljar.shell import quote
+from belljar.libc import quote
 from belljar.shell.control import (
     Abandon,
     ArithError,

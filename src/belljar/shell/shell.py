@@ -15,7 +15,7 @@ A builtin is `def name(shell: Shell, args: list[str]) -> int`; `args` excludes i
   and attributes first, then call `arg.assign(shell)`. An assignment that comes in as a `str` (`declare "$x=1"`) is made
   one by `shell.parse_assignment(text)`. Any other builtin only ever gets `str`.
 
-Patterns (`shell/pattern.py`) and globs are written in bash's own syntax; a backslash in front of a character quotes it.
+Patterns (`libc/pattern.py`) and globs are written in bash's own syntax; a backslash in front of a character quotes it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from belljar.abi.records import NANO
-from belljar.shell.strftime import Moment, Zone, local, parse_zone, strftime
+from belljar.libc.strftime import Moment, Zone, local, parse_zone, strftime
 
 _FINE = re.compile(r"%%|%([-_0^#+]*)(\d*)(:{0,3}z|[A-Za-z])|%\+")
 _YEARS = {"C": 2, "F": 10, "G": 4, "g": 2, "Y": 4, "y": 2}

@@ -13,7 +13,7 @@ from typing import Final
 from belljar.abi.dataclass import dataclass, field
 from belljar.abi.records import NANO
 from belljar.bin._kit.clock import zone_of
-from belljar.shell.strftime import DAYS, MONTHS, Zone, local, parse_zone
+from belljar.libc.strftime import DAYS, MONTHS, Zone, local, parse_zone
 
 _MONTH_NAMES: Final = {
     **{name.lower(): n for n, name in enumerate(MONTHS, 1)},

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from belljar.bin._kit.clock import zone_of
-from belljar.shell.strftime import local
+from belljar.libc.strftime import local
 
 _STAMP = re.compile(r"((?:\d\d){4,6})(?:\.(\d\d))?")
 

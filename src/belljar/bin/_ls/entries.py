@@ -9,11 +9,12 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.flags import S_IFDIR, S_IFLNK
 from belljar.abi.paths import fsencode
 from belljar.abi.records import Dirent, Stat
-from belljar.bin._kit.quoting import c_escape, hide, quote, shell_escape
+from belljar.bin._kit.quoting import quote
 from belljar.bin._kit.versions import version_key
-from belljar.bin._kit.width import display_width
 from belljar.bin._ls.options import Settings
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
+from belljar.libc.quotearg import c_escape, hide, shell_escape
+from belljar.libc.width import display_width
 
 
 @dataclass(slots=True)

@@ -13,13 +13,13 @@ from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.modes import kind_letter, render_mode
 from belljar.bin._kit.quoting import quote, quote_if_odd, quote_name
 from belljar.bin._kit.users import Accounts
-from belljar.bin._kit.width import display_width
 from belljar.bin._ls.colors import BadColors, Colors, wants_color
 from belljar.bin._ls.columns import across, down, separated
 from belljar.bin._ls.entries import Entry, arrange, render_name, visible
 from belljar.bin._ls.options import Options, Settings, settle
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.namespace import Place
+from belljar.libc.width import display_width
 
 _INDICATORS = {S_IFDIR: "/", S_IFLNK: "@", S_IFIFO: "|", S_IFSOCK: "="}
 _HALF_YEAR = 31556952 // 2 * NANO

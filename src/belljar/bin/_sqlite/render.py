@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from belljar.abi.dataclass import dataclass
-from belljar.shell.width import display_width
+from belljar.libc.width import display_width
 
 Value = None | int | float | str | bytes
 Row = Sequence[Value]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import date
 
-from belljar.shell import strftime as calendar
-from belljar.shell.strftime import local, parse_zone
+from belljar.libc import strftime as calendar
+from belljar.libc.strftime import local, parse_zone
 
 
 def strftime(form: str, moment: float, timezone: str) -> str:

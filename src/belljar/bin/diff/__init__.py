@@ -16,13 +16,13 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import UsageError, choice, count, flag, many, utility, value
 from belljar.bin._kit.clock import zone_of
-from belljar.bin._kit.quoting import shell_escape
 from belljar.bin.diff import formats
 from belljar.bin.diff.columns import Columns, side_by_side
 from belljar.bin.diff.compare import Comparer, Plan, Renderer
 from belljar.bin.diff.sides import Ignoring
 from belljar.bin.diff.templates import complete, formatted, ifdef
 from belljar.kernel.process import Process
+from belljar.libc.quotearg import shell_escape
 from belljar.regex import Regex, RegexError, compile_any
 
 _C_FUNCTION = "^[[:alpha:]$_]"

@@ -8,8 +8,9 @@ from typing import Final
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.bin._kit.width import display_width
 from belljar.bin.diff.sides import Comparison
+from belljar.libc.quote import is_printable
+from belljar.libc.width import character_width
 
 _GUTTER: Final = 3
 _PIECES: Final = re.compile(r"[\t\r\b]|[^\t\r\b]+")
@@ -133,7 +134,7 @@ def fit(columns: Columns, line: str, start: int) -> tuple[str, int]:
                     out.append("\b")
         else:
             for char in piece:
-                width = display_width(char) if char.isprintable() else 0
+                width = character_width(char) if is_printable(char) else 0
                 at += width
                 if at <= limit:
                     shown = at

@@ -10,8 +10,8 @@ from belljar.abi.paths import fsencode
 from belljar.bin._kit.clock import format_time
 from belljar.bin.diff.script import Change
 from belljar.bin.diff.sides import Comparison, Side
+from belljar.libc.strftime import Zone
 from belljar.regex import Regex
-from belljar.shell.strftime import Zone
 
 _NO_NEWLINE: Final = b"\\ No newline at end of file\n"
 _COLOURS: Final = {"rs": b"0", "hd": b"1", "ad": b"32", "de": b"31", "ln": b"36"}

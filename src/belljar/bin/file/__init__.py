@@ -12,11 +12,11 @@ from belljar.abi.flags import S_IFCHR, S_IFIFO, S_IFSOCK
 from belljar.abi.paths import fsdecode
 from belljar.abi.records import Stat
 from belljar.bin._kit import UsageError, choice, flag, many, utility, value
-from belljar.bin._kit.width import display_width
 from belljar.bin.file.magic import recognize
 from belljar.bin.file.texts import describe_text
 from belljar.bin.file.verdict import Verdict
 from belljar.kernel.process import Process
+from belljar.libc.width import display_width
 
 _LOOK = 1 << 20
 """How much of a file is looked at."""

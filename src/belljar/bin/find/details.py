@@ -6,9 +6,9 @@ from belljar.abi.flags import S_IFBLK, S_IFCHR
 from belljar.abi.records import NANO
 from belljar.bin._kit.clock import format_time
 from belljar.bin._kit.modes import render_mode
-from belljar.bin._kit.quoting import c_escape
 from belljar.bin._tree import Visit
 from belljar.bin.find.search import Search
+from belljar.libc.quotearg import c_escape
 
 _HALF_YEAR = 31556952 // 2 * NANO
 

@@ -12,7 +12,7 @@ from belljar.bin._kit.users import Accounts
 from belljar.bin._tree import Follow, Visit
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.namespace import Place
-from belljar.shell.strftime import local
+from belljar.libc.strftime import local
 
 Matcher = Callable[[Visit], bool]
 DAY = 86400 * NANO

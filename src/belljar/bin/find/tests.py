@@ -29,7 +29,7 @@ from belljar.bin._kit.modes import parse_mode
 from belljar.bin._kit.quoting import quote
 from belljar.bin._tree import Visit
 from belljar.bin.find.search import DAY, Matcher
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 if TYPE_CHECKING:
     from belljar.bin.find.parse import Parser

@@ -17,7 +17,7 @@ from belljar.bin.git.repository.repo import Repository, mode_of
 from belljar.bin.git.repository.work import changed_files, make_parents, remove_file, stat_of, write_file
 from belljar.bin.patch.apply import Applier
 from belljar.bin.patch.parse import FilePatch, Malformed, Reader
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 
 @dataclass(frozen=True, slots=True)

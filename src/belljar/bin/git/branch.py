@@ -18,7 +18,7 @@ from belljar.bin.git.repository.revisions import resolve
 from belljar.bin.git.repository.text import commit_subject
 from belljar.bin.git.repository.tracking import configure_upstream, divergence
 from belljar.bin.git.repository.worktrees import checked_out, list_worktrees
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 
 @dataclass(frozen=True, slots=True)

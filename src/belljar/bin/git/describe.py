@@ -14,7 +14,7 @@ from belljar.bin.git.repository.merging import ancestors
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import resolve
 from belljar.bin.git.repository.work import changed_files
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.ref_list import ListOptions, Ref, attach_values, format_ref, limit_refs, sort_refs
 from belljar.bin.git.repository.repo import Repository
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from belljar.bin.git.repository.remotes import open_remote, remotes, user_config
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.web_remote import WebRemote
 from belljar.kernel.process import Process
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 
 def ls_remote(process: Process, repo: Repository | None, args: list[str], settings: list[tuple[str, str]]) -> int:

@@ -15,7 +15,7 @@ from belljar.bin.git.repository.refs import check_name
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import resolve
 from belljar.bin.git.repository.text import subject_of, text_of
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 
 @dataclass(frozen=True, slots=True)

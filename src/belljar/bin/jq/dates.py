@@ -10,7 +10,7 @@ from typing import NamedTuple
 from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.numbers import from_float, to_float
 from belljar.bin.jq.values import Value, is_number
-from belljar.shell.strftime import DAYS, MONTHS
+from belljar.libc.strftime import DAYS, MONTHS
 
 DIRECTIVE = re.compile(r"%([-_0^#+]*)(\d*)[EO]?(.)", re.DOTALL)
 ZONE = re.compile(r"(?:<([^>]+)>|([A-Za-z]{3,}))([-+]?)(\d{1,2})(?::(\d\d))?(?::(\d\d))?.*", re.DOTALL)

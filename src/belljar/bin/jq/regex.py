@@ -12,7 +12,7 @@ except ImportError:  # the browser has no RE2 wheel
 
 from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.values import Value, type_error
-from belljar.regex.classes import wide
+from belljar.libc.ctype import wide
 
 Charge = Callable[[int], None]
 LETTER, LETTER_OR_DIGIT = r"[^\W\d_]", r"[^\W_]"

@@ -14,7 +14,7 @@ from belljar.bin.npm.problems import NpmError
 from belljar.bin.npm.spec import is_name
 from belljar.bin.npm.tree import Node, Package
 from belljar.kernel.process import Process
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 _DEPTH_MAX: Final = 100
 

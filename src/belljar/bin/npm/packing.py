@@ -20,7 +20,7 @@ from belljar.bin.npm.scripts import Runner
 from belljar.bin.npm.semver import parse_version
 from belljar.bin.npm.session import Session
 from belljar.bin.npm.spec import check_name
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 _ALWAYS: Final = ("package.json", "readme", "license", "licence", "copying")
 _NEVER: Final = frozenset(

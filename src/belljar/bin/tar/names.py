@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError
+from belljar.libc.pattern import Pattern, compile_pattern
 from belljar.regex import compile as compile_regex
-from belljar.shell.pattern import Pattern, compile_pattern
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from belljar.bin._kit.users import Accounts
 from belljar.bin._ls.colors import BadColors, Colors
 from belljar.bin.tree.scan import Branch
 from belljar.kernel.process import Process
-from belljar.shell.quote import is_printable
+from belljar.libc.quote import is_printable
 
 if TYPE_CHECKING:
     from belljar.bin.tree import Options

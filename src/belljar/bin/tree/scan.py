@@ -12,7 +12,7 @@ from belljar.abi.records import NANO, Stat
 from belljar.bin._kit.versions import version_key
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.namespace import Place
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from belljar.abi.errors import SysError
 from belljar.bin._url import BadUrl, Url, join
 from belljar.bin.wget.options import Options
 from belljar.kernel.process import Process
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 _LINKS = {
     "a": ("href",), "area": ("href",), "link": ("href",), "img": ("src",), "script": ("src",), "iframe": ("src",),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from belljar.libc.quote import single
 from belljar.shell.builtins.registry import Options, Usage, builtin
-from belljar.shell.quote import single
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

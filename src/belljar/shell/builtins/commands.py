@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from belljar.abi.base import DEFAULT_PATH
 from belljar.abi.errors import SysError
 from belljar.abi.flags import X_OK
+from belljar.libc.pattern import compile_pattern
+from belljar.libc.quote import single
 from belljar.shell.arrays import hash_key
 from belljar.shell.builtins.listing import print_function
 from belljar.shell.builtins.registry import BUILTINS, Builtin, Options, Usage, builtin, show_help
 from belljar.shell.builtins.topics import overview, topics
 from belljar.shell.control import ExitShell
-from belljar.shell.pattern import compile_pattern
-from belljar.shell.quote import single
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from belljar.abi.errno import EISDIR, ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
+from belljar.libc.numbers import parse_integer
 from belljar.shell.arrays import Array
 from belljar.shell.builtins.registry import Options, Usage, builtin
 from belljar.shell.control import Break, Continue, Discard, ExitShell, Return
-from belljar.shell.numbers import parse_integer
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.paths import fsdecode, fsencode
+from belljar.libc.numbers import parse_integer
 from belljar.shell.builtins.registry import Options, Usage, builtin
 from belljar.shell.history import HistoryError, expand
-from belljar.shell.numbers import parse_integer
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

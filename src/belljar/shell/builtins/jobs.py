@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SysError
 from belljar.abi.signals import Signal, parse_signal, signal_name
+from belljar.libc.numbers import parse_integer
 from belljar.shell.builtins.registry import Options, Usage, builtin
 from belljar.shell.builtins.trap import signal_names, signal_table
 from belljar.shell.control import ShellError
 from belljar.shell.jobs import Job, describe
-from belljar.shell.numbers import parse_integer
 from belljar.shell.variables import is_name
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from belljar.libc.quote import for_declare, for_key, for_set
 from belljar.shell import print as printing
 from belljar.shell.arrays import Array, Assoc
-from belljar.shell.quote import for_declare, for_key, for_set
 from belljar.shell.variables import LETTERS, Contents, Var
 
 if TYPE_CHECKING:

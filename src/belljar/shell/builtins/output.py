@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from belljar.abi.paths import byte_length, fsdecode
+from belljar.libc.printf import Printf
+from belljar.libc.printf_format import Mistake
+from belljar.libc.quote import for_printf
+from belljar.libc.strftime import local, parse_zone, strftime
 from belljar.shell import echo as echoing
 from belljar.shell.builtins.registry import Usage, builtin, parse_options
 from belljar.shell.control import ReadonlyError
-from belljar.shell.printf import Printf
-from belljar.shell.printf_format import Mistake
-from belljar.shell.quote import for_printf
-from belljar.shell.strftime import local, parse_zone, strftime
 from belljar.shell.variables import is_name
 
 if TYPE_CHECKING:

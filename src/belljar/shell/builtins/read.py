@@ -11,12 +11,12 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.signals import parse_signal
 from belljar.abi.termios import ECHO, ICANON, Termios
+from belljar.libc.numbers import parse_integer
 from belljar.shell.arrays import Array
 from belljar.shell.builtins.registry import Options, builtin
 from belljar.shell.control import ReadonlyError, ShellError
 from belljar.shell.input import read_line
 from belljar.shell.lines import End, Lines, is_ready
-from belljar.shell.numbers import parse_integer
 from belljar.shell.variables import ASSOC, is_name
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from belljar.abi.signals import RTMAX, RTMIN, parse_signal, signal_name
+from belljar.libc.quote import single
 from belljar.shell.builtins.registry import Options, Usage, builtin
-from belljar.shell.quote import single
 from belljar.shell.traps import PSEUDO, trap_name
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from belljar.libc.pattern import compile_pattern
 from belljar.shell.compile.words import compile_pattern_text, compile_scalar, constant_pattern
 from belljar.shell.control import ShellError
 from belljar.shell.nodes import Case, Word
-from belljar.shell.pattern import compile_pattern
 from belljar.shell.print import print_word
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from operator import eq, ge, gt, le, lt, ne
 from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.abi.paths import fsencode
+from belljar.libc.pattern import compile_pattern
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.compile.arith import compile_arith
 from belljar.shell.compile.arith_shape import has_effects
@@ -37,7 +38,6 @@ from belljar.shell.nodes import (
     Tilde,
     Word,
 )
-from belljar.shell.pattern import compile_pattern
 from belljar.shell.regexes import match_regex, quote_regex
 from belljar.shell.variables import NAMEREF
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from belljar.libc.pattern import Pattern, compile_pattern
 from belljar.shell.arrays import Assoc
 from belljar.shell.compile.arith import compile_arith
 from belljar.shell.compile.params import AnyParam, Values, compile_base_values
@@ -24,7 +25,6 @@ from belljar.shell.nodes import (
     Transform,
     Word,
 )
-from belljar.shell.pattern import Pattern, compile_pattern
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -141,7 +141,7 @@ def compile_values(part: AnyParam) -> Values:
 
 def _compile_list_transform(name: str, op: str, base: Values) -> Values:
     def run(shell: Shell) -> list[str]:
-        from belljar.shell import quote
+        from belljar.libc import quote
 
         if name in ("@", "*"):
             if op == "A":

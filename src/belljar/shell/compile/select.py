@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi.paths import fsdecode
+from belljar.libc.width import display_width
 from belljar.shell.compile.fields import compile_words
 from belljar.shell.compile.loops import bind_loop_variable
 from belljar.shell.control import Break, Continue, ShellError
 from belljar.shell.nodes import Select
 from belljar.shell.print import print_word
-from belljar.shell.width import display_width
 
 if TYPE_CHECKING:
     from belljar.shell.processes import Run

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.abi.paths import fsencode
+from belljar.libc.pattern import compile_pattern
 from belljar.shell.compile.arith_values import evaluate
 from belljar.shell.compile.conditionals import COMPARE, compile_regex, unary_test
 from belljar.shell.compile.words import compile_pattern_text, compile_scalar
 from belljar.shell.filetest import compare_files
 from belljar.shell.nodes import CondAnd, CondBinary, CondGroup, CondNode, CondNot, CondOr, CondUnary
-from belljar.shell.pattern import compile_pattern
 from belljar.shell.regexes import match_regex
 
 if TYPE_CHECKING:

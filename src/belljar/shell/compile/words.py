@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from belljar.libc.pattern import escape
 from belljar.shell.control import ExpansionError
 from belljar.shell.nodes import (
     AnsiQuoted,
@@ -25,7 +26,6 @@ from belljar.shell.nodes import (
     Word,
     WordPart,
 )
-from belljar.shell.pattern import escape
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

@@ -125,7 +125,7 @@ class Buffer:
 
     def previous(self) -> int:
         """One character back, with the marks combined with it."""
-        from belljar.shell.width import character_width
+        from belljar.libc.width import character_width
 
         place = self.point - 1
         while place > 0 and character_width(self.text[place]) == 0:
@@ -133,7 +133,7 @@ class Buffer:
         return max(place, 0)
 
     def next(self) -> int:
-        from belljar.shell.width import character_width
+        from belljar.libc.width import character_width
 
         place = self.point + 1
         while place < len(self.text) and character_width(self.text[place]) == 0:

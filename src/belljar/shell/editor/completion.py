@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from belljar.abi.errors import SysError
+from belljar.libc.width import display_width
 from belljar.shell.complete import Specification, generate
-from belljar.shell.width import display_width
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from belljar.shell.width import character_width, display_width
+from belljar.libc.width import character_width, display_width
 
 INVISIBLE: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Za-z0-9]|[\x00-\x1f]"

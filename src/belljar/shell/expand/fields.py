@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from belljar.shell.pattern import escape
+from belljar.libc.pattern import escape
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

@@ -6,11 +6,11 @@ import re
 from typing import TYPE_CHECKING
 
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.shell import quote
+from belljar.libc import quote
+from belljar.libc.pattern import Pattern
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.control import SubstringError
 from belljar.shell.parse.ansi import decode_ansi
-from belljar.shell.pattern import Pattern
 from belljar.shell.variables import LETTERS, Var
 
 if TYPE_CHECKING:

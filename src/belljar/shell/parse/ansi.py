@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from belljar.libc.escapes import encode_code_point
+
 ESCAPE = re.compile(
     rb"\\(?:([abeEfnrtv\\'\"?])|([0-7]{1,3})|x(?:\{([0-9A-Fa-f]*)\}?|([0-9A-Fa-f]{1,2}))"
     rb"|u([0-9A-Fa-f]{1,4})|U([0-9A-Fa-f]{1,8})|c(\\\\|.))",
@@ -13,20 +15,6 @@ SIMPLE = {
     b"a": b"\a", b"b": b"\b", b"e": b"\x1b", b"E": b"\x1b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t",
     b"v": b"\v", b"\\": b"\\", b"'": b"'", b'"': b'"', b"?": b"?",
 }  # fmt: skip
-
-
-def encode_code_point(value: int) -> bytes:
-    r"""UTF-8 as bash makes it for \u and \U, which also encodes surrogates and, up to 2**31, what is beyond Unicode."""
-    if value < 0x80:
-        return bytes([value])
-    if value < 0x110000:
-        return chr(value).encode("utf-8", "surrogatepass")
-    size = 4 if value < 0x200000 else 5 if value < 0x4000000 else 6
-    if value >= 0x80000000:
-        return b""
-    tail = bytes(0x80 | (value >> (6 * shift)) & 0x3F for shift in range(size - 2, -1, -1))
-    lead = (0xFF00 >> size) & 0xFF | value >> (6 * (size - 1))
-    return bytes([lead]) + tail
 
 
 def _decode(match: re.Match[bytes]) -> bytes:

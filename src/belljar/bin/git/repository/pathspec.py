@@ -5,7 +5,7 @@ from __future__ import annotations
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.store import Flat
-from belljar.shell.pattern import compile_pattern
+from belljar.libc.pattern import compile_pattern
 
 
 def folders_above(path: str) -> list[str]:

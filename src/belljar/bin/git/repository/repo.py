@@ -22,7 +22,7 @@ from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.refs import Refs
 from belljar.bin.git.repository.store import EXECUTABLE, FILE_MODE, LINK, Flat, Store
 from belljar.kernel.process import Process
-from belljar.shell.strftime import local
+from belljar.libc.strftime import local
 
 Index = dict[str, IndexEntry | ConflictedIndexEntry]
 _WHO = """{kind} identity unknown

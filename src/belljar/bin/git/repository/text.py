@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from belljar.bin.git.repository.repo import Repository
-from belljar.shell.strftime import Zone, local, strftime
+from belljar.libc.strftime import Zone, local, strftime
 
 
 def date(seconds: int, offset: int, style: str = "default") -> str:

@@ -6,7 +6,7 @@ so alternatives, repetition and even `!(...)`, which is a true complement here, 
 
 from __future__ import annotations
 
-from belljar.shell.pattern_parse import AnyMany, AnyOne, Group, Items, Set, Text, fold, set_predicate
+from belljar.libc.pattern_parse import AnyMany, AnyOne, Group, Items, Set, Text, fold, set_predicate
 
 
 class Subject:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from belljar.shell.escapes import FORMAT, decode
+from belljar.libc.escapes import FORMAT, decode
 
 INT_MAX = (1 << 31) - 1
 _DIRECTIVE = re.compile(

@@ -6,10 +6,9 @@ import re
 from typing import Protocol
 
 from belljar.abi.paths import fsdecode, fsencode
-from belljar.kernel.budget import Budget
-from belljar.shell.escapes import ARGUMENT, decode
-from belljar.shell.long_double import LongDouble, format_long_double, parse_long_double
-from belljar.shell.printf_format import INT_MAX, BadTime, Conversion, Missing, Mistake, Piece, Stop, parse_format
+from belljar.libc.escapes import ARGUMENT, decode
+from belljar.libc.long_double import LongDouble, format_long_double, parse_long_double
+from belljar.libc.printf_format import INT_MAX, BadTime, Conversion, Missing, Mistake, Piece, Stop, parse_format
 
 _INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
 MAX = (1 << 63) - 1
@@ -37,10 +36,17 @@ class Dialect(Protocol):
     def store_count(self, name: str, count: int) -> None: ...
 
 
+class Meter(Protocol):
+    """A budget that is charged before the work is done."""
+
+    def charge(self, steps: int) -> None: ...
+    def charge_size(self, size: int) -> None: ...
+
+
 class Printf:
     """One run: takes its arguments in turn and collects output and status."""
 
-    def __init__(self, dialect: Dialect, args: list[str], budget: Budget) -> None:
+    def __init__(self, dialect: Dialect, args: list[str], budget: Meter) -> None:
         self.dialect = dialect
         self.args = args
         self.used = 0

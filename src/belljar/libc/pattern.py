@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from belljar.shell.pattern_parse import (
+from belljar.libc.pattern_parse import (
     AnyMany,
     AnyOne,
     Group,
@@ -21,7 +21,7 @@ from belljar.shell.pattern_parse import (
     class_ranges,
     parse_pattern,
 )
-from belljar.shell.pattern_sets import Subject, ends
+from belljar.libc.pattern_sets import Subject, ends
 
 _SPECIAL = re.compile(r"[*?\[\\]")
 _SPECIAL_EXTENDED = re.compile(r"[*?\[\\]|[+@!]\(")

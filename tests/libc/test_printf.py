@@ -9,8 +9,8 @@ from typing import cast
 import pytest
 
 from belljar.kernel.budget import Budget
+from belljar.libc.printf import Printf
 from belljar.shell.builtins.output import BashDialect
-from belljar.shell.printf import Printf
 from belljar.shell.shell import Shell
 
 TABLE = [json.loads(line) for line in (Path(__file__).parent / "printf.jsonl").read_text().splitlines()]

@@ -6,7 +6,7 @@ from time import process_time
 
 import pytest
 
-from belljar.shell.pattern import compile_pattern, escape, is_pattern
+from belljar.libc.pattern import compile_pattern, escape, is_pattern
 
 TABLE = [json.loads(line) for line in (Path(__file__).parent / "patterns.jsonl").read_text().splitlines()]
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from belljar.shell.zones import zone_rule
+from belljar.libc.zones import zone_rule
 
 DAYS: Final = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
 MONTHS: Final = (

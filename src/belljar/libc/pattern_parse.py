@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from belljar.regex.classes import ASCII, Ranges, wide
+from belljar.libc.ctype import ASCII, Ranges, wide
 
 
 class Text(Struct, frozen=True):

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from belljar.shell.parse.ansi import encode_code_point
-
 _SIMPLE: Final = {
     b"a": b"\a", b"b": b"\b", b"e": b"\x1b", b"E": b"\x1b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t",
     b"v": b"\v", b"\\": b"\\",
@@ -46,3 +44,17 @@ def decode(data: bytes, escapes: re.Pattern[bytes], missing: Callable[[str], Non
         return encode_code_point(int(short or long, 16))
 
     return escapes.sub(replace, data[:stop]), stop < len(data)
+
+
+def encode_code_point(value: int) -> bytes:
+    r"""UTF-8 as bash makes it for \u and \U, which also encodes surrogates and, up to 2**31, what is beyond Unicode."""
+    if value < 0x80:
+        return bytes([value])
+    if value < 0x110000:
+        return chr(value).encode("utf-8", "surrogatepass")
+    size = 4 if value < 0x200000 else 5 if value < 0x4000000 else 6
+    if value >= 0x80000000:
+        return b""
+    tail = bytes(0x80 | (value >> (6 * shift)) & 0x3F for shift in range(size - 2, -1, -1))
+    lead = (0xFF00 >> size) & 0xFF | value >> (6 * (size - 1))
+    return bytes([lead]) + tail

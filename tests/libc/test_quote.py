@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from belljar.shell import quote
+from belljar.libc import quote
 
 TABLE = [json.loads(line) for line in (Path(__file__).parent / "quotes.jsonl").read_text().splitlines()]
 STYLES: dict[str, Callable[[str], str]] = {

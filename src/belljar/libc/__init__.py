@@ -1,0 +1,1 @@
+"""Functions of a C library that shell and utilities share: times, zones, patterns, quoting, printf, width of text."""
