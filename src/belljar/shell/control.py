@@ -90,6 +90,14 @@ class ArithError(ShellError):
     """An arithmetic expression that can't be evaluated."""
 
 
+class SubscriptError(ShellError):
+    """An index that can't be evaluated: bash abandons the whole command, wherever the index stands."""
+
+
+class BadElementError(ShellError):
+    """An element that can't be: its key is empty, or its index is before the first."""
+
+
 class ExpansionError(ShellError):
     """An expansion that can't be done: bad substitution, unbound variable, `${x?message}`.
 

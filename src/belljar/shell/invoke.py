@@ -10,7 +10,16 @@ from belljar.abi.errno import EACCES, ELOOP, ENOENT, ENOEXEC, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.kernel.loader import load
 from belljar.kernel.process import Process
-from belljar.shell.control import ArithError, Discard, ExitShell, KilledBySignal, ReadonlyError, ShellError
+from belljar.shell.control import (
+    ArithError,
+    BadElementError,
+    Discard,
+    ExitShell,
+    KilledBySignal,
+    ReadonlyError,
+    ShellError,
+    SubscriptError,
+)
 from belljar.shell.nodes import Assignment, SimpleCommand
 from belljar.shell.redirections import RedirectError, Saved
 from belljar.shell.shell import AssignmentArg
@@ -263,10 +272,14 @@ def run_builtin(shell: Shell, builtin: Builtin, argv: list[str], checks: bool) -
             raise KilledBySignal(shell.fatal) from None
         shell.error(f"{builtin.name}: write error: {error.reason}")
         return 1
+    except SubscriptError as error:
+        shell.abandon(error)
     except ShellError as error:
         text = str(error)
         if text:
-            plain = isinstance(error, ReadonlyError) or (isinstance(error, ArithError) and builtin.name != "let")
+            plain = isinstance(error, ReadonlyError | BadElementError) or (
+                isinstance(error, ArithError) and builtin.name != "let"
+            )
             shell.error(text if plain else f"{builtin.name}: {text}")
         if builtin.special and shell.posix and not shell.interactive:
             raise ExitShell(error.status) from None

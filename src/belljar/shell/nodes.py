@@ -308,10 +308,12 @@ class Arith(Node, frozen=True):
     An ArithSubst leaf stands for an expansion such as `$i`: the tree may be used as long as each leaf expands to a
     plain decimal constant (`0` or `[1-9][0-9]*`); for anything else expand `source` and call `parse_arith`.
     `expr` None: always expand, then parse (or, if there is nothing to expand, report the syntax error at run time).
+    `nested`: it is the subscript of a variable in another expression, so what its expansions give can't be a subscript.
     """
 
     source: Word
     expr: ArithNode | None
+    nested: bool = False
 
 
 class ArithNumber(Node, frozen=True):

@@ -16,6 +16,7 @@ from belljar.shell.control import (
     KilledBySignal,
     Return,
     ShellError,
+    SubscriptError,
     SubstringError,
 )
 from belljar.shell.nodes import Case, Command, For, Select, SimpleCommand
@@ -62,7 +63,7 @@ class Reporting(State):
         self.error(str(error))
         self.status = 1
         exits = self.posix or (isinstance(error, ExpansionError) and error.exits)
-        if self.errexit and not isinstance(error, ArithError | SubstringError):  # whatever the context
+        if self.errexit and not isinstance(error, ArithError | SubscriptError | SubstringError):  # whatever the context
             raise ExitShell(1) from None
         if exits and not self.interactive:
             raise ExitShell(127 if self.from_argument and not self.subshell_process else 1) from None

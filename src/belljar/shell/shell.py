@@ -31,7 +31,16 @@ from belljar.kernel.budget import Budget
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell import terminal
-from belljar.shell.control import Abandon, Discard, ExitShell, Return, ShellError
+from belljar.shell.control import (
+    Abandon,
+    ArithError,
+    BadElementError,
+    Discard,
+    ExitShell,
+    Return,
+    ShellError,
+    SubscriptError,
+)
 from belljar.shell.expansion import Expansion
 from belljar.shell.functions import FunctionDef
 from belljar.shell.history import History
@@ -46,11 +55,13 @@ from belljar.shell.state import SAME, State
 from belljar.shell.substitute import close_process_files
 from belljar.shell.trapping import Trapping
 from belljar.shell.traps import Traps
-from belljar.shell.variables import Entry, Frame, Var, Variables, is_name
+from belljar.shell.variables import ASSOC, Entry, Frame, Var, Variables, is_name
 
 if TYPE_CHECKING:
     from belljar.shell.builtins import Builtin
 
+ACTIVE: Final = re.compile(r"[\[\]$`\"'\\]")
+"""Characters that make a subscript more than plain text."""
 ASSIGNMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:\[(.*?)\])?(\+?)=", re.DOTALL)
 
 INVALID_NAME: Final = re.compile(r"[$`\"'\\<>]")
@@ -245,15 +256,39 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         if is_name(target):
             self.vars.set(target, value)
             return
-        name, bracket, rest = target.partition("[")
-        if not bracket or not rest.endswith("]") or not is_name(name) or len(rest) < 2:
+        found = self.split_element(target)
+        if found is None:
             raise ShellError(f"`{target}': not a valid identifier")
-        self.vars.set_element(name, self.subscript_text(name, rest[:-1]), value)
+        name, subscript = found
+        self.vars.set_element(name, self.subscript_text(name, subscript), value)
+
+    def split_element(self, text: str) -> tuple[str, str] | None:
+        """`name[subscript]` given at run time in its two parts; None if the text is anything else."""
+        name, bracket, rest = text.partition("[")
+        if not bracket or len(rest) < 2 or rest[-1] != "]" or not is_name(name):
+            return None
+        subscript = rest[:-1]
+        if self._is_final_key(name):
+            return None if "]" in subscript else (name, subscript)
+        if ACTIVE.search(subscript):
+            from belljar.shell.parse import ShellSyntaxError, read_subscript
+
+            try:
+                _, end = read_subscript(text, len(name))
+            except ShellSyntaxError:
+                return None
+            if end != len(text) - 1:
+                return None
+        return name, subscript
+
+    def _is_final_key(self, name: str) -> bool:
+        return self.shopts["assoc_expand_once"] and bool(self.vars.attrs(name) & ASSOC)
 
     def subscript_text(self, name: str, text: str) -> str:
-        """A subscript given at run time, expanded: a key loses its quotes."""
-        if not any(char in text for char in "$`\"'\\"):
+        """A subscript given at run time, expanded: a key loses its quotes, an index is evaluated."""
+        if not ACTIVE.search(text) or self._is_final_key(name):
             return text
+        from belljar.shell.compile.arith import compile_arith
         from belljar.shell.compile.words import compile_scalar
         from belljar.shell.parse import ShellSyntaxError, parse_subscript
 
@@ -261,7 +296,17 @@ class Shell(Expansion, Reporting, Processes, Trapping):
             index = parse_subscript(text)
         except ShellSyntaxError:
             raise ShellError(f"{name}[{text}]: bad array subscript") from None
-        return compile_scalar(index.word)(self) if isinstance(index, Subscript) else text
+        if not isinstance(index, Subscript):
+            return text
+        if not self.vars.attrs(name) & ASSOC:
+            try:
+                return str(compile_arith(index.arith)(self))
+            except ArithError as error:
+                raise SubscriptError(str(error)) from None
+        key = compile_scalar(index.word)(self)
+        if not key:
+            raise BadElementError(f"{name}[{text}]: bad array subscript")
+        return key
 
     def assign_arg(self, arg: AssignmentArg) -> None:
         from belljar.shell.compile.assignments import assign_items

@@ -35,7 +35,7 @@ from belljar.shell.bindings import (
     Var,
     is_name,
 )
-from belljar.shell.control import ReadonlyError, ShellError
+from belljar.shell.control import ArithError, BadElementError, ReadonlyError, ShellError, SubscriptError
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -175,11 +175,11 @@ class Variables:
         return start, None
 
     def get_element(self, name: str, subscript: str) -> str | None:
-        """One element by its subscript's text: a key if the array is associative, else arithmetic. ArithError."""
+        """One element by its subscript's text: a key if the array is associative, else arithmetic. SubscriptError."""
         contents = self.contents(name)
         if isinstance(contents, Assoc):
             return contents.get(subscript)
-        index = self.shell.arith(subscript)
+        index = self.index_of(subscript)
         if isinstance(contents, Array):
             return contents.get(self.check_index(name, contents, index))
         return contents if index in (0, -1) else None
@@ -264,7 +264,14 @@ class Variables:
         if isinstance(entry, Var) and (entry.attrs & ASSOC):
             self.set_key(target, subscript, value, append=append)
         else:
-            self.set_index(target, self.shell.arith(subscript), value, append=append, subscript=subscript)
+            self.set_index(target, self.index_of(subscript), value, append=append, subscript=subscript)
+
+    def index_of(self, subscript: str) -> int:
+        """The index that the text of a subscript gives. SubscriptError."""
+        try:
+            return self.shell.arith(subscript)
+        except ArithError as error:
+            raise SubscriptError(str(error)) from None
 
     def set_index(self, name: str, index: int, value: str, *, append: bool = False, subscript: str = "") -> None:
         """Assign one element of an indexed array; `name` is no nameref."""
@@ -278,9 +285,9 @@ class Variables:
         array = var.value
         assert isinstance(array, Array)
         if index < 0:
+            if index + array.last + 1 < 0:
+                raise BadElementError(f"{name}[{subscript or index}]: bad array subscript")
             index += array.last + 1
-            if index < 0:
-                raise ShellError(f"{name}[{subscript or index}]: bad array subscript")
         if append:
             old = array.get(index) or ""
             if var.attrs & INTEGER:
@@ -493,11 +500,14 @@ class Variables:
         entry = self.table.get(target)
         if entry is None:
             return False
-        written, subscript = subscript, self.shell.subscript_text(target, subscript)
-        if not written:
+        if not subscript:
             return False
+        try:
+            subscript = self.shell.subscript_text(target, subscript)
+        except BadElementError:
+            raise ShellError(f"[{subscript}]: bad array subscript") from None
         if not isinstance(entry, Var):
-            if self.shell.arith(subscript) in (0, -1):
+            if self.index_of(subscript) in (0, -1):
                 return self.unset(target)
             return False
         if entry.attrs & READONLY:
@@ -506,17 +516,15 @@ class Variables:
             return False
         var = self.own(target, entry)
         if isinstance(var.value, Assoc):
-            if not subscript:
-                raise ShellError(f"[{written}]: bad array subscript")
             return var.value.remove(subscript)
         if isinstance(var.value, Array):
-            index = self.shell.arith(subscript)
+            index = self.index_of(subscript)
             if index < 0:
                 index += var.value.last + 1
                 if index < 0:
                     raise ShellError(f"[{subscript}]: bad array subscript")
             return var.value.remove(index)
-        if self.shell.arith(subscript) in (0, -1):
+        if self.index_of(subscript) in (0, -1):
             return self.unset(target)
         raise ShellError(f"{name}: not an array variable")
 

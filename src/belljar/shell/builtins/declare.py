@@ -12,7 +12,15 @@ from msgspec.structs import replace
 
 from belljar.shell.builtins.listing import describe, describe_function, function_flags, listing_line, print_function
 from belljar.shell.builtins.registry import Options, builtin
-from belljar.shell.control import ArithError, Discard, ExitShell, ReadonlyError, ShellError
+from belljar.shell.control import (
+    ArithError,
+    BadElementError,
+    Discard,
+    ExitShell,
+    ReadonlyError,
+    ShellError,
+    SubscriptError,
+)
 from belljar.shell.shell import AssignmentArg
 from belljar.shell.variables import (
     ARRAY,
@@ -144,6 +152,11 @@ def _each(shell: Shell, request: Request, args: list[str | AssignmentArg]) -> in
     for arg in args:
         try:
             done = _one(shell, request, arg)
+        except SubscriptError:
+            raise
+        except BadElementError as error:
+            shell.error(str(error))
+            done = False
         except ArithError as error:
             shell.error(f"{request.name}: {error}")
             raise Discard(1) from None
@@ -177,6 +190,8 @@ def _one(shell: Shell, request: Request, arg: str | AssignmentArg) -> bool:
         name = assignment.name
         if assignment.subscript is not None and request.name in ("export", "readonly"):
             raise ShellError(f"`{name}[{assignment.subscript}]': not a valid identifier")
+        if assignment.subscript is not None:
+            assignment = _with_subscript(shell, assignment, assignment.subscript)
     if not (request.on | request.off) & NAMEREF and not request.local and variables.own_attrs(name) & NAMEREF:
         target, subscript = variables.resolve(name)
         if subscript is None and is_name(target):
@@ -207,6 +222,13 @@ def _parse(shell: Shell, request: Request, text: str) -> AssignmentArg | None:
         if parsed is not None:
             return parsed
     return AssignmentArg(name, subscript, bool(plus), value)
+
+
+def _with_subscript(shell: Shell, assignment: AssignmentArg, subscript: str) -> AssignmentArg:
+    """The assignment to an element with its subscript expanded, as a word of the command for the second time."""
+    if shell.split_element(f"{assignment.name}[{subscript}]") is None:
+        raise ShellError(f"`{assignment}': not a valid identifier")
+    return replace(assignment, subscript=shell.subscript_text(assignment.name, subscript))
 
 
 def _reparse(shell: Shell, request: Request, arg: AssignmentArg) -> AssignmentArg:

@@ -122,7 +122,7 @@ def printf(shell: Shell, args: list[str]) -> int:
         else:
             options, args = parse_options(args, "v:")
             target = options.get("v")
-    if target is not None and not _is_target(target):
+    if target is not None and not is_name(target) and shell.split_element(target) is None:
         shell.error(f"printf: `{target}': not a valid identifier")
         return 2
     if not args:
@@ -141,8 +141,3 @@ def printf(shell: Shell, args: list[str]) -> int:
     elif data:
         shell.process.write_all(1, data)
     return status
-
-
-def _is_target(text: str) -> bool:
-    name, bracket, rest = text.partition("[")
-    return is_name(name) and (not bracket or (rest.endswith("]") and len(rest) > 1))

@@ -14,7 +14,7 @@ from belljar.abi.termios import ECHO, ICANON, Termios
 from belljar.libc.numbers import parse_integer
 from belljar.shell.arrays import Array
 from belljar.shell.builtins.registry import Options, builtin
-from belljar.shell.control import ReadonlyError, ShellError
+from belljar.shell.control import ReadonlyError, ShellError, SubscriptError
 from belljar.shell.input import read_line
 from belljar.shell.lines import End, Lines, is_ready
 from belljar.shell.variables import ASSOC, is_name
@@ -220,8 +220,11 @@ def _store(shell: Shell, options: Options, args: list[str], text: str, quoted: f
     for name, value in zip(args, values, strict=True):
         try:
             shell.assign(name, value)
+        except SubscriptError:
+            raise
         except ShellError as error:
-            shell.error(str(error))
+            prefix = "read: " if type(error) is ShellError else ""
+            shell.error(f"{prefix}{error}")
             return 1
     return 0
 

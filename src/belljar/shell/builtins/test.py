@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from belljar.shell.arrays import Assoc
 from belljar.shell.builtins.registry import builtin
+from belljar.shell.compile.conditionals import is_set
 from belljar.shell.testexpr import Expression, TestError, Words
 from belljar.shell.variables import NAMEREF
 
@@ -30,19 +30,6 @@ class ShellWords(Words):
         if operator == "-R":
             return bool(shell.vars.own_attrs(word) & NAMEREF)
         return is_set(shell, word)
-
-
-def is_set(shell: Shell, word: str) -> bool:
-    """-v: whether a variable, an element or (for [@]) any element has a value."""
-    name, bracket, rest = word.partition("[")
-    if bracket and rest.endswith("]") and rest[:-1] in ("@", "*"):
-        contents = shell.vars.contents(name)
-        if contents is None or isinstance(contents, str):
-            return contents is not None
-        if isinstance(contents, Assoc):
-            return contents.get(rest[:-1]) is not None
-        return len(contents) > 0
-    return shell.get(word) is not None
 
 
 def evaluate(shell: Shell, name: str, args: list[str]) -> int:

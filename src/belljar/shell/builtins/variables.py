@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.builtins.registry import Options, Usage, builtin
-from belljar.shell.control import ReadonlyError, ShellError
+from belljar.shell.control import ReadonlyError, ShellError, SubscriptError
 from belljar.shell.variables import NAMEREF, READONLY, is_name
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def unset(shell: Shell, options: Options, args: list[str]) -> int:
         except ReadonlyError as error:
             shell.error(f"unset: {error.name}: cannot unset: readonly variable")
             status = 1
+        except SubscriptError:
+            raise
         except ShellError as error:
             shell.error(f"unset: {error}")
             status = 1
@@ -52,13 +54,13 @@ def _unset_function(shell: Shell, name: str) -> None:
 
 def _unset_variable(shell: Shell, arg: str, *, reference: bool) -> bool:
     variables = shell.vars
-    name, bracket, rest = arg.partition("[")
-    if bracket and rest.endswith("]") and is_name(name):
+    element = shell.split_element(arg)
+    if element is not None:
+        name, subscript = element
         contents = variables.contents(name)
-        subscript = rest[:-1]
-        if isinstance(contents, Assoc) and contents.get(subscript) is not None:
-            return _remove_key(shell, name, subscript)
-        if subscript in ("@", "*") and not (isinstance(contents, Assoc) and contents.get(subscript) is not None):
+        if subscript in ("@", "*"):
+            if isinstance(contents, Assoc) and contents.get(subscript) is not None:
+                return _remove_key(shell, name, subscript)
             if isinstance(contents, Array | Assoc):
                 return _clear(shell, name)
             if contents is not None:
@@ -66,7 +68,7 @@ def _unset_variable(shell: Shell, arg: str, *, reference: bool) -> bool:
             return True
         if contents is None:
             return False
-        if isinstance(contents, str) and shell.arith(shell.subscript_text(name, subscript)) not in (0, -1):
+        if isinstance(contents, str) and variables.index_of(shell.subscript_text(name, subscript)) not in (0, -1):
             raise ShellError(f"{name}: not an array variable")
         variables.unset_element(name, subscript)  # expands the subscript, which must happen only once
         return True

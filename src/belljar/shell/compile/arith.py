@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.compile.arith_binary import compile_binary, compile_truth
 from belljar.shell.compile.arith_operators import MAX, MIN, OPERATORS, apply, locate
-from belljar.shell.compile.arith_shape import cannot_fail, changed_inside, has_effects, is_pure, substitutions_of
+from belljar.shell.compile.arith_shape import (
+    cannot_fail,
+    changed_inside,
+    expanded_subscripts,
+    has_effects,
+    is_pure,
+    substitutions_of,
+)
+from belljar.shell.compile.arith_source import compile_arith_source, quote_brackets
 from belljar.shell.compile.arith_values import (
     Number,
     evaluate,
@@ -21,7 +29,7 @@ from belljar.shell.compile.arith_values import (
     read_variable,
     store,
 )
-from belljar.shell.control import ArithError
+from belljar.shell.control import ArithError, BadElementError, SubscriptError
 from belljar.shell.nodes import (
     AllElements,
     Arith,
@@ -53,21 +61,21 @@ class NotPlain(Exception):
 
 def compile_arith(arith: Arith) -> Number:
     """The value of an expression found in a script."""
-    from belljar.shell.compile.words import compile_quoted
-
-    source = compile_quoted(arith.source.parts)
+    source = compile_arith_source(arith.source.parts)
 
     def reparse(shell: Shell) -> int:
-        return evaluate(shell, source(shell))
+        text = source(shell)
+        return evaluate(shell, quote_brackets(text) if arith.nested else text)
 
     node = arith.expr
     if node is None:
         return reparse
     substitutions = substitutions_of(node)
-    if not all(is_pure(leaf) for leaf in substitutions):
+    expanded = [leaf.part for leaf in substitutions] + expanded_subscripts(node)
+    if not all(is_pure(part) for part in expanded):
         return reparse
-    changed = changed_inside(node) if substitutions else set()
-    if any(isinstance(leaf.part, Param) and leaf.part.name in changed for leaf in substitutions):
+    changed = changed_inside(node) if expanded else set()
+    if any(isinstance(part, Param) and part.name in changed for part in expanded):
         return reparse  # `n++ + $n`: what `$` stands for is known before anything changes
     if isinstance(node, ArithNumber):
         value = node.value
@@ -158,14 +166,17 @@ def _compile_variable(node: ArithVariable) -> Number:
 
         return variable
     if isinstance(index, AllElements):
+        star = "*" if index.joined else "@"
 
         def every(shell: Shell) -> int:
             contents = shell.vars.contents(name)
+            if isinstance(contents, Assoc):
+                return number_of(shell, contents.get(star) or "0")
             values = [contents] if isinstance(contents, str) else contents.values() if contents is not None else []
             return number_of(shell, " ".join(values))
 
         return every
-    position, key = compile_arith(index.arith), _compile_key(index)
+    position, key = _compile_position(index), _compile_key(index)
 
     def element(shell: Shell) -> int:
         entry = shell.table.get(name)
@@ -187,6 +198,19 @@ def _compile_variable(node: ArithVariable) -> Number:
         return number_of(shell, value) if value is not None else no_element(shell, name)
 
     return element
+
+
+def _compile_position(index: Subscript) -> Number:
+    """The index of an element; bash abandons the command if it can't be evaluated."""
+    value = compile_arith(index.arith)
+
+    def position(shell: Shell) -> int:
+        try:
+            return value(shell)
+        except ArithError as error:
+            raise SubscriptError(str(error)) from None
+
+    return position
 
 
 def _compile_key(index: Subscript) -> Callable[[Shell], str]:
@@ -212,12 +236,16 @@ def _element_writer(
     """For an element: how to find its place, to write there and to read there (its subscript is evaluated once)."""
     name, index = target.name, target.index
     if not isinstance(index, Subscript):
+        star = "*" if index is not None and index.joined else "@"
 
-        def no_place(shell: Shell) -> Location:
-            raise ArithError(f"{name}[{'*' if index is not None and index.joined else '@'}]: bad array subscript")
+        def place_of_star(shell: Shell) -> Location:
+            base, _ = shell.vars.resolve(name)
+            if shell.vars.attrs(base) & ASSOC:
+                return (base, star)
+            raise ArithError(f"{name}[{star}]: bad array subscript")
 
-        return no_place, lambda _s, _p, _v: None, lambda _s, _p: 0
-    position, key = compile_arith(index.arith), _compile_key(index)
+        return place_of_star, _write_element, _read_element
+    position, key = _compile_position(index), _compile_key(index)
 
     def find(shell: Shell) -> Location:
         base, _ = shell.vars.resolve(name)
@@ -226,27 +254,34 @@ def _element_writer(
             return (base, key(shell))
         return (base, position(shell))
 
-    def write(shell: Shell, place: Location, value: int) -> None:
-        base, where = place
-        if isinstance(where, str):
-            shell.vars.set_key(base, where, str(value))
-        else:
+    return find, _write_element, _read_element
+
+
+def _write_element(shell: Shell, place: Location, value: int) -> None:
+    base, where = place
+    if isinstance(where, str):
+        if not where:
+            raise ArithError(f"`{base}[]': not a valid identifier")
+        shell.vars.set_key(base, where, str(value))
+    else:
+        try:
             shell.vars.set_index(base, where, str(value))
+        except BadElementError as error:
+            shell.error(str(error))
 
-    def read(shell: Shell, place: Location) -> int:
-        base, where = place
-        contents = shell.vars.contents(base)
-        text: str | None
-        if isinstance(contents, Assoc):
-            text = contents.get(str(where))
-        elif isinstance(contents, Array):
-            assert isinstance(where, int)
-            text = contents.get(shell.vars.check_index(base, contents, where))
-        else:
-            text = contents if where == 0 else None
-        return number_of(shell, text) if text is not None else no_element(shell, base)
 
-    return find, write, read
+def _read_element(shell: Shell, place: Location) -> int:
+    base, where = place
+    contents = shell.vars.contents(base)
+    text: str | None
+    if isinstance(contents, Assoc):
+        text = contents.get(str(where))
+    elif isinstance(contents, Array):
+        assert isinstance(where, int)
+        text = contents.get(shell.vars.check_index(base, contents, where))
+    else:
+        text = contents if where == 0 else None
+    return number_of(shell, text) if text is not None else no_element(shell, base)
 
 
 def _compile_assign(op: str, target: ArithVariable, value: ArithNode) -> Number:

@@ -14,8 +14,10 @@ from belljar.shell.nodes import (
     ArithSubst,
     ArithUnary,
     ArithVariable,
+    Literal,
     Param,
     Subscript,
+    WordPart,
 )
 
 
@@ -37,17 +39,28 @@ def _children(node: ArithNode) -> tuple[ArithNode, ...]:
             return ()
 
 
-def _walk(node: ArithNode) -> Iterator[ArithNode]:
-    """A tree's nodes, those in subscripts too; by a loop, as a sum may be thousands deep."""
+def _walk(node: ArithNode, *, subscripts: bool = True) -> Iterator[ArithNode]:
+    """A tree's nodes; by a loop, as a sum may be thousands deep."""
     stack = [node]
     while stack:
         item = stack.pop()
         yield item
-        stack += _children(item)
+        if subscripts or not isinstance(item, ArithVariable):
+            stack += _children(item)
 
 
 def substitutions_of(node: ArithNode) -> list[ArithSubst]:
-    return [item for item in _walk(node) if isinstance(item, ArithSubst)]
+    """The expansions that are operands; those in subscripts belong to the subscripts."""
+    return [item for item in _walk(node, subscripts=False) if isinstance(item, ArithSubst)]
+
+
+def expanded_subscripts(node: ArithNode) -> list[WordPart]:
+    """What is expanded in the subscripts of an expression."""
+    found: list[WordPart] = []
+    for item in _walk(node, subscripts=False):
+        if isinstance(item, ArithVariable) and isinstance(item.index, Subscript):
+            found += [part for part in item.index.word.parts if not isinstance(part, Literal)]
+    return found
 
 
 def changed_inside(node: ArithNode) -> set[str]:
@@ -57,8 +70,7 @@ def changed_inside(node: ArithNode) -> set[str]:
     }
 
 
-def is_pure(leaf: ArithSubst) -> bool:
-    part = leaf.part
+def is_pure(part: WordPart) -> bool:
     return isinstance(part, Param) and part.op is None and not part.indirect and part.index is None
 
 

@@ -11,6 +11,7 @@ from belljar.shell.compile.arith_operators import locate
 from belljar.shell.control import ArithError, ExpansionError
 from belljar.shell.parse.arith import parse_number, wrap
 from belljar.shell.parse.errors import ArithSyntaxError
+from belljar.shell.variables import ASSOC
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -67,6 +68,8 @@ def read_element(shell: Shell, name: str, position: Number, key: Callable[[Shell
     contents = shell.vars.contents(target)
     if isinstance(contents, Assoc):
         return contents.get(key(shell))
+    if contents is None and shell.vars.attrs(target) & ASSOC:
+        return None
     place = position(shell)
     if isinstance(contents, Array):
         return contents.get(shell.vars.check_index(target, contents, place))

@@ -11,6 +11,7 @@ from belljar.libc.pattern import compile_pattern
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.compile.arith import compile_arith
 from belljar.shell.compile.arith_shape import has_effects
+from belljar.shell.compile.arith_source import compile_arith_source
 from belljar.shell.compile.arith_values import evaluate
 from belljar.shell.compile.fields import is_multi, is_repeatable
 from belljar.shell.compile.words import (
@@ -21,7 +22,7 @@ from belljar.shell.compile.words import (
     constant_pattern,
     mark_quoted,
 )
-from belljar.shell.control import ArithError, ShellError
+from belljar.shell.control import ArithError, BadElementError, ShellError, SubscriptError
 from belljar.shell.filetest import FILE_COMPARISONS, FILE_OPERATORS, compare_files, test_file
 from belljar.shell.nodes import (
     ArithSub,
@@ -39,7 +40,7 @@ from belljar.shell.nodes import (
     Word,
 )
 from belljar.shell.regexes import match_regex, quote_regex
-from belljar.shell.variables import NAMEREF
+from belljar.shell.variables import NAMEREF, is_name
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -86,7 +87,7 @@ def compile_conditional(node: CondNode) -> Test:
 
 
 def _compile_unary(op: str, word: Word) -> Test:
-    text = compile_scalar(word)
+    text = compile_arith_source(word.parts) if op == "-v" else compile_scalar(word)
     match op:
         case "-n":
             return lambda shell: bool(text(shell))
@@ -123,27 +124,29 @@ def _is_terminal(shell: Shell, text: str) -> bool:
 
 
 def is_set(shell: Shell, target: str) -> bool:
-    """`[[ -v target ]]`: a variable, an element, or any element of an array given by [@]."""
-    name, bracket, rest = target.partition("[")
+    """`-v target`: whether a variable, an element or (for [@]) any element of an indexed array has a value."""
     if target.isdecimal():
         return int(target) <= len(shell.args) if len(target) < 9 else False
-    if not bracket or not target.endswith("]"):
-        return name.isidentifier() and shell.vars.get(name) is not None
-    subscript = rest[:-1]
+    element = shell.split_element(target)
+    if element is None:
+        return is_name(target) and shell.vars.get(target) is not None
+    name, subscript = element
     contents = shell.vars.contents(name)
     if contents is None:
         return False
-    if isinstance(contents, Assoc):
-        return subscript in contents.items or (subscript in ("@", "*") and bool(contents.items))
     if subscript in ("@", "*"):
+        if isinstance(contents, Assoc):
+            return contents.get(subscript) is not None
         return not isinstance(contents, Array) or len(contents) > 0
     try:
-        return shell.vars.get_element(name, subscript) is not None
-    except ArithError:
-        raise
+        return shell.vars.get_element(name, shell.subscript_text(name, subscript)) is not None
+    except BadElementError:
+        shell.error(f"{name}: bad array subscript")
     except ShellError as error:
+        if isinstance(error, ArithError | SubscriptError):
+            raise
         shell.error(str(error))
-        return False
+    return False
 
 
 def compile_operand(word: Word) -> Callable[[Shell], int]:

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from belljar.shell.compile.arith import compile_arith, compile_test
-from belljar.shell.compile.arith_shape import cannot_fail, substitutions_of
+from belljar.shell.compile.arith_shape import cannot_fail, expanded_subscripts, substitutions_of
+from belljar.shell.compile.arith_source import compile_arith_source
 from belljar.shell.compile.conditionals import compile_conditional
 from belljar.shell.compile.traced import compile_traced
-from belljar.shell.compile.words import compile_scalar
 from belljar.shell.control import ArithError, ReadonlyError, ShellError
 from belljar.shell.nodes import Arith, ArithCommand, Conditional
 
@@ -23,7 +23,7 @@ def compile_arith_command(node: ArithCommand, *, checks: bool) -> Run:
     value: Callable[[Shell], int | bool]
     tree = compile_arith(node.arith)
     value = compile_test(expr) if expr is not None and is_exact(node.arith) else tree
-    shown = compile_scalar(node.arith.source)
+    shown = compile_arith_source(node.arith.source.parts)
 
     def run(shell: Shell) -> int:
         budget = shell.budget
@@ -56,7 +56,8 @@ def compile_arith_command(node: ArithCommand, *, checks: bool) -> Run:
 
 def is_exact(arith: Arith) -> bool:
     """Whether the tree alone may be evaluated: nothing to substitute, no error that must show the expression."""
-    return arith.expr is not None and not substitutions_of(arith.expr) and cannot_fail(arith.expr)
+    expr = arith.expr
+    return expr is not None and not substitutions_of(expr) and not expanded_subscripts(expr) and cannot_fail(expr)
 
 
 def compile_conditional_command(node: Conditional, *, checks: bool) -> Run:

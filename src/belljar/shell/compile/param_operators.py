@@ -15,8 +15,10 @@ from belljar.shell.compile.words import (
     constant_pattern,
     mark_quoted,
 )
+from belljar.shell.control import ArithError
 from belljar.shell.expand import operators
 from belljar.shell.nodes import (
+    Arith,
     ChangeCase,
     Param,
     Replace,
@@ -46,9 +48,9 @@ def compile_strip_pattern(word: Word, *, always_extended: bool = False) -> Calla
     return lambda shell: compile_pattern(text(shell), extglob=always_extended or shell.extglob)
 
 
-def compile_operator(op: object) -> Callable[[Shell, str], str]:
-    """What an operator makes of one value."""
-    operate = _compile_operator(op)
+def compile_operator(op: object, name: str) -> Callable[[Shell, str], str]:
+    """What an operator makes of one value, of the parameter `name`."""
+    operate = _compile_operator(op, name)
     if isinstance(op, Transform):
         return operate
 
@@ -60,7 +62,7 @@ def compile_operator(op: object) -> Callable[[Shell, str], str]:
     return run
 
 
-def _compile_operator(op: object) -> Callable[[Shell, str], str]:
+def _compile_operator(op: object, name: str) -> Callable[[Shell, str], str]:
     match op:
         case Strip(kind, word):
             pattern = compile_strip_pattern(word)
@@ -73,15 +75,26 @@ def _compile_operator(op: object) -> Callable[[Shell, str], str]:
             letters = compile_strip_pattern(word, always_extended=True)
             return lambda shell, value: operators.change_case(value, kind, letters(shell))
         case Slice(offset, length):
-            start = compile_arith(offset)
-            size = compile_arith(length) if length is not None else None
-            return lambda shell, value: operators.slice_text(
-                value, start(shell), size(shell) if size is not None else None
-            )
+            bounds = _compile_bounds(offset, length, name)
+            return lambda shell, value: operators.slice_text(value, *bounds(shell))
         case Transform(kind):
             return lambda shell, value: operators.transform(shell, value, kind)
         case _:
             raise AssertionError(op)
+
+
+def _compile_bounds(offset: Arith, length: Arith | None, name: str) -> Callable[[Shell], tuple[int, int | None]]:
+    """Offset and length of ${name:offset:length}; errors in them begin with the name."""
+    start = compile_arith(offset)
+    size = compile_arith(length) if length is not None else None
+
+    def bounds(shell: Shell) -> tuple[int, int | None]:
+        try:
+            return start(shell), size(shell) if size is not None else None
+        except ArithError as error:
+            raise ArithError(f"{name}: {error}") from None
+
+    return bounds
 
 
 def _compile_replace(mode: str, word: Word, replacement: Word | None) -> Callable[[Shell, str], str]:
@@ -122,12 +135,10 @@ def compile_values(part: AnyParam) -> Values:
     op = part.op
     name = part.name
     if isinstance(op, Slice):
-        start = compile_arith(op.offset)
-        size = compile_arith(op.length) if op.length is not None else None
+        bounds = _compile_bounds(op.offset, op.length, name if name in ("@", "*") else f"{name}[@]")
 
         def sliced(shell: Shell) -> list[str]:
-            offset = start(shell)
-            length = size(shell) if size is not None else None
+            offset, length = bounds(shell)
             if name in ("@", "*"):
                 return operators.slice_positional(shell, offset, length)
             return operators.slice_array(shell.vars.contents(name), offset, length)
@@ -135,7 +146,7 @@ def compile_values(part: AnyParam) -> Values:
         return sliced
     if isinstance(op, Transform) and op.op in "AaKk":
         return _compile_list_transform(name, op.op, base)
-    apply = compile_operator(op)
+    apply = compile_operator(op, name)
     return lambda shell: [apply(shell, value) for value in base(shell)]
 
 

@@ -92,7 +92,7 @@ def compile_param(part: Param) -> Text:
         return _compile_plain(part, value)
     if isinstance(op, Transform) and op.op in "Aa":
         return _compile_describe(part, op.op)
-    apply = compile_operator(op)
+    apply = compile_operator(op, part.name)
 
     def operated(shell: Shell) -> str:
         text = value(shell)

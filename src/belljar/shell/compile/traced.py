@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.abi.paths import fsencode
 from belljar.libc.pattern import compile_pattern
+from belljar.shell.compile.arith_source import compile_arith_source
 from belljar.shell.compile.arith_values import evaluate
 from belljar.shell.compile.conditionals import COMPARE, compile_regex, unary_test
 from belljar.shell.compile.words import compile_pattern_text, compile_scalar
@@ -34,7 +35,7 @@ def compile_traced(node: CondNode, mark: str = "") -> Test:
             some = [compile_traced(operand, mark) for operand in operands]
             return lambda shell: any(operand(shell) for operand in some)
         case CondUnary(op, word):
-            text = compile_scalar(word)
+            text = compile_arith_source(word.parts) if op == "-v" else compile_scalar(word)
             test = unary_test(op)
 
             def unary(shell: Shell) -> bool:

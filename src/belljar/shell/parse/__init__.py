@@ -1,7 +1,14 @@
 """From text to the syntax tree: the parser of bash 5.2, usable on its own."""
 
 from belljar.shell.parse.errors import ArithSyntaxError, ShellSyntaxError, Warned
-from belljar.shell.parse.parser import Parser, parse_arith, parse_here_text, parse_script, parse_subscript
+from belljar.shell.parse.parser import (
+    Parser,
+    parse_arith,
+    parse_here_text,
+    parse_script,
+    parse_subscript,
+    read_subscript,
+)
 from belljar.shell.parse.source import ParseOptions
 
 __all__ = [
@@ -14,4 +21,5 @@ __all__ = [
     "parse_here_text",
     "parse_script",
     "parse_subscript",
+    "read_subscript",
 ]

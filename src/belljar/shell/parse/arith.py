@@ -18,7 +18,7 @@ from belljar.shell.nodes import (
     Index,
     WordPart,
 )
-from belljar.shell.parse.errors import ArithSyntaxError
+from belljar.shell.parse.errors import ArithSyntaxError, ShellSyntaxError
 
 #: Stands in the text for an expansion whose value isn't known yet.
 SUBST = "\ue0f0"
@@ -33,7 +33,7 @@ TOKEN = re.compile(
     r"[ \t\n\r]*(?:([A-Za-z_][A-Za-z0-9_]*)|([0-9][0-9A-Za-z#@_]*)"
     r"|(<<=|>>=|\*\*|&&|\|\||==|!=|<=|>=|<<|>>|[-*/%+&^|]=|\+\+|--|[-+*/%&^|<>=!~?:,()])|(" + SUBST + r")|(\Z))"
 )
-BRACKET = re.compile(r"[\[\]'\"\\]")
+BRACKET = re.compile(r"[\[\]]")
 NEXT_IS_NAME = re.compile(r"[ \t\n\r]*[A-Za-z_]")
 
 PRECEDENCE = {
@@ -43,35 +43,14 @@ PRECEDENCE = {
 ASSIGNMENTS = {"=": "", "<<=": "<<", ">>=": ">>"} | {op + "=": op for op in "*/%+-&^|"}
 OPERATORS = frozenset(PRECEDENCE) | {"**", "!", "~", "?", ":", ",", "(", ")", PREFIX, ASSIGN, END}
 
-#: Makes the Index of `name[text]`; the number says how many placeholders stand before it.
-SubscriptParser = Callable[[str, int], Index]
+#: Reads the subscript in a text whose `[` is at the first number: its Index, and where its `]` is. ShellSyntaxError.
+#: The second number says how many placeholders stand before it.
+SubscriptReader = Callable[[str, int, int], tuple[Index, int]]
 
 
 def wrap(value: int) -> int:
     """`value` reduced to a signed 64-bit integer."""
     return (value + 0x8000000000000000 & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
-
-
-def closing_bracket(text: str, start: int) -> int:
-    """The position of the `]` that matches the `[` at `start`, minding quotes; -1 if there is none."""
-    depth = 0
-    pos = start
-    while match := BRACKET.search(text, pos):
-        pos = match.end()
-        char = match.group()
-        if char == "[":
-            depth += 1
-        elif char == "]":
-            depth -= 1
-            if not depth:
-                return match.start()
-        elif char == "\\":
-            pos += 1
-        else:
-            pos = text.find(char, pos) + 1
-            if not pos:
-                return -1
-    return -1
 
 
 def bracket_depth(text: str) -> int:
@@ -130,7 +109,7 @@ def _in_base(digits: str, base: int) -> int:
 class ArithParser:
     """One expression, by precedence climbing; its grammar and its errors are those of bash's expr.c."""
 
-    def __init__(self, text: str, subscript: SubscriptParser, substitutions: Sequence[WordPart] = ()) -> None:
+    def __init__(self, text: str, subscript: SubscriptReader, substitutions: Sequence[WordPart] = ()) -> None:
         self._text = text
         self._subscript = subscript
         self._substitutions = substitutions
@@ -184,6 +163,9 @@ class ArithParser:
         elif group == 1:
             self._kind = NAME
             self._node = ArithVariable(value, self._index())
+            if TOKEN.match(text, self._pos) is None:  # bash looks at the next token before it goes on
+                self._start = self._pos + len(text[self._pos :]) - len(text[self._pos :].lstrip(" \t\n\r"))
+                raise self._error("syntax error: invalid arithmetic operator")
         elif group == 2:
             self._kind = NUMBER
             try:
@@ -213,12 +195,11 @@ class ArithParser:
         text, start = self._text, self._pos
         if not text.startswith("[", start):
             return None
-        end = closing_bracket(text, start)
-        if end < 0:
-            raise self._error("bad array subscript")
-        inner = text[start + 1 : end]
-        index = self._subscript(inner, self._used)
-        self._used += inner.count(SUBST)
+        try:
+            index, end = self._subscript(text, start, self._used)
+        except ShellSyntaxError:
+            raise self._error("bad array subscript") from None
+        self._used += text.count(SUBST, start, end)
         self._pos = end + 1
         return index
 

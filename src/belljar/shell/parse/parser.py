@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -30,6 +31,7 @@ from belljar.shell.parse.static_arith import ACTIVE, make_subscript
 from belljar.shell.parse.tokens import END, WORD
 from belljar.shell.parse.words import HEREDOC, SUBSCRIPT
 
+PLAIN_SUBSCRIPT = re.compile(r"\[([^\[\]$`\"'\\]*)\]").match
 LIST_ENDS = CASE_ENDS | {")", END}
 _TERMINATORS = frozenset({";", "\n", END})
 
@@ -234,4 +236,14 @@ def parse_subscript(text: str, options: ParseOptions | None = None) -> Index:
 
 def parse_arith(text: str, options: ParseOptions | None = None) -> ArithNode:
     """The tree of an expression whose text has been expanded; raises ArithSyntaxError."""
-    return ArithParser(text, lambda inner, _: parse_subscript(inner, options)).parse()
+    return ArithParser(text, lambda text, start, _: read_subscript(text, start, options)).parse()
+
+
+def read_subscript(text: str, start: int, options: ParseOptions | None = None) -> tuple[Index, int]:
+    """The subscript whose `[` is at `start` in text known at run time, and where its `]` is. ShellSyntaxError."""
+    if (match := PLAIN_SUBSCRIPT(text, start)) is not None:
+        inner = match.group(1)
+        return make_subscript((Literal(inner),) if inner else ()), match.end() - 1
+    reader = Parser(text[start + 1 :], options)
+    parts = reader.read_context(SUBSCRIPT, "]", 0)
+    return make_subscript(parts), start + 1 + reader.pos

@@ -6,6 +6,8 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from msgspec.structs import replace
+
 from belljar.shell.nodes import (
     AllElements,
     AnsiQuoted,
@@ -14,6 +16,7 @@ from belljar.shell.nodes import (
     ArithSub,
     BackquoteSub,
     CommandSub,
+    Escaped,
     Index,
     Literal,
     Param,
@@ -22,7 +25,7 @@ from belljar.shell.nodes import (
     Word,
     WordPart,
 )
-from belljar.shell.parse.arith import SUBST, ArithParser
+from belljar.shell.parse.arith import BRACKET, SUBST, ArithParser
 from belljar.shell.parse.errors import ArithSyntaxError
 
 #: An expansion that touches a name, a number, a subscript or another expansion isn't an operand of its own.
@@ -61,8 +64,10 @@ def _parse(text: str, substitutions: Sequence[WordPart]) -> ArithNode | None:
     if substitutions and TOUCHING.search(text):
         return None
 
-    def subscript(inner: str, used: int) -> Index:
-        if ACTIVE.search(inner):
+    def subscript(text: str, start: int, used: int) -> tuple[Index, int]:
+        end = closing_bracket(text, start)
+        inner = text[start + 1 : end]
+        if end < 0 or ACTIVE.search(inner):
             raise ArithSyntaxError(text, "left to the runtime", inner)
         pieces = inner.split(SUBST)
         parts: list[WordPart] = []
@@ -71,7 +76,8 @@ def _parse(text: str, substitutions: Sequence[WordPart]) -> ArithNode | None:
                 parts.append(substitutions[used + place - 1])
             if piece:
                 parts.append(Literal(piece))
-        return make_subscript(tuple(parts))
+        index = make_subscript(tuple(parts))
+        return (replace(index, arith=replace(index.arith, nested=True)) if isinstance(index, Subscript) else index), end
 
     try:
         return ArithParser(text, subscript, substitutions).parse()
@@ -79,12 +85,27 @@ def _parse(text: str, substitutions: Sequence[WordPart]) -> ArithNode | None:
         return None
 
 
+def closing_bracket(text: str, start: int) -> int:
+    """The position of the `]` that matches the `[` at `start`; -1 if there is none."""
+    depth = 0
+    for match in BRACKET.finditer(text, start):
+        depth += 1 if match.group() == "[" else -1
+        if not depth:
+            return match.start()
+    return -1
+
+
 def make_subscript(parts: tuple[WordPart, ...]) -> Index:
     """[parts] of an array element."""
     if len(parts) == 1 and isinstance(parts[0], Literal) and parts[0].text in ("@", "*"):
         return AllElements(parts[0].text == "*")
-    # As a key its quotes are quotes; as arithmetic the single ones are plain (and wrong) characters.
-    as_text: list[WordPart] = [
-        Literal(f"'{part.text}'") if isinstance(part, SingleQuoted | AnsiQuoted) else part for part in parts
-    ]
-    return Subscript(Word(parts), make_arith(tuple(as_text)))
+    return Subscript(Word(parts), make_arith(tuple(_as_double_quoted(part) for part in parts)))
+
+
+def _as_double_quoted(part: WordPart) -> WordPart:
+    """A part of a subscript as arithmetic has it: single quotes and most backslashes are plain (and wrong) there."""
+    if isinstance(part, SingleQuoted | AnsiQuoted):
+        return Literal(f"'{part.text}'")
+    if isinstance(part, Escaped) and part.text not in '$`"\\':
+        return Literal(f"\\{part.text}")
+    return part
