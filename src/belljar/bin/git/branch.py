@@ -10,11 +10,12 @@ from belljar.bin._kit import choice, count, flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.config import read_config, write_config
 from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.merge_state import read_state
 from belljar.bin.git.repository.merging import ancestors
 from belljar.bin.git.repository.ref_list import ListOptions, Ref, attach_values, format_ref, limit_refs, sort_refs
 from belljar.bin.git.repository.refs import check_name
 from belljar.bin.git.repository.repo import Repository
-from belljar.bin.git.repository.revisions import resolve
+from belljar.bin.git.repository.revisions import detached_text, resolve
 from belljar.bin.git.repository.text import commit_subject
 from belljar.bin.git.repository.tracking import configure_upstream, divergence
 from belljar.bin.git.repository.worktrees import checked_out, list_worktrees
@@ -92,7 +93,7 @@ def _list_branches(repo: Repository, options: BranchOptions, patterns: list[str]
     head = repo.head()
     rows: list[tuple[str, str, bytes, str]] = []
     if current is None and head is not None and not options.remotes and not patterns:
-        rows.append(("*", f"(HEAD detached at {head[:7].decode()})", head, ""))
+        rows.append(("*", f"({_no_branch(repo)})", head, ""))
     elsewhere = {tree.branch for tree in list_worktrees(repo)}
     rows += [
         ("*" if ref == current else "+" if ref in elsewhere else " ", shown, sha, ref) for ref, shown, sha in found
@@ -112,7 +113,7 @@ def _list_branches(repo: Repository, options: BranchOptions, patterns: list[str]
         track = ""
         upstream = repo.upstream(shown) if ref.startswith("refs/heads/") else None
         if upstream is not None:
-            ahead, behind = divergence(repo, upstream) if ref == current else (0, 0)
+            ahead, behind = divergence(repo, upstream, sha)
             state = ", ".join([f"ahead {ahead}"] * bool(ahead) + [f"behind {behind}"] * bool(behind))
             if options.verbose > 1:
                 name = upstream.removeprefix("refs/remotes/").removeprefix("refs/heads/")
@@ -120,6 +121,14 @@ def _list_branches(repo: Repository, options: BranchOptions, patterns: list[str]
             elif state:
                 track = f"[{state}] "
         repo.process.print(f"{mark} {shown:<{width}} {sha[:7].decode()} {track}{subject}")
+
+
+def _no_branch(repo: Repository) -> str:
+    if (name := read_state(repo, "rebase-merge/head-name")) is not None:
+        return f"no branch, rebasing {name.removeprefix('refs/heads/')}"
+    if (start := read_state(repo, "BISECT_START")) is not None:
+        return f"no branch, bisect started on {start}"
+    return detached_text(repo)
 
 
 def _branch_name(ref: str, prefix: str) -> str:

@@ -5,63 +5,82 @@ from __future__ import annotations
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import choice, flag, value
 from belljar.bin._kit.options import parse
+from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.hooks import tell_checkout
 from belljar.bin.git.repository.pathspec import match_paths
 from belljar.bin.git.repository.refs import ZERO
 from belljar.bin.git.repository.repo import Repository
-from belljar.bin.git.repository.revisions import find_commit
+from belljar.bin.git.repository.revisions import find_object, resolve
 from belljar.bin.git.repository.store import Flat
+from belljar.bin.git.repository.switching import (
+    SwitchOptions,
+    guess_remote,
+    is_commit,
+    start_branch,
+    switch_new,
+    switch_to,
+)
+from belljar.bin.git.repository.text import input_lines, text_of
 from belljar.bin.git.repository.work import changed_files
 from belljar.bin.git.restore import discard_hunks, restore_paths
-from belljar.bin.git.switch import guess_remote, is_commit, start_orphan, switch_new, switch_to
 
 
 @dataclass(frozen=True, slots=True)
-class CheckoutOptions:
+class CheckoutOptions(SwitchOptions):
     create: str | None = value("-b", "create and checkout a new branch", metavar="BRANCH")
     reset: str | None = value("-B", "create or reset and checkout a branch", metavar="BRANCH")
-    orphan: str | None = value("--orphan", "new unparented branch", metavar="BRANCH")
     force: bool = flag("-f", "--force", "throw away local modifications")
-    quiet: bool = flag("-q", "--quiet", "be quiet")
-    detach: bool = flag("--detach", "detach HEAD")
-    track: str | None = value("-t", "--track", "set upstream", metavar="MODE", bare="direct")
     patch: bool = flag("-p", "--patch", "choose hunks")
-    side: str | None = choice({"--ours": "ours", "--theirs": "theirs"}, "check out a side of a conflict")
+    side: str | None = choice(
+        {"--ours": "ours", "--theirs": "theirs", "-2": "ours", "-3": "theirs"}, "check out a side of a conflict"
+    )
+    names_from: str | None = value("--pathspec-from-file", "read paths from a file", metavar="FILE")
 
 
 def checkout(repo: Repository, args: list[str]) -> int:
     parsed = parse(CheckoutOptions, args)
     options, operands = CheckoutOptions(**parsed.values), parsed.operands
-    new = options.create or options.reset
-    if new is not None:
-        start = operands[0] if operands else "HEAD"
-        return switch_new(repo, new, start, reset=options.reset is not None, force=options.force, quiet=options.quiet)
-    if options.orphan is not None:
-        return start_orphan(repo, options.orphan, quiet=options.quiet)
+    if (status := start_branch(repo, options, operands)) is not None:
+        return status
     separated = "--" in args
     paths = args[args.index("--") + 1 :] if separated else []
     before = operands[: len(operands) - len(paths)] if separated else operands
+    if options.names_from is not None:
+        source = options.names_from
+        lines = input_lines(repo) if source == "-" else text_of(repo.process.read_file(source)).split("\n")
+        paths, separated = [line for line in lines if line], True
     if options.patch and not (before and is_commit(repo, before[0])):
         return discard_hunks(repo, [*before, *paths])
-    if separated and paths:
-        tree = repo.tree_of(find_commit(repo, before[0])) if before else None
-        return _restore(repo, paths, tree, options, quiet=True)
+    if paths:
+        return _restore(repo, paths, _tree(repo, before[0]) if before else None, options, quiet=True)
     if not before:
-        return _switch(repo, "HEAD", options) if options.detach else 0
+        if repo.head() is None:
+            raise GitError("You are on a branch yet to be born")
+        return switch_to(repo, "HEAD", options, advise=True)
     if len(before) > 1:
-        if is_commit(repo, before[0]):
-            return _restore(repo, before[1:], repo.tree_of(find_commit(repo, before[0])), options)
+        if _is_tree(repo, before[0]):
+            return _restore(repo, before[1:], _tree(repo, before[0]), options)
         return _restore(repo, before, None, options)
     name = before[0]
     if is_commit(repo, name):
-        return _switch(repo, name, options)
-    if guessed := guess_remote(repo, name):
-        return switch_new(repo, name, guessed, force=options.force, quiet=options.quiet)
+        return switch_to(repo, name, options, advise=True)
+    if options.guess and (guessed := guess_remote(repo, name)):
+        return switch_new(repo, name, guessed, options)
+    if separated:
+        raise GitError(f"invalid reference: {name}")
     return _restore(repo, before, None, options)
 
 
-def _switch(repo: Repository, name: str, options: CheckoutOptions) -> int:
-    return switch_to(repo, name, detach=options.detach, force=options.force, quiet=options.quiet, advise=True)
+def _is_tree(repo: Repository, name: str) -> bool:
+    try:
+        repo.tree_at(resolve(repo, name))
+    except (KeyError, GitError):
+        return False
+    return True
+
+
+def _tree(repo: Repository, name: str) -> Flat:
+    return repo.tree_at(find_object(repo, name))
 
 
 def _restore(

@@ -11,17 +11,17 @@ from belljar.abi.paths import fsencode
 from belljar.bin._kit import count, flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.add import stage_hunks
-from belljar.bin.git.repository.diffs import compare, mode_lines, stat_text
 from belljar.bin.git.repository.editor import REMARKS, edit_message
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.hooks import edit_by_hook, run_hook
-from belljar.bin.git.repository.merge_state import check_merged, forget_merge, read_state
+from belljar.bin.git.repository.merge_state import check_merged, end_step, read_state
 from belljar.bin.git.repository.pathspec import match_paths
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit
 from belljar.bin.git.repository.status import compute_status
 from belljar.bin.git.repository.status_text import long_status, short_status
-from belljar.bin.git.repository.text import commit_subject, date, strip_space, subject_of, text_of
+from belljar.bin.git.repository.summary import show_summary
+from belljar.bin.git.repository.text import commit_subject, strip_space, subject_of, text_of
 from belljar.bin.git.repository.work import changed_files, restage
 
 
@@ -114,7 +114,7 @@ def commit(repo: Repository, args: list[str]) -> int:
         index = {path: e for path, e in repo.head_tree().items() if path not in named} | alone
     before = repo.tree_of(parents[0]) if parents else {}
     if options.porcelain:
-        text = short_status(repo, compute_status(repo), branch=False)
+        text = short_status(repo, compute_status(repo), branch=False, machine=True)
         process.stdout.write(fsencode(text))
         _unstage(repo, before_staging)
         return 0 if index != before else 1
@@ -138,12 +138,12 @@ def commit(repo: Repository, args: list[str]) -> int:
     if head is None:
         kind = "commit (initial)"
     repo.refs.set("HEAD", sha, f"{kind}: {subject}", repo.signature())
-    forget_merge(repo)
+    end_step(repo)
     run_hook(repo, "post-commit", committing=True)
     if options.amend and head is not None:
         run_hook(repo, "post-rewrite", "amend", given=head + b" " + sha + b"\n")
     if not options.quiet:
-        show_summary(repo, sha, dated=options.amend and not options.reset_author, root=head is None)
+        show_summary(repo, sha, dated=bool(picked) or (options.amend and not options.reset_author), root=head is None)
     return 0
 
 
@@ -152,21 +152,6 @@ def _unstage(repo: Repository, before: dict[str, IndexEntry | ConflictedIndexEnt
     repo.index.clear()
     repo.index.update(before)
     repo.write_index()
-
-
-def show_summary(repo: Repository, sha: bytes, *, dated: bool = False, root: bool = False) -> None:
-    made = repo.store.commit(sha)
-    branch = repo.refs.branch()
-    name = branch.removeprefix("refs/heads/") if branch else "detached HEAD"
-    first = " (root-commit)" if root else ""
-    repo.process.print(f"[{name}{first} {sha[:7].decode()}] {subject_of(text_of(made.message))}")
-    if made.author != made.committer:
-        repo.process.print(f" Author: {text_of(made.author)}")
-    if dated or (made.author_time, made.author_timezone) != (made.commit_time, made.commit_timezone):
-        repo.process.print(f" Date: {date(made.author_time, made.author_timezone)}")
-    if len(made.parents) < 2:
-        pairs = compare(repo, repo.tree_of(made.parents[0]) if made.parents else {}, repo.tree_of(sha))
-        repo.process.print(stat_text(repo.process, pairs, summary_only=True) + mode_lines(pairs), end="")
 
 
 def _message(repo: Repository, options: CommitOptions, head: bytes | None) -> str | None:

@@ -14,7 +14,7 @@ from belljar.bin.git.repository.arguments import split_operands
 from belljar.bin.git.repository.diff_output import colored
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.ignores import find_untracked
-from belljar.bin.git.repository.pathspec import match_paths, relative
+from belljar.bin.git.repository.pathspec import from_here, match_paths
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_object
 from belljar.bin.git.repository.work import stat_of
@@ -91,8 +91,7 @@ def grep(repo: Repository, args: list[str]) -> int:
         found = True
         if options.quiet:
             return 0
-        inside = relative(repo, ".")
-        shown = path[len(inside) + 1 :] if inside and not options.full and path.startswith(inside + "/") else path
+        shown = path if options.full else from_here(repo, path)
         _show(repo, prefix + shown, data, lines, hits, options, spans)
     return 0 if found else 1
 

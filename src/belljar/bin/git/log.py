@@ -33,12 +33,15 @@ def make_formatter(
     repo: Repository, options: LogOptions, marks: dict[bytes, str] | None = None
 ) -> tuple[Formatter, bool, bool]:
     """The formatter, whether a newline ends each commit (or stands between), and whether it is a one-line form."""
-    form = "medium" if options.form is None else options.form
+    form = (repo.config("format.pretty") or "medium") if options.form is None else options.form
     short = options.abbrev_commit
     ends = True
-    if options.oneline or form == "oneline":
-        short = options.oneline or (options.abbrev_commit and not options.no_abbrev)
-        form = "oneline"
+    for _ in range(8):  # an alias may stand for another
+        if form in NAMED or (alias := repo.config(f"pretty.{form}")) is None:
+            break
+        form = alias
+    if form == "oneline":
+        short = options.abbrev_commit
     elif form.startswith("format:"):
         form, ends = form[7:], False
     elif form.startswith("tformat:"):
@@ -48,7 +51,7 @@ def make_formatter(
     decorate = options.decorate not in (None, "no", "false", "auto") and not options.no_decorate
     if options.decorate is None and repo.process.isatty(1) and not options.no_decorate:
         decorate = True
-    full = form == "oneline" and not short
+    full = not short or options.no_abbrev
     digits = 7
     if options.abbrev is not None and options.abbrev.isdecimal():
         digits = min(40, max(4, int(options.abbrev[:3])))
@@ -76,7 +79,7 @@ def _chosen_notes(repo: Repository, options: LogOptions) -> list[Notes]:
         for name in (options.notes, options.show_notes)
         if name is not None
     ]
-    if options.notes is None and (options.show_notes or (options.form is None and not options.oneline)):
+    if options.notes is None and (options.show_notes or options.form is None):
         refs.insert(0, default_ref(repo))
     return [Notes(repo, ref) for ref in refs]
 

@@ -10,7 +10,7 @@ from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.diffs import quote_path
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.ignores import find_untracked
-from belljar.bin.git.repository.pathspec import match_paths, relative
+from belljar.bin.git.repository.pathspec import from_here, match_paths
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.work import changed_files
 
@@ -55,7 +55,6 @@ def ls_files(repo: Repository, args: list[str]) -> int:
     if options.modified:
         rows += [("C", path) for path in changed]
     names = [path for _, path in rows]
-    prefix = relative(repo, ".")
     kept = set(match_paths(repo, parsed.operands or ["."], names))
     for spec in parsed.operands if options.error else ():
         if not match_paths(repo, [spec], names):
@@ -65,7 +64,8 @@ def ls_files(repo: Repository, args: list[str]) -> int:
     for letter, path in sorted(set(rows) if not options.tags else rows, key=lambda row: row[1]):
         if path not in kept:
             continue
-        shown = quote_path(path[len(prefix) + 1 :] if prefix and not options.full else path)
+        shown = path if options.full else from_here(repo, path)
+        shown = shown if options.null else quote_path(shown)
         mark = f"{letter} " if options.tags else ""
         entry = repo.index.get(path)
         if not (options.stage or options.unmerged) or entry is None:

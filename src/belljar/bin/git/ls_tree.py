@@ -11,6 +11,7 @@ from belljar.bin._kit import flag
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.diffs import quote_path
 from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.pathspec import from_here, relative
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import resolve
 from belljar.bin.git.repository.store import DIRECTORY
@@ -26,7 +27,8 @@ class Options:
     names: bool = flag("--name-only", "--name-status", "show only names")
     objects: bool = flag("--object-only", "show only objects")
     null: bool = flag("-z", "terminate with NUL")
-    full: bool = flag("--full-name", "--full-tree", "(names are full)")
+    full: bool = flag("--full-name", "names from the top of the tree")
+    whole: bool = flag("--full-tree", "the whole tree, wherever we are")
 
 
 def ls_tree(repo: Repository, args: list[str]) -> int:
@@ -41,7 +43,12 @@ def ls_tree(repo: Repository, args: list[str]) -> int:
     top = repo.store.get(sha)
     if not isinstance(top, Tree):
         top = repo.store.tree(bytes(repo.store.commit(sha).tree))
-    wanted = parsed.operands[1:]
+    here = "" if options.whole or not repo.work else relative(repo, ".")
+    wanted = [
+        w if options.whole or not repo.work else relative(repo, w) + "/" * w.endswith("/") for w in parsed.operands[1:]
+    ]
+    if here and not wanted:
+        wanted = [here + "/"]
 
     def visit(tree: Tree, prefix: str) -> Iterator[Row]:
         for row in rows(tree, prefix):
@@ -65,6 +72,8 @@ def ls_tree(repo: Repository, args: list[str]) -> int:
         if options.long:
             blob = row.kind == "blob"
             size = f" {len(repo.store.blob(row.sha)) if blob else '-':>7}"
+        if here and not options.full:
+            row = Row(row.mode, row.sha, from_here(repo, row.path))
         shown = quote_path(row.path) if options.names else row.sha.decode() if options.objects else row.text(size)
         repo.process.print(shown, end=end)
     return 0

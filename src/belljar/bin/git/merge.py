@@ -14,8 +14,8 @@ from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.formats import Formatter
 from belljar.bin.git.repository.history import walk
 from belljar.bin.git.repository.hooks import edit_by_hook, run_hook
-from belljar.bin.git.repository.merge_state import check_clean, check_merged, forget_merge, read_state
-from belljar.bin.git.repository.merging import Merged, apply_merge, merge_base, merge_trees
+from belljar.bin.git.repository.merge_state import check_clean, check_merged, forget_merge, read_state, reset_merge
+from belljar.bin.git.repository.merging import Merged, apply_merge, chosen_side, merge_base, merge_trees
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import resolve
 from belljar.bin.git.repository.text import commit_subject, text_of
@@ -52,9 +52,6 @@ def merge(repo: Repository, args: list[str]) -> int:
     check_merged(repo, "Merging")
     if options.strategy not in ("ort", "recursive", "resolve", "ours"):
         raise GitError(f"the merge strategy '{options.strategy}' is not there: ort, recursive, resolve or ours", 1)
-    for word in options.favour:
-        if word not in ("ours", "theirs", "patience", "diff-algorithm=histogram", "no-renames", "find-renames"):
-            raise GitError(f"unknown strategy option: -X{word}")
     names = parsed.operands
     if len(names) > 1:
         raise GitError("merging several branches at once (octopus) is not there: merge one after the other", 128)
@@ -107,7 +104,7 @@ def merge_commit(repo: Repository, other: bytes, name: str, what: str, options: 
     if options.strategy == "ours":
         merged = Merged(files=dict(ours))
     else:
-        favour = next((word for word in reversed(options.favour) if word in ("ours", "theirs")), "")
+        favour = chosen_side(options.favour)
         old = repo.tree_of(base) if base else {}
         base_name = base[:7].decode() if base else "empty tree"
         merged = merge_trees(repo, old, ours, theirs, "HEAD", name, base_name=base_name, favour=favour)
@@ -203,6 +200,6 @@ def _show_stat(repo: Repository, old: bytes, new: bytes, options: MergeOptions) 
 def _merge_abort(repo: Repository) -> int:
     if read_state(repo, "MERGE_HEAD") is None:
         raise GitError("There is no merge to abort (MERGE_HEAD missing).")
-    check_out(repo, repo.head_tree(), repo.head_tree(), force=True)
+    reset_merge(repo, repo.head_tree())
     forget_merge(repo)
     return 0

@@ -9,8 +9,6 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, many, value
 from belljar.bin._kit.options import parse
-from belljar.bin.git.cherry_pick import apply_commit, commit_again
-from belljar.bin.git.commit import show_summary
 from belljar.bin.git.repository.changes import patch_id
 from belljar.bin.git.repository.editor import REMARKS, edit_message
 from belljar.bin.git.repository.errors import GitError
@@ -21,6 +19,8 @@ from belljar.bin.git.repository.merging import merge_base
 from belljar.bin.git.repository.rebase_list import Step, edit_steps, move_fixups, parse_lines, write_steps
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit, resolve
+from belljar.bin.git.repository.sequencer import apply_commit, commit_again
+from belljar.bin.git.repository.summary import show_summary
 from belljar.bin.git.repository.text import commit_subject, subject_of, text_of
 from belljar.bin.git.repository.work import changed_files, check_out
 from belljar.bin.git.switch import switch

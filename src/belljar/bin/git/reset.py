@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-
 from dulwich.index import IndexEntry
 from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass
-from belljar.abi.errors import SysError
 from belljar.bin._kit import choice, flag
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.diffs import compare
-from belljar.bin.git.repository.merge_state import forget_merge
+from belljar.bin.git.repository.merge_state import end_step, reset_merge
 from belljar.bin.git.repository.pathspec import relative, restrict
 from belljar.bin.git.repository.picking import UNSTAGE, Picker
 from belljar.bin.git.repository.repo import Repository
@@ -61,9 +58,12 @@ def reset(repo: Repository, args: list[str]) -> int:
     sha = find_commit(repo, revision)
     old = repo.head()
     tree = repo.tree_of(sha)
-    if options.mode == "hard" or (options.mode == "merge" and repo.conflicts()):
+    if options.mode == "hard":
         check_out(repo, repo.head_tree(), tree, force=True)
-        forget_merge(repo)
+        end_step(repo)
+    elif options.mode == "merge" and repo.conflicts():
+        reset_merge(repo, tree)
+        end_step(repo)
     elif options.mode in ("keep", "merge"):
         check_out(repo, repo.head_tree(), tree, what="reset")
     elif options.mode == "mixed":
@@ -76,8 +76,7 @@ def reset(repo: Repository, args: list[str]) -> int:
             if not isinstance(entry, IndexEntry) or (entry.mode, bytes(entry.sha)) != wanted:
                 index[path] = repo.bare_entry(*wanted)
         repo.write_index()
-        with suppress(SysError):
-            repo.process.fs.unlink(f"{repo.git}/MERGE_HEAD")
+        end_step(repo)
     if old is not None:
         repo.process.write_file(f"{repo.git}/ORIG_HEAD", old + b"\n")
     repo.refs.set("HEAD", sha, f"reset: moving to {revision}", repo.signature())

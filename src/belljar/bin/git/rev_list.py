@@ -16,18 +16,18 @@ def rev_list(repo: Repository, args: list[str]) -> int:
     if options.count:
         process.print(count_text(chosen))
         return 0
-    if options.form is not None and not options.oneline:
+    if options.form not in (None, "oneline"):
         formatter = make_formatter(repo, options)[0]
         for sha in chosen.commits:
             process.print(f"commit {sha.decode()}\n{formatter.show(sha)}")
         return 0
     for sha in chosen.commits:
-        name = sha.decode()[:7] if options.abbrev_commit or options.oneline else sha.decode()
+        name = sha.decode()[:7] if options.abbrev_commit else sha.decode()
         line = f"{chosen.marks.get(sha, '')}{name}"
         commit = repo.store.commit(sha)
         if options.parents:
             line = " ".join([line, *(parent.decode() for parent in commit.parents)])
-        if options.oneline:
+        if options.form == "oneline":
             line += f" {subject_of(text_of(commit.message))}"
         process.print(line)
     if options.objects:

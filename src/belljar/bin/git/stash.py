@@ -91,6 +91,10 @@ def _push(repo: Repository, args: list[str], *, saving: bool) -> int:
     head = repo.head()
     if head is None:
         raise GitError("You do not have the initial commit yet", 1, "")
+    if repo.conflicts():
+        for path in repo.conflicts():
+            repo.process.print(f"{path}: needs merge")
+        return 1
     index, head_tree = repo.staged(), repo.head_tree()
     changed = {} if options.staged else changed_files(repo)
     staged = {path for path in index.keys() | head_tree.keys() if index.get(path) != head_tree.get(path)}

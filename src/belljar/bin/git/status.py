@@ -42,9 +42,9 @@ def status(repo: Repository, args: list[str]) -> int:
         text = machine_status(repo, found, branch=options.branch, end="\0" if options.null else "\n")
         repo.process.stdout.write(fsencode(text))
     elif options.short or options.porcelain is not None or options.null:
-        repo.process.stdout.write(
-            fsencode(short_status(repo, found, branch=options.branch, end="\0" if options.null else "\n"))
-        )
+        end, machine = "\0" if options.null else "\n", options.porcelain is not None
+        text = short_status(repo, found, branch=options.branch, end=end, machine=machine)
+        repo.process.stdout.write(fsencode(text))
     else:
         repo.process.print(long_status(repo, found, hidden=options.untracked == "no"), end="")
     return 0

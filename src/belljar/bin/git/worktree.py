@@ -17,11 +17,11 @@ from belljar.bin.git.repository.refs import ZERO
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import previous_branch, resolve
 from belljar.bin.git.repository.status import compute_status
+from belljar.bin.git.repository.switching import guess_remote
 from belljar.bin.git.repository.text import commit_subject, text_of
 from belljar.bin.git.repository.tracking import configure_upstream
 from belljar.bin.git.repository.work import check_out
 from belljar.bin.git.repository.worktrees import Worktree, checked_out, list_worktrees
-from belljar.bin.git.switch import guess_remote
 
 _USAGE = """\
 usage: git worktree add [-f] [--detach] [--checkout] [--lock [--reason <string>]]

@@ -10,6 +10,8 @@ from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit, resolve
 from belljar.bin.git.repository.work import stat_of
 
+_ONELINE = ("--pretty=oneline", "--abbrev-commit")
+
 
 def split_operands(repo: Repository, args: list[str], operands: list[str]) -> tuple[list[str], list[str]]:
     """Revisions, then paths; `--` or the first word that is no revision divides them."""
@@ -45,13 +47,21 @@ def _is_revision(repo: Repository, word: str) -> bool:
 
 
 def attach_numbers(args: list[str]) -> list[str]:
-    """-3 means -n 3, before any `--`."""
+    """-3 means -n 3, and --oneline what it stands for, before any `--`."""
     out: list[str] = []
+    args = expand_oneline(args)
     for index, arg in enumerate(args):
         if arg == "--":
             return out + args[index:]
         out.append(f"-n{arg[1:]}" if re.fullmatch(r"-\d+", arg) else arg)
     return out
+
+
+def expand_oneline(args: list[str]) -> list[str]:
+    """--oneline stands for two other options, so that the last format given wins."""
+    end = args.index("--") if "--" in args else len(args)
+    words = [word for arg in args[:end] for word in (_ONELINE if arg == "--oneline" else (arg,))]
+    return words + args[end:]
 
 
 def negate_revisions(args: list[str]) -> list[str]:

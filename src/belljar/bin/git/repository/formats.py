@@ -42,7 +42,7 @@ class Formatter:
         date_style: str = "default",
         *,
         decorate: bool = False,
-        full: bool = False,
+        full: bool = True,
         digits: int = 7,
         color: bool = False,
         marks: dict[bytes, str] | None = None,
@@ -106,7 +106,7 @@ class Formatter:
         return f"\x1b[33m ({_RESET}{comma.join(parts)}\x1b[33m){_RESET}"
 
     def _headed(self, sha: bytes, commit: Commit, message: str, side: str, mark: str) -> str:
-        out = [f"{self._yellow(f'commit {side}{sha.decode()}')}{mark}"]
+        out = [f"{self._yellow(f'commit {side}{sha.decode()[: self._digits]}')}{mark}"]
         if len(commit.parents) > 1:
             out.append("Merge: " + " ".join(parent[: self._short].decode() for parent in commit.parents))
         author = text_of(commit.author)
@@ -134,7 +134,7 @@ class Formatter:
 
     def _raw(self, sha: bytes, commit: Commit, message: str, side: str) -> str:
         head = text_of(commit.as_raw_string()).partition("\n\n")[0]
-        first = self._yellow(f"commit {side}{sha.decode()}")
+        first = self._yellow(f"commit {side}{sha.decode()[: self._digits]}")
         lines = "\n".join(f"    {line}" for line in message.rstrip("\n").split("\n"))
         return f"{first}\n{head}\n\n{lines}{self._noted(sha)}"
 

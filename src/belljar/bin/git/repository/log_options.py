@@ -11,7 +11,6 @@ from belljar.bin.git.repository.diff_output import DiffOptions
 class LogOptions(DiffOptions):
     number: str | None = value("-n", "--max-count", "limit the number of commits", metavar="N")
     skip: str | None = value("--skip", "skip commits", metavar="N")
-    oneline: bool = flag("--oneline", "--pretty=oneline --abbrev-commit")
     graph: bool = flag("--graph", "draw a graph")
     all: bool = flag("--all", "all refs")
     branches: bool = flag("--branches", "all branches")

@@ -9,7 +9,7 @@ from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.store import Flat
 from belljar.bin.git.repository.text import text_of
-from belljar.bin.git.repository.work import changed_files, refusal, stat_of
+from belljar.bin.git.repository.work import changed_files, refusal, remove_file, stat_of, write_file
 
 
 def check_clean(repo: Repository, ours: Flat, new: Flat, conflicts: set[str]) -> None:
@@ -31,14 +31,14 @@ def read_state(repo: Repository, name: str) -> str | None:
         return None
 
 
-def check_merged(repo: Repository, doing: str) -> None:
+def check_merged(repo: Repository, doing: str, failure: str = "Exiting because of an unresolved conflict.") -> None:
     """Nothing may be in conflict."""
     if repo.conflicts():
         raise GitError(
             f"{doing} is not possible because you have unmerged files.\n"
             "hint: Fix them up in the work tree, and then use 'git add/rm <file>'\n"
             "hint: as appropriate to mark resolution and make a commit.\n"
-            "fatal: Exiting because of an unresolved conflict.",
+            f"fatal: {failure}",
             128,
             "error: ",
         )
@@ -48,6 +48,28 @@ def forget_merge(repo: Repository) -> None:
     for name in ("MERGE_HEAD", "MERGE_MSG", "MERGE_MODE", "CHERRY_PICK_HEAD", "REVERT_HEAD"):
         with suppress(SysError):
             repo.process.fs.unlink(f"{repo.git}/{name}")
+
+
+def end_step(repo: Repository) -> None:
+    """Forget a merge that was committed, and a row of picks whose last one it was."""
+    forget_merge(repo)
+    if len((read_state(repo, "sequencer/todo") or "").split("\n")) < 2:
+        remove_state(repo, f"{repo.git}/sequencer")
+
+
+def reset_merge(repo: Repository, tree: Flat) -> None:
+    """Give up what was merged: staged and conflicted files as a tree has them, other changes kept."""
+    staged = repo.staged()
+    touched = {path for path in staged.keys() | tree.keys() if staged.get(path) != tree.get(path)}
+    for path in sorted(touched | set(repo.conflicts())):
+        repo.process.budget.charge()
+        if path in tree:
+            mode, sha = tree[path]
+            repo.index[path] = repo.entry(write_file(repo, path, mode, repo.store.blob(sha)), mode, sha)
+        else:
+            remove_file(repo, path)
+            repo.index.pop(path, None)
+    repo.write_index()
 
 
 def remove_state(repo: Repository, folder: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from dulwich.index import ConflictedIndexEntry
 from dulwich.objects import Blob
 
@@ -9,6 +11,7 @@ from belljar.abi.dataclass import dataclass, field
 from belljar.abi.paths import fsencode
 from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.diffs import split_lines
+from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.store import Flat
 from belljar.bin.git.repository.work import remove_file, write_file
@@ -62,6 +65,20 @@ class Names:
     base: str | None = None
     """Given if the text that both changed is to be shown, too (merge.conflictStyle=diff3)."""
     favour: str = ""
+
+
+def chosen_side(words: Iterable[str]) -> str:
+    """The side that wins in conflicts by the options of a merge strategy (-X); nothing if they name none."""
+    for word in words:
+        if word not in _STRATEGY_OPTIONS and not word.startswith(("find-renames=", "diff-algorithm=", "subtree=")):
+            raise GitError(f"unknown strategy option: -X{word}")
+    return next((word for word in reversed(list(words)) if word in ("ours", "theirs")), "")
+
+
+_STRATEGY_OPTIONS = (
+    "ours", "theirs", "patience", "histogram", "no-renames", "find-renames", "renormalize", "no-renormalize",
+    "ignore-space-change", "ignore-all-space", "ignore-space-at-eol", "ignore-cr-at-eol", "subtree",
+)  # fmt: skip
 
 
 def merge_trees(

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from dulwich.index import IndexEntry
+from dulwich.index import ConflictedIndexEntry, IndexEntry
 from dulwich.objects import Commit, Tag, Tree
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError
+from belljar.bin.git.repository.pathspec import relative
 from belljar.bin.git.repository.repo import Repository
 from belljar.regex import RegexError
 from belljar.regex import compile as compile_regex
@@ -24,7 +25,11 @@ def resolve(repo: Repository, name: str) -> bytes:
     if ":" in base and not base.startswith(":/"):
         revision, _, path = base.partition(":")
         if not revision:
-            entry = repo.index.get(path)
+            stage = re.fullmatch(r"([0-3]):(.*)", path, re.S)
+            number, path = (int(stage[1]), stage[2]) if stage else (0, path)
+            entry = repo.index.get(relative(repo, path) if path.startswith(("./", "../")) else path)
+            if isinstance(entry, ConflictedIndexEntry) and number:
+                entry = (entry.ancestor, entry.this, entry.other)[number - 1]
             if not isinstance(entry, IndexEntry):
                 raise KeyError(name)
             return bytes(entry.sha)
@@ -110,6 +115,20 @@ def previous_branch(repo: Repository, count: int = 1) -> str | None:
     return None
 
 
+def detached_text(repo: Repository) -> str:
+    """How `status` and `branch` say where a HEAD without a branch is."""
+    head = repo.head() or b""
+    for _, new, _, message in reversed(repo.refs.read_log("HEAD")):
+        if match := re.fullmatch(r"checkout: moving from (\S+) to (\S+)", message):
+            name = "HEAD" if match[2] == "@" else full_name(repo, match[2]) if match[2] != "HEAD" else ""
+            at = repo.refs.get(name) if name and name != "HEAD" else new
+            if not name or at is None or bytes(repo.store.commit(at).id) != new:
+                name = new[:7].decode()
+            name = name.removeprefix("refs/tags/").removeprefix("refs/remotes/")
+            return f"HEAD detached {'at' if head == new else 'from'} {name}"
+    return f"HEAD detached at {head[:7].decode()}"
+
+
 def _abbreviated(repo: Repository, prefix: str) -> bytes:
     if len(prefix) == 40:
         if fsencode(prefix) not in repo.store:
@@ -154,8 +173,10 @@ def _step(repo: Repository, sha: bytes, step: str) -> bytes:
 
 
 def _path_in(repo: Repository, revision: str, path: str) -> bytes:
-    commit = repo.store.commit(resolve(repo, revision))
-    sha = bytes(commit.tree)
+    item = repo.store.get(resolve(repo, revision))
+    sha = bytes(item.id) if isinstance(item, Tree) else bytes(repo.store.commit(bytes(item.id)).tree)
+    if path.startswith(("./", "../")):
+        path = relative(repo, path)
     for part in [part for part in path.split("/") if part and part != "."]:
         tree = repo.store.get(sha)
         if not isinstance(tree, Tree):

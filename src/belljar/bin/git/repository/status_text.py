@@ -7,7 +7,9 @@ from dulwich.index import ConflictedIndexEntry
 from belljar.abi.errors import SysError
 from belljar.bin.git.repository.diffs import compare, quote_path
 from belljar.bin.git.repository.merge_state import read_state
+from belljar.bin.git.repository.pathspec import from_here
 from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.revisions import detached_text
 from belljar.bin.git.repository.status import Status
 from belljar.bin.git.repository.text import text_of
 from belljar.bin.git.repository.tracking import divergence, tracking_text
@@ -38,18 +40,23 @@ def staged_pairs(repo: Repository, found: Status) -> list[tuple[str, str, str]]:
     ]
 
 
-def short_status(repo: Repository, found: Status, *, branch: bool, end: str = "\n") -> str:
+def short_status(repo: Repository, found: Status, *, branch: bool, end: str = "\n", machine: bool = False) -> str:
+    """`machine`: names are from the top of the work tree, wherever we are."""
+
+    def shown(path: str) -> str:
+        return quote_path(path if machine or end == "\0" else from_here(repo, path))
+
     rows: dict[str, str] = {}
     for letter, old, new in staged_pairs(repo, found):
-        name = f"{quote_path(old)} -> {quote_path(new)}" if letter == "R" and end == "\n" else quote_path(new)
+        name = f"{shown(old)} -> {shown(new)}" if letter == "R" and end == "\n" else shown(new)
         rows[new] = f"{letter}{found.changed.get(new, ' ')} {name}"
     for path, letter in found.changed.items():
         if path not in rows:
-            rows[path] = f" {letter} {quote_path(path)}"
+            rows[path] = f" {letter} {shown(path)}"
     for path, entry in found.unmerged.items():
-        rows[path] = f"{conflict_kind(entry)[0]} {quote_path(path)}"
+        rows[path] = f"{conflict_kind(entry)[0]} {shown(path)}"
     out = [rows[path] for path in sorted(rows)]
-    out += [f"?? {quote_path(path)}" for path in found.untracked] + [f"!! {quote_path(p)}" for p in found.ignored]
+    out += [f"?? {shown(path)}" for path in found.untracked] + [f"!! {shown(p)}" for p in found.ignored]
     if branch:
         out.insert(0, _branch_line(repo))
     return "".join(line + end for line in out)
@@ -82,25 +89,24 @@ def long_status(repo: Repository, found: Status, *, hidden: bool = False) -> str
     if (rebasing := _rebasing(repo, unmerged=bool(found.unmerged))) is not None:
         out.append(rebasing)
     elif branch is None:
-        out.append(f"HEAD detached at {head[:7].decode() if head else ''}\n")
+        out.append(f"{detached_text(repo)}\n")
     else:
         out.append(f"On branch {branch.removeprefix('refs/heads/')}\n")
         out.append(tracking_text(repo, branch.removeprefix("refs/heads/")))
     merging = read_state(repo, "MERGE_HEAD") is not None
     picking = read_state(repo, "CHERRY_PICK_HEAD")
+    todo = read_state(repo, "sequencer/todo")
     if merging and found.unmerged:
         out.append('You have unmerged paths.\n  (fix conflicts and run "git commit")\n')
         out.append('  (use "git merge --abort" to abort the merge)\n\n')
     elif merging:
         out.append('All conflicts fixed but you are still merging.\n  (use "git commit" to conclude merge)\n\n')
-    elif picking is not None:
-        out.append(f"You are currently cherry-picking commit {picking[:7]}.\n")
-        if found.unmerged:
-            out.append('  (fix conflicts and run "git cherry-pick --continue")\n')
-        else:
-            out.append('  (all conflicts fixed: run "git cherry-pick --continue")\n')
-        out.append('  (use "git cherry-pick --skip" to skip this patch)\n')
-        out.append('  (use "git cherry-pick --abort" to cancel the cherry-pick operation)\n\n')
+    else:
+        reverting = read_state(repo, "REVERT_HEAD")
+        if picking is not None or (todo or "").startswith("pick"):
+            out.append(_sequence(picking, todo, "cherry-pick", "cherry-picking", unmerged=bool(found.unmerged)))
+        elif reverting is not None or todo is not None:
+            out.append(_sequence(reverting, todo, "revert", "reverting", unmerged=bool(found.unmerged)))
     if head is None:
         out.append("\nNo commits yet\n\n")
     unstage = (
@@ -109,9 +115,9 @@ def long_status(repo: Repository, found: Status, *, hidden: bool = False) -> str
         else '(use "git restore --staged <file>..." to unstage)'
     )
     if found.staged:
-        out.append("Changes to be committed:\n" + ("" if merging else f"  {unstage}\n"))
+        out.append("Changes to be committed:\n" + ("" if merging or picking is not None else f"  {unstage}\n"))
         for letter, old, new in staged_pairs(repo, found):
-            name = f"{quote_path(old)} -> {quote_path(new)}" if letter == "R" else quote_path(new)
+            name = f"{_shown(repo, old)} -> {_shown(repo, new)}" if letter == "R" else _shown(repo, new)
             out.append(f"\t{_STAGED_WORDS[letter] + ':':<12}{name}\n")
         out.append("\n")
     if found.unmerged:
@@ -125,22 +131,22 @@ def long_status(repo: Repository, found: Status, *, hidden: bool = False) -> str
         else:
             out.append('  (use "git add <file>..." to mark resolution)\n')
         for path, entry in found.unmerged.items():
-            out.append(f"\t{conflict_kind(entry)[1] + ':':<17}{quote_path(path)}\n")
+            out.append(f"\t{conflict_kind(entry)[1] + ':':<17}{_shown(repo, path)}\n")
         out.append("\n")
     if found.changed:
         verb = "add/rm" if "D" in found.changed.values() else "add"
         out.append(f'Changes not staged for commit:\n  (use "git {verb} <file>..." to update what will be committed)\n')
         out.append('  (use "git restore <file>..." to discard changes in working directory)\n')
         for path, letter in found.changed.items():
-            out.append(f"\t{_STAGED_WORDS[letter] + ':':<12}{quote_path(path)}\n")
+            out.append(f"\t{_STAGED_WORDS[letter] + ':':<12}{_shown(repo, path)}\n")
         out.append("\n")
     if found.untracked:
         out.append('Untracked files:\n  (use "git add <file>..." to include in what will be committed)\n')
-        out += [f"\t{quote_path(path)}\n" for path in found.untracked]
+        out += [f"\t{_shown(repo, path)}\n" for path in found.untracked]
         out.append("\n")
     if found.ignored:
         out.append('Ignored files:\n  (use "git add -f <file>..." to include in what will be committed)\n')
-        out += [f"\t{quote_path(path)}\n" for path in found.ignored]
+        out += [f"\t{_shown(repo, path)}\n" for path in found.ignored]
         out.append("\n")
     if not found.staged:
         if found.changed or found.unmerged:
@@ -154,6 +160,26 @@ def long_status(repo: Repository, found: Status, *, hidden: bool = False) -> str
         elif not merging:
             out.append("nothing to commit, working tree clean\n")
     return "".join(out)
+
+
+def _shown(repo: Repository, path: str) -> str:
+    return quote_path(from_here(repo, path))
+
+
+def _sequence(commit: str | None, todo: str | None, name: str, doing: str, *, unmerged: bool) -> str:
+    """A cherry-pick or revert that is under way."""
+    if commit is not None and todo is None:
+        text = f"You are currently {doing} commit {commit[:7]}.\n"
+        go_on = "all conflicts fixed: run"
+    else:
+        text = f"{name.capitalize()} currently in progress.\n"
+        go_on = "run"
+    if unmerged:
+        text += f'  (fix conflicts and run "git {name} --continue")\n'
+    else:
+        text += f'  ({go_on} "git {name} --continue"{" to continue" if go_on == "run" else ""})\n'
+    text += f'  (use "git {name} --skip" to skip this patch)\n'
+    return text + f'  (use "git {name} --abort" to cancel the {name} operation)\n\n'
 
 
 def _rebasing(repo: Repository, *, unmerged: bool) -> str | None:

@@ -78,6 +78,35 @@ def strip_space(text: str, *, comments: bool = False) -> str:
     return "".join(f"{line}\n" for line in out)
 
 
+TRAILER = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9-]*\s*:\s.*|\(cherry picked from commit .*)")
+
+
+def trailer_lines(message: str) -> list[str]:
+    """The lines of the block of trailers that ends a message; continued lines stay with what they continue."""
+    paragraphs = re.split(r"\n[ \t]*\n", message.strip("\n"))
+    if len(paragraphs) < 2:
+        return []
+    lines: list[str] = []
+    strange = 0
+    for line in paragraphs[-1].split("\n"):
+        if line[:1] in (" ", "\t") and lines:
+            lines[-1] += f"\n{line}"
+        elif TRAILER.fullmatch(line):
+            lines.append(line)
+        elif line:
+            strange += 1
+    known = any(line.startswith(("Signed-off-by: ", "(cherry picked from commit ")) for line in lines)
+    return lines if not strange or (known and len(lines) * 3 >= strange) else []
+
+
+def add_trailer(message: str, line: str) -> str:
+    """A message with one more trailer, unless it ends with just that."""
+    lines = trailer_lines(message)
+    if lines and lines[-1] == line:
+        return message
+    return message.rstrip("\n") + ("\n" if lines else "\n\n") + line + "\n"
+
+
 def input_lines(repo: Repository) -> list[str]:
     """Lines of standard input, for commands that take names from it."""
     return text_of(repo.process.read_file("-")).split("\n")

@@ -8,9 +8,9 @@ from belljar.bin.git.repository.merging import ancestors
 from belljar.bin.git.repository.repo import Repository
 
 
-def divergence(repo: Repository, upstream: str) -> tuple[int, int]:
-    """How many commits we have that it has not, and the other way."""
-    head, other = repo.head(), repo.refs.get(upstream)
+def divergence(repo: Repository, upstream: str, tip: bytes | None = None) -> tuple[int, int]:
+    """How many commits a tip (or HEAD) has that the upstream has not, and the other way."""
+    head, other = tip or repo.head(), repo.refs.get(upstream)
     if head is None or other is None:
         return 0, 0
     ours, theirs = ancestors(repo, head), ancestors(repo, other)
