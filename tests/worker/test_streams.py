@@ -92,7 +92,7 @@ def test_input_that_ends_while_it_is_still_written_is_read_to_its_end() -> None:
         "sleep 0.1; wc -c", on_output=lambda _stream, data: parts.append(data), on_end=over.append, stdin=None
     )
     for _ in range(8):
-        session.kernel.hub.spawn(lambda: task.write_input(0, bytes(1 << 16)))
-    session.kernel.hub.spawn(lambda: task.end_input(0))
+        task.give_input(0, bytes(1 << 16))
+    task.end_input(0)
     session.kernel.hub.run(lambda: bool(over))
     assert b"".join(parts) == b"%d\n" % (8 << 16)

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from belljar.abi.limits import Limits
 from belljar.api.async_link_host import AsyncLink
 from belljar.api.clock_host import monotonic
-from belljar.api.command import Command, OfCommand, pieces
-from belljar.api.request import GRACE, Data, raise_failure, to_bytes
+from belljar.api.command import Command, OfCommand
+from belljar.api.request import GRACE, Data, raise_failure
 
 
 class AsyncStream:
@@ -48,12 +48,9 @@ class AsyncStdin:
 
     async def send(self, data: Data) -> None:
         """Write, and wait until the command's pipe has taken it: for input that may be long."""
-        for piece in pieces(to_bytes(data)):
-            self._check()
-            pending, frame = self._link.conversation.call("input", self._command.number, piece)
-            self._link.send(frame)
-            await self._link.wait(pending)
-            raise_failure(pending)
+        self._check()
+        end = self._command.type(data)
+        await self._link.wait_until(lambda: self._command.has_written(end))
 
     async def close(self) -> None:
         if not self._closed:

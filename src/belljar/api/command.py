@@ -113,9 +113,8 @@ def request_exec(
         on_chunk=callbacks,
     )
     if not at_once:
-        typing = Typing(conversation, number)
-        frame = b"".join([frame, *typing.frames(stdin)])
-        typing.end()
+        sender = InputSender(conversation, number)
+        frame += sender.put(stdin) + sender.end()
     return ExecRequest(number, argv, running, frame, effective.wall_seconds, listening)
 
 
@@ -134,32 +133,83 @@ class Chunks:
         self.waiting.append(data)
 
 
-class Typing:
-    """A command's input on its way: its end is told once the last piece was taken, and not before."""
+class InputSender:
+    """A command's standard input on its way: one piece in flight, the next when the sandbox has written it.
+
+    So neither side buffers more than a piece, and pieces can't overtake each other, whichever thread sends.
+    """
 
     def __init__(self, conversation: Conversation, number: int) -> None:
         self._conversation = conversation
         self._number = number
-        self._untaken: set[Pending] = set()
-        self._ending = False
+        self._queue: deque[memoryview | None] = deque()
+        """What is to be sent; None is the end."""
+        self._permits = [True]
+        """Taken by whoever sends, given back when that was written. `list.pop` is atomic: threads need no lock."""
+        self._queued = 0
+        self._written = 0
+        self._refused = False
 
-    def frames(self, data: bytes) -> Iterator[bytes]:
-        """What to send. The sandbox takes them in order, and answers each when there was room for it."""
-        for piece in pieces(data):
-            pending, frame = self._conversation.call("input", self._number, piece)
-            self._untaken.add(pending)
-            pending.on_done = lambda pending=pending: self._taken(pending)
-            yield frame
+    def put(self, data: bytes) -> bytes:
+        """Queue `data`. Gives the frame to send now: none while another is in flight."""
+        if not data or self._refused:
+            return b""
+        self._queued += len(data)
+        self._queue.append(memoryview(data))
+        return self._next()
 
-    def end(self) -> bytes | None:
-        """What to send; None if it will be sent when the last piece is taken."""
-        self._ending = True
-        return None if self._untaken else self._conversation.message(Input(self._number, b""))
+    def end(self) -> bytes:
+        """Close the input after what was queued. Gives the frame to send now, as `put` does."""
+        self._queue.append(None)
+        return self._next()
 
-    def _taken(self, pending: Pending) -> None:
-        self._untaken.discard(pending)
-        if self._ending and not self._untaken:
-            self._conversation.outbox.append(self._conversation.message(Input(self._number, b"")))
+    @property
+    def position(self) -> int:
+        """How many bytes were queued so far."""
+        return self._queued
+
+    def has_written(self, position: int) -> bool:
+        """Whether everything up to `position` was written, or never will be."""
+        return self._refused or self._written >= position
+
+    def _next(self) -> bytes:
+        while self._queue:
+            try:
+                self._permits.pop()
+            except IndexError:
+                return b""
+            if self._queue:
+                return self._take()
+            self._permits.append(True)
+        return b""
+
+    def _take(self) -> bytes:
+        """The next frame, by the holder of the permit."""
+        if self._queue[0] is None:
+            return self._conversation.message(Input(self._number, b""))  # the permit is kept: nothing follows the end
+        parts: list[memoryview] = []
+        room = CHUNK_MAX
+        while room and self._queue and (view := self._queue[0]) is not None:
+            if len(view) > room:
+                self._queue[0], view = view[room:], view[:room]
+            else:
+                self._queue.popleft()
+            parts.append(view)
+            room -= len(view)
+        data = b"".join(parts)
+        pending, frame = self._conversation.call("input", self._number, data)
+        pending.on_done = lambda: self._answered(pending, len(data))
+        return frame
+
+    def _answered(self, pending: Pending, size: int) -> None:
+        self._written += size
+        if pending.error is not None or pending.value is not True:
+            self._refused = True
+            self._queue.clear()
+            return
+        self._permits.append(True)
+        if frame := self._next():
+            self._conversation.outbox.append(frame)
 
 
 class Command:
@@ -183,11 +233,13 @@ class Command:
         size: tuple[int, int] | None = None,
     ) -> Running:
         """Send it off. The front then waits for `started`."""
+        data = None if stdin is None else to_bytes(stdin, "stdin")
+        at_once = data is not None and len(data) <= AT_ONCE
         self._number, self._running, frame = self._conversation.start(
             check_command(command),
             env=check_environment(env),
             cwd=cwd,
-            stdin=None if stdin is None else to_bytes(stdin, "stdin"),
+            stdin=data if at_once else None,
             merge=False,
             live=True,
             limits={},
@@ -196,7 +248,9 @@ class Command:
             size=size,
         )
         self._running.granted_by_reader = True
-        self._typing = Typing(self._conversation, self._number)
+        self._input = InputSender(self._conversation, self._number)
+        if data is not None and not at_once:
+            frame += self._input.put(data) + self._input.end()
         self._send(frame)
         return self._running
 
@@ -253,17 +307,20 @@ class Command:
             self._send(self._conversation.message(Credit(self._number, stream, len(data))))
         return data
 
-    def type(self, data: Data) -> None:
-        """More standard input."""
-        for piece in pieces(to_bytes(data)):
-            if self.exited:
-                return
-            for frame in self._typing.frames(piece):
-                self._send(frame)
+    def type(self, data: Data) -> int:
+        """Queue more standard input. Gives its end, to ask `has_written` for."""
+        frame = b"" if self.exited else self._input.put(to_bytes(data))
+        if frame:
+            self._send(frame)
+        return self._input.position
+
+    def has_written(self, position: int) -> bool:
+        """Whether the input up to there was written to the command's pipe, or never will be."""
+        return self.exited or self._input.has_written(position)
 
     def end_input(self) -> None:
-        frame = self._typing.end()
-        if frame is not None and not self.exited:
+        frame = b"" if self.exited else self._input.end()
+        if frame:
             self._send(frame)
 
     def resize(self, rows: int, columns: int) -> None:

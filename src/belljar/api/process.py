@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 from belljar.abi.limits import Limits
 from belljar.api.clock_host import monotonic
-from belljar.api.command import Command, OfCommand, pieces
+from belljar.api.command import Command, OfCommand
 from belljar.api.link_host import Link
-from belljar.api.request import Data, raise_failure, to_bytes
+from belljar.api.request import Data, raise_failure
 
 
 class Stream:
@@ -52,13 +52,10 @@ class Stdin:
 
         Somebody else must read the command's output meanwhile, if it has any.
         """
-        for piece in pieces(to_bytes(data)):
-            if self._closed:
-                raise ValueError("stdin is closed")
-            pending, frame = self._link.conversation.call("input", self._command.number, piece)
-            self._link.send(frame)
-            self._link.wait(pending)
-            raise_failure(pending)
+        if self._closed:
+            raise ValueError("stdin is closed")
+        end = self._command.type(data)
+        self._link.wait_until(lambda: self._command.has_written(end))
 
     def close(self) -> None:
         if not self._closed:

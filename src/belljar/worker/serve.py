@@ -138,6 +138,8 @@ class Server:
                 self._start(message)
             case Call(name="fork"):
                 self.hosted.when_quiet(lambda: self._fork(message, descriptors))
+            case Call(name="input"):
+                self._take_input(message)
             case Call():
                 self._spawn(lambda: self._call(message))
             case Credit(id=number, stream=stream, count=count):
@@ -297,18 +299,22 @@ class Server:
         job = self._jobs.get(number)
         if job is None or job.task is None:
             return  # it ended while the data was on its way
-        task = job.task
-        if not data:
-            self._spawn(lambda: task.end_input(stream))
-        elif not task.take_input(stream, data):
-            self._spawn(lambda: task.write_input(stream, data))
+        if data:
+            job.task.give_input(stream, data)
+        else:
+            job.task.end_input(stream)
 
-    def _take_input(self, number: int, data: bytes) -> Plain:
-        """Answered when the command's pipe has taken it all, or never will."""
-        job = self._jobs.get(number)
-        if job is not None and job.task is not None:
-            job.task.write_input(0, data)
-        return None
+    def _take_input(self, message: Call) -> None:
+        """Queue standard input; the answer tells when it was written, or (False) that nobody will read it."""
+        match message.arguments:
+            case [int(number), bytes(data)]:
+                job = self._jobs.get(number)
+                if job is None or job.task is None:
+                    self._send(Reply(message.id, False))
+                else:
+                    job.task.give_input(0, data, lambda taken: self._send(Reply(message.id, taken)))
+            case _:
+                raise WireError("input needs a command and bytes")
 
     def _signal(self, number: int, message: Signal) -> None:
         job = self._jobs.get(number)
@@ -399,7 +405,6 @@ class Server:
     def _operations(self) -> dict[str, Callable[..., Plain]]:
         return {
             "stats": self._stats,
-            "input": self._take_input,
             "mount": self._mount,
             "unmount": self.hosted.unmount,
             "tool": self.hosted.add_tool,

@@ -15,11 +15,12 @@ from belljar.abi.termios import WinSize
 from belljar.abi.wire import CONTROL_IN, CONTROL_OUT
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import load, search_path
-from belljar.kernel.pipe import Outlet, PipeEnd
+from belljar.kernel.pipe import Outlet
 from belljar.kernel.process import Process
 from belljar.kernel.status import ExitStatus
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.openfile import OpenFile
+from belljar.worker.input import InputQueue, OnTaken
 from belljar.worker.streams import Streams
 
 LINGER: Final = 0.1
@@ -45,12 +46,8 @@ class Task:
         self._streams: Streams | None = None
         self.truncated = False
         self.ended = False
-        self._inputs: dict[int, OpenFile] = {}
+        self._inputs: dict[int, InputQueue] = {}
         """Our ends of what the command reads from, by its descriptor."""
-        self._writing = 0
-        """How many fibers write to them."""
-        self._ending: list[int] = []
-        """Those to close when nobody does any more."""
         self._master: OpenFile | None = None
         self._collecting = False
         self._outlets: dict[int, Outlet] = {}
@@ -78,7 +75,7 @@ class Task:
             files = self._open_pipes(stdin, merge_stderr)
         if control:
             files[CONTROL_IN], writer = kernel.open_pipe(kernel.init)
-            self._inputs[CONTROL_IN] = writer.retain()
+            self._inputs[CONTROL_IN] = InputQueue(kernel.hub, writer.retain())
             files[CONTROL_OUT] = self._open_outlet(CONTROL_OUT)
         master = self._master
         self.process = kernel.start(
@@ -103,7 +100,7 @@ class Task:
         files = streams.begin(stdin, partial(self._hand_on, 1), None if merge_stderr else partial(self._hand_on, 2))
         if stdin is None:
             files[0], writer = kernel.open_pipe(kernel.init)
-            self._inputs[0] = writer.retain()
+            self._inputs[0] = InputQueue(kernel.hub, writer.retain())
         return files
 
     def _open_outlet(self, stream: int) -> OpenFile:
@@ -118,7 +115,7 @@ class Task:
         master = fs.open("/dev/ptmx", O_RDWR).retain()
         master.handle.ioctl("set_winsize", size)
         fs.chown(_terminal_path(master), credentials.uid, -1)
-        self._inputs[0] = master.retain()
+        self._inputs[0] = InputQueue(self._kernel.hub, master.retain())
         return master
 
     @property
@@ -131,41 +128,25 @@ class Task:
         spent = self.process.budget.spent
         return spent.limit if spent is not None else None
 
-    def write_input(self, stream: int, data: bytes) -> None:
-        """Blocks while the command does not read. Data for one that no longer can is dropped."""
-        writer = self._inputs.get(stream)
-        if writer is None:
-            return
-        self._writing += 1
-        try:
-            writer.write(data)
-        except SysError:
-            self.close_input(stream)
-        finally:
-            self._writing -= 1
-            while self._ending and not self._writing:
-                self.close_input(self._ending.pop())
-
-    def take_input(self, stream: int, data: bytes) -> bool:
-        """As `write_input`, on the loop: False if it might wait there."""
-        writer = self._inputs.get(stream)
-        handle = writer.handle if writer is not None else None
-        if self._writing or not isinstance(handle, PipeEnd) or not handle.has_room:
-            return False
-        self.write_input(stream, data)
-        return True
+    def give_input(self, stream: int, data: bytes, on_taken: OnTaken | None = None) -> None:
+        """Queue a piece for one of its inputs, in order; `on_taken` hears when it was written. Never waits."""
+        queue = self._inputs.get(stream)
+        if queue is not None:
+            queue.put(data, on_taken)
+        elif on_taken is not None:
+            on_taken(False)
 
     def end_input(self, stream: int) -> None:
-        """After all that was given to it."""
-        if self._writing:
-            self._ending.append(stream)
-        else:
-            self.close_input(stream)
+        """Close an input after all that was given to it."""
+        queue = self._inputs.get(stream)
+        if queue is not None:
+            queue.end()
 
     def close_input(self, stream: int) -> None:
-        writer = self._inputs.pop(stream, None)
-        if writer is not None:
-            writer.release()
+        """Close an input now."""
+        queue = self._inputs.pop(stream, None)
+        if queue is not None:
+            queue.close()
 
     def resize(self, size: WinSize) -> None:
         if self._master is not None:
@@ -190,7 +171,7 @@ class Task:
     def _hand_on(self, stream: int, data: bytes) -> None:
         """Pass on what was written to a stream, within the command's output budget. The fiber that writes is ours."""
         if stream == CONTROL_OUT:
-            self._settle()
+            self._wait_for_other_streams()
         budget = self.process.budget
         room = budget.limits.output_bytes - budget.output
         budget.output += len(data)
@@ -202,8 +183,8 @@ class Task:
         if data and not self.ended:
             self._on_output(stream, data)
 
-    def _settle(self) -> None:
-        """Until everything that was written to the other streams is handed on."""
+    def _wait_for_other_streams(self) -> None:
+        """Wait until everything that was written to the other streams is handed on."""
         for stream, outlet in self._outlets.items():
             while stream != CONTROL_OUT and outlet.busy:
                 outlet.waiters.wait()
