@@ -57,9 +57,9 @@ _SMALL: Final = 64 << 10
 """Output below this waits for the command's end, so that a short command is answered by one frame."""
 
 
-_TIDY_SHARE: Final = 4
-"""A command that took this many times as long as tidying up is followed by it: short ones leave little."""
-_TIDY_LEAST: Final = 0.001
+_COLLECT_SHARE: Final = 10
+"""A collection is followed by at least this many times its own duration without one."""
+_COLLECT_LEAST: Final = 0.001
 
 
 _REST_SECONDS: Final = 10.0
@@ -123,7 +123,10 @@ class Server:
         self._branch = branch
         self._jobs: dict[int, _Job] = {}
         self._booted = False
-        self._tidy_seconds = _TIDY_LEAST
+        self._collecting = False
+        """Whether a garbage collection is scheduled."""
+        self._collect_seconds = _COLLECT_LEAST
+        self._collected = 0.0
         self.hosted = Hosted(session, send)
         self._watching = Watching(session.kernel)
         self._view = session.kernel.init.fs.fork()
@@ -255,9 +258,8 @@ class Server:
         told = self._jobs.pop(number, None) is not None
         job.task = None
         self._forget(number)
-        hub = self._session.kernel.hub
-        if task.limit is not None or hub.clock.monotonic() - job.began > _TIDY_SHARE * self._tidy_seconds:
-            hub.call_later(0, self._tidy)
+        if task.limit is not None or self._now() - job.began > self._collect_pause:
+            self._schedule_collection()
         if not told:
             return
         status = task.status
@@ -288,12 +290,27 @@ class Server:
         known = [task, *(job.task for job in self._jobs.values() if job.task is not None)]
         return len(table) > 1 + sum(each.process.pid in table for each in known)
 
-    def _tidy(self) -> None:
-        """Free what an ended command still held in cycles: the next one has the sandbox's whole memory."""
-        clock = self._session.kernel.hub.clock
-        began = clock.monotonic()
+    def _now(self) -> float:
+        return self._session.kernel.hub.clock.monotonic()
+
+    @property
+    def _collect_pause(self) -> float:
+        """Seconds between collections. A command that took less leaves little to collect."""
+        return _COLLECT_SHARE * self._collect_seconds
+
+    def _schedule_collection(self) -> None:
+        """Free, soon but not often, what ended commands held in cycles: the next ones have the whole memory."""
+        if not self._collecting:
+            self._collecting = True
+            wait = self._collected + self._collect_pause - self._now()
+            self._session.kernel.hub.call_later(max(0.0, wait), self._collect)
+
+    def _collect(self) -> None:
+        self._collecting = False
+        began = self._now()
         gc.collect()
-        self._tidy_seconds = max(clock.monotonic() - began, _TIDY_LEAST)
+        self._collected = self._now()
+        self._collect_seconds = max(self._collected - began, _COLLECT_LEAST)
 
     def _input(self, number: int, stream: int, data: bytes) -> None:
         job = self._jobs.get(number)
