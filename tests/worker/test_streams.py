@@ -89,7 +89,11 @@ def test_input_that_ends_while_it_is_still_written_is_read_to_its_end() -> None:
     parts: list[bytes] = []
     over: list[Task] = []
     task = session.start(
-        "sleep 0.1; wc -c", on_output=lambda _stream, data: parts.append(data), on_end=over.append, stdin=None
+        "sleep 0.1; wc -c",
+        on_output=lambda _stream, data: parts.append(data),
+        on_end=over.append,
+        stdin=b"",
+        follows=True,
     )
     for _ in range(8):
         task.give_input(0, bytes(1 << 16))

@@ -53,7 +53,10 @@ class Boot(_Message, tag="boot"):
 
 
 class Start(_Message, tag="start"):
-    """Run a program. `stdin` None leaves it open for Input; `size` makes it a terminal of (rows, columns).
+    """Run a program. `stdin` is its input, in a pipe; with `follows`, Input brings more.
+
+    `stdin` None is `/dev/null`, or with `follows` a socket, by which nobody can tell whether there will be any.
+    `size` makes it a terminal of (rows, columns).
 
     `live` sends output as it comes; else it is sent in large pieces, the last of them with the Exited. `control` gives
     the program two more descriptors, CONTROL_IN to read and CONTROL_OUT to write, with the host at their far ends; what
@@ -72,6 +75,7 @@ class Start(_Message, tag="start"):
     size: tuple[int, int] | None = None
     control: bool = False
     forks: int = 0
+    follows: bool = False
 
 
 class Input(_Message, tag="input"):

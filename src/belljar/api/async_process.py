@@ -77,7 +77,7 @@ class AsyncProcess(OfCommand):
         argv: str | list[str],
         env: Mapping[str, str],
         cwd: str | None,
-        stdin: Data | None,
+        stdin: Data | int | None,
         limits: Limits,
         size: tuple[int, int] | None,
     ) -> None:

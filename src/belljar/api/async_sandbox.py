@@ -215,7 +215,7 @@ class AsyncSandbox:
         *,
         cwd: AnyPath | None = None,
         env: Mapping[str, str] | None = None,
-        stdin: Data | None = None,
+        stdin: Data | int | None = None,
     ) -> AsyncProcess:
         """Start a command and talk to it while it runs."""
         process = AsyncProcess(self._link)

@@ -27,6 +27,9 @@ from belljar.api.request import (
 Send = Callable[[bytes], None]
 
 _HEARD: Final = ((1, "on_stdout"), (2, "on_stderr"))
+PIPE: Final = -1
+DEVNULL: Final = -3
+"""`subprocess.PIPE` and `subprocess.DEVNULL`, without loading that."""
 AT_ONCE: Final = 16 << 20
 """Input that goes along with a command; more follows in pieces."""
 _COROUTINE: Final = 0x80
@@ -99,22 +102,22 @@ def request_exec(
         if arguments[name] is not None:
             listening = listening or Listening()
             callbacks[stream] = listening.through(name, arguments[name], awaited=awaited)
-    stdin = b"" if arguments["stdin"] is None else to_bytes(arguments["stdin"], "stdin")
-    at_once = len(stdin) <= AT_ONCE
+    stdin = check_input(arguments["stdin"], open_ended=False)
     number, running, frame = conversation.start(
         argv,
         env=check_environment(arguments["env"]),
         cwd=arguments["cwd"],
-        stdin=stdin if at_once else None,
+        stdin=stdin.first,
+        follows=stdin.follows,
         merge=bool(arguments["merge_stderr"]),
         live=bool(callbacks),
         limits=limits,
         allowed_output=effective.output_bytes,
         on_chunk=callbacks,
     )
-    if not at_once:
+    if stdin.rest:
         sender = InputSender(conversation, number)
-        frame += sender.put(stdin) + sender.end()
+        frame += sender.put(stdin.rest) + sender.end()
     return ExecRequest(number, argv, running, frame, effective.wall_seconds, listening)
 
 
@@ -131,6 +134,28 @@ class Chunks:
 
     def put(self, data: bytes) -> None:
         self.waiting.append(data)
+
+
+class StandardInput(Struct, frozen=True):
+    """How a command's standard input begins. `first` None and nothing that follows: /dev/null."""
+
+    first: bytes | None
+    follows: bool = False
+    rest: bytes = b""
+    """What follows, if it is known already."""
+
+
+def check_input(stdin: object, *, open_ended: bool) -> StandardInput:
+    """Standard input from what `exec` or (`open_ended`) `spawn` was given. TypeError.
+
+    None is /dev/null for exec. For spawn it is open, and a socket: a program that reads a pipe unasked would wait.
+    """
+    if stdin is None or (isinstance(stdin, int) and stdin == DEVNULL):
+        return StandardInput(None, follows=open_ended and stdin is None)
+    if isinstance(stdin, int) and stdin == PIPE and open_ended:
+        return StandardInput(b"", follows=True)
+    data = to_bytes(stdin, "stdin")
+    return StandardInput(data) if len(data) <= AT_ONCE else StandardInput(b"", True, data)
 
 
 class InputSender:
@@ -228,18 +253,18 @@ class Command:
         *,
         env: Mapping[str, str],
         cwd: str | None,
-        stdin: Data | None,
+        stdin: Data | int | None,
         limits: Limits,
         size: tuple[int, int] | None = None,
     ) -> Running:
         """Send it off. The front then waits for `started`."""
-        data = None if stdin is None else to_bytes(stdin, "stdin")
-        at_once = data is not None and len(data) <= AT_ONCE
+        given = check_input(stdin, open_ended=True)
         self._number, self._running, frame = self._conversation.start(
             check_command(command),
             env=check_environment(env),
             cwd=cwd,
-            stdin=data if at_once else None,
+            stdin=given.first,
+            follows=given.follows or size is not None,
             merge=False,
             live=True,
             limits={},
@@ -249,8 +274,8 @@ class Command:
         )
         self._running.granted_by_reader = True
         self._input = InputSender(self._conversation, self._number)
-        if data is not None and not at_once:
-            frame += self._input.put(data) + self._input.end()
+        if given.rest:
+            frame += self._input.put(given.rest) + self._input.end()
         self._send(frame)
         return self._running
 

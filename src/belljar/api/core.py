@@ -143,6 +143,7 @@ class Conversation:
         size: tuple[int, int] | None = None,
         control: bool = False,
         forks: int = 0,
+        follows: bool = False,
     ) -> tuple[int, Running, bytes]:
         running = Running(allowed_output, on_chunk, control=control)
         number = self._register(running)
@@ -160,6 +161,7 @@ class Conversation:
             size,
             control,
             forks,
+            follows,
         )
         return number, running, encode(message)
 

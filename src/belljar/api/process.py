@@ -73,7 +73,7 @@ class Process(OfCommand):
         *,
         env: Mapping[str, str],
         cwd: str | None,
-        stdin: Data | None,
+        stdin: Data | int | None,
         limits: Limits,
         size: tuple[int, int] | None = None,
     ) -> None:

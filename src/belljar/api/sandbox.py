@@ -214,9 +214,13 @@ class Sandbox:
         *,
         cwd: AnyPath | None = None,
         env: Mapping[str, str] | None = None,
-        stdin: Data | None = None,
+        stdin: Data | int | None = None,
     ) -> Process:
-        """Start a command and talk to it while it runs. Its streams wait when you do not read them."""
+        """Start a command and talk to it while it runs. Its streams wait when you do not read them.
+
+        `stdin` is all its input, or `subprocess.PIPE` or `subprocess.DEVNULL`. By default it is open for
+        `process.stdin.write`, but not a pipe: a program that reads a pipe unasked (`rg`) does not wait for it.
+        """
         cwd = start_from(self._settings.cwd, cwd)
         return Process(self._link, cmd, env=env or {}, cwd=cwd, stdin=stdin, limits=self._settings.limits)
 

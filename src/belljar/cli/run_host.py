@@ -59,11 +59,12 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
         settings["limits"] = replace(settings["limits"], wall_seconds=arguments.timeout)
     command = parse_command(parser, arguments.what, arguments.args, settings["files"])
 
+    from belljar.api.command import PIPE
     from belljar.api.sandbox import Sandbox
     from belljar.worker.supervisor_host import shared
 
     shared.source = start
-    stdin = finite_input()
+    stdin = own_input()
     try:
         sandbox = Sandbox(**settings)
     except (ValueError, TypeError) as error:
@@ -71,7 +72,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
     with sandbox:
         began = monotonic()
         process = sandbox.spawn(command, stdin=stdin)
-        if stdin is None:
+        if stdin is None or stdin == PIPE:
             threading.Thread(target=pass_on, args=(process.stdin,), daemon=True).start()
         shown = collect(process) if arguments.json else show(process)
         code = process.wait()
@@ -117,15 +118,19 @@ def parse_command(
     return [INTERPRETERS.get(suffix, "bash"), path, *args]
 
 
-def finite_input() -> bytes | None:
-    """All of our input if it is short and there; None if it is to be passed on as it comes, like that of a pipe."""
+def own_input() -> bytes | int | None:
+    """Our input as `spawn` takes it: all of a short file, a pipe or a terminal to be passed on, or nothing."""
+    from belljar.api.command import DEVNULL, PIPE
+
     try:
         found = os.fstat(0)
     except OSError:
-        return b""  # closed
+        return DEVNULL  # closed
     if stat.S_ISREG(found.st_mode) and found.st_size <= _READ:
         return os.read(0, _READ)
-    return b"" if stat.S_ISCHR(found.st_mode) and found.st_rdev == os.stat(os.devnull).st_rdev else None
+    if not stat.S_ISCHR(found.st_mode):
+        return PIPE
+    return DEVNULL if found.st_rdev == os.stat(os.devnull).st_rdev else None
 
 
 def pass_on(stdin: Stdin) -> None:

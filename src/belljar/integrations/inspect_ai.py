@@ -111,7 +111,7 @@ class BelljarSandboxEnvironment(SandboxEnvironment):
         if timeout is not None and timeout_retry:
             tries += [min(timeout, seconds) for seconds in _RETRIES]
         for seconds in tries:
-            result = await self._sandbox.exec(cmd, stdin=input or b"", cwd=self._path(cwd), env=env, timeout=seconds)
+            result = await self._sandbox.exec(cmd, stdin=input, cwd=self._path(cwd), env=env, timeout=seconds)
             if not result.timed_out:
                 break
         else:

@@ -115,7 +115,7 @@ def _add_commands(server: MCPServer[None], boxes: Boxes) -> None:
         ctx: Context,
         cwd: str | None = None,
         timeout: Annotated[float | None, Field(description="Seconds until it is killed.", gt=0)] = None,
-        stdin: str = "",
+        stdin: str | None = None,
         sandbox: SandboxId = None,
     ) -> Command:
         """Run a bash command to its end."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from belljar.abi.errno import EPERM
 from belljar.abi.errors import BudgetExceeded, OutputError, SysError
-from belljar.abi.flags import O_RDONLY, O_WRONLY
+from belljar.abi.flags import O_RDONLY, O_WRONLY, S_IFSOCK
 from belljar.abi.limits import Limits
 from belljar.abi.signals import Signal
 from belljar.kernel.budget import Budget
@@ -214,6 +214,12 @@ class Kernel:
             OpenFile(PipeEnd(node.pipe, O_RDONLY), O_RDONLY, place, name),
             OpenFile(PipeEnd(node.pipe, O_WRONLY), O_WRONLY, place, name),
         )
+
+    def open_socket(self, process: Process) -> tuple[OpenFile, OpenFile]:
+        """A pipe that looks like a socket: programs that read a pipe unasked (rg) don't take it for input."""
+        reader, writer = self.open_pipe(process)
+        reader.place.node.mode = S_IFSOCK | 0o777
+        return reader, writer
 
     def open_inlet(self, process: Process, data: bytes) -> OpenFile:
         """The read end of a pipe that holds all of its input already, however much that is."""

@@ -209,6 +209,7 @@ class Server:
                 terminal=None if message.size is None else _winsize(message.size),
                 control=message.control,
                 forks=self._original(message.forks),
+                follows=message.follows,
             )
         except SysError as error:
             failure = _failure(number, error)

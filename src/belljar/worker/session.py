@@ -136,8 +136,12 @@ class Session:
         terminal: WinSize | None = None,
         control: bool = False,
         forks: Process | None = None,
+        follows: bool = False,
     ) -> Task:
-        """Set a command going. A str runs in bash; a list is argv. `stdin` None leaves it open."""
+        """Set a command going. A str runs in bash; a list is argv.
+
+        With `follows`, more input is given to the task later. `stdin` None: /dev/null, or a socket if more follows.
+        """
         task = Task(self.kernel, on_output, on_end, self._idle)
         task.start(
             ["bash", "-c", command] if isinstance(command, str) else list(command),
@@ -150,6 +154,7 @@ class Session:
             terminal=terminal,
             control=control,
             forks=forks,
+            follows=follows,
         )
         return task
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from belljar.abi.errno import EIO
 from belljar.abi.errors import SysError
-from belljar.abi.flags import O_RDWR
+from belljar.abi.flags import O_RDONLY, O_RDWR
 from belljar.abi.limits import Limits
 from belljar.abi.signals import Signal
 from belljar.abi.termios import WinSize
@@ -66,13 +66,14 @@ class Task:
         terminal: WinSize | None,
         control: bool,
         forks: Process | None,
+        follows: bool = False,
     ) -> None:
         kernel = self._kernel
         if terminal is not None:
             files: dict[int, OpenFile] = {}
             self._master = self._open_terminal(terminal, credentials)
         else:
-            files = self._open_pipes(stdin, merge_stderr)
+            files = self._open_pipes(stdin, merge_stderr, follows)
         if control:
             files[CONTROL_IN], writer = kernel.open_pipe(kernel.init)
             self._inputs[CONTROL_IN] = InputQueue(kernel.hub, writer.retain())
@@ -92,15 +93,21 @@ class Task:
             self._collecting = True
             kernel.hub.spawn(lambda: self._collect(master.retain()))
 
-    def _open_pipes(self, stdin: bytes | None, merge_stderr: bool) -> dict[int, OpenFile]:
-        """The descriptors of the command."""
+    def _open_pipes(self, stdin: bytes | None, merge_stderr: bool, follows: bool) -> dict[int, OpenFile]:
+        """Open the descriptors of the command."""
         kernel = self._kernel
         streams = self._streams = self._idle.pop() if self._idle else Streams(kernel)
         self._outlets = {1: streams.output, 2: streams.error}
-        files = streams.begin(stdin, partial(self._hand_on, 1), None if merge_stderr else partial(self._hand_on, 2))
-        if stdin is None:
-            files[0], writer = kernel.open_pipe(kernel.init)
+        files = streams.begin(
+            None if follows else stdin, partial(self._hand_on, 1), None if merge_stderr else partial(self._hand_on, 2)
+        )
+        if follows:
+            files[0], writer = kernel.open_socket(kernel.init) if stdin is None else kernel.open_pipe(kernel.init)
             self._inputs[0] = InputQueue(kernel.hub, writer.retain())
+            if stdin:
+                self._inputs[0].put(stdin)
+        elif stdin is None:
+            files[0] = kernel.init.fs.open("/dev/null", O_RDONLY)
         return files
 
     def _open_outlet(self, stream: int) -> OpenFile:
