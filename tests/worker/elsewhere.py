@@ -36,7 +36,6 @@ LINUX_ONLY = {
     "belljar.kernel.fs.openat2_host",
     "belljar.worker.branch_host",
     "belljar.worker.fork_judge_host",
-    "belljar.worker.shelf_host",
     "belljar.worker.zygote_host",
     "belljar.worker.cgroup_host",
     "belljar.engines.wasm.natives_host",

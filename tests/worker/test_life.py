@@ -12,7 +12,7 @@ from belljar.worker.life_host import Life
 from belljar.worker.session import Session
 
 
-def test_an_owner_who_asks_while_a_worker_rehearses_is_answered() -> None:
+def test_an_owner_who_asks_during_a_warm_up_is_answered() -> None:
     """Spares are handed over whether or not they have finished."""
     machine = host_machine()
     assert isinstance(machine.poller, EpollPoller)
@@ -20,12 +20,12 @@ def test_an_owner_who_asks_while_a_worker_rehearses_is_answered() -> None:
     try:
         session = Session(machine, programs=find, names=names())
         life = Life(session, machine.poller)
-        life.practise(2)
+        life.warm_up(2)
         ours, theirs = socket.socketpair()
         with ours, theirs:
             life.connect(theirs)
             ours.send(encode(Start(1, [b"bash", b"-c", b"echo asked"], {}, None, b"", False, False, {})))
-            life.rehearse()
+            life.run_warm_up_command()
             ours.setblocking(False)
             got: list[object] = []
             frames = worker_frames()

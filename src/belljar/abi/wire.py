@@ -137,20 +137,7 @@ class Answer(_Message, tag="answer"):
     fds: int = 0
 
 
-class Grant(_Message, tag="grant"):
-    """An engine process for the Start of this id, which comes next and would probably ask for it.
-
-    `number` is the host's for it, below 0; its connection comes with it.
-    """
-
-    id: int
-    number: int
-    kind: str
-    options: dict[str, Plain]
-    fds: int = 1
-
-
-HostMessage = Boot | Start | Input | Credit | Signal | Resize | Renew | Call | Answer | Grant
+HostMessage = Boot | Start | Input | Credit | Signal | Resize | Renew | Call | Answer
 
 # From the worker.
 

@@ -25,8 +25,6 @@ from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 from belljar.worker.supervisor_host import shared
 
 _READ: Final = 1 << 20
-_QUIET: Final = 0.005
-"""Seconds to wait with what can wait, for those who wait for a command."""
 
 
 async def take_worker(memory_bytes: int) -> WorkerHandle:
@@ -157,13 +155,6 @@ class AsyncLink:
             raise SandboxError(
                 "this sandbox was started on another event loop, and lives there: keep to one loop, or make one on each"
             )
-
-    def start(self, number: int, argv: Sequence[str], frame: bytes) -> None:
-        """Send the frame that starts a command, with the engine process that it will ask for, if that can be told."""
-        granted, fds = self._engines.foresee(number, argv) or (b"", [])
-        self.send(granted + frame, fds)
-        if granted:
-            self._loop.call_later(_QUIET, self._engines.settle)
 
     def send(self, frame: bytes, fds: Sequence[int] = ()) -> None:
         """Send a frame, or queue it; descriptors that go with it are closed here."""

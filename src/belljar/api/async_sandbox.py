@@ -185,7 +185,7 @@ class AsyncSandbox:
             },
             awaited=True,
         )
-        link.start(request.number, request.argv, request.frame)
+        link.send(request.frame)
         try:
             await self._finish(request, began + request.wall_seconds + GRACE)
         except BaseException:  # it was cancelled, too

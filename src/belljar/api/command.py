@@ -70,7 +70,6 @@ class ExecRequest(Struct, frozen=True):
     """An exec on its way: what to send, what comes back, and how long that may take."""
 
     number: int
-    argv: list[str]
     running: Running
     frame: bytes
     wall_seconds: float
@@ -118,7 +117,7 @@ def request_exec(
     if stdin.rest:
         sender = InputSender(conversation, number)
         frame += sender.put(stdin.rest) + sender.end()
-    return ExecRequest(number, argv, running, frame, effective.wall_seconds, listening)
+    return ExecRequest(number, running, frame, effective.wall_seconds, listening)
 
 
 def start_from(base: str, cwd: object) -> str | None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from msgspec import Struct
 
 from belljar.abi.errno import EAGAIN, ENOENT, ENOEXEC, ENOMEM
 from belljar.abi.limits import Limits
-from belljar.abi.wire import Answer, Ask, Grant, WireError, encode
-from belljar.engines.python.data import uses_data
+from belljar.abi.wire import Answer, Ask, WireError, encode
 from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, Template, template
 from belljar.engines.wasm.orders import PROGRAM_MAX, CompilerRefused, NotCompiled
 
@@ -21,12 +20,6 @@ ENGINES_MAX: Final = 16
 
 SESSION_SECONDS: Final = 24 * 3600.0
 """Processor time of an interpreter that its owner drives: each of its runs is limited by itself."""
-
-
-_WORDS: Final = {"python": "python", "python-data": "python"}
-"""What a command has in it that asks for a process of some kind."""
-_LOOK: Final = 4096
-"""How much of a command is looked at."""
 
 
 class Opening(Struct, frozen=True):
@@ -72,14 +65,6 @@ class EngineBroker:
         self._programs: dict[int, bytearray] = {}
         """What has come so far of programs to compile."""
         self._closed = False
-        self._usual: dict[str, dict[str, Any]] = {}
-        """The options with which the sandbox's programs ask for a kind, where that can be foreseen."""
-        self._asked: tuple[str, dict[str, Any]] | None = None
-        """The last kind and options that were asked for, which was not foreseen."""
-        self._wary = False
-        """What was foreseen did not happen: not again, until the same is asked for twice."""
-        self._grants = 0
-        self._unsettled: list[int] = []
 
     def pids(self) -> list[int]:
         """Of those that are there now."""
@@ -92,13 +77,7 @@ class EngineBroker:
             case "kill", [int(number)]:
                 self.kill(number)
                 return encode(Answer(ask.id, None))
-            case "return", [int(number)]:
-                self._usual.clear()
-                self._wary = True
-                self.kill(number)
-                return encode(Answer(ask.id, None))
             case "open", [int(number), str(kind), dict(options)]:
-                self._learn(kind, options)
                 return self._opening(ask.id, number, kind, options)
             case "fork", [int(number), int(original), dict(options)]:
                 return self._opening(ask.id, number, original, options)
@@ -107,13 +86,6 @@ class EngineBroker:
             case "compile", [int(number), dict(options)]:
                 return self._opening(ask.id, number, "wasm", options, self._programs.pop(number, bytearray()))
         raise WireError(f"asked the engines for {ask.operation!r}")
-
-    def _learn(self, kind: str, options: dict[str, Any]) -> None:
-        if kind in _WORDS and not options.get("session"):
-            if not self._wary or self._asked == (kind, options):
-                self._usual[kind] = options
-                self._wary = False
-            self._asked = kind, options
 
     def _collect(self, ask: int, number: int, piece: bytes) -> bytes:
         if sum(map(len, self._programs.values())) + len(piece) > PROGRAM_MAX:
@@ -173,48 +145,6 @@ class EngineBroker:
         except EngineUnavailable:
             return None  # `open` says why
         return self._hand_over(opening, process)
-
-    def foresee(self, job: int, argv: Sequence[str]) -> tuple[bytes, list[int]] | None:
-        """What a command will ask for, if that can be told and is at hand: a frame to go before it, with descriptors.
-
-        Call `settle` some time later.
-        """
-        if not self._usual:
-            return None
-        text = "\n".join(argv)[:_LOOK]
-        code = text.replace("'", "\n").replace('"', "\n")  # it may begin there
-        kind = "python-data" if uses_data(code.encode("utf-8", "surrogateescape")) else "python"
-        options = self._usual.get(kind)
-        if options is None or _WORDS[kind] not in text:
-            return None
-        try:
-            process = template(kind).at_hand(self._narrow(options), options)
-            if process is None:
-                return None
-            self._bound(process)
-        except EngineUnavailable:
-            return None  # `open` says why
-        with self._lock:
-            wanted = self._count() < ENGINES_MAX and not self._closed
-            if wanted:
-                self._grants += 1
-                number = -self._grants
-                self._engines[number] = process
-                self._unsettled.append(number)
-        if not wanted:
-            process.kill()
-            return None
-        return encode(Grant(job, number, kind, options)), [process.connection.detach()]
-
-    def settle(self) -> None:
-        """For what was granted: what can wait until nobody waits for anything else."""
-        if self._unsettled:
-            with self._lock:
-                numbers, self._unsettled = self._unsettled, []
-                for number in numbers:
-                    process = self._engines.get(number)
-                    if process is not None:
-                        process.settle()
 
     def _hand_over(self, opening: Opening, process: EngineProcess) -> tuple[bytes, list[int]]:
         with self._lock:
@@ -315,7 +245,6 @@ class EngineBroker:
             self._bound(process)
 
     def kill(self, number: int) -> None:
-        self.settle()
         with self._lock:
             process = self._engines.pop(number, None)
             self._programs.pop(number, None)
@@ -324,7 +253,6 @@ class EngineBroker:
 
     def close(self) -> None:
         """The sandbox is gone: so are its engines. Idempotent."""
-        self.settle()
         with self._lock:
             self._closed = True
             engines, self._engines = self._engines, {}

@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 from belljar.abi.limits import Limits
@@ -25,8 +24,6 @@ from belljar.api.forking import FORK_SECONDS, Fork, Held, check_origin
 from belljar.api.offers import Offers, answer_frame
 from belljar.api.request import GRACE, STOPPED
 from belljar.engines.template_host import EngineUnavailable
-from belljar.kernel.awake_host import Awake
-from belljar.lockdown.affinity_host import move_to_other_cpu
 from belljar.lockdown.polling_host import Readiness
 from belljar.lockdown.sockets_host import send_descriptors, set_send_timeout
 from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
@@ -57,7 +54,6 @@ class Link:
         """Rung to have the helper look up; only there while it listens."""
         self._read_size = _READ
         self._readable = Readiness(worker.connection)
-        self._awake = Awake(partial(move_to_other_cpu, worker.pid))
         self._send_lock = threading.Lock()
         # One that reads nothing for so long has stopped: a sender is not to wait for it for ever.
         set_send_timeout(worker.connection, int(min(limits.wall_seconds + GRACE, 1 << 30)))
@@ -201,11 +197,6 @@ class Link:
     def closed(self) -> bool:
         return self._gone is not None
 
-    def start(self, number: int, argv: Sequence[str], frame: bytes) -> None:
-        """Send the frame that starts a command, with the engine process that it will ask for, if that can be told."""
-        granted, fds = self._engines.foresee(number, argv) or (b"", [])
-        self.send(granted + frame, fds)
-
     def send(self, frame: bytes, fds: Sequence[int] = ()) -> None:
         """Send a frame; descriptors that go with it are closed here."""
         try:
@@ -292,7 +283,7 @@ class Link:
     def _ready(self, timeout: float | None) -> bool:
         """Whether there is something to take, or nothing will ever come."""
         try:
-            return bool(timeout != 0 and self._awake.find(self._readable.look)) or self._readable.within(timeout)
+            return self._readable.within(timeout)
         except OSError:
             return True
 
@@ -357,7 +348,6 @@ class Link:
                 news = Readiness(self._worker.connection, ear)
             seen = -1
             while (seen := self._stand_aside(seen, bell)) >= 0:
-                self._engines.settle()
                 news.within(None)
                 with self._lock:
                     self._bell = None

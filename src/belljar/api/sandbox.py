@@ -176,7 +176,7 @@ class Sandbox:
                 "merge_stderr": merge_stderr,
             },
         )
-        self._link.start(request.number, request.argv, request.frame)
+        self._link.send(request.frame)
         try:
             finished = self._finish(request, began + request.wall_seconds + GRACE)
         except BaseException:

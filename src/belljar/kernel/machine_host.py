@@ -5,10 +5,9 @@ import select
 import selectors
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
-from belljar.kernel.awake_host import Awake
 from belljar.kernel.machine import Machine
 
 
@@ -36,9 +35,6 @@ class DescriptorPoller(Protocol):
 
     def unwatch(self, fd: int) -> None: ...
 
-    def expect(self) -> None:
-        """Something is likely to come soon: the next wait may stay awake for a moment."""
-
     def wait(self, timeout: float | None) -> bool: ...
 
     def renew(self) -> None:
@@ -63,12 +59,6 @@ if sys.platform == "linux":
         def __init__(self) -> None:
             self._epoll = select.epoll()
             self._watched: dict[int, tuple[int, Callable[[], None]]] = {}
-            self._awake = Awake()
-            self._expecting = False
-
-        def expect(self) -> None:
-            """Something is likely to come soon."""
-            self._expecting = True
 
         def watch(self, fd: int, callback: Callable[[], None], *, writable: bool = False, edge: bool = False) -> None:
             """Call `callback` on the hub's loop whenever `fd` is ready. Replaces an earlier watch of the same fd.
@@ -93,11 +83,7 @@ if sys.platform == "linux":
                 if timeout > 0:
                     time.sleep(timeout)
                 return True
-            ready: Sequence[tuple[int, int]] = ()
-            if self._expecting and timeout != 0.0:
-                self._expecting = False
-                ready = self._awake.find(self._epoll.poll)
-            for fd, _events in ready or self._epoll.poll(timeout):
+            for fd, _events in self._epoll.poll(timeout):
                 watcher = self._watched.get(fd)
                 if watcher is not None:
                     watcher[1]()
@@ -136,9 +122,6 @@ class SelectorPoller:
             self._selector.modify(fd, events, callback)
         else:
             self._selector.register(fd, events, callback)
-
-    def expect(self) -> None:
-        return
 
     def unwatch(self, fd: int) -> None:
         if fd in self._selector.get_map():

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from belljar.abi.wire import FDS_MAX, Answer, Call, Grant, HostMessage, WireError, WorkerMessage, encode, host_frames
+from belljar.abi.wire import FDS_MAX, Answer, Call, HostMessage, WireError, WorkerMessage, encode, host_frames
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import DescriptorPoller
 from belljar.lockdown.sockets_host import receive_descriptors
@@ -19,7 +19,7 @@ _BACKLOG: Final = 1 << 20
 _READ: Final = 16 << 10
 _READ_MORE: Final = 1 << 18
 """How much to take after a read that came full: a large buffer costs more to make than a short message to read."""
-_CARRIERS: Final = (Call, Answer, Grant)
+_CARRIERS: Final = (Call, Answer)
 """The messages that descriptors may come with."""
 
 Handle = Callable[[HostMessage, Sequence[Descriptor]], None]

@@ -8,7 +8,7 @@ from typing import Final
 
 from belljar.abi.errno import EIO, EPIPE
 from belljar.abi.errors import SysError
-from belljar.abi.wire import Grant, Plain
+from belljar.abi.wire import Plain
 from belljar.kernel.engines import EngineLink, EngineUnavailable, NotCompilable
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import DescriptorPoller
@@ -30,9 +30,6 @@ class HostEngines:
         self._links: dict[int, HostEngineLink] = {}
         self._given_up: list[int] = []
         """Processes that are let go, of which the owner is still to be told."""
-        self._granted: dict[int, tuple[Grant, Descriptor]] = {}
-        """What came with commands, by their numbers, and no program has opened yet."""
-        hosted.grants = self
 
     def hold(self) -> tuple[set[int], set[int]]:
         self._tell()
@@ -46,7 +43,6 @@ class HostEngines:
     def part(self, copies: Mapping[int, Descriptor]) -> None:
         """In a branch: go on with the copies of processes; the others are the origin's, and seen to end here."""
         self._given_up.clear()
-        self._granted.clear()
         links, self._links = self._links, {}
         for number, link in links.items():
             if number in copies:
@@ -56,21 +52,7 @@ class HostEngines:
                 link.lose()
 
     def open(self, kind: str, options: Mapping[str, Plain]) -> HostEngineLink:
-        copied = bool(options.get("copied"))
-        for job, (grant, connection) in list(self._granted.items()):
-            if grant.kind == kind and grant.options == options:
-                del self._granted[job]
-                return self._link(grant.number, connection, copied=copied)
-            self.forget(job)  # the owner foresaw something else, and it counts
-        return self._ask("open", [kind, dict(options)], copied=copied)
-
-    def grant(self, message: Grant, connection: Descriptor) -> None:
-        self._granted[message.id] = message, connection
-
-    def forget(self, job: int) -> None:
-        if job in self._granted:
-            grant, _ = self._granted.pop(job)
-            self._hosted.tell(b"engine", "return", [grant.number])
+        return self._ask("open", [kind, dict(options)], copied=bool(options.get("copied")))
 
     def fork(self, link: EngineLink, options: Mapping[str, Plain]) -> HostEngineLink:
         if not isinstance(link, HostEngineLink):
@@ -104,10 +86,7 @@ class HostEngines:
             raise
         if answer.errno or not descriptors:
             raise EngineUnavailable(answer.errno or EIO, answer.message.decode("utf-8", "replace"))
-        return self._link(number, descriptors[0], copied=copied)
-
-    def _link(self, number: int, connection: Descriptor, *, copied: bool) -> HostEngineLink:
-        link = HostEngineLink(number, connection.take(), self._hub, self._poller, self)
+        link = HostEngineLink(number, descriptors[0].take(), self._hub, self._poller, self)
         link.copied = copied
         self._links[number] = link
         return link

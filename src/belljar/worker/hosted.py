@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from belljar.abi.errno import EIO
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import Owner
-from belljar.abi.wire import Answer, Ask, Grant, Plain, WireError, WorkerMessage
+from belljar.abi.wire import Answer, Ask, Plain, WireError, WorkerMessage
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
@@ -26,16 +26,6 @@ Answered = tuple[Answer, Sequence[Descriptor]]
 
 PATIENCE: Final = 2.0
 """Seconds to wait for answers about files before a fork."""
-
-
-class Grants(Protocol):
-    """Where engine processes go that come with a command, unasked."""
-
-    def grant(self, message: Grant, connection: Descriptor) -> None:
-        """One came, for a command that comes next."""
-
-    def forget(self, job: int) -> None:
-        """That command has ended."""
 
 
 class Hosted:
@@ -56,7 +46,6 @@ class Hosted:
         self._scheduled = False
         self._resumed = WaitQueue(session.kernel.hub)
         self._tools: ToolServer | None = None
-        self.grants: Grants | None = None
 
     def when_quiet(self, act: Callable[[], None]) -> None:
         """Call `act` on the loop, between questions about files; soon in any case."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from belljar.abi.limits import OVERHEAD
-from belljar.abi.wire import HELLO, Call, Event, Exited, HostMessage, Ready, Reply, Start, WorkerMessage, encode
+from belljar.abi.wire import HELLO, Call, Event, Exited, HostMessage, Ready, Start, WorkerMessage, encode
 from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine_host import DescriptorPoller
 from belljar.lockdown.polling_host import Readiness
@@ -28,10 +28,10 @@ from belljar.worker.session import Session
 RECURSION: Final = 60_000
 """Python frames a worker may nest: the shell's depth limit times the frames of one shell call, with room."""
 CPU_BACKSTOP: Final = 24 * 3600
-REHEARSED: Final = "echo hi"
+WARM_UP_COMMAND: Final = "echo hi"
 _FORK: Final = Call(2, "fork", [[], []], fds=1)
 _NOBODY: Final = -1
-"""Who a rehearsal is for, where owners count their requests from 1."""
+"""The id of a warm-up command, where owners count their requests from 1."""
 if sys.platform == "linux":
     _BRANCH: Final = (int(socket.AF_UNIX), int(socket.SOCK_STREAM | socket.SOCK_NONBLOCK))
     """The kind of a branch's connection, which a sealed process can't ask for."""
@@ -49,7 +49,7 @@ class Life:
         self._guard = CpuGuard(hub)
         self._guard.install()
         self._channel: Channel | None = None
-        self._rehearsed = False
+        self._warm = False
         self._fork: Callable[[], int] = fork_alone
         self._layers: list[str] = []
         self._server = Server(session, self._send, self._branch)
@@ -57,11 +57,9 @@ class Life:
         session.uplink.connect = network_dialer(self._server.hosted, hub, poller)
 
     def _send(self, message: WorkerMessage) -> None:
-        if isinstance(message, Exited | Reply):
-            if message.id == _NOBODY:
-                self._rehearsed = True
-                return
-            self._poller.expect()  # whoever had an answer often has the next question
+        if isinstance(message, Exited) and message.id == _NOBODY:
+            self._warm = True
+            return
         assert self._channel is not None
         self._channel.send(message)
 
@@ -77,11 +75,11 @@ class Life:
         self._channel = None
         self._poller.leave()
 
-    def practise(self, times: int) -> None:
-        """Live so many times, with an owner who asks for a command, for a branch, and for a command there.
+    def warm_up(self, times: int) -> None:
+        """Serve a pretended owner so many times: a command, a fork, and a command in the branch.
 
-        Python rewrites code that it runs often, and remembers what it found where. Done by a zygote, it is done; else
-        every worker and every branch would write to all of this.
+        CPython specialises bytecode that runs often and fills caches. Done in the zygote, workers share those pages
+        instead of each writing to a copy of them.
         """
         if sys.platform == "win32":
             raise NotImplementedError
@@ -110,11 +108,11 @@ class Life:
         self._session.kernel.hub.run(partial(Readiness(receiver).within, 0))
         receiver.recv(1 << 10)
 
-    def rehearse(self) -> None:
-        """Run one command that nobody asked for: what any command makes when first run, or writes to, is there then."""
-        self._rehearsed = False
+    def run_warm_up_command(self) -> None:
+        """Run a command that nobody asked for, so that what is made or copied on first use is there."""
+        self._warm = False
         self._server.handle(_command(_NOBODY))
-        self._session.kernel.hub.run(lambda: self._rehearsed)
+        self._session.kernel.hub.run(lambda: self._warm)
 
     def live(
         self,
@@ -122,11 +120,11 @@ class Life:
         layers: list[str],
         *,
         fork_judge: socket.socket | None = None,
-        rehearsed: bool = False,
+        warm_up: bool = False,
     ) -> int:
         """Be a worker, connected already, with this much memory. Returns the exit status of the process.
 
-        `layers` hold already. `fork_judge` leads to whoever says when it may fork. `rehearsed`: run a command before
+        `layers` hold already. `fork_judge` leads to whoever says when it may fork. `warm_up`: run a command before
         anybody asks for one.
         """
         kernel, channel = self._session.kernel, self._channel
@@ -138,8 +136,8 @@ class Life:
         except (LockdownFailed, OSError):
             return 1
         self._layers = layers + held
-        if rehearsed:
-            self.rehearse()  # an owner may be asking already, and is answered
+        if warm_up:
+            self.run_warm_up_command()  # an owner may be asking already, and is answered
         self._report()
         try:
             kernel.hub.run(lambda: channel.closed)
@@ -175,7 +173,6 @@ class Life:
         except BaseException:  # noqa: BLE001 - nobody waits for this branch, and what it still holds is the origin's
             os._exit(1)
         self._report()
-        self._poller.expect()  # whoever wanted a branch has something for it
         return 0
 
 
@@ -188,4 +185,4 @@ def _as_branch() -> int:
 
 
 def _command(number: int) -> Start:
-    return Start(number, [b"bash", b"-c", REHEARSED.encode()], {}, None, b"", False, False, {})
+    return Start(number, [b"bash", b"-c", WARM_UP_COMMAND.encode()], {}, None, b"", False, False, {})

@@ -23,7 +23,6 @@ from belljar.abi.wire import (
     Credit,
     Exited,
     Failure,
-    Grant,
     HostMessage,
     Input,
     Output,
@@ -163,10 +162,6 @@ class Server:
                     job.task.resize(_winsize((rows, columns)))
             case Answer():
                 self.hosted.take(message, descriptors)
-            case Grant():
-                if self.hosted.grants is None or len(descriptors) != 1:
-                    raise WireError("granted what nobody can take")
-                self.hosted.grants.grant(message, descriptors[0])
 
     def _spawn(self, run: Callable[[], None]) -> None:
         self._session.kernel.hub.spawn(run)
@@ -214,7 +209,6 @@ class Server:
         except SysError as error:
             failure = _failure(number, error)
             self._spawn(lambda: self._send(failure))
-            self._forget(number)
             return
         self._jobs[number] = job
         if message.live:
@@ -258,7 +252,6 @@ class Server:
     def _ended(self, number: int, job: _Job, task: Task) -> None:
         told = self._jobs.pop(number, None) is not None
         job.task = None
-        self._forget(number)
         if task.limit is not None or self._now() - job.began > self._collect_pause:
             self._schedule_collection()
         if not told:
@@ -277,11 +270,6 @@ class Server:
                 left=self._others(task),
             )
         )
-
-    def _forget(self, number: int) -> None:
-        """Give back what came with a command and was not used."""
-        if self.hosted.grants is not None:
-            self.hosted.grants.forget(number)
 
     def _others(self, task: Task) -> bool:
         """Whether something runs besides init, what has ended, and what the owner started and waits for."""

@@ -28,33 +28,21 @@ from belljar.lockdown.polling_host import Readiness, readable
 from belljar.lockdown.seal_host import adopt_orphans, enter_namespaces, prepare
 from belljar.lockdown.sockets_host import send_descriptors
 from belljar.worker.fork_judge_host import ForkJudge
-from belljar.worker.layout_host import fill_holes, gather_code
-from belljar.worker.life_host import RECURSION, REHEARSED, Life
+from belljar.worker.life_host import RECURSION, WARM_UP_COMMAND, Life
 from belljar.worker.session import Session
-from belljar.worker.shelf_host import Shelf
 
 SPARES: Final = 3
 QUIET: Final = 0.001
 """Seconds without a request before a spare is made: the worker just handed over needs the processor first."""
-REHEARSALS: Final = 32
+WARM_UPS: Final = 4
+"""More did not lower the number of pages that a worker copies."""
 WARM_UP: Final = (
-    REHEARSED,
+    WARM_UP_COMMAND,
     "x=$(echo a | tr a b); for i in 1 2; do [[ $x == b* ]] && y=$((i + 1)); done; echo ${x/b/c} {1..2} * > f; cat f",
     "f() { local a=$1; [ -f f ] && read -r b < f; }; f x; case $b in *) ls -la;; esac; cat << E | grep -c x\nx\nE",
     "printf '%s\\n' 1 2 | sort | head -n 1; sed s/a/b/; awk '{ print $1 }' f; cut -c1 f; wc -l f; no-such-command",
 )
 """One of each of what commands are made of."""
-ONCE: Final = (
-    "belljar.lockdown.seal_host",
-    "belljar.lockdown.wall_host",
-    "belljar.lockdown.forks_host",
-    "belljar.lockdown.polling_host",
-    "belljar.lockdown.sockets_host",
-    "belljar.worker.fork_judge_host",
-    "belljar.worker.life_host",
-    __name__,
-)
-"""The modules of what a worker does once, and its zygote for it, and nobody can practise."""
 
 
 class Worker:
@@ -78,25 +66,19 @@ class Zygote:
         sys.setrecursionlimit(RECURSION)
         poller = self._machine.poller
         assert isinstance(poller, EpollPoller)
-        # What every worker writes to comes first and lies together; the rest comes after it, and stays as it is.
         prepare()
-        self._life, self._fillers = warm_life(self._machine, poller)
-        self._fillers += fill_holes()
         preload()
         warm_up(self._machine)
-        shelf = Shelf()
+        host_frames()
+        self._life = Life(Session(self._machine, programs=find, names=names()), poller)
+        self._life.warm_up(WARM_UPS)
         self._layers = enter_namespaces()
         self._spares: list[Worker] = []
         self._judge = ForkJudge()
         adopt_orphans()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         gc.collect()
-        self._fillers += fill_holes()
-        self._life.rehearse()  # with the room it will have; it leaves nothing to collect
         gc.freeze()
-        shelf.fill()
-        self._life.practise(1)  # what is used is at hand again
-        self._life.rehearse()
         signal.signal(signal.SIGCHLD, _reap)
 
     def run(self) -> None:
@@ -172,7 +154,7 @@ class Zygote:
             if pid == 0:
                 status = 1
                 try:
-                    status = self._life.live(memory, self._layers, fork_judge=self._judge.door, rehearsed=ahead)
+                    status = self._life.live(memory, self._layers, fork_judge=self._judge.door, warm_up=ahead)
                 finally:
                     os._exit(status)
         finally:
@@ -181,21 +163,8 @@ class Zygote:
         return Worker(pid, os.pidfd_open(pid), ours)
 
 
-def warm_life(machine: Machine, poller: EpollPoller) -> tuple[Life, list[bytes]]:
-    """A worker's life as it is before it begins, with all code on its way made ready in another. Keep both."""
-    host_frames()
-    trial = Life(Session(machine, programs=find, names=names()), poller)
-    trial.rehearse()
-    fillers = fill_holes()
-    gather_code(lambda: trial.practise(2), ONCE)
-    trial.practise(REHEARSALS)
-    life = Life(Session(machine, programs=find, names=names()), poller)
-    life.rehearse()
-    return life, fillers
-
-
 def warm_up(machine: Machine) -> None:
-    """Run ordinary commands once, in a session that is thrown away: what is made when first used, all workers share."""
+    """Run ordinary commands in a session that is thrown away, to fill caches that all workers then share."""
     session = Session(machine, programs=find, names=names())
     for command in WARM_UP:
         session.exec(command, stdin=b"a b\n", merge_stderr=True)

@@ -1,0 +1,53 @@
+"""Sandboxes where something that most systems have is missing: /proc, or Python's own allocator."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are Linux's")
+
+PROGRAM = """
+import sys
+from belljar import Sandbox
+from belljar.api import sandbox
+from belljar.worker.supervisor_host import Supervisor
+if sys.argv[1:]:
+    sandbox.shared = Supervisor(sys.argv[1:])
+with Sandbox(files={"a": "one\\ntwo\\n"}) as first, Sandbox() as second:
+    assert first.exec("sort -r a | tr o 0 > b; cat b").stdout == "tw0\\n0ne\\n"
+    assert first.files.read("b") == "tw0\\n0ne\\n"
+    assert second.exec("ls").stdout == ""
+    result = second.exec("while :; do :; done", timeout=0.2)
+    assert result.timed_out, result
+print("done")
+"""
+
+
+def run(*command: str, env: dict[str, str] | None = None) -> None:
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **(env or {})}
+    )
+    assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root may mount")
+@pytest.mark.skipif(shutil.which("unshare") is None, reason="there is no unshare(1)")
+def test_without_proc() -> None:
+    hide = 'mount -t tmpfs none /proc && [ -z "$(ls -A /proc)" ] && exec "$@"'
+    run("unshare", "--mount", "sh", "-c", hide, "sh", sys.executable, "-c", PROGRAM)
+
+
+def test_without_pymalloc() -> None:
+    """In the owner, and in the zygote, which ignores the owner's environment."""
+    plain = ["env", "PYTHONMALLOC=malloc", sys.executable, "-P", "-s", "-m", "belljar.worker.zygote_host"]
+    run(sys.executable, "-c", PROGRAM, *plain, env={"PYTHONMALLOC": "malloc"})
+
+
+def test_where_home_is_read_only() -> None:
+    """A sandbox keeps nothing on disk."""
+    run(sys.executable, "-c", PROGRAM, env={"HOME": "/proc", "XDG_CACHE_HOME": "/proc/cache"})
