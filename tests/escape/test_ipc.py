@@ -19,7 +19,7 @@ import pytest
 
 import belljar
 from belljar import Limits, Mount, Sandbox, SandboxClosed, SandboxError
-from belljar.abi.wire import Ask, Event, Exited, Failure, Output, Ready, Reply, Started, WorkerMessage, encode
+from belljar.abi.wire import Ask, Exited, Failure, Incident, Output, Ready, Reply, Started, WorkerMessage, encode
 from belljar.api import link_host
 from belljar.worker.handle_host import WorkerHandle
 from belljar.worker.supervisor_host import shared
@@ -90,7 +90,7 @@ HOSTILE: dict[str, bytes] = {
     "111e a file of the owner": encode(Ask(1, b"0", "file", [{}])),
     "111f a tool of the owner": encode(Ask(1, b"search", "tool", [[]])),
     "111g an operation that is none": encode(Ask(1, b"", "eval", ["1+1"])),
-    "111h a bug with no text": encode(Event("bug", {b"trace": 1 << 40})) + encode(exited(77)),
+    "111h a bug with no text": raw(["incident", b"i-1", b"ls", 1 << 40]),
 }
 
 
@@ -133,7 +133,7 @@ def test_109_a_flood_of_small_frames(impostor: Impostor, monkeypatch: pytest.Mon
     done = threading.Event()
 
     def flood() -> None:
-        frames = encode(Event("x", {})) * 1000
+        frames = encode(Incident(b"i-1", b"ls", b"")) * 1000
         while not done.is_set():
             send_all(impostor.socket, frames)
 

@@ -16,6 +16,7 @@ from belljar.kernel.process import Process
 from belljar.lockdown.forks_host import fork_alone
 from belljar.worker import zygote_host
 from belljar.worker.descriptor_host import Descriptor
+from belljar.worker.files import FileCalls
 from belljar.worker.serve import Server
 
 
@@ -131,7 +132,24 @@ def misbehave(process: Process) -> int:
     return 0
 
 
+def crash(process: Process) -> int:
+    """crash [fiber|call]: raise what nobody expects, here, in a further fiber, or in the owner's next call of files."""
+    how = process.argv[1] if len(process.argv) > 1 else ""
+
+    def fail(*_arguments: object) -> int:
+        raise KeyError("a detail that is nobody's business")
+
+    if how == "call":
+        FileCalls.list = fail  # type: ignore[method-assign, assignment]
+        return 0
+    if how == "fiber":
+        process.add_fiber(fail)
+        process.sleep(10)
+    return fail()
+
+
 PROGRAMS: dict[str, Program] = {
+    "crash": crash,
     "engine": engine,
     "engines": engines,
     "flood": flood,

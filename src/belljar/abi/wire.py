@@ -199,12 +199,16 @@ class Ask(_Message, tag="ask"):
     arguments: list[Plain]
 
 
-class Event(_Message, tag="event"):
-    kind: str
-    data: dict[bytes, Plain]
+class Incident(_Message, tag="incident"):
+    """A bug of ours ended one process, or (`fatal`) the worker. The guest sees only the id."""
+
+    id: bytes
+    command: bytes
+    trace: bytes
+    fatal: bool = False
 
 
-WorkerMessage = Ready | Output | Exited | Started | Reply | Failure | Ask | Event
+WorkerMessage = Ready | Output | Exited | Started | Reply | Failure | Ask | Incident
 
 _encoder = msgspec.msgpack.Encoder()
 T = TypeVar("T")

@@ -16,10 +16,10 @@ from belljar.abi.wire import (
     Ask,
     Call,
     Credit,
-    Event,
     Exited,
     Failure,
     HostMessage,
+    Incident,
     Output,
     Plain,
     Ready,
@@ -224,11 +224,10 @@ class Conversation:
                 if self.ready is not None:
                     raise WireError("ready twice")
                 self.ready = message
-            case Event(kind="bug", data=data):
-                trace = data.get(b"trace")
-                self.bug = trace.decode("utf-8", "replace") if isinstance(trace, bytes) else "it did not say where"
-            case Event(kind=kind):
-                raise WireError(f"an event of no known kind: {kind!r}")
+            case Incident(trace=trace, fatal=True):
+                self.bug = trace.decode("utf-8", "replace")
+            case Incident():
+                self._tell_incident(message)
             case Ask():
                 if self.on_ask is None:
                     raise WireError("asked for something that was never offered")
@@ -241,6 +240,17 @@ class Conversation:
     def _is_origins(self, number: int) -> bool:
         """Whether it was asked of the worker's origin, by somebody who did not go on with it here."""
         return 0 < number < self._first and number not in self._waiting
+
+    def _tell_incident(self, incident: Incident) -> None:
+        """Tell the owner of a bug of ours that ended one process: by an event, or else by the log."""
+        name, command = (printable(text.decode("utf-8", "replace")) for text in (incident.id, incident.command))
+        trace = _shown_trace(incident.trace.decode("utf-8", "replace"))
+        if self.observe is not None:
+            self.observe("incident", {"id": name, "command": command, "trace": trace})
+        else:
+            import logging  # only now: most programs never need it
+
+            logging.getLogger("belljar").error("incident %s: a bug in belljar ended %s:\n%s", name, command, trace)
 
     def _observe_end(self, exited: Exited) -> None:
         assert self.observe is not None
@@ -264,8 +274,7 @@ class Conversation:
     def end_of_worker(self) -> SandboxClosed:
         """Why the connection ended, as far as we can tell."""
         if self.bug is not None:
-            trace = "\n".join(map(printable, self.bug.splitlines()[-_TRACE_LINES:]))
-            return SandboxClosed(f"a bug in belljar ended the sandbox; please report it:\n{trace}")
+            return SandboxClosed(f"a bug in belljar ended the sandbox; please report it:\n{_shown_trace(self.bug)}")
         return SandboxClosed(
             "the sandbox's worker ended unexpectedly: it crashed, was killed, or ran out of memory. "
             "Make a new sandbox; raise Limits(memory_bytes=...) if it needs more."
@@ -277,3 +286,7 @@ class Conversation:
         for pending in waiting.values():
             pending.error = error
             pending.finish()
+
+
+def _shown_trace(text: str) -> str:
+    return "\n".join(map(printable, text.splitlines()[-_TRACE_LINES:]))

@@ -20,6 +20,7 @@ class Event:
 
     - exec: `action` start (`id`, `argv`, `cwd`) or end (`id`, `exit_code`, `limit`); of `exec`, `spawn` and `pty`
     - file: `action` created, modified, deleted, renamed, attributes or overflow; `path`, and `to` of a rename
+    - incident: a bug of ours ended one process: its `id`, which the guest saw, the `command` and a `trace`
     - limit: `limit`, a field of `Limits`, and the `id` of the command it stopped
     - network: what was asked for, and the verdict
     """

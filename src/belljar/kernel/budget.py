@@ -100,9 +100,11 @@ class Budget:
         if self.output > self.limits.output_bytes:
             self.exceed("output_bytes")
 
-    def charge_cpu(self, seconds: float) -> bool:
-        """Account processor time (called by the CPU guard); False once there is none left."""
-        self.cpu += seconds
+    def charge_time(self, cpu_seconds: float) -> bool:
+        """Account processor time and look at the clock (called by the CPU guard); False once there is none left."""
+        self.cpu += cpu_seconds
         if self.cpu > self.limits.cpu_seconds:
             self.spend("cpu_seconds")
+        if self._hub.clock.monotonic() > self.deadline:
+            self.spend("wall_seconds")
         return self.spent is None

@@ -92,7 +92,7 @@ class CpuGuard:
         if isinstance(owner, Process):
             owner.cpu += used
             owner.kernel.cpu += used
-        if budget.charge_cpu(used) or ours(frame) or (isinstance(owner, Process) and owner.status is not None):
+        if budget.charge_time(used) or ours(frame) or (isinstance(owner, Process) and owner.status is not None):
             return
         assert budget.spent is not None
         raise budget.spent

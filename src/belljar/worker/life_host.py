@@ -12,9 +12,10 @@ from functools import partial
 from typing import Final
 
 from belljar.abi.limits import OVERHEAD
-from belljar.abi.wire import HELLO, Call, Event, Exited, HostMessage, Ready, Start, WorkerMessage, encode
+from belljar.abi.wire import HELLO, Call, Exited, HostMessage, Incident, Ready, Start, WorkerMessage, encode
 from belljar.kernel.cpu_guard_host import CpuGuard
 from belljar.kernel.machine_host import DescriptorPoller
+from belljar.kernel.process import Process
 from belljar.lockdown.polling_host import Readiness
 from belljar.lockdown.sockets_host import send_descriptors
 from belljar.lockdown.wall_host import LockdownFailed, fork_alone, shut_in
@@ -27,6 +28,10 @@ from belljar.worker.session import Session
 
 RECURSION: Final = 60_000
 """Python frames a worker may nest: the shell's depth limit times the frames of one shell call, with room."""
+_TRACE_FRAMES: Final = 12
+_TRACE_CHARACTERS: Final = 8000
+_NAME_BYTES: Final = 255
+"""How much is told of a bug of ours."""
 CPU_BACKSTOP: Final = 24 * 3600
 WARM_UP_COMMAND: Final = "echo hi"
 _FORK: Final = Call(2, "fork", [[], []], fds=1)
@@ -53,6 +58,7 @@ class Life:
         self._fork: Callable[[], int] = fork_alone
         self._layers: list[str] = []
         self._server = Server(session, self._send, self._branch)
+        session.kernel.report_bug = self._report_incident
         session.kernel.engines = self._engines = HostEngines(self._server.hosted, hub, poller)
         session.uplink.connect = network_dialer(self._server.hosted, hub, poller)
 
@@ -143,11 +149,22 @@ class Life:
             kernel.hub.run(lambda: channel.closed)
         except MemoryError:
             return 4
-        except Exception:  # noqa: BLE001 - the frame that owns the worker: our bug ends the sandbox, the owner is told
-            channel.send(Event("bug", {b"trace": traceback.format_exc(limit=-12).encode()}))
+        except Exception as error:  # noqa: BLE001 - the frame that owns the worker: our bug ends it, the owner is told
+            self._report_bug("worker", error, fatal=True)
             channel.flush()
             return 3
         return 0 if channel.error is None else 2
+
+    def _report_incident(self, process: Process, error: BaseException) -> str:
+        """Tell the owner of an exception that is a bug of ours. Gives its id, which is all that the guest sees."""
+        return self._report_bug(process.name, error, fatal=False)
+
+    def _report_bug(self, command: str, error: BaseException, *, fatal: bool) -> str:
+        incident = f"i-{os.urandom(4).hex()}"
+        trace = "".join(traceback.format_exception(error, limit=-_TRACE_FRAMES))[-_TRACE_CHARACTERS:]
+        name = command.encode("utf-8", "surrogateescape")[:_NAME_BYTES]
+        self._send(Incident(incident.encode(), name, trace.encode("utf-8", "backslashreplace"), fatal))
+        return incident
 
     def _report(self) -> None:
         self._send(Ready(self._layers, os.getpid()))

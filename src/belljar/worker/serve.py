@@ -343,6 +343,9 @@ class Server:
             self._send(_failure(message.id, error))
         except (TypeError, WireError, BudgetExceeded) as error:
             self._send(Failure(message.id, 0, str(error).encode()))
+        except Exception as error:  # noqa: BLE001 - the frame that owns the call: our bug ends it, not the sandbox
+            incident = self._session.kernel.report_bug(self._session.kernel.init, error)
+            self._send(Failure(message.id, 0, f"internal error {incident}".encode()))
         else:
             self._send(Reply(message.id, value))
 

@@ -259,7 +259,7 @@ class CallServer:
         seconds = max(0, cpu_ns) / 1e9
         self._process.cpu += seconds
         self._process.kernel.cpu += seconds
-        self._process.budget.charge_cpu(seconds)
+        self._process.budget.charge_time(seconds)
 
 
 def _description(process: Process, fd: int) -> tuple[int, int]:

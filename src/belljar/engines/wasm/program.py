@@ -43,7 +43,7 @@ def main(process: Process, path: str) -> int:
 def _charge(process: Process, seconds: float) -> None:
     process.cpu += seconds
     process.kernel.cpu += seconds
-    process.budget.charge_cpu(seconds)
+    process.budget.charge_time(seconds)
 
 
 def _refuse(process: Process, reason: str) -> int:
