@@ -11,7 +11,7 @@ from belljar import Sandbox
 from tests.escape.test_guest import ON_TIME
 
 BUSY = {
-    "grep -P": "grep -P '^(([a-z])+.)+[A-Z]([a-z])+$' x a",
+    "grep -P": "grep -P '(?=(x+))(x+x+)+\\1y' x",
     "sed with back-references": "sed -E 's/(x*)*(x*)*\\1\\2z//' x",
     "sort -R": "for i in 1 2 3 4 5 6; do sort -R n n n; done > /dev/null",
     "sort -V": "for i in 1 2 3 4 5 6; do sort -V n n n; done > /dev/null",
