@@ -119,7 +119,7 @@ def run(process: Process, codec: Codec, operands: list[str], *, decode: bool, ig
             return 1
         if decode:
             return _decode(process, codec, process.chunks(name), ignore_garbage)
-        _encode(process, codec, process.chunks(name), int(wrap))
+        _encode(process, codec, process.chunks(name), int(wrap) if len(wrap) < 19 else 0)
     except SysError as error:
         process.warn(f"{name}: {error.reason}")
         return 1
@@ -154,8 +154,6 @@ def _encode(process: Process, codec: Codec, chunks: Iterable[bytes], wrap: int) 
             continue
         first = wrap - column
         lines = [text[:first], *(text[i : i + wrap] for i in range(first, len(text), wrap))]
-        if column == wrap:
-            lines.insert(0, b"")
         process.stdout.write(b"\n".join(lines))
         column = (column + len(text) - 1) % wrap + 1
     if wrap and any_output:

@@ -12,7 +12,11 @@ from belljar.kernel.process import Process
 
 
 class PiecesError(Exception):
-    """No more can be written; the text is what to say."""
+    """No more can be written; the text is what to say, `status` what split ends with."""
+
+    def __init__(self, message: str, status: int = 1) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 def suffixes(digits: str, length: int, *, start: int = 0, grows: bool = False) -> Iterator[str]:
@@ -131,4 +135,6 @@ class Piece:
             status = self._process.wait_for(self._child)
             self._child = None
             if status.code and not status.signal:
-                raise PiecesError(f"with FILE={self.name}, exit {status.code} from command: {self._filter}")
+                raise PiecesError(
+                    f"with FILE={self.name}, exit {status.code} from command: {self._filter}", status.code
+                )

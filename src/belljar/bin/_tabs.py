@@ -62,9 +62,9 @@ def parse_tabs(process: Process, texts: Sequence[str]) -> TabStops:
             if len(digits) > 19 or int(digits or "0") > _LARGEST * 2:
                 raise UsageError(f"tab stop is too large {quote(digits, process.env)}", hint=False)
             number = int(digits or "0")
+            if (extend and sign != "+") or (increment and sign != "/"):
+                raise UsageError(f"'{'/' if extend else '+'}' specifier only allowed with the last value", hint=False)
             if sign:
-                if extend or increment:
-                    raise UsageError(f"'{sign}' specifier only allowed with the last value", hint=False)
                 if sign == "/":
                     extend = number
                 else:

@@ -7,15 +7,13 @@ Print or verify checksums; by default the 32-bit CRC and the size. With no FILE,
 
 import base64
 import hashlib
-import re
 from functools import cache
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
-from belljar.abi.paths import fsdecode
 from belljar.bin import sum as sum_utility
-from belljar.bin._digest import Algorithm, compute, digest_length, escape, unescape
-from belljar.bin._kit import flag, line_batches, utility, value
+from belljar.bin._digest import Algorithm, Checker, compute, digest_length, escape, refuse_checking_options
+from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin._kit.choices import pick
 from belljar.kernel.process import Process
 
@@ -27,14 +25,25 @@ _NAMED = {
     "sha384": Algorithm("SHA384", lambda _: hashlib.sha384(), 384),
     "sha512": Algorithm("SHA512", lambda _: hashlib.sha512(), 512),
     "sha3": Algorithm("SHA3", lambda bits: hashlib.new(f"sha3_{bits or 512}"), 512, True),
+    "sm3": Algorithm("SM3", lambda _: hashlib.new("sm3", usedforsecurity=False), 256),
     "blake2b": Algorithm("BLAKE2b", lambda bits: hashlib.blake2b(digest_size=(bits or 512) // 8), 512, True),
 }
 
 
+_LISTED = ("bsd", "sysv", "crc", "md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "sm3")
+
+
+def _algorithm(tag: str, chosen: str | None) -> Algorithm | None:
+    """The algorithm of a line of a list: the chosen one, or else the one its tag names."""
+    if chosen is not None:
+        return _NAMED[chosen] if tag in ("", _NAMED[chosen].tag) else None
+    return next((algorithm for algorithm in _NAMED.values() if algorithm.tag == tag), None)
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    algorithm: str = value(
-        "-a", "--algorithm", "crc, sysv, bsd, md5, sha1 ... sha512, blake2b", metavar="TYPE", default="crc"
+    algorithm: str | None = value(
+        "-a", "--algorithm", "crc (the default), sysv, bsd, md5, sha1 ... sha512, blake2b, sm3", metavar="TYPE"
     )
     base64: bool = flag("--base64", "emit base64-encoded digests, not hexadecimal")
     check: bool = flag("-c", "--check", "read checksums from the FILEs and check them")
@@ -44,17 +53,28 @@ class Options:
     untagged: bool = flag("--untagged", "create a reversed style checksum, without digest type")
     zero: bool = flag("-z", "--zero", "end each output line with NUL, not newline")
     ignore_missing: bool = flag("--ignore-missing", "don't fail or report status for missing files")
-    quiet: bool = flag("--quiet", "don't print OK for each successfully verified file")
-    status: bool = flag("--status", "don't output anything, status code shows success")
+    report: str = choice(
+        {"--quiet": "quiet", "--status": "status", "-w": "warn", "--warn": "warn"},
+        "print no OK (--quiet), nothing at all (--status), or also what is wrong with a line (-w)",
+        "",
+    )
     strict: bool = flag("--strict", "exit non-zero for improperly formatted checksum lines")
-    warn: bool = flag("-w", "--warn", "warn about improperly formatted checksum lines")
+    debug: bool = flag("--debug", "indicate which implementation is used")
 
 
 @utility("cksum", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
-    pick(process, "--algorithm", options.algorithm, {name: () for name in ("bsd", "sysv", "crc", *_NAMED)})
+    if options.algorithm not in _NAMED and options.algorithm is not None:
+        pick(process, "--algorithm", options.algorithm, {name: () for name in _LISTED}, abbreviated=False)
+    if options.length is not None and options.algorithm not in ("blake2b", "sha3"):
+        raise UsageError("--length is only supported with --algorithm=blake2b", hint=False)
     if options.check:
-        return max(check(process, options, name) for name in operands or ["-"])
+        if options.algorithm in ("bsd", "sysv", "crc"):
+            raise UsageError("--check is not supported with --algorithm={bsd,sysv,crc}", hint=False)
+        if options.tag:
+            raise UsageError("the --tag option is meaningless when verifying checksums")
+        return Checker(process, options, lambda tag: _algorithm(tag, options.algorithm)).run(operands or ["-"])
+    refuse_checking_options(options)
     status = 0
     for name in operands or ["-"]:
         try:
@@ -72,7 +92,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 def emit(process: Process, options: Options, name: str, *, shown: bool) -> None:
     end = "\0" if options.zero else "\n"
     suffix = f" {name}" if shown else ""
-    if options.algorithm == "crc":
+    if options.algorithm in (None, "crc"):
         checksum, size = crc(process, name)
         process.print(f"{checksum} {size}{suffix}", end)
     elif options.algorithm == "bsd":
@@ -121,83 +141,3 @@ def crc(process: Process, name: str) -> tuple[int, int]:
         register = ((register << 8) & 0xFFFFFFFF) ^ table[(register >> 24) ^ (length & 0xFF)]
         length >>= 8
     return register ^ 0xFFFFFFFF, size
-
-
-_TAGGED = re.compile(r"\\?([A-Za-z0-9]+?)(?:-(\d+))? ?\((.*)\) ?= ?([0-9A-Za-z+/]+={0,2})", re.S)
-_PLAIN = re.compile(r"\\?([0-9A-Za-z+/]+={0,2})[ \t][ *](.+)", re.S)
-
-
-def check(process: Process, options: Options, source: str) -> int:
-    wrong = unreadable = checked = bad = 0
-    try:
-        for number, raw in enumerate(line_batches(process, source).lines(), 1):
-            line = fsdecode(raw)
-            parsed = _parse(line, options)
-            if parsed is None:
-                bad += bool(line) and not line.startswith("#")
-                if options.warn:
-                    process.warn(f"{source}: {number}: improperly formatted checksum line")
-                continue
-            checked += 1
-            algorithm, bits, name, expected = parsed
-            try:
-                outcome = "OK" if compute(process, name, algorithm, bits) == expected else "FAILED"
-            except SysError as error:
-                if options.ignore_missing and error.name == "ENOENT":
-                    continue
-                process.warn(f"{name}: {error.reason}")
-                outcome = "FAILED open or read"
-            wrong += outcome == "FAILED"
-            unreadable += outcome.endswith("read")
-            if not options.status and not (options.quiet and outcome == "OK"):
-                process.print(f"{name}: {outcome}")
-    except SysError as error:
-        process.warn(f"{source}: {error.reason}")
-        return 1
-    if not checked:
-        process.warn(f"{source}: no properly formatted checksum lines found")
-        return 1
-    if not options.status:
-        for count, one, several in (
-            (bad, "line is improperly formatted", "lines are improperly formatted"),
-            (unreadable, "listed file could not be read", "listed files could not be read"),
-            (wrong, "computed checksum did NOT match", "computed checksums did NOT match"),
-        ):
-            if count:
-                process.warn(f"WARNING: {count} {one if count == 1 else several}")
-    return 1 if wrong or unreadable or (bad and options.strict) else 0
-
-
-def _parse(line: str, options: Options) -> tuple[Algorithm, int, str, str] | None:
-    tagged = _TAGGED.fullmatch(line)
-    if tagged is not None:
-        name, digest = tagged[3], tagged[4]
-        algorithm = next((a for a in _NAMED.values() if a.tag.lower() == tagged[1].lower()), None)
-        if algorithm is None or (options.algorithm != "crc" and algorithm is not _NAMED.get(options.algorithm)):
-            return None
-        bits = int(tagged[2][:9]) if tagged[2] else algorithm.bits
-    else:
-        plain = _PLAIN.fullmatch(line)
-        algorithm = _NAMED.get(options.algorithm)
-        if plain is None or algorithm is None:
-            return None
-        digest, name = plain[1], plain[2]
-        bits = algorithm.bits
-    if algorithm.sizable and (bits % 8 or not 0 < bits <= algorithm.bits):
-        return None
-    expected = _hexadecimal(digest, bits)
-    final = unescape(name) if line.startswith("\\") else name
-    if expected is None or final is None or "\0" in final:
-        return None
-    return algorithm, bits if algorithm.sizable else 0, final, expected
-
-
-def _hexadecimal(digest: str, bits: int) -> str | None:
-    """A digest in either notation as lower-case hexadecimal; None if it has not that many bits."""
-    if len(digest) * 4 == bits and re.fullmatch(r"[0-9a-fA-F]+", digest):
-        return digest.lower()
-    try:
-        raw = base64.b64decode(digest, validate=True)
-    except ValueError:
-        return None
-    return raw.hex() if len(raw) * 8 == bits else None

@@ -57,25 +57,30 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     ranges = parse_list(text, mode)
     if options.complement:
         ranges = complement(ranges)
-    output = None if options.output is None else fsencode(options.output)
-    if mode == "fields":
-        select = field_selector(ranges, delimiter, delimiter if output is None else output, options.only_delimited)
-    else:
-        select = byte_selector(merge(ranges) if output is None else ranges, output or b"")
     newline = b"\0" if options.zero else b"\n"
     whole = mode == "fields" and delimiter == newline
-    return cut_files(process, operands or ["-"], select, newline, whole=whole)
+    output = None if options.output is None else fsencode(options.output) or b"\0"
+    if mode == "fields":
+        select = field_selector(
+            ranges, delimiter, delimiter if output is None else output, options.only_delimited, whole=whole
+        )
+    else:
+        select = byte_selector(merge(ranges) if output is None else ranges, output or b"")
+    needed = ranges[0][0] if options.only_delimited and ranges else None
+    return cut_files(process, operands or ["-"], select, newline, whole=whole, needed=needed)
 
 
 Selector = Callable[[list[bytes]], Iterable[bytes]]
 
 
-def cut_files(process: Process, names: list[str], select: Selector, newline: bytes, *, whole: bool) -> int:
-    """`whole`: the fields are the lines, and each file is one record."""
+def cut_files(
+    process: Process, names: list[str], select: Selector, newline: bytes, *, whole: bool, needed: int | None
+) -> int:
+    """`whole`: the fields are the lines, and each file is one record; `needed`: the first field, if -s was given."""
     status = 0
     for name in names:
         try:
-            for batch in _whole(process, name, newline) if whole else line_batches(process, name, newline):
+            for batch in _whole(process, name, newline, needed) if whole else line_batches(process, name, newline):
                 process.budget.charge(len(batch) // 16 + 1)
                 if chosen := list(select(batch)):
                     process.stdout.write(newline.join(chosen) + newline)
@@ -85,13 +90,17 @@ def cut_files(process: Process, names: list[str], select: Selector, newline: byt
     return status
 
 
-def _whole(process: Process, name: str, newline: bytes) -> Iterator[list[bytes]]:
-    if data := process.read_file(name):
-        yield [data.removesuffix(newline)]
+def _whole(process: Process, name: str, newline: bytes, needed: int | None) -> Iterator[list[bytes]]:
+    """All of a file as one record. `needed`: it must have a delimiter (-s), and a lone field must be this one."""
+    data = process.read_file(name)
+    body = data.removesuffix(newline)
+    if needed is not None and newline not in body and (needed > 0 or newline not in data):
+        return
+    if data:
+        yield [body]
 
 
 def parse_list(text: str, mode: str) -> list[Range]:
-    what = "field" if mode == "fields" else "byte/character position"
     ranges: list[Range] = []
     for item in text.replace(" ", ",").replace("\t", ",").split(","):
         low, dash, high = item.partition("-")
@@ -104,7 +113,10 @@ def parse_list(text: str, mode: str) -> list[Range]:
                 if "-" in high
                 else f"invalid byte/character position \u2018{item}\u2019"
             )
-        low, high = low[:18], high[:18]
+        for digits in (low, high):
+            if len(digits) > 18:
+                what = "field number" if mode == "fields" else "byte/character offset"
+                raise UsageError(f"{what} \u2018{digits}\u2019 is too large")
         if not item or (low and int(low) == 0) or (dash and high and int(high) == 0 and not low):
             raise UsageError(
                 "fields are numbered from 1" if mode == "fields" else "byte/character positions are numbered from 1"
@@ -115,8 +127,6 @@ def parse_list(text: str, mode: str) -> list[Range]:
         end = int(high) if high else (_END if dash else start)
         if end < start:
             raise UsageError("invalid decreasing range")
-        if max(start, end if end != _END else 0) > (1 << 63):
-            raise UsageError(f"{what} number \u2018{max(low, high, key=len)}\u2019 is too large")
         ranges.append((start - 1, end))
     ranges.sort()
     united: list[Range] = []
@@ -158,7 +168,9 @@ def byte_selector(ranges: list[Range], output: bytes) -> Selector:
     return lambda lines: (output.join(p for s, e in ranges if (p := line[s:e])) for line in lines)
 
 
-def field_selector(ranges: list[Range], delimiter: bytes, output: bytes, only_delimited: bool) -> Selector:
+def field_selector(
+    ranges: list[Range], delimiter: bytes, output: bytes, only_delimited: bool, *, whole: bool = False
+) -> Selector:
     last = ranges[-1][1] if ranges else 0
     limit = -1 if last == _END else last
     if last == _END and output == delimiter:
@@ -170,7 +182,7 @@ def field_selector(ranges: list[Range], delimiter: bytes, output: bytes, only_de
     pick = itemgetter(*indexes) if 0 < last < _FEW else None
 
     def select(lines: list[bytes]) -> Iterable[bytes]:
-        if only_delimited:
+        if only_delimited and not whole:
             lines = [line for line in lines if delimiter in line]
         if pick is not None:
             with suppress(IndexError):  # some line has fewer fields

@@ -9,13 +9,15 @@ Reformat each paragraph in the FILE(s), writing to standard output. The option -
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from belljar.abi.dataclass import dataclass, field
+from belljar.abi.errno import EISDIR
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.numbers import bounded
-from belljar.bin._kit.quoting import quote_if_odd, quote_name
+from belljar.bin._kit.quoting import quote_name
 from belljar.bin._kit.text import line_batches
 from belljar.kernel.process import Process
 
@@ -38,10 +40,10 @@ def leading_width(args: list[str]) -> list[str]:
     """-72 as the first argument is -w 72; elsewhere it is an error."""
     if args and re.fullmatch(r"-\d+", args[0], re.ASCII):
         return [f"--width={args[0][1:]}", *args[1:]]
-    for arg in args:
+    for before, arg in pairwise(["", *args]):
         if arg == "--":
             break
-        if re.match(r"-\d", arg, re.ASCII):
+        if re.match(r"-\d", arg, re.ASCII) and before not in ("-w", "-g", "-p", "--width", "--goal", "--prefix"):
             raise UsageError(
                 f"invalid option -- {arg[1]}; -WIDTH is recognized only when it is the first\noption; use -w N instead"
             )
@@ -58,8 +60,10 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
             formatter.run(_lines(process, name))
         except SysError as error:
             process.stdout.flush()
-            opening = f"cannot open {quote_name(name)} for reading" if error.name != "EISDIR" else quote_if_odd(name)
-            process.warn(f"{opening}: {error.reason}")
+            if error.errno == EISDIR:
+                process.warn("read error")
+            else:
+                process.warn(f"cannot open {quote_name(name)} for reading: {error.reason}")
             status = 1
     return status
 

@@ -14,48 +14,52 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY, SEEK_CUR
 from belljar.bin._kit import UsageError, choice, flag, utility, value
-from belljar.bin._kit.sizes import parse_size
+from belljar.bin._kit.numbers import bounded
 from belljar.kernel.process import Process
 
 _CHUNK = 1 << 16
-_OBSOLETE = re.compile(r"-(\d+)([bcklmqvz]+)", re.ASCII)
+_OBSOLETE = re.compile(r"-(\d+)(\D.*|)", re.ASCII | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     bytes: str | None = value(
-        "-c", "--bytes", "print the first NUM bytes; with -NUM all but the last", metavar="[-]NUM"
+        "-c", "--bytes", "print the first NUM bytes; with -NUM all but the last", metavar="[-]NUM", resets=("lines",)
     )
     lines: str | None = value(
-        "-n", "--lines", "print the first NUM lines; with -NUM all but the last", metavar="[-]NUM"
+        "-n", "--lines", "print the first NUM lines; with -NUM all but the last", metavar="[-]NUM", resets=("bytes",)
     )
     headers: str = choice(
         {"-q": "never", "--quiet": "never", "--silent": "never", "-v": "always", "--verbose": "always"},
         "never (-q) or always (-v) print headers giving file names",
         "auto",
     )
+    count: str | None = value("--old-count", "(what -NUMBER sets where it is not first)", metavar="NUMBER")
+    presume_pipe: bool = flag("---presume-input-pipe", "read the input as if it were a pipe (for tests)")
     zero: bool = flag("-z", "--zero-terminated", "line delimiter is NUL, not newline")
 
 
 def spell_out(args: list[str]) -> list[str]:
-    """The obsolete -2b, -1k, -5qv as the first argument: a count with its multiplier, then flags."""
+    """The obsolete -2, -2b, -1k, -5qv as the first argument: a count with its multiplier, then flags."""
     match = _OBSOLETE.fullmatch(args[0]) if args else None
     if match is None:
         return args
     count, letters = match.groups()
+    if odd := re.search(r"[^bcklmqvz]", letters):
+        raise UsageError(f"invalid trailing option -- {odd[0]}")
     unit = next((letter for letter in letters if letter in "bkm"), "")
     by_bytes = "c" in letters or (unit and "l" not in letters)
     flags = [f"-{letter}" for letter in letters if letter in "qvz"]
     return ["-c" if by_bytes else "-n", count + {"m": "M", "k": "K"}.get(unit, unit), *flags, *args[1:]]
 
 
-@utility("head", Options, digits="lines", rewrite=spell_out)
+@utility("head", Options, digits="count", rewrite=spell_out)
 def main(process: Process, options: Options, operands: list[str]) -> int:
+    if options.count is not None:
+        raise UsageError(f"invalid trailing option -- {options.count[0]}")
     what = "bytes" if options.bytes is not None else "lines"
     text = (options.bytes if options.bytes is not None else options.lines) or "10"
-    count = parse_size(text.removeprefix("-"))
-    if count is None:
-        raise UsageError(f"invalid number of {what}: \u2018{text.removeprefix('-')}\u2019", hint=False)
+    count = bounded(process, text.removeprefix("-"), f"number of {what}", 0, (1 << 64) - 1, suffixes=True)
     delimiter = b"\0" if options.zero else b"\n"
     names = operands or ["-"]
     headers = options.headers == "always" or (options.headers == "auto" and len(names) > 1)

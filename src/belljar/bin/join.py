@@ -49,6 +49,9 @@ def attach_formats(args: list[str]) -> list[str]:
     while index < len(args):
         arg = args[index]
         index += 1
+        if arg in ("-j1", "-j2") and len(args) - index > 2:
+            # The obsolete -j1 FIELD: there are more operands than two files.
+            arg = f"-{arg[2]}"
         if arg == "--":
             return [*done, arg, *args[index:]]
         done.append(arg)

@@ -86,8 +86,8 @@ class Numbering:
         }
         self.start = bounded(process, options.start, "starting line number", _LOW, _HIGH)
         self.increment = bounded(process, options.increment, "line number increment", _LOW, _HIGH)
-        self.join_blank = bounded(process, options.join_blank, "line number of blank lines", 1)
-        width = bounded(process, options.width, "line number field width", 1, 0x7FFFFFFF)
+        self.join_blank = bounded(process, options.join_blank, "line number of blank lines", 1, signed=True)
+        width = bounded(process, options.width, "line number field width", 1, 0x7FFFFFFF, signed=True)
         if options.format not in ("ln", "rn", "rz"):
             raise UsageError(f"invalid line numbering format: {quote(options.format, process.env)}")
         process.budget.charge_size(width)

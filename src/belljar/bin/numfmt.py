@@ -24,7 +24,7 @@ from belljar.libc.width import display_width
 
 _LETTERS = "KMGTPEZY"
 _UNSCALED_DIGITS = 18
-_ACCEPTED_DIGITS = 33
+_ACCEPTED_DIGITS = 27
 _SHOWN_DIGITS = 27
 _NUMBER = re.compile(r"[ \t]*(-?)(\d*)(\.\d+)?", re.ASCII)
 _FORMAT = re.compile(r"%([ '0]*)(-?)([ '0-]*)(\d*)(?:(\.)(\d*))?f", re.ASCII)
@@ -75,6 +75,11 @@ _ROUND: dict[str, Callable[[Fraction], int]] = {
 @utility("numfmt", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     converter = Converter(process, options)
+    if options.debug:
+        if options.grouping:
+            process.warn("grouping has no effect in this locale")
+        elif converter.source == converter.target == "none" and not converter.padding and not options.format:
+            process.warn("no conversion option specified")
     newline = "\0" if options.zero else "\n"
     header = converter.header
     try:
@@ -170,6 +175,8 @@ class Converter:
             return [(1, 1 << 62)]
         ranges: list[tuple[int, int]] = []
         for item in re.split(r"[, \t]", text):
+            if not item:
+                raise UsageError("fields are numbered from 1")
             low, dash, high = item.partition("-")
             if (low and not low.isdecimal()) or (high and not high.isdecimal()) or not (low or high):
                 if dash and not low and not high:
@@ -201,18 +208,19 @@ class Converter:
         if re.search(r"(?<!%)(?:%%)*%(?!%)", text[match.end() :]):
             raise UsageError(f"format {self._quoted(text)} has too many % directives", hint=False)
         self.grouped = "'" in flags
-        size = int((width or "0")[:18])
+        if len(width) > 18:
+            raise UsageError(f"invalid format {self._quoted(text)} (width overflow)", hint=False)
+        size = int(width or "0")
         self.process.budget.charge_size(size)
         if size:
             if "-" in flags:
                 self.padding = -size
             elif "0" in flags:
                 self.zeros = size
-            elif not self.padding:
+            else:
                 self.padding = size
         if dot:
             self.precision = int((precision or "0")[:18])
-            self.process.budget.charge_size(self.precision)
         self.prefix = text[:at].replace("%%", "%")
         self.postfix = text[match.end() :].replace("%%", "%")
 
@@ -225,11 +233,15 @@ class Converter:
         elif delimiter is not None:
             parts, joint = text.split(delimiter), delimiter
         else:
-            parts, joint = re.findall(r"[ \t]*[^ \t]+(?:[ \t]+\Z)?|[ \t]+\Z", text) or [text], " "
+            parts, joint = re.findall(r"[ \t]*[^ \t]+|[ \t]+\Z", text) or [text], " "
             parts = [part if index == 0 else part[1:] for index, part in enumerate(parts)]
         for index, part in enumerate(parts):
             if any(low <= index + 1 <= high for low, high in self.fields):
-                parts[index] = self.field(part, index)
+                try:
+                    parts[index] = self.field(part, index)
+                except Invalid:
+                    self.process.stdout.write(fsencode("".join(part + joint for part in parts[:index])))
+                    raise
         return joint.join(parts)
 
     def field(self, text: str, index: int) -> str:
@@ -258,7 +270,7 @@ class Converter:
         body = text
         suffix = self.options.suffix
         if suffix and text.endswith(suffix) and text != suffix:
-            body = text.removesuffix(suffix)
+            body = text = text.removesuffix(suffix)
         match = _NUMBER.match(body)
         assert match is not None
         sign, whole, decimals = match[1], match[2], match[3] or ""
@@ -266,7 +278,8 @@ class Converter:
             raise Invalid(f"invalid number: {self._quoted(text)}")
         rest = body[match.end() :]
         if rest.startswith("."):
-            raise Invalid(f"invalid number: {self._quoted(text)}" if not decimals else self._bad_suffix(text, rest))
+            what = "suffix in input" if decimals else "number"
+            raise Invalid(f"invalid {what}: {self._quoted(text)}")
         if len(whole.lstrip("0")) > _ACCEPTED_DIGITS or len(decimals) > _ACCEPTED_DIGITS + 1:
             raise Invalid(f"value too large to be converted: {self._quoted(text)}")
         number = Fraction(f"{sign}{whole or '0'}{decimals}")
@@ -311,6 +324,7 @@ class Converter:
             raise Invalid(f"value too large to be printed: '{_general(number)}' (consider using --to)")
         if digits > _SHOWN_DIGITS - 1:
             raise Invalid(f"value too large to be printed: '{_general(number)}' (cannot handle values > 999Y)")
+        self.process.budget.charge_size(precision)
         if self.target == "none":
             return _decimal(self.round(number * 10**precision), precision, self.zeros)
         return self._scaled(number)
@@ -330,7 +344,7 @@ class Converter:
             power += 1
         usual = 1 if number and abs(number) < 10 and power else 0
         shown = usual if self.precision is None else self.precision
-        text = _decimal(_nearest(number * 10**shown), shown, self.zeros)
+        text = _decimal(round(number * 10**shown), shown, self.zeros)
         return text + (_LETTERS[power - 1] if power else "") + ("i" if self.target == "iec-i" and power else "")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from itertools import cycle, islice, zip_longest
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EISDIR
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, line_batches, utility, value
@@ -88,6 +89,7 @@ def serial(process: Process, names: list[str], delimiters: list[bytes], newline:
         except SysError as error:
             process.warn(f"{name}: {error.reason}")
             status = 1
-            continue
+            if error.errno != EISDIR:
+                continue
         process.stdout.write(newline)
     return status

@@ -69,6 +69,8 @@ def spell_out(args: list[str]) -> list[str]:
         before = args[index - 1] if index else ""
         if re.fullmatch(r"\+0*[1-9]\d*(:\d+)?", arg, re.ASCII):
             done.append(f"--pages={arg[1:]}")
+        elif re.match(r"\+\D", arg) and before not in ("-h", "-D", "-l", "-N", "-o", "-w", "-W"):
+            raise UsageError(f"invalid + argument '{arg[1:]}'", hint=False)
         elif before in ("-h", "-D", "-l", "-N", "-o", "-w", "-W") or not arg.startswith("-") or arg.startswith("--"):
             done.append(arg)
         elif match := re.fullmatch(r"-([acdfFJmrtTv]*)(\d+)([acdfFJmrtTv]*)", arg, re.ASCII):
@@ -148,16 +150,13 @@ class Layout:
     def _number(self, text: str | None, what: str, default: int, low: int) -> int:
         if text is None:
             return default
-        if not (text.isascii() and text.isdecimal()) or int(text[:20]) < low:
-            raise UsageError(
-                f"{'invalid ' if what[0] != chr(39) else ''}{what}: {quote(text, self.process.env)}", hint=False
-            )
+        wrong = f"{'' if what[0] == chr(39) else 'invalid '}{what}: {quote(text, self.process.env)}"
+        if not (text.isascii() and text.isdecimal()):
+            raise UsageError(wrong, hint=False)
+        if int(text[:20]) < low:
+            raise UsageError(f"{wrong}: Numerical result out of range", hint=False)
         if len(text) > 9:
-            raise UsageError(
-                f"{'invalid ' if what[0] != chr(39) else ''}{what}: {quote(text, self.process.env)}: "
-                "Value too large for defined data type",
-                hint=False,
-            )
+            raise UsageError(f"{wrong}: Value too large for defined data type", hint=False)
         return min(int(text), _MOST)
 
     def _start(self, text: str | None) -> int:
@@ -239,7 +238,7 @@ class Printer:
         layout = self.layout
         if layout.untabify and (layout.in_tab in text or "\t" in text):
             text = self._untabbed(text)
-        if self.options.controls and not text.isprintable():
+        if self.options.controls and not (text.isascii() and text.isprintable()):
             text = "".join(self._shown(char) for char in text)
         return text
 
@@ -264,7 +263,7 @@ class Printer:
         return "".join(out)
 
     def _shown(self, char: str) -> str:
-        if char.isprintable() or char == "\t":
+        if (char.isascii() and char.isprintable()) or char == "\t":
             return char
         if self.options.controls == "hat" and char < "\x80":
             return f"^{chr(ord(char) ^ 64)}"

@@ -14,6 +14,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import UsageError, choice, flag, utility, value
+from belljar.bin._kit.choices import pick
 from belljar.kernel.process import Process
 from belljar.regex import RegexError, compile
 
@@ -64,10 +65,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     width = _positive(options.width, "line width", 72)
     style = options.output or ("roff" if options.traditional else "")
     if options.format is not None:
-        found = [name for name in ("roff", "tex") if name.startswith(options.format)]
-        if len(found) != 1:
-            raise UsageError(f"invalid argument \u2018{options.format}\u2019 for \u2018--format\u2019")
-        style = found[0]
+        style = pick(process, "--format", options.format, {"roff": (), "tex": ()})
     entries = collect(process, options, operands or ["-"])
     key = (
         (lambda e: (e.line[e.start : e.end].upper(), e.line[e.start :]))
@@ -218,7 +216,7 @@ class Layout:
         # What doesn't fit on one side may go to the other end of the line.
         tail = head = b""
         cut_tail = cut_head = False
-        room = self.before_width - len(before) - self.gap
+        room = self.before_width - self._size(entry, before) - self.gap
         if cut_after and room > 0:
             rest = line[end:].lstrip()
             stop = 0
@@ -244,6 +242,10 @@ class Layout:
                 cut_before = False
         return tail, before, after, head, cut_tail, cut_before, cut_after, cut_head
 
+    def _size(self, entry: Entry, before: bytes) -> int:
+        """Columns of the text before the keyword: where nothing of it is left, GNU subtracts the blanks behind it."""
+        return len(before) or len(entry.line[: entry.start].rstrip()) - entry.start
+
     def dumb(self, entry: Entry, fields: tuple[bytes, bytes, bytes, bytes, bool, bool, bool, bool]) -> bytes:
         tail, before, after, head, cut_tail, cut_before, cut_after, cut_head = fields
         size = len(self.mark)
@@ -256,10 +258,10 @@ class Layout:
             out += b" " * self.gap
         if tail:
             out += tail + (self.mark if cut_tail else b"")
-            pad = self.half - self.gap - len(before) - (size if cut_before else 0)
+            pad = self.half - self.gap - self._size(entry, before) - (size if cut_before else 0)
             out += b" " * (pad - len(tail) - (size if cut_tail else 0))
         else:
-            out += b" " * (self.half - self.gap - len(before) - (size if cut_before else 0))
+            out += b" " * (self.half - self.gap - self._size(entry, before) - (size if cut_before else 0))
         out += (self.mark if cut_before else b"") + before + b" " * self.gap
         out += after + (self.mark if cut_after else b"")
         if head:

@@ -18,7 +18,11 @@ from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version
 from belljar.kernel.process import Process
 
-_NUMBER = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?|nan)", re.I)
+_NUMBER = re.compile(
+    r"[-+]?(?:0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[-+]?\d+)?|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?"
+    r"|inf(?:inity)?|nan)",
+    re.I | re.A,
+)
 _FORMAT = re.compile(r"((?:[^%]|%%)*)%([-+ 0#']*)(\d*)(?:\.(\d*))?L?([efgaEFGA])((?:[^%]|%%)*)", re.S | re.A)
 _NEGATIVE = re.compile(r"-[\d.]")
 _EXACT = Context(prec=60)
@@ -35,9 +39,10 @@ class Options:
 @dataclass(frozen=True, slots=True)
 class Number:
     value: Decimal
-    places: int
-    """Digits after the point, as written."""
+    places: int | None
+    """Digits after the point, as written; None for a hexadecimal fraction, which says nothing of that."""
     width: int
+    """Columns it takes when written without exponent."""
 
 
 @utility("seq")
@@ -47,12 +52,12 @@ def main(process: Process, args: list[str]) -> int:
         return 0
     # A negative number is an operand, not an option.
     split = next((i for i, a in enumerate(args) if _NEGATIVE.match(a)), len(args))
-    parsed = parse(Options, args[:split], "first-operand-ends" if split < len(args) else "permute")
+    parsed = parse(Options, args[:split], "first-operand-ends")
     if parsed.asked:
         process.print(main.help().rstrip() if parsed.asked == "help" else version("seq"))
         return 0
     options = Options(**parsed.values)
-    operands = parsed.operands + [a for i, a in enumerate(args[split:]) if not (a == "--" and i == 0)]
+    operands = parsed.operands + args[split:]
     if not operands:
         raise UsageError("missing operand")
     if len(operands) > 3:
@@ -93,18 +98,44 @@ def read_number(text: str) -> Number:
         raise UsageError(f"invalid floating point argument: \u2018{text}\u2019")
     if "nan" in stripped.lower():
         raise UsageError(f"invalid \u2018not-a-number\u2019 argument: \u2018{text}\u2019")
-    if "0x" in stripped.lower():
-        return Number(Decimal(int(stripped, 16)), 0, len(stripped))
+    shown = stripped.lstrip("+").lower()
+    point = "." in shown
+    if "x" in shown:
+        mantissa, _, power = shown.partition("p")
+        whole, _, fraction = mantissa.replace("0x", "").partition(".")
+        if len(power) > 6 or len(mantissa) > _INT_DIGITS:
+            raise UsageError(f"invalid floating point argument: \u2018{text}\u2019")
+        scale = int(power or "0") - 4 * len(fraction)
+        number = Decimal(int(whole + fraction, 16))
+        number = _EXACT.multiply(number, _EXACT.power(Decimal(2), scale)) if scale else number
+        return Number(number, None if point or power else 0, 0)
     try:
-        number = Decimal(stripped)
+        number = Decimal(shown)
     except InvalidOperation:
         raise UsageError(f"invalid floating point argument: \u2018{text}\u2019") from None
-    mantissa, _, exponent = stripped.lower().partition("e")
-    places = len(mantissa.partition(".")[2]) if not number.is_infinite() else 0
-    places = max(0, places - int(exponent or 0))
-    return Number(number, places, len(stripped.removeprefix("+")))
+    if number.is_infinite():
+        return Number(number, 0, 0)
+    if number.adjusted() > _GREATEST:
+        raise UsageError(f"invalid floating point argument: \u2018{text}\u2019")
+    mantissa, exponential, exponent = shown.partition("e")
+    fraction = mantissa.partition(".")[2]
+    places, width = len(fraction), len(mantissa)
+    if point:
+        # "1." is written as "1", ".5" as "0.5".
+        width += -1 if not fraction else int(not mantissa[: -len(fraction) - 1][-1:].isdecimal())
+    if exponential:
+        shift = int(exponent)
+        if shift < 0:
+            places -= shift
+            width += -shift + (0 if fraction else 1)
+        else:
+            places = max(0, places - shift)
+            width += max(0, shift - len(fraction)) - (1 if fraction and not places else 0)
+    return Number(number, places, width)
 
 
+_GREATEST = 4931
+"""The largest decimal exponent of a long double."""
 _INT_DIGITS = 4000
 """Longer numbers Python refuses to write as int; Decimal does."""
 
@@ -122,7 +153,9 @@ def emit(process: Process, options: Options, first: Number, step: Number, last: 
 
 
 def texts(process: Process, options: Options, first: Number, step: Number, last: Number) -> Iterator[list[bytes]]:
-    places = max(first.places, step.places)
+    places = None
+    if first.places is not None and step.places is not None and last.places is not None:
+        places = max(first.places, step.places)
     whole = places == 0 and first.value == int(first.value) if first.value.is_finite() else False
     negative_zero = first.value.is_zero() and first.value.is_signed()
     if (
@@ -166,7 +199,7 @@ def _integers(first: int, step: int, last: Decimal) -> Iterator[list[bytes]]:
         first = numbers[-1] + step
 
 
-def _renderer(process: Process, options: Options, first: Number, step: Number, last: Number, places: int):  # type: ignore[no-untyped-def]
+def _renderer(process: Process, options: Options, first: Number, step: Number, last: Number, places: int | None):  # type: ignore[no-untyped-def]
     if options.format is not None:
         match = _FORMAT.fullmatch(options.format)
         if match is None:
@@ -175,25 +208,43 @@ def _renderer(process: Process, options: Options, first: Number, step: Number, l
         process.budget.charge_size(int((width or "0")[:18]) + int((precision or "0")[:18]))
         template = f"%{flags.replace(chr(39), '')}{width}{'.' + precision if precision is not None else ''}{kind}"
         head, tail = prefix.replace("%%", "%"), suffix.replace("%%", "%")
+        if kind in "aA":
+            return lambda value: fsencode(head + _hexadecimal(value, kind == "A").rjust(int(width or 0)) + tail)
         return lambda value: fsencode(head + template % float(value) + tail)
+    if places is None:
+        return lambda value: b"%g" % float(value)
+    wide = 0
     if options.equal_width:
-        wide = max(_width(first, places), _width(_final(first, step, last), places))
-        return lambda value: f"{value:0{wide}.{places}f}".encode()
-    return lambda value: f"{value:.{places}f}".encode()
+        wide = max(_width(first, places), _width(last, places))
+
+    def plain(value: Decimal) -> bytes:
+        if value.is_infinite():
+            return b"%*f" % (wide, float(value))
+        return f"{value:.{places}f}".zfill(wide).encode()
+
+    return plain
 
 
 def _width(number: Number, places: int) -> int:
-    """As wide as it was written, leading zeros and all, with the decimals that all of them get."""
-    if not number.value.is_finite():
-        return 0
-    point = (1 if places else 0) - (1 if number.places else 0)
-    return max(number.width + places - number.places + point, len(f"{number.value:.{places}f}"))
+    """Columns of a number with the decimals that all of them get."""
+    own = number.places or 0
+    return number.width + places - own + bool(places) - bool(own)
 
 
-def _final(first: Number, step: Number, last: Number) -> Number:
-    if last.value.is_infinite():
-        return first
-    return last
+def _hexadecimal(value: Decimal, upper: bool) -> str:
+    """A long double as C's %La writes it: a first digit of 8 to f, and a power of two."""
+    if not value.is_finite() or not value:
+        text = str(float(value)) if value else "0x0p+0"
+    else:
+        numerator, denominator = abs(value).as_integer_ratio()
+        power = numerator.bit_length() - denominator.bit_length() - 64
+        scaled = (numerator << -power) // denominator if power < 0 else numerator // (denominator << power)
+        while scaled >> 64:
+            scaled, power = scaled >> 1, power + 1
+        digits = f"{scaled:016x}"
+        fraction = digits[1:].rstrip("0")
+        text = f"{'-' if value < 0 else ''}0x{digits[0]}{'.' if fraction else ''}{fraction}p{power + 60:+d}"
+    return text.upper() if upper else text
 
 
 def _format_complaint(text: str) -> str:

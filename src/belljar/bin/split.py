@@ -7,21 +7,20 @@ or when FILE is -, read standard input. CHUNKS may be: N (split into N files bas
 of N to stdout), l/N and l/K/N (without splitting lines), r/N and r/K/N (likewise but use round robin distribution).
 """
 
-import re
 from collections.abc import Iterator
 
 from belljar.abi.dataclass import dataclass
-from belljar.abi.errno import strerror
+from belljar.abi.errno import EISDIR, strerror
 from belljar.abi.errors import SysError
-from belljar.bin._kit import UsageError, flag, utility, value
+from belljar.abi.flags import S_IFCHR
+from belljar.bin._kit import UsageError, flag, many, utility, value
+from belljar.bin._kit.numbers import bounded
 from belljar.bin._kit.quoting import quote, quote_if_odd, quote_name
-from belljar.bin._kit.sizes import parse_size
 from belljar.bin._kit.text import LineBatches
 from belljar.bin._pieces import Piece, Pieces, PiecesError, alphabet, suffixes
 from belljar.kernel.process import Process
 
 _RANGE = strerror(34)
-_CHUNKS = re.compile(r"(?:([lr])/)?(?:(\d+)/)?(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Options:
     filter: str | None = value("--filter", "write to shell COMMAND; file name is $FILE", metavar="COMMAND")
     lines: str | None = value("-l", "--lines", "put NUMBER lines/records per output file", metavar="NUMBER")
     number: str | None = value("-n", "--number", "generate CHUNKS output files", metavar="CHUNKS")
-    separator: str | None = value(
+    separators: tuple[str, ...] = many(
         "-t", "--separator", "use SEP instead of newline as the record separator", metavar="SEP"
     )
     unbuffered: bool = flag("-u", "--unbuffered", "immediately copy input to output with '-n r/...'")
@@ -69,9 +68,10 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         splitter.run()
     except PiecesError as error:
         process.warn(str(error))
-        return 1
+        return error.status
     except SysError as error:
-        process.warn(f"cannot open {quote_name(name)} for reading: {error.reason}")
+        what = quote_if_odd(name) if error.errno == EISDIR else f"cannot open {quote_name(name)} for reading"
+        process.warn(f"{what}: {error.reason}")
         return 1
     return 0
 
@@ -91,9 +91,11 @@ class Splitter:
     # Options.
 
     def _parse_separator(self) -> bytes:
-        text = self._options.separator
-        if text is None:
+        if len(set(self._options.separators)) > 1:
+            raise UsageError("multiple separator characters specified", hint=False)
+        if not self._options.separators:
             return b"\n"
+        text = self._options.separators[0]
         if text == "\\0":
             return b"\0"
         data = text.encode("utf-8", "surrogateescape")
@@ -103,13 +105,11 @@ class Splitter:
             raise UsageError(f"multi-character separator {quote(text, self._process.env)}", hint=False)
         return data
 
-    def _count(self, what: str, text: str) -> int:
-        number = parse_size(text)
-        shown = quote(text, self._process.env)
-        if number is None or text[:1] in "+-":
-            raise UsageError(f"invalid number of {what}: {shown}", hint=False)
+    def _count(self, what: str, text: str, *, suffixes: bool = False) -> int:
+        """A number that is at least 1."""
+        number = bounded(self._process, text, f"number of {what}", 0, suffixes=suffixes)
         if number == 0:
-            raise UsageError(f"invalid number of {what}: {shown}: {_RANGE}", hint=False)
+            raise UsageError(f"invalid number of {what}: {quote(text, self._process.env)}: {_RANGE}", hint=False)
         return number
 
     def _parse_chunks(self) -> tuple[str, int, int] | None:
@@ -117,14 +117,16 @@ class Splitter:
         text = self._options.number
         if text is None:
             return None
-        match = _CHUNKS.fullmatch(text)
-        if match is None:
-            raise UsageError(f"invalid number of chunks: {quote(text, self._process.env)}", hint=False)
-        total = self._count("chunks", match[3])
-        if match[2] is not None and not 1 <= int(match[2][:40]) <= total:
-            shown = quote(match[2], self._process.env)
-            raise UsageError(f"invalid chunk number: {shown}: {_RANGE}", hint=False)
-        return match[1] or "", int((match[2] or "0")[:40]), total
+        kind = text[:1] if text[:2] in ("l/", "r/") else ""
+        first, slash, last = text.removeprefix(f"{kind}/" if kind else "").partition("/")
+        if not slash:
+            return kind, 0, self._count("chunks", first)
+        total = self._count("chunks", last)
+        if not (first.isascii() and first.isdecimal()):
+            raise UsageError(f"invalid chunk number: {quote(first, self._process.env)}", hint=False)
+        if len(first) > 18 or not 1 <= int(first) <= total:
+            raise UsageError(f"invalid chunk number: {quote(first, self._process.env)}: {_RANGE}", hint=False)
+        return kind, int(first), total
 
     def _make_pieces(self, prefix: str) -> Pieces:
         options = self._options
@@ -143,13 +145,16 @@ class Splitter:
             length = int(options.suffix_length[:18])
         needed = 1
         if self._chunks is not None:
-            while len(digits) ** needed < self._chunks[2] + start:
+            # Where a start is given, names get no longer for it: they may run out.
+            while len(digits) ** needed < self._chunks[2] + (start if start < self._chunks[2] else 0):
                 needed += 1
             if options.suffix_length is None or length == 0:
                 length = max(2, needed)
             elif length < needed:
                 raise UsageError(f"the suffix length needs to be at least {needed}", hint=False)
         self._process.budget.charge_size(length)
+        if len(digits) ** min(length or 2, 64) <= start:
+            raise UsageError("numerical suffix start value is too large for the suffix length")
         grows = (options.suffix_length is None or length == 0) and self._chunks is None and not start
         return Pieces(
             self._process,
@@ -166,7 +171,8 @@ class Splitter:
             return int(text or "0", base)
         except ValueError:
             shown = quote(text or "", self._process.env)
-            raise UsageError(f"invalid start value for numerical suffix: {shown}", hint=False) from None
+            kind = "hexadecimal" if base == 16 else "numerical"
+            raise UsageError(f"{shown}: invalid start value for {kind} suffix") from None
 
     # Splitting.
 
@@ -174,6 +180,8 @@ class Splitter:
         options = self._options
         if self._chunks is not None:
             kind, only, total = self._chunks
+            if only and options.filter is not None:
+                raise UsageError("--filter does not process a chunk extracted to stdout")
             if kind == "r":
                 self._round_robin(only, total)
             elif kind == "l":
@@ -181,26 +189,27 @@ class Splitter:
             else:
                 self._by_size(only, total)
         elif options.bytes is not None:
-            self._by_bytes(self._count("bytes", options.bytes))
+            self._cut(self._read(), self._count("bytes", options.bytes, suffixes=True))
         elif options.line_bytes is not None:
-            self._by_line_bytes(self._count("lines", options.line_bytes))
+            self._by_line_bytes(self._count("bytes", options.line_bytes, suffixes=True))
         else:
-            self._by_lines(self._count("lines", options.lines or options.digits or "1000"))
+            self._cut(self._records(), self._count("lines", options.lines or options.digits or "1000"))
 
     def _read(self) -> Iterator[bytes]:
         return self._process.chunks(self._name)
 
-    def _by_bytes(self, size: int) -> None:
+    def _cut(self, source: Iterator[bytes] | Iterator[list[bytes]], count: int) -> None:
+        """Pieces of so many units each: bytes of chunks, or records of batches."""
         piece: Piece | None = None
         left = 0
-        for chunk in self._read():
+        for batch in source:
             start = 0
-            while start < len(chunk):
+            while start < len(batch):
                 self._process.budget.charge()
                 if piece is None:
-                    piece, left = self._pieces.create(), size
-                part = chunk[start : start + left]
-                piece.write(part)
+                    piece, left = self._pieces.create(), count
+                part = batch[start : start + left]
+                piece.write(part if isinstance(part, bytes) else b"".join(part))
                 start += len(part)
                 left -= len(part)
                 if left == 0:
@@ -223,25 +232,6 @@ class Splitter:
             if not source.complete:
                 records[-1] = held[-1]
             yield records
-
-    def _by_lines(self, count: int) -> None:
-        piece: Piece | None = None
-        left = 0
-        for batch in self._records():
-            start = 0
-            while start < len(batch):
-                self._process.budget.charge()
-                if piece is None:
-                    piece, left = self._pieces.create(), count
-                part = batch[start : start + left]
-                piece.write(b"".join(part))
-                start += len(part)
-                left -= len(part)
-                if left == 0:
-                    piece.close()
-                    piece = None
-        if piece is not None:
-            piece.close()
 
     def _by_line_bytes(self, size: int) -> None:
         """As many whole records as fit; one that is too long is cut."""
@@ -288,6 +278,8 @@ class Splitter:
 
     def _length(self) -> int:
         stat = self._process.fstat(0) if self._name == "-" else self._process.fs.stat(self._name)
+        if stat.kind == S_IFCHR:
+            return 0
         if not stat.is_regular:
             raise PiecesError(f"{quote_if_odd(self._name)}: cannot determine file size")
         return stat.size

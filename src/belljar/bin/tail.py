@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errno import EISDIR, ESRCH
 from belljar.abi.errors import SysError
-from belljar.abi.flags import O_RDONLY
+from belljar.abi.flags import O_RDONLY, S_IFIFO
 from belljar.bin._kit import UsageError, choice, flag, value
+from belljar.bin._kit.choices import pick
+from belljar.bin._kit.numbers import bounded
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version
-from belljar.bin._kit.sizes import parse_size
 from belljar.kernel.process import Process
 
 _BLOCK = 1 << 16
@@ -26,12 +27,16 @@ _BLOCK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    bytes: str | None = value("-c", "--bytes", "output the last NUM bytes; or from byte +NUM", metavar="[+]NUM")
-    follow: str | None = choice(
-        {"-f": "descriptor", "-F": "name"}, "output appended data as the file grows (-F: by name, retrying)"
+    bytes: str | None = value(
+        "-c", "--bytes", "output the last NUM bytes; or from byte +NUM", metavar="[+]NUM", resets=("lines",)
     )
+    count: str | None = value("--old-count", "(what -NUMBER sets where it is not allowed)", metavar="NUMBER")
+    follow: str | None = choice({"-f": "descriptor"}, "output appended data as the file grows")
+    follow_name: bool = flag("-F", "same as --follow=name --retry")
     follow_long: str | None = value("--follow", "like -f", metavar="{name|descriptor}", bare="descriptor")
-    lines: str | None = value("-n", "--lines", "output the last NUM lines; or from line +NUM", metavar="[+]NUM")
+    lines: str | None = value(
+        "-n", "--lines", "output the last NUM lines; or from line +NUM", metavar="[+]NUM", resets=("bytes",)
+    )
     pid: str | None = value("--pid", "with -f, terminate after process ID, PID dies", metavar="PID")
     headers: str = choice(
         {"-q": "never", "--quiet": "never", "--silent": "never", "-v": "always", "--verbose": "always"},
@@ -39,7 +44,7 @@ class Options:
         "auto",
     )
     retry: bool = flag("--retry", "keep trying to open a file if it is inaccessible")
-    unchanged: str | None = value("--max-unchanged-stats", "(ignored)", metavar="N")
+    unchanged: str = value("--max-unchanged-stats", "(has no effect here)", metavar="N", default="5")
     interval: str = value(
         "-s", "--sleep-interval", "with -f, sleep N seconds between looks", metavar="N", default="1.0"
     )
@@ -48,19 +53,31 @@ class Options:
 
 @utility("tail")
 def main(process: Process, args: list[str]) -> int:
-    if args and (match := re.fullmatch(r"([-+])(\d+|(?=[bl]))([bcl]?)(f?)", args[0])):
-        # The obsolete form: -5, +3, -20c, -3f.
-        sign, number, unit, follow = match.groups()
-        number = number or "10"
-        number = str(int(number) * 512) if unit == "b" else number
-        args = ["-c" if unit in ("b", "c") else "-n", (sign if sign == "+" else "") + number, *args[1:]]
-        args = ["-f", *args] if follow else args
-    parsed = parse(Options, args, digits="lines")
+    parsed = parse(Options, spell_out(args), digits="count")
     if parsed.asked:
         process.print(main.help().rstrip() if parsed.asked == "help" else version("tail"))
         return 0
     options, names = Options(**parsed.values), parsed.operands or ["-"]
+    if options.count is not None:
+        raise UsageError(f"option used in invalid context -- {options.count[0]}", hint=False)
     return Tail(process, options).run(names)
+
+
+def spell_out(args: list[str]) -> list[str]:
+    """The obsolete -5, +3, -20c, -3f: one such option, and at most one file."""
+    alone = len(args) == 1 or (len(args) == 2 and not re.match(r"-.", args[1]))
+    allowed = alone or (2 <= len(args) <= 3 and args[1] == "--")
+    match = re.fullmatch(r"([-+])(\d*)([bcl]?)(f?)", args[0], re.ASCII) if allowed else None
+    if match is None or args[0] in ("-", "-c"):
+        if args and re.match(r"-\d", args[0], re.ASCII):
+            raise UsageError(f"option used in invalid context -- {args[0][1]}", hint=False)
+        return args
+    sign, number, unit, follow = match.groups()
+    if len(number) > 19:
+        raise UsageError(f"invalid number: \u2018{args[0]}\u2019: Numerical result out of range", hint=False)
+    number = str(int(number or "10") * (512 if unit == "b" else 1))
+    args = ["-c" if unit in ("b", "c") else "-n", (sign if sign == "+" else "") + number, *args[1:]]
+    return ["-f", *args] if follow else args
 
 
 class Tail:
@@ -70,34 +87,46 @@ class Tail:
         text = (options.bytes if options.bytes is not None else options.lines) or "10"
         self._by_bytes = options.bytes is not None
         self._from_start = text.startswith("+")
-        count = parse_size(text.lstrip("+-"))
-        if count is None:
-            what = "bytes" if self._by_bytes else "lines"
-            raise UsageError(f"invalid number of {what}: \u2018{text.removeprefix('-')}\u2019", hint=False)
-        self._count = count
+        what = "bytes" if self._by_bytes else "lines"
+        self._count = bounded(process, text.removeprefix("-"), f"number of {what}", 0, (1 << 64) - 1, suffixes=True)
         self._newline = b"\0" if options.zero else b"\n"
-        self._follow = options.follow or options.follow_long
+        if options.follow_long is not None:
+            self._follow: str | None = pick(process, "--follow", options.follow_long, {"descriptor": (), "name": ()})
+        else:
+            self._follow = "name" if options.follow_name else options.follow
+        self._retry = options.retry or options.follow_name
+        bounded(process, options.unchanged, "maximum number of unchanged stats between opens", 0)
+        if options.pid is not None:
+            bounded(process, options.pid, "PID", 0, 0x7FFFFFFF)
         if not re.fullmatch(r"\d*\.?\d+|\d+\.|inf(inity)?", options.interval, re.ASCII):
             raise UsageError(f"invalid number of seconds: \u2018{options.interval}\u2019", hint=False)
-        if options.retry and self._follow is None:
+        if self._retry and self._follow is None:
             process.warn("warning: --retry ignored; --retry is useful only when following")
-        self._shown = ""
+        elif self._retry and self._follow == "descriptor":
+            process.warn("warning: --retry only effective for the initial open")
+        if options.pid is not None and self._follow is None:
+            process.warn("warning: PID ignored; --pid=PID is useful only when following")
+        self._shown: int | None = None
 
     def run(self, names: list[str]) -> int:
         options, process = self._options, self._process
         self._headers = options.headers == "always" or (options.headers == "auto" and len(names) > 1)
         status = 0
         followed: list[tuple[str, int | None]] = []
-        for name in names:
+        places: list[int] = []
+        if self._follow == "name" and "-" in names:
+            raise UsageError("cannot follow '-' by name", hint=False)
+        for place, name in enumerate(names):
             try:
                 fd = 0 if name == "-" else process.open(name, O_RDONLY)
             except SysError as error:
                 process.warn(f"cannot open '{name}' for reading: {error.reason}")
                 status = 1
-                if options.follow == "name" or options.retry:
+                if self._retry:
                     followed.append((name, None))
+                    places.append(place)
                 continue
-            self._header(name)
+            self._header(name, place)
             try:
                 for piece in self._pieces(fd):
                     process.stdout.write(piece)
@@ -110,19 +139,24 @@ class Tail:
                 continue
             if self._follow is None and fd:
                 process.close(fd)
-            followed.append((name, fd))
+            if name != "-" or process.fstat(fd).kind != S_IFIFO:
+                followed.append((name, fd))
+                places.append(place)
         if self._follow is not None:
             if not followed:
-                process.warn("no files remaining")
-                return 1
-            self._keep_following(followed)
+                # POSIX: -f is ignored where standard input is a pipe, which has no more once it ended.
+                if names != ["-"]:
+                    process.warn("no files remaining")
+                return status
+            self._keep_following(followed, places)
         return status
 
-    def _header(self, name: str) -> None:
-        if self._headers and name != self._shown:
+    def _header(self, name: str, place: int) -> None:
+        """The name of the file that what follows is from, unless it was the last one shown."""
+        if self._headers and place != self._shown:
             title = "standard input" if name == "-" else name
-            self._process.print(f"{chr(10) if self._shown else ''}==> {title} <==")
-            self._shown = name
+            self._process.print(f"{'' if self._shown is None else chr(10)}==> {title} <==")
+            self._shown = place
 
     def _pieces(self, fd: int) -> Iterator[bytes]:
         if self._from_start:
@@ -212,7 +246,7 @@ class Tail:
         parts = body.rsplit(self._newline, min(self._count, len(body)))
         return data if len(parts) <= self._count else data[len(parts[0]) + 1 :]
 
-    def _keep_following(self, files: list[tuple[str, int | None]]) -> None:
+    def _keep_following(self, files: list[tuple[str, int | None]], places: list[int]) -> None:
         process = self._process
         try:
             interval = max(float(self._options.interval), 0.01)
@@ -233,7 +267,7 @@ class Tail:
                     process.warn(f"{name}: file truncated")
                     process.seek(current, 0)
                 while data := process.read(current):
-                    self._header(name)
+                    self._header(name, places[index])
                     process.stdout.write(data)
             if pid is not None and not _alive(process, pid):
                 return

@@ -48,11 +48,15 @@ class Item:
     chars: bytes
     name: str = ""
     repeat: int = 1
+    equivalent: bool = False
+    """It was written [=c=]."""
 
 
-@utility("tr", Options)
+@utility("tr", Options, order="first-operand-ends")
 def main(process: Process, options: Options, operands: list[str]) -> int:
     check_operands(options, operands)
+    for text in operands:
+        warn_of_escapes(process, fsencode(text))
     set1 = parse_set(operands[0], second=False)
     set2 = parse_set(operands[1], second=True) if len(operands) > 1 else None
     table, delete, squeeze = plan(options, set1, set2)
@@ -133,6 +137,8 @@ def plan(options: Options, items1: list[Item], items2: list[Item] | None) -> tup
 
 def check_classes(items1: list[Item], items2: list[Item]) -> None:
     """In SET2 only [:upper:] and [:lower:] make sense, and only opposite one of them in SET1."""
+    if any(item.equivalent for item in items2):
+        raise UsageError("[=c=] expressions may not appear in string2 when translating", hint=False)
     if any(item.name and item.name not in ("upper", "lower") for item in items2):
         raise UsageError(
             "when translating, the only character classes that may appear in\nstring2 are 'upper' and 'lower'",
@@ -185,6 +191,22 @@ def _show(byte: int) -> str:
     return chr(byte) if 32 <= byte < 127 else f"\\{byte:03o}"
 
 
+def warn_of_escapes(process: Process, raw: bytes) -> None:
+    """Warn of a backslash at the end, and of octal numbers that are no byte."""
+    for match in _ESCAPED.finditer(raw):
+        if match[1] == b"":
+            process.warn("warning: an unescaped backslash at end of string is not portable")
+        elif match[2] and int(match[2], 8) > 255:
+            digits = match[2].decode()
+            process.warn(
+                f"warning: the ambiguous octal escape \\{digits} is being\n\tinterpreted as the 2-byte sequence "
+                f"\\0{digits[:2]}, {digits[2]}"
+            )
+
+
+_ESCAPED = re.compile(rb"\\(([0-7]{3})|.|\Z)", re.S)
+
+
 def unescape(raw: bytes) -> tuple[bytes, list[bool]]:
     """The characters, and for each whether it was written with a backslash."""
     out, escaped = bytearray(), list[bool]()
@@ -209,7 +231,7 @@ def unescape(raw: bytes) -> tuple[bytes, list[bool]]:
 
 
 _CLASS = re.compile(rb"\[:(.*?):\]", re.S)
-_REPEAT = re.compile(rb"\[(.)\*([0-9]*)\]", re.S)
+_REPEAT = re.compile(rb"\[(.)\*([^\]]*)\]", re.S)
 
 
 def _bracket(raw: bytes, escaped: list[bool], index: int, second: bool) -> tuple[Item, int] | None:
@@ -228,7 +250,7 @@ def _bracket(raw: bytes, escaped: list[bool], index: int, second: bool) -> tuple
         if end == index + 2:
             raise UsageError("missing equivalence class character '[==]'", hint=False)
         if end == index + 3:
-            return Item(raw[index + 2 : index + 3]), end + 2
+            return Item(raw[index + 2 : index + 3], equivalent=True), end + 2
         if end > 0 and not _REPEAT.match(raw, index):
             shown = raw[index + 2 : end].decode("latin-1")
             raise UsageError(f"{shown}: equivalence class operand must be a single character", hint=False)
@@ -236,8 +258,9 @@ def _bracket(raw: bytes, escaped: list[bool], index: int, second: bool) -> tuple
     if match is not None and not escaped[index + 2] and not escaped[match.end() - 1]:
         digits = match[2]
         base = 8 if digits.startswith(b"0") else 10
-        if len(digits) > 40 or (base == 8 and re.search(rb"[89]", digits)):
-            raise UsageError(f"invalid repeat count \u2018{digits.decode()}\u2019 in [c*n] construct", hint=False)
+        if len(digits) > 40 or re.search(rb"[^0-7]" if base == 8 else rb"[^0-9]", digits):
+            shown = digits.decode("utf-8", "surrogateescape")
+            raise UsageError(f"invalid repeat count \u2018{shown}\u2019 in [c*n] construct", hint=False)
         number = int(digits, base) if digits else 0
         if not second and not number:
             raise UsageError("the [c*] repeat construct may not appear in string1", hint=False)

@@ -168,8 +168,15 @@ class Process:
         return self.argv[0] if self.argv else "?"
 
     def warn(self, message: str) -> None:
-        """`name: message` on stderr."""
-        self.error(f"{self.called}: {message}\n")
+        """`name: message` on stderr, after what a utility has written to stdout so far, as error(3) does.
+
+        Raises OutputError if that can't be written; the message is written all the same.
+        """
+        try:
+            if self.stdout.guarded:
+                self.stdout.flush()
+        finally:
+            self.error(f"{self.called}: {message}\n")
 
     def error(self, text: str) -> None:
         """Text on stderr as it is; nothing to do if even that can't be written."""

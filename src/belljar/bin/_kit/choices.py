@@ -13,12 +13,14 @@ class BadChoice(UsageError):
     """A value that is none of the words."""
 
 
-def pick(process: Process, option: str, text: str, words: Mapping[str, Sequence[str]]) -> str:
+def pick(
+    process: Process, option: str, text: str, words: Mapping[str, Sequence[str]], *, abbreviated: bool = True
+) -> str:
     """The word that `text` is, or begins, or is a synonym of. BadChoice if there is none, or more than one."""
     spelled = {name: word for word, synonyms in words.items() for name in (word, *synonyms)}
     if text in spelled:
         return spelled[text]
-    found = {word for name, word in spelled.items() if name.startswith(text)}
+    found = {word for name, word in spelled.items() if name.startswith(text)} if abbreviated else set()
     if len(found) == 1:
         return found.pop()
     what = "ambiguous" if found else "invalid"

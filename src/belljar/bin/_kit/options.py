@@ -45,6 +45,8 @@ class Spec:
     """For an optional value (`--color[=WHEN]`): what the option alone means."""
     choices: tuple[tuple[str, Any], ...] = ()
     """For a choice: what each of the names sets the field to. For many: names that stand for a value."""
+    resets: tuple[str, ...] = ()
+    """Fields that go back to their defaults: of `-c` and `-n` only the last one given counts."""
 
     def takes_value(self, name: str) -> bool:
         return self.kind in (Kind.VALUE, Kind.MANY) and name not in dict(self.choices)
@@ -60,9 +62,18 @@ def count(*names_and_help: str) -> Any:
     return field(default=0, metadata={"spec": Spec(Kind.COUNT, names_and_help[:-1], names_and_help[-1])})
 
 
-def value(*names_and_help: str, metavar: str = "VALUE", default: str | None = None, bare: str | None = None) -> Any:
-    """An option with a value; the last one given wins. With `bare`, the value is optional and must be attached."""
-    spec = Spec(Kind.VALUE, names_and_help[:-1], names_and_help[-1], metavar, bare)
+def value(
+    *names_and_help: str,
+    metavar: str = "VALUE",
+    default: str | None = None,
+    bare: str | None = None,
+    resets: tuple[str, ...] = (),
+) -> Any:
+    """An option with a value; the last one given wins. With `bare`, the value is optional and must be attached.
+
+    `resets` names other fields that this one takes back.
+    """
+    spec = Spec(Kind.VALUE, names_and_help[:-1], names_and_help[-1], metavar, bare, resets=resets)
     return field(default=default, metadata={"spec": spec})
 
 
@@ -218,6 +229,8 @@ class _Parser:
 
     def _set(self, key: str, spec: Spec, name: str, text: str) -> None:
         values = self.parsed.values
+        for other in spec.resets:
+            values.pop(other, None)
         match spec.kind:
             case Kind.FLAG:
                 values[key] = True

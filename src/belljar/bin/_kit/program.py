@@ -35,6 +35,13 @@ class Program:
     def __call__(self, process: Process) -> int:
         process.stdout.guarded = True
         try:
+            return self._run(process)
+        except OutputError as error:
+            process.error(f"{process.called}: write error: {error.reason}\n")
+            return self.usage_status
+
+    def _run(self, process: Process) -> int:
+        try:
             status = self.run(process, process.argv[1:])
             process.stdout.flush()
         except UsageError as error:
@@ -46,9 +53,6 @@ class Program:
         except SysError as error:
             process.warn(str(error))
             return self.usage_status
-        except OutputError as error:
-            process.warn(f"write error: {error.reason}")
-            return self.usage_status
         return status
 
     @property
@@ -57,9 +61,16 @@ class Program:
         return self.doc.partition("\n")[0].partition(" - ")[2]
 
     def help(self) -> str:
-        if self.options is None:
-            return self.doc.rstrip() + "\n"
-        return f"{self.doc.rstrip()}\n\n{describe(self.options)}\n"
+        """The usage lines first, as GNU has them; then the purpose, the rest of the text and the options."""
+        title, _, body = self.doc.strip().partition("\n\n")
+        usage, _, rest = body.partition("\n\n")
+        if not usage.startswith("Usage:"):
+            usage, rest = f"Usage: {self.name} [OPTION]... [ARGUMENT]...", body
+        summary = title.partition(" - ")[2] or title
+        parts = [f"{usage}\n{summary[:1].upper()}{summary[1:]}.", rest.rstrip()]
+        if self.options is not None:
+            parts.append(describe(self.options))
+        return "\n\n".join(part for part in parts if part) + "\n"
 
 
 def utility(

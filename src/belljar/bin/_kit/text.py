@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from belljar.abi.errors import SysError
 from belljar.kernel.budget import Budget
 from belljar.kernel.process import Process
 
@@ -48,4 +49,12 @@ class LineBatches:
 
 def line_batches(process: Process, name: str, delimiter: bytes = b"\n") -> LineBatches:
     """The lines of a file; `-` is standard input."""
-    return LineBatches(process.chunks(name), delimiter, process.budget)
+    return LineBatches(_named(process.chunks(name), name), delimiter, process.budget)
+
+
+def _named(chunks: Iterator[bytes], name: str) -> Iterator[bytes]:
+    """The same chunks; an error while they are read names the file."""
+    try:
+        yield from chunks
+    except SysError as error:
+        raise SysError(error.errno, error.path or name) from None

@@ -12,13 +12,15 @@ characters at the end of each line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import lcm
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EISDIR
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, many, utility, value
-from belljar.bin._kit.quoting import quote_if_odd
+from belljar.bin._kit.choices import pick
+from belljar.bin._kit.quoting import quote, quote_if_odd
 from belljar.bin._kit.sizes import unit
 from belljar.bin.od.types import Type, parse_types
 from belljar.kernel.process import Process
@@ -29,7 +31,7 @@ _TRADITIONAL = {
     "-O": "o4", "-X": "x4",
 }  # fmt: skip
 _SIZE = re.compile(r"(0[xX][0-9a-fA-F]+|\d+)(b|B|[kKmMgGtTpPeEzZyY](?:i?B)?)?", re.ASCII)
-_OFFSET = re.compile(r"\+?(0[xX][0-9a-fA-F]+|\d+)(b)?", re.ASCII)
+_OFFSET = re.compile(r"\+?(0[xX][0-9a-fA-F]+|\d+)(\.?)(b)?", re.ASCII)
 _DOTS = bytes(byte if 32 <= byte < 127 else 46 for byte in range(256))
 _TEXT = rb"[\x20-\x7e\x07-\x0d]"
 
@@ -62,18 +64,19 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         raise UsageError(
             f"invalid output address radix '{options.radix[:1]}'; it must be one character from [doxn]", hint=False
         )
-    if options.endian not in (None, "big", "little"):
-        raise UsageError(f"invalid argument '{options.endian}' for '--endian'", hint=True)
+    endian = options.endian and pick(process, "--endian", options.endian, {"little": (), "big": ()})
     skip = _size(options.skip, "-j") or 0
     limit = _size(options.limit, "-N")
     modern = any(
         v is not None for v in (options.skip, options.limit, options.strings, options.s_strings, options.width)
     )
-    if operands and (options.traditional or (not modern and options.radix == "o")):
-        offset = _offset(operands[-1])
-        if offset is not None and (operands[-1].startswith("+") or (len(operands) == 2 and operands[1][0].isdecimal())):
-            skip, operands = offset, operands[:-1]
-    dump = Dump(process, options, operands or ["-"], skip, limit)
+    label: int | None = None
+    modern = modern or options.verbose or options.radix != "o"
+    modern = modern or any(arg.startswith(("-t", "--f")) for arg in process.argv)
+    if operands and (options.traditional or not modern):
+        operands, found, label = _traditional(process, options.traditional, operands)
+        skip = skip if found is None else found
+    dump = Dump(process, options, operands or ["-"], skip, limit, endian == "big", label)
     return dump.run()
 
 
@@ -89,7 +92,30 @@ def _size(text: str | None, option: str) -> int | None:
         number = int(digits, base)
     except ValueError:
         raise UsageError(f"invalid {option} argument '{text}'", hint=False) from None
-    return number * (1024 if match[2] == "B" else unit(match[2] or ""))
+    number *= 1024 if match[2] == "B" else unit(match[2] or "")
+    if number >= 1 << 63:
+        raise UsageError(f"{option} argument '{text}' too large", hint=False)
+    return number
+
+
+def _traditional(process: Process, asked: bool, operands: list[str]) -> tuple[list[str], int | None, int | None]:
+    """The files, the offset to begin at and the address to show for it, of `[FILE] [[+]OFFSET[.][b] [LABEL]]`."""
+    numbers = [_offset(text) for text in operands]
+    match operands:
+        case [only] if (asked or only.startswith("+")) and numbers[0] is not None:
+            return [], numbers[0], None
+        case [name, second] if (asked or second.startswith("+") or second[:1].isdecimal()) and numbers[1] is not None:
+            if asked and numbers[0] is not None:
+                return [], numbers[0], numbers[1]
+            return [name], numbers[1], None
+        case [name, _, _] if asked and numbers[1] is not None and numbers[2] is not None:
+            return [name], numbers[1], numbers[2]
+    if asked and len(operands) > 1:
+        raise UsageError(
+            f"extra operand {quote(operands[1], process.env)}\n"
+            f"{process.name}: compatibility mode supports at most one file"
+        )
+    return operands, None, None
 
 
 def _offset(text: str) -> int | None:
@@ -97,9 +123,9 @@ def _offset(text: str) -> int | None:
     if match is None:
         return None
     digits = match[1]
-    base = 16 if digits[:2].lower() == "0x" else 8
+    base = 16 if digits[:2].lower() == "0x" else 10 if match[2] else 8
     try:
-        return int(digits, base) * (512 if match[2] else 1)
+        return int(digits, base) * (512 if match[3] else 1)
     except ValueError:
         return None
 
@@ -107,7 +133,16 @@ def _offset(text: str) -> int | None:
 class Dump:
     """One run over all the files as if they were one."""
 
-    def __init__(self, process: Process, options: Options, names: list[str], skip: int, limit: int | None) -> None:
+    def __init__(
+        self,
+        process: Process,
+        options: Options,
+        names: list[str],
+        skip: int,
+        limit: int | None,
+        big: bool,
+        label: int | None,
+    ) -> None:
         self.process = process
         self.options = options
         self.names = names
@@ -118,14 +153,19 @@ class Dump:
         self.opened = False
         self.types: list[Type] = []
         for text in options.types or ("o2",):
-            self.types += parse_types(process, text, options.endian == "big")
-        self.types = self.types or parse_types(process, "o2", options.endian == "big")
+            self.types += parse_types(process, text, big)
+        self.types = self.types or parse_types(process, "o2", big)
         unit_size = lcm(*(kind.size for kind in self.types))
         self.width = self._line_width(unit_size)
         # Fields of all types take the same room, so that bytes stand above one another.
         self.room = max((kind.width + 1) * (self.width // kind.size) for kind in self.types)
-        self.address = {"o": "{:07o}", "d": "{:07d}", "x": "{:06x}", "n": ""}[self.radix].format
+        address: Callable[[int], str] = {"o": "{:07o}", "d": "{:07d}", "x": "{:06x}", "n": ""}[self.radix].format
+        self.address: Callable[[int], str] = address
         self.margin = {"o": 7, "d": 7, "x": 6, "n": 0}[self.radix]
+        if label is not None:
+            shift = label - skip
+            self.address = lambda offset: f"{address(offset)} ({address(offset + shift)})"
+            self.margin += self.margin + 3
 
     def _line_width(self, unit_size: int) -> int:
         if self.options.width is None:
@@ -134,7 +174,6 @@ class Dump:
         if wanted == 0 or wanted % unit_size:
             self.process.warn(f"warning: invalid width {wanted}; using {unit_size} instead")
             return unit_size
-        self.process.budget.charge_size(wanted * 32)
         return wanted
 
     def run(self) -> int:
@@ -181,9 +220,10 @@ class Dump:
                 text = "".join([f" {field:>{kind.width}}" for field in fields])
             else:
                 # What is left over goes before the fields, as evenly as it can.
-                shares = [pad * (count - i) // count for i in range(count + 1)]
+                shares = [pad * (count - i) // count for i in range(len(fields) + 1)]
                 text = "".join([f"{field:>{kind.width + shares[i] - shares[i + 1]}}" for i, field in enumerate(fields)])
             if kind.trailer:
+                self.process.budget.charge_size(self.room)
                 text += " " * (self.room - len(text)) + f"  >{line.translate(_DOTS).decode()}<"
             rows.append(start + text + "\n")
         return "".join(rows)
@@ -211,6 +251,7 @@ class Dump:
                 self.process.stdout.flush()
                 self.process.warn(f"{quote_if_odd(name)}: {error.reason}")
                 self.status = 1
+                self.opened = self.opened or error.errno == EISDIR
             else:
                 self.opened = True
         if skip and self.opened:

@@ -117,13 +117,13 @@ def _integers(letter: str, size: int, width: int, big: bool) -> Render:
 def _floats(size: int, big: bool) -> Render:
     if size == 16:
         return lambda data: [_extended(data[at : at + 16], big) for at in range(0, len(data), 16)]
-    code, low, high = ("f", 6, 9) if size == 4 else ("d", 15, 17)
+    code, low, high, least = ("f", 6, 9, 2.0**-126) if size == 4 else ("d", 15, 17, 2.0**-1022)
     order = ">" if big else "<"
 
     def shortest(value: float) -> str:
         if value != value:
             return "nan"
-        for precision in range(low, high):
+        for precision in range(low if abs(value) >= least else 1, high):
             text = f"{value:.{precision}g}"
             if struct.unpack(order + code, struct.pack(order + code, float(text)))[0] == value:
                 return text
