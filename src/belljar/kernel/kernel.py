@@ -321,6 +321,8 @@ class Kernel:
                     parent.children.remove(process)
                     parent.wake_waiters()
             return
+        if parent.reaps_at_once and process.status is not None:
+            process.space.remove(process)
         parent.tell_parent(WaitResult(process.pids[parent.space], news.status, news.stopped, news.continued))
         if parent.handlers or parent.blocked:
             parent.deliver(Signal.CHLD)
@@ -359,7 +361,7 @@ class Kernel:
         )
 
     def reap(self, parent: Process, child: Process) -> None:
-        """A zombie was waited for: its number is free."""
+        """An ended child was waited for: its number is free."""
         parent.children.remove(child)
         parent.children_cpu += child.cpu + child.children_cpu
         child.space.remove(child)

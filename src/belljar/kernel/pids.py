@@ -38,8 +38,10 @@ class PidSpace:
         return process.pids[self]
 
     def remove(self, process: Process) -> None:
+        """Free the numbers of a process; nothing if they are another's already."""
         for space, pid in process.pids.items():
-            space.table.pop(pid, None)
+            if space.table.get(pid) is process:
+                del space.table[pid]
 
     def find(self, pid: int) -> Process:
         """ESRCH."""

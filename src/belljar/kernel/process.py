@@ -83,6 +83,7 @@ class Process:
         "pgid",
         "pid",
         "pids",
+        "reaps_at_once",
         "rlimits",
         "session",
         "space",
@@ -122,6 +123,8 @@ class Process:
         self.children_cpu = 0.0
         """Those of children waited for, and of theirs."""
         self.children: list[Process] = []
+        self.reaps_at_once = False
+        """Whether a child's pid is free as soon as it ends, as if SIGCHLD's handler called wait (shells do)."""
         self.status: ExitStatus | None = None
         self.stopped: int = 0
         self.start = kernel.hub.clock.monotonic()
@@ -444,6 +447,7 @@ class Process:
             self.fds.close_on_exec()
         if self.handlers:
             self.handlers = {n: h for n, h in self.handlers.items() if h is IGNORE}
+        self.reaps_at_once = False
         self.stdout.reset()
 
     def wait(self, pid: int = -1, options: int = 0) -> WaitResult | None:

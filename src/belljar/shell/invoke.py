@@ -88,14 +88,16 @@ def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
     try:
         call.apply(shell, saved)
     except RedirectError as error:
+        shell.error(str(error))  # where the redirections before it say
         saved.restore()
-        shell.error(str(error))
         if builtin is not None and builtin.special and shell.posix and not shell.interactive:
             raise ExitShell(1) from None
         return 1
     except ShellError as error:
-        saved.restore()
-        shell.abandon(error)
+        try:
+            shell.abandon(error)
+        finally:
+            saved.restore()
     except BaseException:
         saved.restore()
         raise

@@ -36,6 +36,7 @@ class Job(Struct):
     """Whether its last change was reported to the user."""
     background: bool = True
     disowned: bool = False
+    pipefail: bool = False
     no_hangup: bool = False
 
     @property
@@ -54,7 +55,9 @@ class Job(Struct):
 
     @property
     def status(self) -> int:
-        """`$?` of the pipeline: that of its last process."""
+        """`$?` of the pipeline: that of its last process, or under `pipefail` of the last that failed."""
+        if self.pipefail and self.done:
+            return next((code for p in reversed(self.processes) if (code := self.status_of(p))), 0)
         return self.status_of(self.processes[-1])
 
     def status_of(self, process: Process) -> int:
@@ -92,7 +95,7 @@ class JobTable:
             for job in [job for job in self.jobs.values() if job.done and job.notified]:
                 self._forget(job)
         number = max(self.jobs, default=0) + 1
-        job = Job(number, processes[0].pgid, text, processes, background=background)
+        job = Job(number, processes[0].pgid, text, processes, background=background, pipefail=self.shell.pipefail)
         self.jobs[number] = job
         self._make_current(number)
         return job
@@ -140,6 +143,12 @@ class JobTable:
                 self.current = self.previous
                 self.previous = max((number for number in self.jobs if number != self.current), default=0)
 
+    def forget_ended(self) -> None:
+        """Take the jobs that ended off the list."""
+        self.refresh()
+        for job in [job for job in self.jobs.values() if job.done]:
+            self._forget(job)
+
     def _forget(self, job: Job) -> None:
         """Take a job off the list, but remember how its processes ended."""
         if self.shell.monitor and job.background and not job.notified:
@@ -153,6 +162,10 @@ class JobTable:
             and not self.shell.subshell_process
         ):
             self.shell.report_signal(job.processes[-1], last, job.text)
+        self.drop(job)
+
+    def drop(self, job: Job) -> None:
+        """Take a job that ended off the list, its statuses kept for a later `wait`."""
         self.ended.update(job.statuses)
         while len(self.ended) > REMEMBERED:
             del self.ended[next(iter(self.ended))]
@@ -233,11 +246,9 @@ class JobTable:
                 return ended.shell
             job = self.by_pid(pid)
             if job is not None:
-                status = job.statuses.get(pid)
-                if status is not None:
-                    if job.done:
-                        self._forget(job)
-                    return status.shell
+                if job.done:
+                    self._forget(job)
+                    return job.status if pid == job.pid else job.statuses[pid].shell
             elif not any(child.pid == pid for child in self.shell.process.children):
                 return None
             interrupted = self.wait_news()
@@ -272,8 +283,7 @@ class JobTable:
                 break
             if interrupted is not None:
                 return interrupted
-        for job in [job for job in self.jobs.values() if job.done]:
-            self._forget(job)
+        self.forget_ended()
         return 0
 
     def foreground(self, job: Job) -> int:

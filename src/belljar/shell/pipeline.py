@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -131,29 +132,40 @@ def start_subshell(shell: Shell, run: Run, node: Command | None = None) -> int:
     return shell.wait_foreground(child, node)
 
 
-def start_background(shell: Shell, run: Run, text: Callable[[], str], *, simple: bool) -> None:
-    """command &"""
-    files: dict[int, OpenFile] = {}
-    null: OpenFile | None = None
+def start_background(shell: Shell, runs: Sequence[Run], text: Callable[[], str]) -> None:
+    """`command &`: the stages of a pipeline, or one command, each in a child of this shell."""
+    children: list[Process] = []
+    reader: OpenFile | None = None
+    pgid = 0 if shell.monitor else None
     if not shell.monitor and not shell.stdin_given:
-        try:
-            null = shell.process.fs.open("/dev/null", O_RDONLY).retain()
-            files[0] = null
-        except SysError:
-            null = None
-
-    def body(sub: Shell) -> int:
-        if not sub.monitor:
-            sub.process.catch(Signal.INT, IGNORE)
-            sub.process.catch(Signal.QUIT, IGNORE)
-        return run(sub)
-
+        with suppress(SysError):
+            reader = shell.process.fs.open("/dev/null", O_RDONLY).retain()
     try:
-        child = shell.fork_run(body, files=files, pgid=0 if shell.monitor else None, background=True)
+        for place, run in enumerate(runs, 1):
+            files: dict[int, OpenFile] = {} if reader is None else {0: reader}
+            following: OpenFile | None = None
+            if place < len(runs):
+                following, files[1] = shell.process.kernel.open_pipe(shell.process)
+                following.retain()
+                files[1].retain()
+            try:
+                child = shell.fork_run(run, files=files, pgid=pgid, background=True)
+            finally:
+                if reader is not None:
+                    reader.release()
+                reader = following
+                if following is not None:
+                    files[1].release()
+            if shell.monitor:
+                pgid = pgid or child.pgid
+            else:
+                child.catch(Signal.INT, IGNORE)
+                child.catch(Signal.QUIT, IGNORE)
+            children.append(child)
     finally:
-        if null is not None:
-            null.release()
-    job = shell.jobs.add([child], text())
+        if reader is not None:
+            reader.release()
+    job = shell.jobs.add(children, text())
     shell.jobs.last_pid = child.pid
     if shell.interactive:
         shell.process.error(f"[{job.number}] {child.pid}\n")

@@ -130,7 +130,16 @@ class Processes(State):
         (status,) = self.wait_children([child])
         if status.signal:
             self.report_signal(child, status, print_command(node) if node is not None else "")
+        self.after_waiting(status.shell)
         return status.shell
+
+    def after_waiting(self: Shell, status: int) -> None:  # type: ignore[misc]
+        """A foreground command ended: run the traps of signals that came meanwhile, forget jobs that ended."""
+        if self.traps.pending:
+            self.status = status
+            self.run_pending_traps()
+        if self.jobs.jobs and not self.interactive:
+            self.jobs.forget_ended()
 
     def wait_pipeline(self: Shell, children: list[Process], node: Command) -> list[int]:  # type: ignore[misc]
         """Wait for all stages; the statuses in order."""
@@ -139,6 +148,7 @@ class Processes(State):
         statuses = self.wait_children(children)
         if statuses and statuses[-1].signal:
             self.report_signal(children[-1], statuses[-1], print_command(node))
+        self.after_waiting(statuses[-1].shell if statuses else 0)
         return [status.shell for status in statuses]
 
     def wait_group(self: Shell, children: list[Process], node: Command | None) -> list[int]:  # type: ignore[misc]

@@ -78,14 +78,14 @@ class Reporting(State):
         if prompt:
             tracing: bool = self.xtrace
             self.xtrace = False
-            status = self.status
+            status, subst_status = self.status, self.subst_status
             try:
                 shown = self.expand_prompt(prompt) if "\\" in prompt else self.expand_string(prompt)
             except (ShellError, ShellSyntaxError):
                 shown = prompt
             finally:
                 self.xtrace = tracing
-                self.status = status
+                self.status, self.subst_status = status, subst_status
             shown = shown[:1] * self.trace_depth + shown
         fd = self.trace_fd()
         try:

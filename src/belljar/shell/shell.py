@@ -128,6 +128,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
     def __init__(self, process: Process) -> None:
         self.copy(_new_state())
         self.process = process
+        process.reaps_at_once = True
         self.budget: Budget = process.budget
         self.vars = Variables(self)
         """See `variables`: `get`, `set`, `contents`, `set_array`, `set_element`, `unset`, `set_attrs` ..."""
@@ -158,6 +159,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         child = Shell.__new__(Shell)
         child.copy(self)
         child.process = process
+        process.reaps_at_once = True
         child.budget = self.budget
         child.vars = self.vars.fork(child)
         child.table = child.vars.table

@@ -54,7 +54,7 @@ def capture_here(shell: Shell, run: Run) -> str:
 
 
 def collect_here(shell: Shell, run: Run) -> bytes:
-    """The output of something that leaves the shell as it is; its status is in `subst_status`."""
+    """The output of something that leaves the shell as it is; its status is `$?`, and in `subst_status`."""
     collector = Collector(shell)
     process = shell.process
     fds = process.fds
@@ -63,7 +63,6 @@ def collect_here(shell: Shell, run: Run) -> bytes:
         old.retain()
     fds.put(1, OpenFile(collector, O_WRONLY, process.fs.root, "pipe:"))
     process.enter()
-    outer = shell.status
     try:
         shell.subst_status = run(shell)
     except ShellError as error:
@@ -73,12 +72,12 @@ def collect_here(shell: Shell, run: Run) -> bytes:
         shell.subst_status = end.status
     finally:
         process.leave()
-        shell.status = outer
         if old is not None:
             fds.put(1, old)
             old.release()
         else:
             fds.close(1)
+    shell.status = shell.subst_status
     return b"".join(collector.parts)
 
 
@@ -104,7 +103,7 @@ def capture_output(shell: Shell, run: Run, direct: DirectProgram | None = None) 
             parts.append(data)
     finally:
         reader.release()
-    shell.subst_status = shell.wait_for(child)
+    shell.status = shell.subst_status = shell.wait_for(child)
     if shell.interactive:
         shell.check_interrupt()
     return tidy(shell, b"".join(parts) if len(parts) != 1 else parts[0])

@@ -597,7 +597,7 @@ class Variables:
         if isinstance(entry, Var) and entry.attrs & EXPORT and self._is_temporary(name, place):
             self.table[name] = Var(entry.read(self.shell), EXPORT, None)
         else:
-            self.table[name] = Var(None, 0, None)
+            self.table[name] = Var(None, entry.attrs & EXPORT if isinstance(entry, Var) else 0, None)
             self.changed(name)
 
     def _is_temporary(self, name: str, place: int) -> bool:
@@ -617,13 +617,15 @@ class Variables:
         """The environment of a command run now. Not to be changed."""
         env = self._env
         if env is None:
-            env = {}
+            found: dict[str, Contents] = {}
             for name, entry in self.table.items():
                 if type(entry) is not str and isinstance(entry, Var) and entry.attrs & EXPORT:
-                    value = entry.contents(self.shell)
-                    if isinstance(value, str):
-                        env[name] = value
-            self._env = env
+                    found[name] = entry.contents(self.shell)
+            for frame in reversed(self.frames):  # a local that isn't exported, or unset, does not hide what is
+                for name, hidden in frame.saved.items():
+                    if isinstance(hidden, Var) and hidden.attrs & EXPORT and found.get(name) is None:
+                        found[name] = hidden.contents(self.shell)
+            env = self._env = {name: value for name, value in found.items() if isinstance(value, str)}
         return env
 
     def __iter__(self) -> Iterator[str]:

@@ -98,9 +98,15 @@ def continue_(shell: Shell, args: list[str]) -> int:
     return 0
 
 
-def _default_status(shell: Shell) -> int:
+def _return_status(shell: Shell) -> int:
     """That of the last command; in a trap, of the last one before it."""
     inside = shell.in_trap and shell.in_trap != "DEBUG" and shell.trap_level == shell.subshell
+    return shell.trap_status if inside else shell.status
+
+
+def _exit_status(shell: Shell) -> int:
+    """That of the last command; in the EXIT trap, of the last one before it."""
+    inside = shell.in_trap == "EXIT" and shell.trap_level == shell.subshell
     return shell.trap_status if inside else shell.status
 
 
@@ -117,7 +123,7 @@ def return_(shell: Shell, args: list[str]) -> int:
         return 2
     args = _operands(shell, "return", args)
     if not args:
-        raise Return(_default_status(shell))
+        raise Return(_return_status(shell))
     status = parse_integer(args[0])
     if status is None:
         shell.error(f"return: {args[0]}: numeric argument required")
@@ -128,7 +134,7 @@ def return_(shell: Shell, args: list[str]) -> int:
 def _leave(shell: Shell, name: str, args: list[str]) -> int:
     args = _operands(shell, name, args)
     if not args:
-        raise ExitShell(_default_status(shell))
+        raise ExitShell(_exit_status(shell))
     status = parse_integer(args[0])
     if status is None:
         shell.error(f"{name}: {args[0]}: numeric argument required")

@@ -60,7 +60,7 @@ def jobs(shell: Shell, options: Options, args: list[str]) -> int:
             shell.write(describe(shell.jobs, job, long="l" in options) + "\n")
         job.notified = True
         if job.done:
-            table.remove(job)
+            table.drop(job)
     return status
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from belljar.shell.compile.commands import compile_command, compile_subshell_body
@@ -71,6 +72,8 @@ def _compile_stages(node: Pipeline, *, checks: bool) -> Run:
         if budget.steps >= budget.checkpoint:
             budget.check()
         shell.line = line
+        if shell.attention and shell.traps.pending:
+            shell.run_pending_traps()
         return run_pipeline(shell, stages, last_here, node, quick)
 
     return run
@@ -101,6 +104,8 @@ def compile_subshell(node: Subshell, *, checks: bool) -> Run:
         if budget.steps >= budget.checkpoint:
             budget.check()
         shell.line = line
+        if shell.attention and shell.traps.pending:
+            shell.run_pending_traps()
         status = start_subshell(shell, body, node)
         shell.status = status
         shell.pipestatus = None
@@ -112,9 +117,11 @@ def compile_subshell(node: Subshell, *, checks: bool) -> Run:
 
 
 def compile_background(command: Command) -> Run:
-    body = _compile_stage(command)
+    stages: Sequence[Command] = (command,)
+    if isinstance(command, Pipeline) and not command.negated and not command.timed:
+        stages = command.commands
+    bodies = [_compile_stage(stage) for stage in stages]
     cached: list[str] = []
-    is_simple = isinstance(command, SimpleCommand)
     first = command.words[0] if isinstance(command, SimpleCommand) and len(command.words) == 1 else None
     named = constant(first) if isinstance(first, Word) else None
     job = named if named is not None and named.startswith("%") else ""
@@ -132,7 +139,7 @@ def compile_background(command: Command) -> Run:
         shell.line = getattr(command, "line", shell.line)
         if job and shell.monitor:
             return shell.run_command(["bg", job])
-        start_background(shell, body, text, simple=is_simple)
+        start_background(shell, bodies, text)
         shell.status = 0
         return 0
 

@@ -31,7 +31,7 @@ def compile_substitution(part: CommandSub | BackquoteSub | ProcSub) -> Text:
 
 
 def _nothing(shell: Shell) -> str:
-    shell.subst_status = 0
+    shell.status = shell.subst_status = 0
     return ""
 
 
@@ -90,7 +90,7 @@ def _compile_file(redirect: FileRedirect) -> Text:
     target = compile_words([redirect.target])
 
     def read(shell: Shell) -> str:
-        shell.subst_status = 0
+        shell.status = shell.subst_status = 0
         names = target(shell)
         if len(names) != 1:
             from belljar.shell.print import print_word
@@ -100,7 +100,7 @@ def _compile_file(redirect: FileRedirect) -> Text:
             file = shell.process.fs.open(names[0], O_RDONLY).retain()
         except SysError as error:
             shell.error(f"{names[0]}: {error.reason}")
-            shell.subst_status = 1
+            shell.status = shell.subst_status = 1
             return ""
         parts: list[bytes] = []
         size = 0
@@ -111,7 +111,7 @@ def _compile_file(redirect: FileRedirect) -> Text:
                 parts.append(data)
         except SysError as error:
             shell.error(f"{names[0]}: {error.reason}")
-            shell.subst_status = 1
+            shell.status = shell.subst_status = 1
         finally:
             file.release()
         return tidy(shell, b"".join(parts))
