@@ -11,7 +11,8 @@ from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import UsageError, flag, utility
 from belljar.bin._kit.clock import zone_of
 from belljar.kernel.process import Process
-from belljar.libc.strftime import MONTHS, local
+from belljar.libc.calendar import MONTHS
+from belljar.libc.zones import localtime
 
 REFORM = (1752, 9)
 
@@ -29,7 +30,7 @@ class Options:
 
 @utility("cal", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
-    today = local(process.kernel.now() // 10**9, zone_of(process.env)).when.date()
+    today = localtime(process.kernel.now() // 10**9, zone_of(process.env))
     numbers = [_number(text) for text in operands]
     whole_year = options.year or len(numbers) == 1
     year = numbers[-1] if numbers else today.year

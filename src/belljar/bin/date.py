@@ -17,7 +17,8 @@ from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.dates import BadDate, parse_date
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.process import Process
-from belljar.libc.strftime import Zone
+from belljar.libc.calendar import EARLIEST, LATEST
+from belljar.libc.zones import UTC
 
 _RFC_3339 = {"date": "%Y-%m-%d", "seconds": "%Y-%m-%d %H:%M:%S%:z", "ns": "%Y-%m-%d %H:%M:%S.%N%:z"}
 _ISO_8601 = {
@@ -57,7 +58,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     if sum(sources) > 1:
         raise UsageError("the options to specify dates for printing are mutually exclusive")
     env = {**process.env, "TZ": "UTC0"} if options.utc else process.env
-    zone = Zone() if options.utc else zone_of(env)
+    zone = UTC if options.utc else zone_of(env)
     if options.resolution:
         process.print("0.000000001")
         return 0
@@ -67,11 +68,11 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
             process.warn(f"invalid date {quote(text, process.env)}")
             status = 1
             continue
-        try:
-            process.print(format_time(template, moment, zone))
-        except (OverflowError, ValueError):
+        if not EARLIEST <= moment // NANO <= LATEST:
             process.warn(f"time {quote(str(moment // NANO), process.env)} is out of range")
             status = 1
+            continue
+        process.print(format_time(template, moment, zone))
     return status
 
 

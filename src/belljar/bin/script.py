@@ -11,8 +11,8 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value
+from belljar.bin._kit.clock import format_time, zone_of
 from belljar.kernel.process import Process
-from belljar.libc.strftime import local, parse_zone, strftime
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,5 +76,4 @@ def _record(process: Process, argv: list[str], log: int) -> int:
 
 
 def _now(process: Process) -> str:
-    seconds = process.kernel.now() // 1_000_000_000
-    return strftime("%Y-%m-%d %H:%M:%S%:z", local(seconds, parse_zone(process.env.get("TZ") or "UTC0")))
+    return format_time("%Y-%m-%d %H:%M:%S%:z", process.kernel.now(), zone_of(process.env))

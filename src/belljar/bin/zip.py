@@ -25,7 +25,7 @@ from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import version
 from belljar.kernel.process import Process
 from belljar.libc.pattern import compile_pattern
-from belljar.libc.strftime import local
+from belljar.libc.zones import localtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +206,11 @@ class Zipper:
         return not self._included or any(pattern.matches(name) for pattern in self._included)
 
     def _date(self, stat: Stat) -> tuple[int, int, int, int, int, int]:
-        when = local(stat.mtime // NANO, zone_of(self._process.env)).when
+        when = localtime(stat.mtime // NANO, zone_of(self._process.env))
         if when.year < 1980:
             return 1980, 1, 1, 0, 0, 0
+        if when.year > 2107:
+            return 2107, 12, 31, 23, 59, 58
         return when.year, when.month, when.day, when.hour, when.minute, when.second // 2 * 2
 
     def _rewrite(self, old: zipfile.ZipFile | None, found: dict[str, tuple[str, Stat]], gone: set[str]) -> None:

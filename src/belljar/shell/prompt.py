@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
-from belljar.libc.strftime import local, parse_zone, strftime
+from belljar.libc.strftime import strftime
+from belljar.libc.zones import localtime, parse_zone
 from belljar.shell.builtins.directory import current
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def _value(shell: Shell, code: str, time_format: str | None, rest: str) -> str |
 
 def _now(shell: Shell, template: str) -> str:
     seconds = shell.process.kernel.now() // 1_000_000_000
-    return strftime(template, local(seconds, parse_zone(shell.vars.exported().get("TZ") or "UTC0")))
+    return strftime(template, localtime(seconds, parse_zone(shell.vars.exported().get("TZ") or "UTC0")))
 
 
 def _directory(shell: Shell) -> str:

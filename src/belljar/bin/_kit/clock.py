@@ -6,11 +6,13 @@ import re
 from collections.abc import Mapping
 
 from belljar.abi.records import NANO
-from belljar.libc.strftime import Moment, Zone, local, parse_zone, strftime
+from belljar.libc.calendar import Moment, iso_week
+from belljar.libc.strftime import strftime
+from belljar.libc.zones import Zone, localtime, parse_zone
 
 _FINE = re.compile(r"%%|%([-_0^#+]*)(\d*)(:{0,3}z|[A-Za-z])|%\+")
-_YEARS = {"C": 2, "F": 10, "G": 4, "g": 2, "Y": 4, "y": 2}
-"""How wide the fields that have to do with years usually are."""
+_YEARS = {"C": 2, "F": 4, "G": 4, "g": 2, "Y": 4, "y": 2}
+"""How many digits the fields that have to do with years have."""
 _WIDEST = 1000
 """Columns that a field can be padded to."""
 
@@ -22,7 +24,7 @@ def zone_of(env: Mapping[str, str]) -> Zone:
 def format_time(template: str, ns: int, zone: Zone) -> str:
     """strftime, and what GNU's commands have beyond it: %N for nanoseconds, %:z for +01:00, the flag + for years."""
     seconds, fraction = divmod(ns, NANO)
-    moment = local(seconds, zone)
+    moment = localtime(seconds, zone)
 
     def fine(match: re.Match[str]) -> str:
         flags, width, field = match.groups()
@@ -33,10 +35,11 @@ def format_time(template: str, ns: int, zone: Zone) -> str:
             return _nanoseconds(fraction, padding, width)
         if field[-1] == "z":
             return _offset(moment.offset, len(field) - 1, padding, width)
-        if padding == "+":
-            if field in _YEARS:
-                return _long_year(moment, field, width)
-            flags = flags.replace("+", "0")
+        if field in _YEARS:
+            return _year(moment, field, padding, width)
+        if field == "q":
+            return _number((moment.month + 2) // 3, padding, int(width or 1))
+        flags = flags.replace("+", "0")
         if padding == "-":
             width = ""
         elif field == "s" and not padding:
@@ -73,19 +76,29 @@ def _offset(offset: int, colons: int, padding: str, width: str) -> str:
         2: (f"{hours}:{minutes:02d}:{seconds:02d}", 9),
         3: (str(hours), 3),
     }[colons]
-    return _signed("-" if offset < 0 else "+", text, padding, int(width) if width else size)
+    return _number(text, padding, int(width) if width else size, "-" if offset < 0 else "+")
 
 
-def _signed(sign: str, text: str, padding: str, size: int) -> str:
+def _year(moment: Moment, letter: str, padding: str, width: str) -> str:
+    """A year or part of one; with the flag + (and in a plain %F) it has a sign where it is longer than usual."""
+    digits = _YEARS[letter]
+    size = int(width) if width else digits
+    tail = ""
+    if letter == "F":
+        padding, size = (padding, max(0, size - 6)) if padding or width else ("+", digits)
+        tail = strftime("-%m-%d", moment)
+    year = iso_week(moment)[0] if letter in "gG" else moment.year
+    number = abs(year) // 100 if letter == "C" else abs(year) % 100 if letter in "gy" else abs(year)
+    sign = "-" if year < 0 and letter not in "gy" else ""
+    if not sign and padding == "+" and (len(str(number)) > digits or size > digits):
+        sign = "+"
+    return _number(number, padding, size, sign) + tail
+
+
+def _number(value: int | str, padding: str, size: int, sign: str = "") -> str:
     size = min(size, _WIDEST)
     if padding == "-":
-        return sign + text
-    return (sign + text).rjust(size) if padding == "_" else sign + text.rjust(size - len(sign), "0")
-
-
-def _long_year(moment: Moment, letter: str, width: str) -> str:
-    """A year with the flag +: it has a sign where it is wider than years are."""
-    usual = _YEARS[letter]
-    text = strftime(f"%{letter}", moment)
-    size = min(int(width or 0), _WIDEST)
-    return _signed("+" if size > usual else "", text, "+", max(size, usual))
+        return f"{sign}{value}"
+    if padding == "_":
+        return f"{sign}{value}".rjust(size)
+    return sign + str(value).rjust(size - len(sign), "0")

@@ -13,7 +13,8 @@ from typing import Final
 from belljar.abi.dataclass import dataclass, field
 from belljar.abi.records import NANO
 from belljar.bin._kit.clock import zone_of
-from belljar.libc.strftime import DAYS, MONTHS, Zone, local, parse_zone
+from belljar.libc.calendar import DAYS, MONTHS, days_since_epoch, month_days
+from belljar.libc.zones import Zone, fixed_zone, localtime, mktime, parse_zone, wall_seconds
 
 _MONTH_NAMES: Final = {
     **{name.lower(): n for n, name in enumerate(MONTHS, 1)},
@@ -42,6 +43,7 @@ _ZONES: Final = {
     "cet": 1, "cest": 2, "met": 1, "mez": 1, "mest": 2, "mesz": 2, "eet": 2, "eest": 3, "cat": 2, "sast": 2, "eat": 3,
     "msk": 3, "msd": 4, "ist": 5.5, "sgt": 8, "kst": 9, "jst": 9, "gst": 10, "nzst": 12, "nzdt": 13,
 }  # fmt: skip
+_UNIVERSAL: Final = ("gmt", "ut", "utc")
 _MILITARY: Final = {
     **{chr(ord("a") + n): n + 1 for n in range(9)}, "k": 10, "l": 11, "m": 12,
     **{chr(ord("n") + n): -(n + 1) for n in range(12)}, "z": 0,
@@ -66,6 +68,8 @@ class _Items:
     nano: int = 0
     meridian: str = ""
     zone: float | None = None
+    daylight: bool | None = None
+    """A name of the process's own zone was given: that of daylight saving time, or the other."""
     corrected: bool = False
     """A zone's offset was given in digits; it can't be shifted (`UTC+2`) any more."""
     weekday: int = 0
@@ -108,8 +112,14 @@ def parse_date(text: str, now: int, env: Mapping[str, str]) -> int:
         zone = parse_zone(re.sub(r"\\(.)", r"\1", match[1]) or "UTC0")
         text = text[match.end() :]
     items = _Items()
-    _read(_without_comments(text), items, zone)
+    _read(_without_comments(text), items, _local_names(now // NANO, zone))
     return _combine(items, now, zone)
+
+
+def _local_names(now: int, zone: Zone) -> dict[str, bool]:
+    """The zone's names in the course of a year, and whether each is that of daylight saving time."""
+    around = [zone.at(now + quarter * 90 * 86400) for quarter in range(4)]
+    return {offset.name.lower(): offset.daylight for offset in around}
 
 
 def _without_comments(text: str) -> str:
@@ -125,7 +135,7 @@ def _without_comments(text: str) -> str:
     return "".join(out)
 
 
-def _read(text: str, items: _Items, zone: Zone) -> None:
+def _read(text: str, items: _Items, local_names: dict[str, bool]) -> None:
     position = 0
     while position < len(text):
         skip = _SKIP.match(text, position)
@@ -134,7 +144,7 @@ def _read(text: str, items: _Items, zone: Zone) -> None:
             continue
         for kind, pattern in _TOKENS:
             match = pattern.match(text, position)
-            if match is not None and _take(kind, match, items, zone, text):
+            if match is not None and _take(kind, match, items, local_names, text):
                 items.after_time = kind == "time" and match[5] is None
                 position = match.end()
                 break
@@ -144,7 +154,7 @@ def _read(text: str, items: _Items, zone: Zone) -> None:
         raise BadDate(text)
 
 
-def _take(kind: str, match: re.Match[str], items: _Items, zone: Zone, text: str) -> bool:
+def _take(kind: str, match: re.Match[str], items: _Items, local_names: dict[str, bool], text: str) -> bool:
     """Use a token if it makes sense as one of this kind."""
     groups = match.groups()
     match kind:
@@ -185,7 +195,7 @@ def _take(kind: str, match: re.Match[str], items: _Items, zone: Zone, text: str)
         case "number":
             _take_number(groups[0], items)
         case "word":
-            return _take_word(match[0], items, zone, match.string[match.end() :])
+            return _take_word(match[0], items, local_names, match.string[match.end() :])
     return True
 
 
@@ -286,7 +296,7 @@ def _take_number(digits: str, items: _Items) -> None:
         _set_time(items, hour, minute, 0, None, None)
 
 
-def _take_word(raw: str, items: _Items, zone: Zone, rest: str) -> bool:
+def _take_word(raw: str, items: _Items, local_names: dict[str, bool], rest: str) -> bool:
     word = raw.lower().rstrip(".")
     if word in _RELATIVE_DAYS:
         _move(items, _RELATIVE_DAYS[word], ("days", 1))
@@ -301,19 +311,20 @@ def _take_word(raw: str, items: _Items, zone: Zone, rest: str) -> bool:
     elif (unit := _unit(word)) is not None:
         _move(items, 1, unit)
     elif word == "dst":
-        if items.zone is None:
+        if items.daylight is not None:
+            items.daylight = True
+        elif items.zone is None:
             return False
-        items.zone += 1
+        else:
+            items.zone += 1
     elif word == "t" and re.match(r"\s*\d", rest) and not items.times:
         return True
-    elif word in _ZONES or word in _MILITARY or word in (zone.name.lower(), zone.daylight.lower()):
+    elif word not in _UNIVERSAL and word in local_names:
         items.zones += 1
-        if word == zone.name.lower() and word not in ("utc", "gmt"):
-            items.zone = zone.offset / 3600
-        elif zone.daylight and word == zone.daylight.lower():
-            items.zone = zone.daylight_offset / 3600
-        else:
-            items.zone = _ZONES[word] if word in _ZONES else _MILITARY[word]
+        items.daylight = local_names[word]
+    elif word in _ZONES or word in _MILITARY:
+        items.zones += 1
+        items.zone = _ZONES[word] if word in _ZONES else _MILITARY[word]
     else:
         return False
     return True
@@ -338,54 +349,44 @@ def _take_ordinal(ordinal: int, items: _Items, rest: str) -> bool:
 
 def _combine(items: _Items, now: int, zone: Zone) -> int:
     if items.epoch is not None:
-        if items.dates or items.times or items.days or items.zones:
+        if items.dates or items.times or items.days or items.zones or items.relatives:
             raise BadDate
-        return items.epoch + (items.moved["days"] * 86400 + items.moved["seconds"]) * NANO
+        return items.epoch
     offset = None if items.zone is None else round(items.zone * 3600)
-    present = local(now // NANO, zone) if offset is None else local(now // NANO, Zone("", offset))
-    year, month, day = present.when.year, present.when.month, present.when.day
-    hour, minute, second, nano = present.when.hour, present.when.minute, present.when.second, now % NANO
+    if offset is not None:
+        zone = fixed_zone(offset)
+    present = localtime(now // NANO, zone)
+    year, month, day = present.year, present.month, present.day
+    hour, minute, second, nano = present.hour, present.minute, present.second, now % NANO
     if items.dates:
         month, day = items.month, items.day
         if items.year is not None:
             year = items.year
             if items.year_digits <= 2:
                 year += 2000 if year < 69 else 1900
-        if not (1 <= month <= 12 and 1 <= day <= _month_days(year, month)):
+        if not (1 <= month <= 12 and 1 <= day <= month_days(year, month)):
             raise BadDate
     if items.times:
         hour, minute, second, nano = items.hour, items.minute, items.second, items.nano
     elif not (items.relatives and not items.dates and not items.days):
         hour = minute = second = nano = 0
+    seconds = _mktime(wall_seconds(year, month, day, hour, minute, second), zone, items.daylight)
     moved = items.moved
     if items.days and not items.dates:
-        weekday = (_days(year, month, day) + 4) % 7
+        weekday = (days_since_epoch(year, month, day) + 4) % 7
         ahead = (items.weekday - weekday) % 7
         day += ahead + 7 * (items.ordinal - (items.ordinal > 0 and weekday != items.weekday))
-    months = (year + moved["years"]) * 12 + month - 1 + moved["months"]
-    year, month = months // 12, months % 12 + 1
-    days = _days(year, month, 1) + day - 1 + moved["days"]
-    wall = days * 86400 + hour * 3600 + minute * 60 + second
-    if offset is None:
-        seconds = wall - local(wall - local(wall - zone.offset, zone).offset, zone).offset
-    else:
-        seconds = wall - offset
-    total = (seconds + moved["seconds"]) * NANO + nano + moved["nano"]
+    if items.days or moved["years"] or moved["months"] or moved["days"]:
+        year, month, day = year + moved["years"], month + moved["months"], day + moved["days"]
+        seconds = mktime(wall_seconds(year, month, day, hour, minute, second), zone, items.daylight)
     if abs(year) > 2_147_485_547:
         raise BadDate
-    return total
+    return (seconds + moved["seconds"]) * NANO + nano + moved["nano"]
 
 
-def _days(year: int, month: int, day: int) -> int:
-    """Days since 1970-01-01 in the Gregorian calendar, for any year."""
-    year -= month <= 2
-    era = year // 400
-    of_era = year - era * 400
-    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
-    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
-
-
-def _month_days(year: int, month: int) -> int:
-    if month == 2:
-        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
-    return 30 if month in (4, 6, 9, 11) else 31
+def _mktime(wall: int, zone: Zone, daylight: bool | None) -> int:
+    """The time at which clocks show `wall`. Raises BadDate if none ever does."""
+    seconds = mktime(wall, zone, daylight)
+    if seconds + zone.at(seconds).seconds != wall:
+        raise BadDate
+    return seconds

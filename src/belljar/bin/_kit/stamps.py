@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from belljar.bin._kit.clock import zone_of
-from belljar.libc.strftime import local
+from belljar.libc.calendar import month_days
+from belljar.libc.zones import localtime, mktime, wall_seconds
 
 _STAMP = re.compile(r"((?:\d\d){4,6})(?:\.(\d\d))?")
 
@@ -16,16 +16,11 @@ def seconds_of(
     env: Mapping[str, str], year: int, month: int, day: int, hour: int, minute: int, second: int
 ) -> int | None:
     """The time that clocks of the process's zone show so; None if there is no such day or hour."""
-    try:
-        wall = int(datetime(year, month, day, hour, minute, min(second, 59), tzinfo=UTC).timestamp())
-    except ValueError:
+    if not (1 <= month <= 12 and 1 <= day <= month_days(year, month) and hour < 24 and minute < 60 and second <= 60):
         return None
-    if second > 60:
-        return None
-    wall += second - min(second, 59)
-    zone = zone_of(env)
-    guess = wall - zone.offset
-    return wall - local(guess, zone).offset
+    wall, zone = wall_seconds(year, month, day, hour, minute, second), zone_of(env)
+    found = mktime(wall, zone)
+    return found if found + zone.at(found).seconds == wall else None
 
 
 def parse_stamp(text: str, now: int, env: Mapping[str, str]) -> int | None:
@@ -37,7 +32,7 @@ def parse_stamp(text: str, now: int, env: Mapping[str, str]) -> int | None:
     month, day, hour, minute = (int(digits[i : i + 2]) for i in range(len(digits) - 8, len(digits), 2))
     year_text = digits[:-8]
     if not year_text:
-        year = local(now, zone_of(env)).when.year
+        year = localtime(now, zone_of(env)).year
     else:
         year = int(year_text)
         if len(year_text) == 2:

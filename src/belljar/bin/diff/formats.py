@@ -10,7 +10,7 @@ from belljar.abi.paths import fsencode
 from belljar.bin._kit.clock import format_time
 from belljar.bin.diff.script import Change
 from belljar.bin.diff.sides import Comparison, Side
-from belljar.libc.strftime import Zone
+from belljar.libc.zones import Zone
 from belljar.regex import Regex
 
 _NO_NEWLINE: Final = b"\\ No newline at end of file\n"

@@ -12,7 +12,7 @@ from belljar.bin._kit.users import Accounts
 from belljar.bin._tree import Follow, Visit
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.namespace import Place
-from belljar.libc.strftime import local
+from belljar.libc.zones import localtime
 
 Matcher = Callable[[Visit], bool]
 DAY = 86400 * NANO
@@ -52,7 +52,7 @@ class Search:
     def begin_days_at_midnight(self) -> None:
         """-daystart"""
         seconds = self.now // NANO
-        moment = local(seconds, self.zone).when
+        moment = localtime(seconds, self.zone)
         midnight = seconds - moment.hour * 3600 - moment.minute * 60 - moment.second
         self.day_start = midnight * NANO
         self.now = self.day_start + DAY

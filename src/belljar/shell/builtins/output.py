@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from belljar.abi.paths import byte_length, fsdecode
+from belljar.libc.calendar import EARLIEST, LATEST
 from belljar.libc.printf import Printf
 from belljar.libc.printf_format import Mistake
 from belljar.libc.quote import for_printf
-from belljar.libc.strftime import local, parse_zone, strftime
+from belljar.libc.strftime import strftime
+from belljar.libc.zones import localtime, parse_zone
 from belljar.shell import echo as echoing
 from belljar.shell.builtins.registry import Usage, builtin, parse_options
 from belljar.shell.control import ReadonlyError
@@ -100,7 +102,7 @@ class BashDialect:
             seconds = kernel.now() // 1_000_000_000 - int(age)
         # The C library reads the environment, so only an exported TZ counts; and bash's buffer has 128 bytes.
         zone = parse_zone(self._shell.vars.exported().get("TZ") or "UTC0")
-        text = strftime(template, local(seconds, zone))
+        text = strftime(template, localtime(seconds if EARLIEST <= seconds <= LATEST else 0, zone))
         return text if byte_length(text) < 128 else ""
 
     def store_count(self, name: str, count: int) -> None:

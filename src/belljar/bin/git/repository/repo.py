@@ -22,7 +22,7 @@ from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.refs import Refs
 from belljar.bin.git.repository.store import EXECUTABLE, FILE_MODE, LINK, Flat, Store
 from belljar.kernel.process import Process
-from belljar.libc.strftime import local
+from belljar.libc.zones import localtime
 
 Index = dict[str, IndexEntry | ConflictedIndexEntry]
 _WHO = """{kind} identity unknown
@@ -155,7 +155,7 @@ class Repository:
         if text:
             return self.parse_date(text)
         seconds = self.process.kernel.now() // NANO
-        return seconds, local(seconds, zone_of(self.process.env)).offset
+        return seconds, localtime(seconds, zone_of(self.process.env)).offset
 
     def parse_date(self, text: str) -> tuple[int, int]:
         match = re.fullmatch(r"@?(\d+)(?:\s+([-+])(\d\d)(\d\d))?", text.strip())
@@ -173,7 +173,7 @@ class Repository:
                 return seconds, (int(zone[2]) * 3600 + int(zone[3]) * 60) * (-1 if zone[1] == "-" else 1)
             if text.rstrip().endswith("Z"):
                 return seconds, 0
-            return seconds, local(seconds, zone_of(self.process.env)).offset
+            return seconds, localtime(seconds, zone_of(self.process.env)).offset
         parsed = parsedate_tz(text)
         if parsed is None:
             raise GitError(f"invalid date format: {text}")

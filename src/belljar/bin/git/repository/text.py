@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 
 from belljar.bin.git.repository.repo import Repository
-from belljar.libc.strftime import Zone, local, strftime
+from belljar.libc.calendar import moment_at
+from belljar.libc.strftime import offset_digits, strftime
 
 
 def date(seconds: int, offset: int, style: str = "default") -> str:
     """A time as --date shows it."""
-    sign = "-" if offset < 0 else "+"
-    zone = f"{sign}{abs(offset) // 3600:02d}{abs(offset) % 3600 // 60:02d}"
-    when = local(seconds, Zone("", offset))
+    zone = offset_digits(offset)
+    when = moment_at(seconds, offset, "")
     if style.startswith("format:"):
-        return strftime(style[7:].replace("%z", zone), when)
+        return strftime(style[7:], when)
     match style:
         case "iso" | "iso8601":
             return strftime("%Y-%m-%d %H:%M:%S ", when) + zone
