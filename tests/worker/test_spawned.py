@@ -51,6 +51,11 @@ def test_the_same_walls(spawned: Spawner) -> None:
         assert sandbox.info.isolation == held
 
 
+def test_time_zones_are_there_after_the_lock(spawned: Spawner) -> None:
+    with Sandbox() as sandbox:
+        assert sandbox.exec("TZ=Europe/Moscow date -d @1325400000 '+%F %T %Z'").stdout == "2012-01-01 10:40:00 MSK\n"
+
+
 def test_every_command_can_be_loaded_after_the_lock(spawned: Spawner) -> None:
     """Each one is imported from memory when first used: a module that was not recorded would end the sandbox."""
     with Sandbox() as sandbox:
@@ -112,7 +117,7 @@ def test_an_archive_is_only_used_if_it_is_this_installations(archive: Path, tmp_
     head, numbers, rest = data.split(b"\n", 2)
     broken = {
         "empty": b"",
-        "another version": head.replace(b"modules 2", b"modules 0") + b"\n" + numbers + b"\n" + rest,
+        "another version": head.replace(b"modules 3", b"modules 0") + b"\n" + numbers + b"\n" + rest,
         "cut short": data[:-1],
         "no numbers": head + b"\nx y\n" + rest,
         "a changed source": data.replace(b"\nbelljar.shell.nodes\t", b"\nbelljar.shell.nodes\t/no", 1),
@@ -132,7 +137,8 @@ def test_little_is_loaded_before_the_lock() -> None:
     """A run waits for every module that its worker imports: the shell's, and none of a utility's."""
     code = (
         "from belljar.worker.spawned_host import serve; import socket, sys; ours, theirs = socket.socketpair();"
-        "ours.close(); archive = type('Archive', (), {'load_extensions': lambda self: None})();"
+        "ours.close(); done = lambda self: None;"
+        "archive = type('Archive', (), {'load_extensions': done, 'use_zones': done})();"
         "serve(theirs, archive); print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60)

@@ -8,6 +8,7 @@ from typing import Final
 from belljar.bin._kit import discovery
 from belljar.bin._kit.program import Program
 from belljar.kernel.process import Process
+from belljar.libc.tzdata_host import zone_files
 
 
 def _python(process: Process) -> int:
@@ -35,8 +36,9 @@ _ENGINES: Final = {
 
 
 def preload() -> None:
-    """Import every program there is: once a worker is locked it can't."""
+    """Import every program there is, and read the time zones: once a worker is locked it can't."""
     discovery.preload()
+    zone_files()
     import belljar.engines.js.program
     import belljar.engines.python.program
     import belljar.engines.wasm.program  # noqa: F401

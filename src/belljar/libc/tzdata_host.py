@@ -10,18 +10,27 @@ import msgspec
 _packed: bytes | memoryview | None = None
 
 
-def pack() -> bytes:
-    """Every zone file in one buffer."""
+def names_file() -> str:
+    """The path of the package's list of zones."""
     import tzdata
 
-    top = os.path.dirname(tzdata.__file__)
-    with open(f"{top}/zones", encoding="ascii") as file:
+    return os.path.join(os.path.dirname(tzdata.__file__), "zones")
+
+
+def _read() -> dict[str, bytes]:
+    with open(names_file(), encoding="ascii") as file:
         names = file.read().split()
+    top = os.path.join(os.path.dirname(names_file()), "zoneinfo")
     files = {}
     for name in names:
-        with open(f"{top}/zoneinfo/{name}", "rb", 0) as file:
+        with open(os.path.join(top, name), "rb", 0) as file:
             files[name] = file.read()
-    return msgspec.msgpack.encode(files)
+    return files
+
+
+def pack() -> bytes:
+    """Every zone file in one buffer, for `use`."""
+    return msgspec.msgpack.encode(zone_files())
 
 
 def use(packed: bytes | memoryview) -> None:
@@ -33,4 +42,4 @@ def use(packed: bytes | memoryview) -> None:
 @cache
 def zone_files() -> dict[str, bytes]:
     """The contents (TZif) of each zone's file by name. Must have been called once, or `use`, before the lock."""
-    return msgspec.msgpack.decode(pack() if _packed is None else _packed, type=dict[str, bytes])
+    return _read() if _packed is None else msgspec.msgpack.decode(_packed, type=dict[str, bytes])

@@ -1,4 +1,4 @@
-"""Every module a worker may need, in one mapped file: a sealed worker can import from it without opening anything.
+"""Every module a worker may need, and the time zones, in one mapped file that a sealed worker need not open any more.
 
 A zygote imports everything once, for all its workers. A worker that is started alone has no time for that: it imports
 what the shell needs, maps this archive, seals itself, and loads a utility when a guest first asks for it. The archive
@@ -22,10 +22,11 @@ from typing import Final
 from belljar.abi.cache_host import PACKAGE
 from belljar.abi.version import __version__
 
-_MAGIC: Final = f"belljar modules 2 {__version__} {sys.version!r} {PACKAGE}".replace("\n", " ")
+_MAGIC: Final = f"belljar modules 3 {__version__} {sys.version!r} {PACKAGE}".replace("\n", " ")
 _CURIOUS: Final = frozenset({"threading", "sysconfig"})
 """Modules that ask the kernel something while they load: the number of the thread, where links lead."""
-_MODULE, _PACKAGE, _EXTENSION = "module", "package", "extension"
+_MODULE, _PACKAGE, _EXTENSION, _DATA = "module", "package", "extension", "data"
+_ZONES: Final = "tzdata/zones"
 
 
 class _Entry:
@@ -121,9 +122,17 @@ class Archive:
             if entry.kind == _EXTENSION or entry.name in _CURIOUS:
                 import_module(entry.name)
 
+    def use_zones(self) -> None:
+        """Take time zones from here."""
+        from belljar.libc import tzdata_host  # here, because it needs a package that may only be in the archive
+
+        tzdata_host.use(self._code[self._entries[_ZONES].place()])
+
 
 def write_archive(path: str, modules: Iterable[ModuleType]) -> None:
-    """Record these modules. The file appears whole or not at all."""
+    """Record these modules and the time zones. The file appears whole or not at all."""
+    from belljar.libc import tzdata_host
+
     draft = f"{path}.{os.getpid()}"
     lines: list[str] = []
     codes: list[bytes] = []
@@ -141,6 +150,11 @@ def write_archive(path: str, modules: Iterable[ModuleType]) -> None:
         lines.append("\t".join((spec.name, origin, _state(origin), kind, f"{offset} {len(code)}")))
         codes.append(code)
         offset += len(code)
+    zones = tzdata_host.pack()
+    origin = tzdata_host.names_file()
+    lines.append("\t".join((_ZONES, origin, _state(origin), _DATA, f"{offset} {len(zones)}")))
+    codes.append(zones)
+    offset += len(zones)
     index = "\n".join(lines).encode()
     with open(draft, "wb", opener=lambda name, flags: os.open(name, flags | os.O_EXCL, 0o600)) as file:
         file.write(f"{_MAGIC}\n{len(index)} {offset}\n".encode())

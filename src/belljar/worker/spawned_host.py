@@ -47,6 +47,7 @@ def serve(connection: socket.socket, archive: Archive | None) -> int:
     sys.setrecursionlimit(RECURSION)
     if archive is not None:
         archive.load_extensions()
+        archive.use_zones()
     elif SEALS:
         preload()
     machine = host_machine()
