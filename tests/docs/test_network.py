@@ -106,7 +106,9 @@ def test_log_everything(
     assert ask("'https://api.example.com/?key=secret'") == "ok"
     ask("https://evil.org/")
     lines = [json.loads(line) for line in (tmp_path / "network.jsonl").read_text().splitlines()]
-    assert [line["action"] for line in lines] == ["dns", "connect", "request", "response", "done", "dns"]
+    assert [line["action"] for line in lines] == [
+        *["dns", "connect", "request", "response", "done", "outcome", "dns", "outcome"]
+    ]
     assert "secret" not in json.dumps(lines)
 
 

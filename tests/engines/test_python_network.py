@@ -148,9 +148,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
                 return raw.accept()
             if udp := conn.match_udp(f"127.0.0.1:{datagrams.getsockname()[1]}"):
                 return udp.accept()
-            if conn.dst.port == secret.port and (http := conn.match_http("api.test")):
+            if conn.dst.port == secret.port and (http := conn.match_http(f"api.test:{conn.dst.port}")):
                 return http.accept(add_token, redact=True)
-            if conn.dst.port in (plain.port, secure.port, broken.port) and (http := conn.match_http("web.test")):
+            if conn.dst.port in (plain.port, secure.port, broken.port) and (
+                http := conn.match_http(f"web.test:{conn.dst.port}")
+            ):
                 return http.accept()
             return conn.accept() if conn.dst.port == index.port else None
 

@@ -178,7 +178,7 @@ def with_token(*hosts: str) -> Callable[[Any], None]:
             dns.accept()
             return
         for host in hosts:
-            if http := conn.match_http(host):
+            if http := conn.match_http(f"{host}:{conn.dst.port}"):
                 http.accept(add, redact=True)
                 return
         if conn.dst.ip == "127.0.0.3" and (http := conn.match_http()):
@@ -254,7 +254,7 @@ def test_60_rebinding_is_pinned_to_what_was_checked(open_guest: Open) -> None:
         def careful(conn: Any) -> None:
             if dns := conn.match_dns():
                 dns.accept(resolvers=[names.authority], private=True)
-            elif conn.dst.ip == "127.0.0.2" and (http := conn.match_http("re.test")):
+            elif conn.dst.ip == "127.0.0.2" and (http := conn.match_http(f"re.test:{conn.dst.port}")):
                 http.accept()
 
         with DnsServer(rebinding("127.0.0.2", "127.0.0.3", "127.0.0.2", "127.0.0.3")) as names:
@@ -540,7 +540,7 @@ def test_70_a_chunk_extension_without_end(open_guest: Open) -> None:
 
 def test_71_the_protocol_stays_what_was_granted(open_guest: Open) -> None:
     def web_only(conn: Any) -> None:
-        if http := conn.match_http("127.0.0.1"):
+        if http := conn.match_http(f"127.0.0.1:{conn.dst.port}"):
             http.accept()
 
     with HttpServer({"/": bodies.echo}) as server, EchoSocket() as sockets, Tripwire() as wire:
@@ -846,7 +846,7 @@ def test_the_secret_was_there_to_be_found(open_guest: Open) -> None:
         def policy(conn: Any) -> None:
             if dns := conn.match_dns():
                 dns.accept()
-            elif http := conn.match_http("api.test"):
+            elif http := conn.match_http(f"api.test:{conn.dst.port}"):
                 http.accept(lambda request: request.headers.set("x-note", TOKEN))
 
         with Sandbox(network=Network.policy(policy, hosts=HOSTS)) as sandbox:

@@ -50,7 +50,7 @@ def server() -> Iterator[HttpServer]:
 
 def web_only(port: int, **options: Any) -> Network:
     def policy(conn: Conn) -> Any:
-        http = conn.match_http("127.0.0.1") if conn.dst.port == port else None
+        http = conn.match_http(f"127.0.0.1:{conn.dst.port}") if conn.dst.port == port else None
         return http.accept() if http else None
 
     return Network.policy(policy, **options)
@@ -143,7 +143,7 @@ def test_a_websocket_only_where_it_is_granted() -> None:
         assert "denied: this sandbox may not change the protocol" in sh(web_only(echo.port), talk)
 
         def policy(conn: Conn) -> Any:
-            http = conn.match_http("127.0.0.1") if conn.dst.port == echo.port else None
+            http = conn.match_http(f"127.0.0.1:{conn.dst.port}") if conn.dst.port == echo.port else None
             return http.accept(websocket=True) if http else None
 
         frame = r"printf '\x81\x82\x00\x00\x00\x00hi' >&$data; dd bs=4 count=1 <&$data 2>/dev/null | od -An -c"

@@ -32,7 +32,7 @@ def sandbox(names: DnsServer) -> Iterator[Sandbox]:
     def policy(conn):  # type: ignore[no-untyped-def]
         question = conn.match_dns()
         if question and (question.name.endswith("example.com") or question.name.endswith("in-addr.arpa")):
-            question.accept(resolvers=[names.authority])
+            question.accept(resolvers=[names.authority], types=["A", "AAAA", "MX", "TXT", "PTR"])
 
     with Sandbox(network=Network.policy(policy)) as made:
         yield made

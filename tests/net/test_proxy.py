@@ -117,11 +117,11 @@ def brokered(**options: Any) -> Network:
     def policy(conn: Conn) -> Any:
         if question := conn.match_dns("*.test"):
             return question.accept()
-        if api := conn.match_http("api.test"):
+        if api := conn.match_http(f"api.test:{conn.dst.port}"):
             return api.accept(lambda request: request.headers.set("authorization", f"Bearer {SECRET}"), redact=True)
-        if plain := conn.match_http("plain.test"):
+        if plain := conn.match_http(f"plain.test:{conn.dst.port}"):
             return plain.accept()
-        if ws := conn.match_http("ws.test"):
+        if ws := conn.match_http(f"ws.test:{conn.dst.port}"):
             return ws.accept(lambda request: request.headers.set("x-agent", "yes"), websocket=True)
         return None
 

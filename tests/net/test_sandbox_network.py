@@ -148,7 +148,7 @@ def test_names_are_looked_up_by_files() -> None:
 
         def policy(conn: Conn) -> Any:
             dns = conn.match_dns("*.example")
-            return dns.accept(resolvers=[resolver.authority]) if dns else None
+            return dns.accept(resolvers=[resolver.authority], types=["A", "MX"]) if dns else None
 
         with Sandbox(network=Network.policy(policy)) as sandbox:
             ask = "exec 3<>/net/dns; echo '%s' >&3 2>/dev/null; cat <&3"
@@ -186,10 +186,11 @@ def test_events_and_the_audit_log(server: HttpServer, tmp_path: Path) -> None:
     lines = [json.loads(line) for line in (tmp_path / "audit.jsonl").read_text().splitlines()]
     told = [event.data for event in events if event.kind == "network"]
     assert [line["action"] for line in lines] == [event["action"] for event in told]
-    actions = ["connect", "request", "response", "done", "dns"]
+    actions = ["connect", "request", "response", "done", "outcome", "dns", "outcome"]
     assert [line["action"] for line in lines] == actions
     assert {line["sandbox"] for line in lines} == {"audited"}
-    assert lines[-1]["verdict"] == "denied"
+    assert lines[-2]["verdict"] == "denied"
+    assert [line["result"] for line in lines if line["action"] == "outcome"] == ["ok", "denied"]
     assert "hidden" not in json.dumps(lines)
     assert (stats["network_requests"], stats["network_denied"]) == (1, 1)
     assert 5 < stats["network_bytes_in"] < 500  # the body, and its headers
@@ -216,7 +217,7 @@ def test_what_scripts_fetch_is_in_the_same_record(server: HttpServer, tmp_path: 
     assert {line["sandbox"] for line in lines} == {"scripted"}
     told = [event.data["action"] for event in events if event.kind == "network"]
     assert told == [line["action"] for line in lines]
-    assert told[:9] == ["connect", "request", "response", "done"] * 2 + ["dns"]
+    assert told[:11] == ["connect", "request", "response", "done", "outcome"] * 2 + ["dns"]
 
 
 def test_what_scripts_fetch_in_the_async_front(server: HttpServer) -> None:
@@ -236,7 +237,8 @@ def test_refusals_are_told_even_without_a_grant() -> None:
         assert sandbox.exec(f"echo x > /dev/tcp/{wire.address}/{wire.port}").exit_code == 1
         assert not wire.touched()
     denied = [event.data for event in events if event.kind == "network"]
-    assert [(event["verdict"], event["port"]) for event in denied] == [("denied", wire.port)]
+    assert [event["action"] for event in denied] == ["connect", "outcome"]
+    assert (denied[0]["verdict"], denied[0]["port"], denied[1]["result"]) == ("denied", wire.port, "denied")
 
 
 def test_the_async_front_and_a_policy_on_its_loop(server: HttpServer) -> None:

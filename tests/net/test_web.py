@@ -66,9 +66,9 @@ def brokered(middleware: Callable[[HttpRequest], Any], **options: Any) -> Networ
     def policy(conn: Conn) -> Any:
         if dns := conn.match_dns():
             return dns.accept()
-        if api := conn.match_http("api.test"):
+        if api := conn.match_http(f"api.test:{conn.dst.port}"):
             return api.accept(middleware, **options)
-        if other := conn.match_http("other.test"):
+        if other := conn.match_http(f"other.test:{conn.dst.port}"):
             return other.accept()
         return None
 
@@ -393,7 +393,7 @@ def test_a_websocket_when_granted() -> None:
         headers = [(b"Upgrade", b"websocket"), (b"Sec-WebSocket-Key", key), (b"Sec-WebSocket-Version", b"13")]
 
         def policy(conn: Conn) -> Any:
-            http: HttpMatch | None = conn.match_http("127.0.0.1")
+            http: HttpMatch | None = conn.match_http(f"127.0.0.1:{conn.dst.port}")
             return http.accept(websocket=True) if http else None
 
         async def work(web: Web) -> bytes:

@@ -29,9 +29,15 @@ class NetworkDoor:
     def open(self, observe: Observe | None) -> int:
         """The descriptor to hand to the worker."""
         # A sandbox without network need not wait for these.
-        from belljar.net.broker.broker_host import shared
+        from belljar.net.broker.broker_host import attach
 
-        return shared.attach(self.gate(observe)).detach()
+        return attach(self.gate(observe)).detach()
+
+    def close(self) -> None:
+        """The sandbox is gone: end what it has under way. Idempotent."""
+        with self._lock:
+            if self._gate is not None:
+                self._gate.close()
 
     def gate(self, observe: Observe | None) -> Gate:
         """The sandbox's one way out, whoever asks for it and how often: limits count everything."""

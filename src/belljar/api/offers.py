@@ -81,6 +81,8 @@ class Offers:
 
     def close(self) -> None:
         """The sandbox is gone: let go of all that was opened for it. Idempotent."""
+        if self.network is not None:
+            self.network.close()
         with self._guard:
             for export in self._exports:
                 export.close()

@@ -135,6 +135,8 @@ class Endpoint:
 
     address: Address
     port: int
+    own: bool = False
+    """An address of the owner's own machine, whatever its range: what listens there is not on the public internet."""
 
     @property
     def ip(self) -> str:
@@ -142,7 +144,8 @@ class Endpoint:
 
     @property
     def scope(self) -> Scope:
-        return classify(self.address)
+        scope = classify(self.address)
+        return Scope.LOOPBACK if self.own and scope is Scope.PUBLIC else scope
 
     def is_private(self) -> bool:
         return self.scope is Scope.PRIVATE

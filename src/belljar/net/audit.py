@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from belljar.net.hosts import Url
+from belljar.net.hosts import BadHost, Url, parse_url
 from belljar.net.policy import AcceptDns, AcceptHttp, Conn, Denied, Verdict
 
 Emit: TypeAlias = Callable[[dict[str, Any]], None]
@@ -31,6 +31,23 @@ def decision(conn: Conn, verdict: Verdict) -> dict[str, Any]:
         case _:
             event |= {"verdict": "accepted", "as": "raw"}
     return event
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """An exception of the owner's code: its type and where it was raised. Its text may have a secret in it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = {} if trace is None else {"where": f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"}
+    return {"error": type(error).__name__, **where}
+
+
+def shown_target(text: str) -> str:
+    """A URL as a guest wrote it, for the record: "" if it is none."""
+    try:
+        return shown_url(parse_url(text))
+    except BadHost:
+        return ""
 
 
 def shown_url(url: Url) -> str:

@@ -13,8 +13,10 @@ class NetError(Exception):
     It is one line, and nothing in it moves a cursor, whoever's words it repeats.
     """
 
-    def __init__(self, kind: str, text: str) -> None:
+    def __init__(self, kind: str, text: str, *, recorded: str | None = None) -> None:
+        """`recorded` stands in the owner's record where the text repeats what somebody else wrote."""
         text = "".join(character if character.isprintable() else "?" for character in text)
         super().__init__(f"{kind}: {text}")
         self.kind = kind
         self.text = text
+        self.recorded = text if recorded is None else recorded

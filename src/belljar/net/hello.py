@@ -8,6 +8,8 @@ from typing import Final
 from belljar.net.hosts import BadHost, parse_name
 
 HELLO_MAX: Final = 16 << 10
+_RECORDS_MAX: Final = 16
+"""Into so many pieces no honest client cuts its hello."""
 _HANDSHAKE: Final = 22
 _CLIENT_HELLO: Final = 1
 _SERVER_NAME: Final = 0
@@ -39,8 +41,11 @@ def is_http(data: bytes) -> bool | None:
 def parse_hello(data: bytes) -> Hello | None:
     """The hello at the start of `data`; None if it is not complete yet. Raises NotTls."""
     message = b""
-    at = 0
+    at = records = 0
     while True:
+        records += 1
+        if records > _RECORDS_MAX:
+            raise NotTls
         head = data[at : at + 5]
         if head and (head[0] != _HANDSHAKE or head[1:2] not in (b"", b"\x03")):
             raise NotTls
@@ -63,6 +68,16 @@ def parse_hello(data: bytes) -> Hello | None:
             _check_size(data)
             return None
         at += 5 + size
+
+
+def hello_size(data: bytes) -> int:
+    """How many bytes there must be before `parse_hello` can say more of these."""
+    at = 0
+    while len(data) >= at + 5:
+        at += 5 + int.from_bytes(data[at + 3 : at + 5], "big")
+        if at > len(data):
+            return min(at, HELLO_MAX + 1)
+    return min(at + 5, HELLO_MAX + 1)
 
 
 def _check_size(data: bytes) -> None:

@@ -18,6 +18,7 @@ _LABEL: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
 _QUAD: Final = re.compile(r"(?:(?:0|[1-9][0-9]{0,2})\.){3}(?:0|[1-9][0-9]{0,2})")
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _TARGET: Final = re.compile(r"[!-~]*")
+_ESCAPE: Final = re.compile(r"%([0-9A-Fa-f]{2})")
 _SCHEMES: Final = {"http": 80, "https": 443}
 NAME_MAX: Final = 253
 URL_MAX: Final = 16 << 10
@@ -125,7 +126,7 @@ def parse_url(text: str) -> Url:
     end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
     authority, target = rest[:end], rest[end:].partition("#")[0]
     if "@" in authority:
-        raise BadHost(f"{_shown(text)}: credentials don't belong in a URL; send an Authorization header")
+        raise BadHost("credentials don't belong in a URL; send an Authorization header")
     if not _TARGET.fullmatch(target):
         raise BadHost(f"{_shown(text)}: a URL has no spaces, control or non-ASCII characters; percent-encode them")
     if not target.startswith("/"):
@@ -134,6 +135,34 @@ def parse_url(text: str) -> Url:
         raise BadHost(f"{_shown(text)}: an IPv6 address stands in brackets")
     host, port = split_port(authority[:-1] if authority.endswith(":") else authority)
     return Url(scheme, parse_host(host), port or _SCHEMES[scheme], target)
+
+
+def check_path(url: Url) -> Url:
+    """The URL with its path in the one spelling that every server reads alike; BadHost if it has none.
+
+    Escapes of plain characters are undone and dot segments removed. Refused is what some servers read in another way:
+    empty segments, backslashes, control characters, and dot segments hidden behind an escape or a parameter.
+    """
+    path, mark, query = url.target.partition("?")
+    path = _ESCAPE.sub(_unescape, path)
+    if re.search(r"%(?![0-9A-F]{2})|%[01][0-9A-F]|%7F|%25(?i:2e|2f|5c|00)|\\|%5C|//", path):
+        raise BadHost("the path can be read in two ways")
+    segments: list[str] = []
+    for segment in path.split("/")[1:]:
+        if segment == "..":
+            segments = segments[:-1]
+        elif segment != ".":
+            segments.append(segment)
+        if any(part.partition(";")[0] in (".", "..") for part in segment.split("%2F")) and segment not in (".", ".."):
+            raise BadHost("the path can be read in two ways")
+    if path.rpartition("/")[2] in (".", ".."):
+        segments.append("")
+    return Url(url.scheme, url.host, url.port, f"/{'/'.join(segments)}{mark}{query}")
+
+
+def _unescape(match: re.Match[str]) -> str:
+    character = chr(int(match[1], 16))
+    return character if character.isascii() and (character.isalnum() or character in "-._~") else match[0].upper()
 
 
 def join_url(base: Url, reference: str) -> Url:

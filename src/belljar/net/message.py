@@ -7,6 +7,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from belljar.net.headers import BadMessage, Headers, check_method
 from belljar.net.hosts import Url, parse_url
+from belljar.net.memory import Memory
 
 Chunks: TypeAlias = AsyncIterator[bytes]
 READ_MAX: Final = 16 << 20
@@ -25,9 +26,19 @@ class Places(Protocol):
 class Body:
     """Bytes on their way. Leave it alone and it streams through; or read it, replace it, or change each piece."""
 
-    def __init__(self, chunks: Chunks | None, *, size: int | None = None, places: Places | None = None) -> None:
+    def __init__(
+        self,
+        chunks: Chunks | None,
+        *,
+        size: int | None = None,
+        places: Places | None = None,
+        memory: Memory | None = None,
+    ) -> None:
         self._chunks = chunks
         self._places = places
+        self._memory = memory
+        """What is read at once is counted in, until `release`."""
+        self._counted = 0
         self.size = size
         """How long it is, if that is known."""
         self.changed = False
@@ -48,6 +59,9 @@ class Body:
             size += len(chunk)
             if size > limit:
                 raise BadMessage(f"the body is larger than {limit} bytes")
+            if self._memory is not None:
+                self._memory.take(len(chunk))
+                self._counted += len(chunk)
             parts.append(chunk)
         data = b"".join(parts)
         self._set(data)
@@ -66,6 +80,12 @@ class Body:
             self._chunks = _mapped(self._chunks, change, self._places)
             self.changed = True
             self.size = None
+
+    def release(self) -> None:
+        """The message is through: what was read is no longer held. Idempotent."""
+        if self._memory is not None:
+            self._memory.give(self._counted)
+            self._counted = 0
 
     def _set(self, data: bytes) -> None:
         self.size = len(data)
@@ -119,6 +139,7 @@ class HttpRequest:
     def __init__(self, method: str, url: Url, headers: Headers, body: Body) -> None:
         self._method = method
         self._url = url
+        self._asked = url
         self.headers = headers
         self.body = body
         self.hooks: list[ResponseHook] = []
@@ -148,11 +169,17 @@ class HttpRequest:
         return self._url
 
     @property
+    def rewritten(self) -> bool:
+        """Whether it goes to another URL than the guest asked for."""
+        return self._url != self._asked
+
+    @property
     def host(self) -> str:
         return str(self._url.host)
 
     @property
     def path(self) -> str:
+        """The path that is sent: without dot segments, and nothing in it is escaped that need not be."""
         return self._url.target.partition("?")[0]
 
     def on_response(self, hook: ResponseHook) -> None:

@@ -34,6 +34,8 @@ class NetworkLimits:
     connect_seconds: float = 30.0
     idle_seconds: float = 120.0
     """A web request in which nothing moves for so long ends."""
+    buffer_bytes: int = 64 << 20
+    """What its streams and bodies may hold in the owner's memory, all together."""
     policy_seconds: float = 30.0
     """How long a policy or middleware may think before the answer is no."""
 
@@ -55,6 +57,8 @@ class Network:
     ca_bundle: str | None
     limits: NetworkLimits
     audit: Audit | None
+    audit_required: bool = False
+    """Deny everything once an event could not be recorded."""
     inline: bool = False
     """The policy is ours: it neither waits nor fails, and needs no thread."""
 
@@ -73,6 +77,7 @@ class Network:
         websocket: bool = False,
         limits: NetworkLimits | None = None,
         audit: Audit | None = None,
+        audit_required: bool = False,
     ) -> Self:
         """These destinations and nothing else: `api.example.com`, `*.example.com`, `10.0.0.5:5432`, `10.0.0.0/8`, `*`.
 
@@ -84,7 +89,16 @@ class Network:
         if any(pattern.name == "localhost" for pattern in parsed):
             known.setdefault("localhost", _addresses("localhost", "127.0.0.1"))
         decide = allow_patterns(parsed, known, websocket=websocket)
-        return cls(decide, known, _resolvers(resolvers), ca_bundle, limits or NetworkLimits(), audit, inline=True)
+        return cls(
+            decide,
+            known,
+            _resolvers(resolvers),
+            ca_bundle,
+            limits or NetworkLimits(),
+            audit,
+            audit_required,
+            inline=True,
+        )
 
     @classmethod
     def policy(
@@ -96,6 +110,7 @@ class Network:
         ca_bundle: str | None = None,
         limits: NetworkLimits | None = None,
         audit: Audit | None = None,
+        audit_required: bool = False,
     ) -> Self:
         """Ask `decide(conn)`, sync or async, for every name, connection and request. What it accepts passes.
 
@@ -103,7 +118,9 @@ class Network:
         """
         if not callable(decide):
             raise PolicyError("Network.policy(fn) takes a function of a connection")
-        return cls(decide, _hosts(hosts), _resolvers(resolvers), ca_bundle, limits or NetworkLimits(), audit)
+        return cls(
+            decide, _hosts(hosts), _resolvers(resolvers), ca_bundle, limits or NetworkLimits(), audit, audit_required
+        )
 
 
 def _resolvers(resolvers: Iterable[str] | None) -> tuple[tuple[str, int], ...] | None:

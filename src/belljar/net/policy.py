@@ -12,9 +12,10 @@ from typing import Any, Final
 
 from belljar.abi.errors import PolicyError
 from belljar.net.addresses import Address, Endpoint, Scope, classify
-from belljar.net.hosts import BadHost, parse_address, split_port
+from belljar.net.hosts import RECORD_TYPES, BadHost, parse_address, split_port
 from belljar.net.message import Middleware
 from belljar.net.patterns import Pattern, parse_pattern
+from belljar.net.redact import SECRET_MAX, SECRET_MIN
 
 BAD_WEB_PORTS: Final = frozenset(
     {1, 7, 9, 11, 13, 15, 17, 19, 20, 21, 22, 23, 25, 37, 42, 43, 53, 69, 77, 79, 87, 95, 101, 102, 103, 104, 109, 110,
@@ -31,10 +32,12 @@ class AcceptDns:
     """Address and port of each; None: the owner's, else the system's."""
     private: bool | tuple[Pattern, ...] = False
     """Whether (or where) answers may lead to addresses that are not public."""
+    types: frozenset[str] = frozenset({"A", "AAAA"})
+    """The types of record that may be asked for."""
 
-    def permits(self, address: Address) -> bool:
-        """Whether an answer may name this address."""
-        if classify(address) is Scope.PUBLIC or self.private is True:
+    def permits(self, address: Address, *, own: bool = False) -> bool:
+        """Whether an answer may name this address. `own`: it is one of the owner's machine."""
+        if (classify(address) is Scope.PUBLIC and not own) or self.private is True:
             return True
         return bool(self.private) and any(pattern.covers_address(address) for pattern in self.private or ())
 
@@ -61,6 +64,9 @@ Accepted = AcceptDns | AcceptRaw | AcceptHttp
 @dataclass(frozen=True, slots=True)
 class Denied:
     reason: str
+    """For the owner's record."""
+    shown: str = ""
+    """What the policy wants the guest to be told."""
 
 
 Verdict = Accepted | Denied
@@ -92,6 +98,7 @@ class Conn:
         """The name of the sandbox that asks."""
         self._question = question
         self._accepted: Accepted | None = None
+        self._refusal: str | None = None
         self._closed = False
 
     @property
@@ -101,6 +108,11 @@ class Conn:
     def accept(self) -> Accepted:
         """Let it through as it is: a raw connection, or a DNS question to the usual resolvers."""
         return self._accept(AcceptDns(None) if self._question else AcceptRaw())
+
+    def deny(self, reason: str = "refused by the policy") -> None:
+        """Block it, and tell the guest why. Wins over an accept."""
+        if not self._closed:
+            self._refusal = str(reason)
 
     def match_dns(self, pattern: str | None = None) -> DnsMatch | None:
         """This is a question for a name (one that the pattern covers, if there is one)."""
@@ -120,7 +132,8 @@ class Conn:
     def match_http(self, host: str | Callable[[HttpMatch], object] | None = None) -> HttpMatch | None:
         """A connection for web requests to a host: a name, a pattern, or a function that looks at the candidate.
 
-        A name counts only if it led to this address through an accepted DNS answer.
+        A name counts only if it led to this address through an accepted DNS answer. A name or pattern without a port
+        means ports 80 and 443, as in `Network.allow`.
         """
         if self.protocol != "tcp" or self.dst.port in BAD_WEB_PORTS:
             return None
@@ -130,7 +143,7 @@ class Conn:
             candidates = [HttpMatch(self, name) for name in self.hostnames or (None,)]
             return next((candidate for candidate in candidates if host(candidate)), None)
         pattern = parse_pattern(host)
-        if pattern.port is not None and pattern.port != self.dst.port:
+        if not pattern.covers_port(self.dst.port):
             return None
         if pattern.covers_address(self.dst.address):
             return HttpMatch(self, self.hostname)
@@ -160,6 +173,8 @@ class Conn:
     def verdict(self, returned: object) -> Verdict:
         """What the policy decided. Anything it returned that is not a decision makes it a denial."""
         self._closed = True
+        if self._refusal is not None:
+            return Denied(self._refusal, self._refusal)
         accepted = self._accepted
         if accepted is None:
             return Denied("no policy accepted it")
@@ -194,14 +209,18 @@ class DnsMatch:
         self.type = type
 
     def accept(
-        self, resolvers: Iterable[str] | None = None, *, private: bool | tuple[Pattern, ...] = False
+        self,
+        resolvers: Iterable[str] | None = None,
+        *,
+        private: bool | tuple[Pattern, ...] = False,
+        types: Iterable[str] = ("A", "AAAA"),
     ) -> Accepted:
-        """Answer it, by these resolvers (`address` or `address:port`).
+        """Answer it, by these resolvers (`address` or `address:port`), if it is for one of these types of record.
 
         `private` lets the answer name addresses that are not on the public internet; they are left out otherwise.
         """
         chosen = None if resolvers is None else parse_resolvers(resolvers)
-        return self.conn._accept(AcceptDns(chosen, private))
+        return self.conn._accept(AcceptDns(chosen, private, parse_types(types)))
 
 
 class HttpMatch:
@@ -227,11 +246,33 @@ class HttpMatch:
         """
         if middleware is not None and not callable(middleware):
             raise PolicyError("middleware is a function of a request")
-        secrets = redact if isinstance(redact, bool) else tuple(redact)
+        secrets = redact if isinstance(redact, bool) else parse_secrets(redact)
         return self.conn._accept(AcceptHttp(middleware, secrets, websocket, self.hostname))
 
 
+def parse_secrets(redact: Iterable[str]) -> tuple[str, ...]:
+    """PolicyError for anything but texts that can be hidden."""
+    if isinstance(redact, str | bytes):
+        raise PolicyError("redact is True or a list of texts, not one text: write redact=[...]")
+    try:
+        secrets = tuple(redact)
+    except TypeError:
+        raise PolicyError(f"redact is True or a list of texts, not {type(redact).__name__}") from None
+    for secret in secrets:
+        if type(secret) is not str or not SECRET_MIN <= len(secret) <= SECRET_MAX:
+            raise PolicyError(f"redact: each text is a str of {SECRET_MIN} to {SECRET_MAX} characters")
+    return secrets
+
+
 _MATCHES: Final = (FlowMatch, DnsMatch, HttpMatch)
+
+
+def parse_types(types: Iterable[str]) -> frozenset[str]:
+    """PolicyError for anything but types of record."""
+    found = frozenset([types] if isinstance(types, str) else types)
+    if unknown := [type for type in found if type not in RECORD_TYPES]:
+        raise PolicyError(f"types: {unknown[0]!r} is none of {', '.join(sorted(RECORD_TYPES))}")
+    return found
 
 
 def parse_resolvers(resolvers: Iterable[str]) -> tuple[tuple[str, int], ...]:

@@ -12,6 +12,10 @@ class Rate:
         self._tokens = self._size
         self._at = now
 
+    def give(self, count: float) -> None:
+        """So many more, up to a full bucket."""
+        self._tokens = min(self._size, self._tokens + count)
+
     def take(self, now: float) -> bool:
         self._tokens = min(self._size, self._tokens + (now - self._at) * self._per_second)
         self._at = now

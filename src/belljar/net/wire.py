@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from functools import cache
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -17,7 +17,9 @@ WINDOW: Final = 1 << 20
 """Bytes of one stream that may be on the way before the reader grants more."""
 CHUNK: Final = 256 << 10
 """The largest piece of a stream in one frame."""
-FRAME_MAX: Final = 1 << 20
+FRAME_MAX: Final = 512 << 10
+HEADERS_MAX: Final = 512
+"""Header fields of one request."""
 DATAGRAM_MAX: Final = 65507
 
 _HEADER: Final = struct.Struct("<I")
@@ -55,7 +57,7 @@ class Secure(_Message, tag="secure"):
     Failed. `protocols` are offered by ALPN."""
 
     name: str
-    protocols: list[str]
+    protocols: Annotated[list[str], msgspec.Meta(max_length=64)]
 
 
 class Fetch(_Message, tag="fetch"):
@@ -63,7 +65,7 @@ class Fetch(_Message, tag="fetch"):
 
     method: str
     url: str
-    headers: list[tuple[bytes, bytes]]
+    headers: Annotated[list[tuple[bytes, bytes]], msgspec.Meta(max_length=HEADERS_MAX)]
     body: bool
     redirects: int
     timeout: float

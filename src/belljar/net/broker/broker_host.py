@@ -1,6 +1,6 @@
-"""The broker: one thread and event loop of the owner's process that carries the network of all its sandboxes.
+"""The broker: carries the network of the owner's sandboxes, each on a thread and event loop of its own.
 
-Each sandbox has a socket pair to it. What arrives there is hostile: names, connections and requests are put to that
+A sandbox has a socket pair to it. What arrives there is hostile: names, connections and requests are put to that
 sandbox's gate, and no stream is read faster than its guest takes it.
 """
 
@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import socket
-import threading
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from belljar.abi.wire import WireError
+from belljar.net.audit import shown_target
 from belljar.net.broker.flow_host import Flow
 from belljar.net.broker.gate_host import Gate
 from belljar.net.broker.stream_host import in_background
@@ -43,6 +42,8 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger("belljar")
 _STREAMS_MAX: Final = 512
 _SECONDS_MAX: Final = 86400.0
+_SHOWN: Final = 253
+"""Characters of a name that stand in the record."""
 
 
 class Line(asyncio.Protocol):
@@ -61,6 +62,11 @@ class Line(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._gate.thread.closers.add(self.close)
+
+    async def close(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -74,9 +80,9 @@ class Line(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._writable.set()
+        self._gate.thread.closers.discard(self.close)
         for flow in self._flows.values():
-            if flow.task is not None:
-                flow.task.cancel()
+            flow.cancel()
         self._flows.clear()
         if self._web is not None:
             in_background(self._web.close())
@@ -93,7 +99,12 @@ class Line(asyncio.Protocol):
             self._transport.resume_reading()
 
     async def drained(self) -> None:
-        await self._writable.wait()
+        while not self._writable.is_set():  # of all that wait, the first to go on may fill it again
+            await self._writable.wait()
+
+    @property
+    def writable(self) -> bool:
+        return self._writable.is_set()
 
     def send(self, message: BrokerFrame) -> None:
         if self._transport is not None and not self._transport.is_closing():
@@ -113,9 +124,8 @@ class Line(asyncio.Protocol):
                 if flow := self._flows.get(number):
                     flow.end()
             case Drop(id=number):
-                flow = self._flows.pop(number, None)
-                if flow is not None and flow.task is not None:
-                    flow.task.cancel()
+                if (dropped := self._flows.pop(number, None)) is not None:
+                    dropped.cancel()
             case Secure(id=number):
                 if flow := self._flows.get(number):
                     flow.secure(message)
@@ -131,7 +141,10 @@ class Line(asyncio.Protocol):
         if len(self._flows) >= _STREAMS_MAX:
             self.send(Failed(message.id, "denied", "too many streams"))
             return
-        flow = self._flows[message.id] = Flow(self, message.id, dialled=isinstance(message, Dial))
+        datagrams = isinstance(message, Dial) and message.protocol == "udp"
+        flow = self._flows[message.id] = Flow(
+            self, message.id, self._gate.memory, dialled=isinstance(message, Dial), datagrams=datagrams
+        )
         flow.task = asyncio.get_running_loop().create_task(self._carry(flow, message))
 
     async def _carry(self, flow: Flow, message: Resolve | Dial | Fetch) -> None:
@@ -139,11 +152,9 @@ class Line(asyncio.Protocol):
         try:
             match message:
                 case Resolve():
-                    self._gate.enter()
-                    try:
+                    with self._gate.attempt("dns", message.name[:_SHOWN]):
                         lines, _ = await self._gate.resolve(message.name, message.kind)
-                    finally:
-                        self._gate.leave()
+                    await self._gate.record.written()
                     self.send(Resolved(flow.number, lines))
                 case Dial():
                     from belljar.net.broker.connect_host import Connection
@@ -152,7 +163,11 @@ class Line(asyncio.Protocol):
                 case Fetch():
                     await self._within(message.timeout, self._fetch(flow, message))
         except NetError as error:
-            self.send(Failed(flow.number, error.kind, error.text))
+            await self._fail(flow, error)
+        except asyncio.CancelledError:
+            if flow.failure is None:
+                raise
+            await self._fail(flow, flow.failure)
         except ImportError as error:
             self.send(
                 Failed(flow.number, "denied", f"the sandbox's owner must pip install 'belljar[net]' ({error.name})")
@@ -161,8 +176,13 @@ class Line(asyncio.Protocol):
             _log.exception("network of sandbox %s", self._gate.sandbox)
             self.send(Failed(flow.number, "reset", "an internal error of the broker"))
         finally:
+            flow.discard()
             if self._flows.get(flow.number) is flow and flow.task is asyncio.current_task():
                 del self._flows[flow.number]
+
+    async def _fail(self, flow: Flow, error: NetError) -> None:
+        await self._gate.record.written()
+        self.send(Failed(flow.number, error.kind, error.text))
 
     async def _within(self, timeout: float, work: Coroutine[Any, Any, None]) -> None:
         try:
@@ -182,8 +202,7 @@ class Line(asyncio.Protocol):
         from belljar.net.broker.connect_host import pump
         from belljar.net.broker.exchange_host import Ask
 
-        self._gate.enter()
-        try:
+        with self._gate.attempt("request", shown_target(message.url)):
             response = await self._requests().fetch(
                 Ask(
                     message.method,
@@ -197,6 +216,7 @@ class Line(asyncio.Protocol):
                 )
             )
             try:
+                await self._gate.record.written()
                 self.send(Opened(flow.number, response.info, response.head))
                 if response.stream is not None:
                     await pump(self._gate, flow, response.stream, None)
@@ -206,45 +226,24 @@ class Line(asyncio.Protocol):
                 flow.write_eof()
             finally:
                 await response.aclose()
-        finally:
-            self._gate.leave()
 
 
-class Broker:
-    """The thread and its loop, started when the first sandbox uses the network."""
+def attach(gate: Gate) -> socket.socket:
+    """A way to a sandbox's gate: the socket to hand to its worker. What came by it ends when that is closed."""
+    ours, theirs = socket.socketpair()
+    for end in (ours, theirs):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        end.setblocking(False)  # the worker can't do that to its own
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._pid = 0
+    async def serve() -> None:
+        if gate.hang_up is not None:
+            gate.hang_up()  # its worker asked again: it has no use for the old one
+        transport, _ = await asyncio.get_running_loop().create_connection(lambda: Line(gate), sock=ours)
+        gate.hang_up = transport.abort
+        transport.set_write_buffer_limits(high=1 << 20)
 
-    @property
-    def loop(self) -> asyncio.AbstractEventLoop:
-        """The running loop. After a fork of the owner, a new one: threads do not survive that."""
-        with self._lock:
-            if self._loop is None or self._pid != os.getpid():
-                self._loop = asyncio.new_event_loop()
-                self._pid = os.getpid()
-                threading.Thread(target=self._loop.run_forever, name="belljar-network", daemon=True).start()
-            return self._loop
-
-    def attach(self, gate: Gate) -> socket.socket:
-        """A way to a sandbox's gate: the socket to hand to its worker. What came by it ends when that is closed."""
-        ours, theirs = socket.socketpair()
-        for end in (ours, theirs):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-            end.setblocking(False)  # the worker can't do that to its own
-        loop = self.loop
-
-        async def serve() -> None:
-            if gate.hang_up is not None:
-                gate.hang_up()  # its worker asked again: it has no use for the old one
-            transport, _ = await loop.create_connection(lambda: Line(gate), sock=ours)
-            gate.hang_up = transport.abort
-            transport.set_write_buffer_limits(high=1 << 20)
-
-        asyncio.run_coroutine_threadsafe(serve(), loop)
-        return theirs
-
-
-shared: Final = Broker()
+    try:
+        gate.thread.submit(serve())
+    except RuntimeError:
+        ours.close()  # the sandbox was closed: its worker sees the end
+    return theirs

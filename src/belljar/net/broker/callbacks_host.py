@@ -10,6 +10,8 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -34,66 +36,70 @@ class Callbacks:
 
     async def call(self, function: Callable[..., Any], argument: object, timeout: float) -> Any:
         """What it returns, awaited if need be. Raises what it raises, TimeoutError, or TooBusy."""
-        deadline = asyncio.get_running_loop().time() + timeout
+        here = asyncio.get_running_loop()
+        deadline = here.time() + timeout
         try:
             async with asyncio.timeout_at(deadline):
                 await self._free.acquire()
         except TimeoutError:
             raise TooBusy from None
+
+        def ended() -> None:
+            with suppress(RuntimeError):  # the loop is closed, and nobody waits for a slot any more
+                here.call_soon_threadsafe(self._free.release)
+
+        try:
+            under_way = self._start(function, argument, ended)
+        except BaseException:
+            self._free.release()
+            raise
         async with asyncio.timeout_at(deadline):
-            if inspect.iscoroutinefunction(function):
-                return await self._await(function(argument))
-            result = await self._on_thread(lambda: function(argument))
-            return await self._await(result) if inspect.isawaitable(result) else result
+            return await asyncio.wrap_future(under_way)
 
-    def _done(self) -> None:
-        self._free.release()
-
-    async def _await(self, awaitable: Any) -> Any:
+    def _start(self, function: Callable[..., Any], argument: object, ended: Callable[[], None]) -> Future[Any]:
+        """`ended` is called, on any thread, when the function has come to its end, however late."""
         owner = calling_loop.get() or self._owner
-        loop = owner if owner is not None and not owner.is_closed() else _spare_loop()
-
-        async def run() -> Any:
-            return await awaitable
-
-        future = asyncio.run_coroutine_threadsafe(run(), loop)
-        here = asyncio.get_running_loop()
-        future.add_done_callback(lambda _: here.call_soon_threadsafe(self._done) if not here.is_closed() else None)
-        return await asyncio.wrap_future(future)
-
-    async def _on_thread(self, function: Callable[[], Any]) -> Any:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
-
-        def settle(result: Any, error: BaseException | None) -> None:
-            waits = inspect.isawaitable(result) and not future.done()
-            if not waits:
-                self._done()  # else it is still under way, on a loop
-            if future.done():
-                if inspect.iscoroutine(result):
-                    result.close()
-            elif error is not None:
-                future.set_exception(error)
-            else:
-                future.set_result(result)
+        if inspect.iscoroutinefunction(function):
+            future = asyncio.run_coroutine_threadsafe(_awaited(lambda: function(argument)), _open_loop(owner))
+            future.add_done_callback(lambda _: ended())
+            return future
+        under_way: Future[Any] = Future()
 
         def run() -> None:
-            result: Any = None
-            failure: BaseException | None = None
             try:
-                result = function()
-            except Exception as error:  # noqa: BLE001 - the owner's code: its error is its answer
-                failure = error
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(settle, result, failure)
+                result = function(argument)
+                if inspect.isawaitable(result):
+                    result = self._wait(result, owner, under_way)
+            except BaseException as error:  # noqa: BLE001 - the owner's code: its error is its answer
+                with suppress(InvalidStateError):  # whoever waited gave it up
+                    under_way.set_exception(error)
+            else:
+                with suppress(InvalidStateError):
+                    under_way.set_result(result)
+            finally:
+                ended()
 
         # Not a pool: its threads would be joined at exit, and a policy that asks a person may never return.
         threading.Thread(target=run, name="belljar-policy", daemon=True).start()
-        return await future
+        return under_way
+
+    def _wait(self, awaitable: Any, owner: asyncio.AbstractEventLoop | None, under_way: Future[Any]) -> Any:
+        """What a plain function's awaitable gives, on the thread that called it; given up with the call."""
+        inner = asyncio.run_coroutine_threadsafe(_awaited(lambda: awaitable), _open_loop(owner))
+        under_way.add_done_callback(lambda _: inner.cancel())
+        return inner.result()
+
+
+async def _awaited(make: Callable[[], Any]) -> Any:
+    return await make()
 
 
 _lock: Final = threading.Lock()
 _spare: list[asyncio.AbstractEventLoop] = []
+
+
+def _open_loop(owner: asyncio.AbstractEventLoop | None) -> asyncio.AbstractEventLoop:
+    return owner if owner is not None and not owner.is_closed() else _spare_loop()
 
 
 def _spare_loop() -> asyncio.AbstractEventLoop:

@@ -39,23 +39,24 @@ class Connection:
 
     async def carry(self) -> None:
         """Until both sides are done. NetError."""
+        with self._gate.attempt("connection", f"{self._message.protocol[:8]} {self._where[:300]}"):
+            await self._carry()
+
+    async def _carry(self) -> None:
         message, gate = self._message, self._gate
         if message.protocol not in ("tcp", "udp") or not 0 < message.port < 65536:
             raise NetError("protocol", "no such protocol or port")
-        gate.enter()
-        try:
-            reached = await gate.reach(message.protocol, message.host, message.port)
-            raw = [place for place in reached if isinstance(place.accepted, AcceptRaw)]
-            if raw:
-                await self._raw_flow(raw)
-            elif message.web:
-                await self._web_flow(reached)
-            else:
-                raise NetError("denied", f"{self._where} is only open to web requests (curl, wget, /mnt/web)")
-        finally:
-            gate.leave()
+        reached = await gate.reach(message.protocol, message.host, message.port)
+        raw = [place for place in reached if isinstance(place.accepted, AcceptRaw)]
+        if raw:
+            await self._raw_flow(raw)
+        elif message.web:
+            await self._web_flow(reached)
+        else:
+            raise NetError("denied", f"{self._where} is only open to web requests (curl, wget, /mnt/web)")
 
-    def _opened(self, place: Reached) -> None:
+    async def _opened(self, place: Reached) -> None:
+        await self._gate.record.written()
         self._line.send(Opened(self._flow.number, {"remote-ip": str(place.address), "remote-port": str(place.port)}))
 
     # Raw bytes.
@@ -65,7 +66,7 @@ class Connection:
         meter = Meter()
         stream, place = await gate.open(self._message.protocol, places, self._limit)
         try:
-            self._opened(place)
+            await self._opened(place)
             if isinstance(stream, Datagrams):
                 await pump_datagrams(gate, flow, stream, meter)
                 return
@@ -94,7 +95,7 @@ class Connection:
             assert isinstance(dialled, Stream)
             ahead = dialled
         try:
-            self._opened(place)
+            await self._opened(place)
             scheme, names = "http", self._names(place)
             await flow.begun()
             if flow.wish is not None:

@@ -20,6 +20,7 @@ import dns.rrset
 
 from belljar.net.addresses import Address, canonical
 from belljar.net.errors import NetError
+from belljar.net.records import Line, no_such_name
 
 RECORDS_MAX: Final = 64
 _ATTEMPT_SECONDS: Final = 3.0
@@ -29,8 +30,8 @@ _ATTEMPT_SECONDS: Final = 3.0
 class Answer:
     """What a resolver said."""
 
-    records: tuple[tuple[str, int, str, str], ...]
-    """Name, time to live, type and data of each, CNAMEs on the way included."""
+    records: tuple[Line, ...]
+    """CNAMEs on the way included."""
     addresses: tuple[Address, ...]
     ttl: float
 
@@ -61,7 +62,7 @@ async def lookup(name: str, kind: str, resolvers: Sequence[tuple[str, int]], tim
             why = NetError("dns", f"no usable answer for {name}")
             continue
         if response.rcode() == dns.rcode.NXDOMAIN:
-            raise NetError("dns", f"no such name: {name}")
+            raise no_such_name(name)
         if response.rcode() != dns.rcode.NOERROR:
             why = NetError("dns", f"the resolver could not answer for {name} ({dns.rcode.to_text(response.rcode())})")
             continue
@@ -77,7 +78,7 @@ def _read(response: dns.message.Message, kind: str) -> Answer:
         raise ValueError("not an answer")
     chain = response.resolve_chaining()
     sets: list[dns.rrset.RRset] = [*chain.cnames, *([chain.answer] if chain.answer is not None else [])]
-    records: list[tuple[str, int, str, str]] = []
+    records: list[Line] = []
     addresses: list[Address] = []
     for entry in sets:
         owner = entry.name.to_text(omit_final_dot=True).lower()

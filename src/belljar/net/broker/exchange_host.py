@@ -52,9 +52,13 @@ class Response:
     chunks: AsyncIterator[bytes]
     stream: httpcore.AsyncNetworkStream | None = None
     incoming: Incoming | None = None
+    bodies: tuple[Body, ...] = ()
+    """What middleware may have read of the request and the answer."""
 
     async def aclose(self) -> None:
         """Let go of the connection, wherever the body is. Idempotent."""
+        for body in self.bodies:
+            body.release()
         if self.incoming is not None:
             await self.incoming.aclose()
         if self.stream is not None:
@@ -165,9 +169,10 @@ def hidden(headers: Headers, redactor: Redactor) -> Headers:
     return Headers((name, redactor.whole(value)) for name, value in headers.raw())
 
 
-def has_credentials(http: AcceptHttp, added: list[tuple[str, str]]) -> bool:
-    """Whether middleware added what nobody on the way may read."""
-    return bool(added and http.redact) or any(name.lower() in CREDENTIALS for name, _ in added)
+def holds_secrets(http: AcceptHttp, request: HttpRequest, added: list[tuple[str, str]]) -> bool:
+    """Whether a request may have what nobody on the way may read: `redact`, credentials, or a changed URL or body."""
+    credentials = any(name.lower() in CREDENTIALS for name, _ in added)
+    return bool(http.redact) or credentials or request.rewritten or request.body.changed
 
 
 def secrets_of(http: AcceptHttp, added: list[tuple[str, str]], asked: Url, sent: Url) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from weakref import finalize
 
@@ -48,30 +49,42 @@ def safe_fetch(
 
         return Gate(network, sandbox="fetch")
 
-    return fetch_through(gate, redirects=redirects, timeout=timeout, max_bytes=max_bytes)
+    return fetch_through(gate, redirects=redirects, timeout=timeout, max_bytes=max_bytes, owned=True)
 
 
 def fetch_through(
-    gate: Callable[[], Gate], *, redirects: int = 5, timeout: float = 30.0, max_bytes: int = BODY_MAX
+    gate: Callable[[], Gate],
+    *,
+    redirects: int = 5,
+    timeout: float = 30.0,
+    max_bytes: int = BODY_MAX,
+    owned: bool = False,
 ) -> Callable[..., Awaitable[dict[str, Any]]]:
-    """The same through a gate that is there already, or is made when the first request needs it."""
-    made: list[Any] = []
+    """The same through a gate that is there already, or is made when the first request needs it.
+
+    An `owned` gate is closed when the function is no longer used.
+    """
+    made: list[Gate] = []
+    webs: list[Any] = []
 
     async def run(ask: Any, owner: asyncio.AbstractEventLoop) -> dict[str, Any]:
         from belljar.net.broker.http_host import Web
 
-        if not made:
-            made.append(Web(gate()))
-        web = made[0]
+        if not webs:
+            webs.append(Web(made[0]))
+        web = webs[0]
         calling_loop.set(owner)
         async with asyncio.timeout(timeout):
             return await _fetch(web, ask, max_bytes)
 
     async def fetch(url: Any, options: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        from belljar.net.broker.broker_host import shared
-
         ask = _ask(url, options or {}, redirects)
-        future = asyncio.run_coroutine_threadsafe(run(ask, asyncio.get_running_loop()), shared.loop)
+        if not made:
+            made.append(gate())
+        try:
+            future = made[0].thread.submit(run(ask, asyncio.get_running_loop()))
+        except RuntimeError as error:
+            raise FetchError(f"reset: {error}") from None
         try:
             return await asyncio.wrap_future(future)
         except NetError as error:
@@ -79,16 +92,19 @@ def fetch_through(
         except TimeoutError:
             raise FetchError(f"timeout: not done within {timeout:g} s") from None
 
-    finalize(fetch, _close, made).atexit = False
+    finalize(fetch, _close, made, webs, owned).atexit = False
     return fetch
 
 
-def _close(made: list[Any]) -> None:
-    """Nobody can call it any more: let go of idle connections."""
-    from belljar.net.broker.broker_host import shared
-
-    for web in made:
-        asyncio.run_coroutine_threadsafe(web.close(), shared.loop)
+def _close(made: list[Gate], webs: list[Any], owned: bool) -> None:
+    """Nobody can call it any more: end the gate that was made for it, or let go of idle connections."""
+    for gate in made:
+        if owned:
+            gate.thread.stop()
+            continue
+        for web in webs:
+            with suppress(RuntimeError):  # its sandbox is closed
+                gate.thread.submit(web.close())
 
 
 def _ask(url: Any, options: Mapping[str, Any], redirects: int) -> Any:
@@ -127,10 +143,18 @@ async def _single(data: bytes) -> AsyncIterator[bytes]:
 
 
 async def _fetch(web: Any, ask: Any, max_bytes: int) -> dict[str, Any]:
+    from belljar.net.audit import shown_target
+
+    with web.gate.attempt("request", shown_target(ask.url)):
+        return await _whole(web, ask, max_bytes)
+
+
+async def _whole(web: Any, ask: Any, max_bytes: int) -> dict[str, Any]:
+    """The answer with all of its body, which counts as the sandbox's memory while it is gathered."""
     from belljar.net.coding import decoded
 
-    web.gate.enter()
     response = None
+    size = 0
     try:
         response = await web.fetch(ask)
         if response.stream is not None:
@@ -140,16 +164,16 @@ async def _fetch(web: Any, ask: Any, max_bytes: int) -> dict[str, Any]:
         if coding != "identity" and ask.method != "HEAD":
             chunks = decoded(chunks, coding)
         parts: list[bytes] = []
-        size = 0
         async for chunk in chunks:
-            size += len(chunk)
-            if size > max_bytes:
+            if size + len(chunk) > max_bytes:
                 raise NetError("too-large", f"the answer is larger than {max_bytes} bytes")
+            web.gate.memory.take(len(chunk))
+            size += len(chunk)
             parts.append(chunk)
     finally:
+        web.gate.memory.give(size)
         if response is not None:
             await response.aclose()
-        web.gate.leave()
     return _plain(response, b"".join(parts))
 
 

@@ -5,10 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from belljar.abi.wire import WireError
+from belljar.net.errors import NetError
+from belljar.net.memory import Memory
 from belljar.net.wire import CHUNK, WINDOW, BrokerFrame, Data, End, Grant, Secure
+
+_DATAGRAMS_MAX: Final = 256
+"""Datagrams of one flow that wait to be sent."""
 
 
 class Sender(Protocol):
@@ -16,17 +21,23 @@ class Sender(Protocol):
 
     def send(self, message: BrokerFrame) -> None: ...
     async def drained(self) -> None: ...
+    @property
+    def writable(self) -> bool: ...
 
 
 class Flow:
     """Reads what the guest sends, in order; gives it things as fast as it takes them."""
 
-    def __init__(self, line: Sender, number: int, *, dialled: bool) -> None:
+    def __init__(self, line: Sender, number: int, memory: Memory, *, dialled: bool, datagrams: bool = False) -> None:
         self._line = line
         self.number = number
         self.task: asyncio.Task[None] | None = None
+        self.failure: NetError | None = None
+        """Why the task was cancelled, if not because its guest wanted that."""
+        self._memory = memory
         self._dialled = dialled
-        self._arrived: deque[bytes | Secure] = deque()
+        self._datagrams = datagrams
+        self._arrived: deque[bytearray | Secure] = deque()
         self._buffered = 0
         self._consumed = 0
         self._ended = False
@@ -38,11 +49,35 @@ class Flow:
     # From the guest.
 
     def take(self, data: bytes) -> None:
-        self._buffered += len(data)
-        if not data or self._buffered > WINDOW or self._ended:
+        if not data or self._buffered + len(data) > WINDOW or self._ended:
             raise WireError("more data than was granted, or none")
-        self._arrived.append(data)
+        if self._datagrams and len(self._arrived) >= _DATAGRAMS_MAX:
+            self._consumed += len(data)  # lost, as on a network that is not fast enough
+            return
+        try:
+            self._memory.take(len(data))
+        except NetError as error:
+            self.failure = error
+            self.cancel()
+            return
+        self._buffered += len(data)
+        last = self._arrived[-1] if self._arrived and not self._datagrams else None
+        if isinstance(last, bytearray):
+            last += data  # many small pieces become one
+        else:
+            self._arrived.append(bytearray(data))
         self._news.set()
+
+    def cancel(self) -> None:
+        """End its task."""
+        if self.task is not None:
+            self.task.cancel()
+
+    def discard(self) -> None:
+        """Let go of what was not read: the stream is over."""
+        self._memory.give(self._buffered)
+        self._buffered = 0
+        self._arrived.clear()
 
     def secure(self, message: Secure) -> None:
         if not self._dialled or any(isinstance(item, Secure) for item in self._arrived):
@@ -60,7 +95,7 @@ class Flow:
         self._room = min(WINDOW, self._room + count)
         self._granted.set()
 
-    async def _arrival(self) -> bytes | Secure | None:
+    async def _arrival(self) -> bytearray | Secure | None:
         """What is next, left where it is; None at the end."""
         while not self._arrived:
             if self._ended or self._closed:
@@ -90,13 +125,18 @@ class Flow:
             item = await self._arrival()
         if item is None or isinstance(item, Secure):
             return b""
-        self._arrived.popleft()
-        self._buffered -= len(item)
-        self._consumed += len(item)
+        data = bytes(item[:CHUNK])
+        if len(item) > CHUNK:
+            del item[:CHUNK]
+        else:
+            self._arrived.popleft()
+        self._buffered -= len(data)
+        self._memory.give(len(data))
+        self._consumed += len(data)
         if self._consumed >= WINDOW // 2 or not self._arrived:
             count, self._consumed = self._consumed, 0
             self._line.send(Grant(self.number, count))
-        return item
+        return data
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """What the guest sends, until `read` gives b""."""
@@ -116,15 +156,15 @@ class Flow:
             while self._room <= 0:
                 self._granted.clear()
                 await self._granted.wait()
+            await self._line.drained()
             piece = view[: min(self._room, CHUNK)]
             self._room -= len(piece)
             self._line.send(Data(self.number, bytes(piece)))
             view = view[len(piece) :]
-            await self._line.drained()
 
     def write_datagram(self, data: bytes) -> None:
         """Send it whole, or lose it."""
-        if self._room >= len(data):
+        if data and self._room >= len(data) and self._line.writable:
             self._room -= len(data)
             self._line.send(Data(self.number, data))
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from belljar.net.addresses import Endpoint, canonical
+from belljar.net.audit import shown_target
 from belljar.net.broker.exchange_host import Ask, Response
 from belljar.net.broker.gate_host import Reached
 from belljar.net.broker.http_host import Web
@@ -71,15 +72,12 @@ class Front:
     @asynccontextmanager
     async def answer(self, request: GuestRequest) -> AsyncIterator[Response]:
         """Send it on, to the address the client dialled and for a name that led there. NetError."""
-        self.gate.enter()
-        try:
+        with self.gate.attempt("request", shown_target(f"{self.scheme}://{request.authority}{request.target}")):
             response = await self._fetch(await self._ask(request))
             try:
                 yield response
             finally:
                 await response.aclose()
-        finally:
-            self.gate.leave()
 
     async def _fetch(self, ask: Ask) -> Response:
         ask.ahead, self._ahead = self._ahead, None
@@ -108,7 +106,7 @@ class Front:
         hostnames = (url.host,) if isinstance(url.host, str) else ()
         verdict = await gate.judge("tcp", dst, hostnames)
         if isinstance(verdict, Denied):
-            raise NetError("denied", f"{url.authority} is not open to this sandbox")
+            raise NetError("denied", verdict.shown or f"{url.authority} is not open to this sandbox")
         place = Reached(dst.address, dst.port, hostnames[0] if hostnames else None, verdict)
         return Ask(request.method, str(url), request.fields, request.body, http=self._http, reached=[place])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import Final, Self
 
 from h2.config import H2Configuration
@@ -24,11 +23,19 @@ from h2.settings import SettingCodes
 
 from belljar.net.broker.front_host import Client, Front, GuestRequest, linger, passed_on, refusal
 from belljar.net.errors import NetError
+from belljar.net.rate import Rate
 
 _STREAMS_MAX: Final = 100
 _WINDOW: Final = 1 << 18
 _RESETS_MAX: Final = 200
 """Requests that a client may take back before we believe that it only wants to keep us busy."""
+_CONTROL_PER_SECOND: Final = 10.0
+_CONTROL_BURST: Final = 100.0
+"""Frames that carry nothing (PING, SETTINGS, PRIORITY, empty DATA ...): so many a second, on average over this time."""
+_BYTES_PER_CONTROL: Final = 512
+"""And one more for so many bytes that passed: windows are opened as data flows."""
+_SLICE: Final = 4096
+"""Bytes that are parsed before the frames in them are counted."""
 
 
 async def serve_http2(front: Front, guest: Client) -> None:
@@ -42,12 +49,15 @@ class _Inbox:
     def __init__(self, conversation: _Conversation, number: int) -> None:
         self._conversation = conversation
         self._number = number
-        self._pieces: deque[tuple[bytes, int]] = deque()
+        self._data = bytearray()
+        self._size = 0
+        """What of the client's window it takes up, padding included."""
         self._ended = False
         self._news = asyncio.Event()
 
     def take(self, data: bytes, size: int) -> None:
-        self._pieces.append((data, size))
+        self._data += data
+        self._size += size
         self._news.set()
 
     def end(self) -> None:
@@ -58,12 +68,14 @@ class _Inbox:
         return self
 
     async def __anext__(self) -> bytes:
-        while not self._pieces:
+        while not self._data:
             if self._ended:
                 raise StopAsyncIteration
             self._news.clear()
             await self._news.wait()
-        data, size = self._pieces.popleft()
+        data, size = bytes(self._data), self._size
+        self._data.clear()
+        self._size = 0
         await self._conversation.taken(self._number, size)
         return data
 
@@ -83,18 +95,17 @@ class _Conversation:
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._room = asyncio.Event()
         self._resets = 0
+        self._control = Rate(_CONTROL_PER_SECOND, front.gate.clock(), _CONTROL_BURST)
 
     async def hold(self) -> None:
         try:
             self._peer.initiate_connection()
             await self._flush()
             while data := await self._guest.read(timeout=None if self._tasks else self._idle):
-                for event in self._peer.receive_data(data):
-                    self._take(event)
-                await self._flush()
-                if self._resets > _RESETS_MAX:
+                if not self._feed(data):
                     self._peer.close_connection(ErrorCodes.ENHANCE_YOUR_CALM)
                     break
+                await self._flush()
         except (H2Error, OSError):
             pass  # not HTTP/2, silent, or gone; h2 has said so to the other side
         finally:
@@ -102,6 +113,20 @@ class _Conversation:
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             await self._last_words()
+
+    def _feed(self, data: bytes) -> bool:
+        """Take what came; False if the client sends more that carries nothing than any honest one."""
+        clock = self._front.gate.clock
+        for at in range(0, len(data), _SLICE):
+            for event in self._peer.receive_data(data[at : at + _SLICE]):
+                if isinstance(event, DataReceived) and event.data:
+                    self._control.give(len(event.data) / _BYTES_PER_CONTROL)
+                elif not (isinstance(event, RequestReceived | StreamEnded) or self._control.take(clock())):
+                    return False
+                self._take(event)
+            if self._resets > _RESETS_MAX:
+                return False
+        return True
 
     async def _last_words(self) -> None:
         try:
@@ -183,14 +208,16 @@ class _Conversation:
 
     async def _send(self, number: int, data: bytes) -> None:
         """As much as the client has room for, when it has."""
-        while data:
+        view = memoryview(data)
+        while view:
             room = min(self._peer.local_flow_control_window(number), self._peer.max_outbound_frame_size)
             if room <= 0:
                 self._room.clear()
                 await self._room.wait()
                 continue
-            self._peer.send_data(number, data[:room])
-            data = data[room:]
+            self._peer.send_data(number, bytes(view[:room]))
+            self._control.give(min(room, len(view)) / _BYTES_PER_CONTROL)
+            view = view[room:]
             await self._flush()
 
     def _request(self, fields: list[tuple[bytes, bytes]], body: _Inbox | None) -> GuestRequest:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import httpcore
 
 from belljar.net.addresses import Scope, classify
-from belljar.net.audit import shown_url
+from belljar.net.audit import failure, shown_url
 from belljar.net.broker.callbacks_host import TooBusy
 from belljar.net.broker.exchange_host import (
     Ask,
@@ -19,8 +19,8 @@ from belljar.net.broker.exchange_host import (
     Response,
     Socket,
     Source,
-    has_credentials,
     hidden,
+    holds_secrets,
     length_of,
     outgoing,
     pieces_of,
@@ -31,7 +31,7 @@ from belljar.net.broker.pool_host import Held, Pool, Unreached, explained
 from belljar.net.coding import decoded
 from belljar.net.errors import NetError
 from belljar.net.headers import CREDENTIALS, HOP_BY_HOP, BadMessage, Headers, check_method, check_request
-from belljar.net.hosts import BadHost, Url, join_url, parse_url
+from belljar.net.hosts import BadHost, Url, check_path, join_url, parse_url
 from belljar.net.message import Body, HttpRequest, HttpResponse
 from belljar.net.policy import AcceptHttp
 from belljar.net.redact import Redactor
@@ -62,9 +62,11 @@ class Web:
         self.gate = gate
         self._pool = Pool(gate)
         self._home = asyncio.get_running_loop()
+        gate.thread.closers.add(self.close)
 
     async def close(self) -> None:
         """Close what is idle, now and from now on."""
+        self.gate.thread.closers.discard(self.close)
         await self._pool.close()
 
     async def fetch(self, ask: Ask) -> Response:
@@ -73,7 +75,7 @@ class Web:
             url, method, headers = parse_url(ask.url), check_method(ask.method), Headers(ask.headers)
             check_request(headers, url.authority)
         except (BadHost, BadMessage) as error:
-            raise NetError("protocol", str(error)) from None
+            raise NetError("protocol", str(error), recorded="a malformed request") from None
         body, seen = ask.body, 0
         while True:
             response = await self._once(ask, method, url, headers, body)
@@ -86,7 +88,7 @@ class Web:
             try:
                 target = join_url(url, response.headers["location"])
             except BadHost as error:
-                raise NetError("denied", f"a redirect to {error}") from None
+                raise NetError("denied", f"a redirect to {error}", recorded="a redirect to no web address") from None
             if response.status == 303 or (response.status in (301, 302) and method == "POST"):
                 method, body = ("HEAD" if method == "HEAD" else "GET"), None
                 for name in ("content-length", "content-type", "content-encoding"):
@@ -120,6 +122,11 @@ class Web:
         http = place.accepted if isinstance(place.accepted, AcceptHttp) else AcceptHttp(websocket=True)
         if http.hostname is not None and http.hostname != url.host:
             raise NetError("denied", f"{url.authority} is not the host that was accepted")
+        if http.middleware is not None:
+            try:
+                url = check_path(url)
+            except BadHost as error:
+                raise NetError("denied", str(error)) from None
         socket_key = check_upgrade(method, given, granted=http.websocket)
         announced = given.get("content-length")
         headers = given.copy()
@@ -127,7 +134,24 @@ class Web:
             headers.remove(name)
         before = {(name.lower(), value) for name, value in headers.items()}
         size = int(announced) if announced else None
-        request = HttpRequest(method, url, headers, Body(body, size=size, places=self))
+        request = HttpRequest(method, url, headers, Body(body, size=size, places=self, memory=gate.memory))
+        try:
+            return await self._decided(ask, place, http, request, before, socket_key)
+        except BaseException:
+            request.body.release()
+            raise
+
+    async def _decided(
+        self,
+        ask: Ask,
+        place: Reached,
+        http: AcceptHttp,
+        request: HttpRequest,
+        before: set[tuple[str, str]],
+        socket_key: str | None,
+    ) -> Response:
+        """Let middleware see it, then send it. `before` are the fields that the guest sent."""
+        gate, url = self.gate, request.target
         answer = await self._middleware(http, request)
         added = [(name, value) for name, value in request.headers.items() if (name.lower(), value) not in before]
         redactor = Redactor(secrets_of(http, added, url, request.target))
@@ -141,8 +165,8 @@ class Web:
         if answer is not None:
             exchange.info["answered-by"] = "policy"
             return await self._finish(exchange, "HTTP/1.1", "", answer)
-        if url.scheme == "http" and classify(place.address) is Scope.PUBLIC and has_credentials(http, added):
-            raise NetError("denied", f"credentials for {url.authority} are only sent over https")
+        if url.scheme == "http" and classify(place.address) is Scope.PUBLIC and holds_secrets(http, request, added):
+            raise NetError("denied", f"what the policy adds for {url.authority} is only sent over https")
         return await self._send(ask, place, exchange, socket_key)
 
     async def _middleware(self, http: AcceptHttp, request: HttpRequest) -> HttpResponse | None:
@@ -167,7 +191,7 @@ class Web:
         except NetError:
             raise  # from the network below it: the request's body broke off while it was read
         except Exception as error:  # noqa: BLE001 - the owner's code
-            event = {"action": "policy-error", "error": f"{type(error).__name__}: {error}"}
+            event = {"action": "policy-error", **failure(error)}
             gate.tell(event | ({} if url is None else {"url": shown_url(url)}))
             raise NetError("denied", "the policy failed") from None
 
@@ -220,7 +244,11 @@ class Web:
                 exchange,
                 "HTTP/2" if version.startswith("HTTP/2") else version,
                 answer.extensions.get("reason_phrase", b"").decode("latin-1"),
-                HttpResponse(answer.status, headers, Body(incoming, size=length_of(headers), places=self)),
+                HttpResponse(
+                    answer.status,
+                    headers,
+                    Body(incoming, size=length_of(headers), places=self, memory=gate.memory),
+                ),
             )
         except BaseException:
             await incoming.aclose()
@@ -268,8 +296,12 @@ class Web:
         """Let hooks see the answer, hide secrets, and hand it on."""
         request, url, redactor = exchange.request, exchange.url, exchange.redactor
         status = answer.status
-        for hook in request.hooks:
-            await self._owners(hook, answer, url)
+        try:
+            for hook in request.hooks:
+                await self._owners(hook, answer, url)
+        except BaseException:
+            answer.body.release()
+            raise
         headers, chunks = answer.headers, answer.body.chunks()
         if answer.body.changed:
             headers.remove("content-length")
@@ -284,7 +316,8 @@ class Web:
                     headers.remove(name)
             headers, chunks = hidden(headers, redactor), self._redacted(chunks, redactor)
         self.gate.tell({"action": "response", "status": status, "url": shown_url(url)})
-        return Response(version, status, redactor.text(reason), headers, url, exchange.info, chunks)
+        bodies = (request.body, answer.body)
+        return Response(version, status, redactor.text(reason), headers, url, exchange.info, chunks, bodies=bodies)
 
     async def _redacted(self, chunks: AsyncIterator[bytes], redactor: Redactor) -> AsyncIterator[bytes]:
         async for chunk in chunks:

@@ -19,12 +19,13 @@ import dns.rrset
 from belljar.net.broker.gate_host import Gate
 from belljar.net.broker.stream_host import Stream, in_background
 from belljar.net.errors import NetError
-from belljar.net.hosts import BadHost, parse_name
 
 _UDP_ROOM: Final = 1232
 _TCP_ROOM: Final = 65535
 _AT_ONCE: Final = 64
 _SILENCE_SECONDS: Final = 10.0
+_CONNECTIONS_MAX: Final = 32
+_SHOWN: Final = 253
 
 
 class NameServer:
@@ -33,6 +34,7 @@ class NameServer:
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
         self._asked = 0
+        self._connections = 0
         self._transports: list[asyncio.BaseTransport] = []
 
     async def serve(self, datagrams: socket.socket) -> None:
@@ -45,9 +47,14 @@ class NameServer:
         for transport in self._transports:
             transport.close()
 
+    @property
+    def busy(self) -> bool:
+        """Whether as many questions are open as may be."""
+        return self._asked >= _AT_ONCE
+
     async def answer(self, data: bytes, room: int) -> bytes | None:
         """The reply to a DNS question; None for what is none."""
-        if self._asked >= _AT_ONCE:
+        if self.busy:
             return None
         self._asked += 1
         try:
@@ -66,10 +73,9 @@ class NameServer:
             reply.set_rcode(dns.rcode.REFUSED)
             return reply.to_wire()
         try:
-            name = parse_name(asked[0].name.to_text())
-            lines, _ = await self._gate.resolve(name, dns.rdatatype.to_text(asked[0].rdtype))
-        except BadHost:
-            reply.set_rcode(dns.rcode.REFUSED)
+            name = asked[0].name.to_text()
+            with self._gate.attempt("dns", name[:_SHOWN]):
+                lines, _ = await self._gate.resolve(name, dns.rdatatype.to_text(asked[0].rdtype))
         except NetError as error:
             missing = error.kind == "dns" and error.text.startswith("no such name")
             reply.set_rcode(
@@ -88,39 +94,56 @@ class NameServer:
 
     async def converse(self, connection: socket.socket) -> None:
         """Questions over TCP, one after the other."""
-        _, stream = await asyncio.get_running_loop().connect_accepted_socket(Stream, connection)
-        buffer = b""
+        share = self._gate.descriptors
+        if self._connections >= _CONNECTIONS_MAX or not share.take():
+            connection.close()
+            return
+        self._connections += 1
+        stream = Stream(self._gate.memory)
         try:
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: stream, connection)
+            buffer = b""
             while True:
-                while len(buffer) < 2 or len(buffer) < 2 + int.from_bytes(buffer[:2], "big"):
-                    data = await stream.read(timeout=_SILENCE_SECONDS)
-                    if not data:
-                        return
-                    buffer += data
+                async with asyncio.timeout(_SILENCE_SECONDS):  # for all of a question, however slowly it comes
+                    while len(buffer) < 2 or len(buffer) < 2 + int.from_bytes(buffer[:2], "big"):
+                        data = await stream.read()
+                        if not data:
+                            return
+                        buffer += data
                 size = int.from_bytes(buffer[:2], "big")
                 reply = await self.answer(buffer[2 : 2 + size], _TCP_ROOM)
                 buffer = buffer[2 + size :]
                 if reply is None:
                     return
-                await stream.write(len(reply).to_bytes(2, "big") + reply)
+                await stream.write(len(reply).to_bytes(2, "big") + reply, _SILENCE_SECONDS)
         except OSError:
             return  # gone, or silent
         finally:
             stream.close()
+            self._connections -= 1
+            share.give()
 
 
 class _Questions(asyncio.DatagramProtocol):
     def __init__(self, server: NameServer) -> None:
         self._server = server
         self._transport: asyncio.DatagramTransport | None = None
+        self._full = False
+
+    def pause_writing(self) -> None:
+        self._full = True  # who does not take its answers loses them
+
+    def resume_writing(self) -> None:
+        self._full = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, address: object) -> None:
-        in_background(self._reply(data, address))
+        if not self._server.busy:
+            in_background(self._reply(data, address))
 
     async def _reply(self, data: bytes, address: object) -> None:
         reply = await self._server.answer(data, _UDP_ROOM)
-        if reply is not None and self._transport is not None and not self._transport.is_closing():
+        if reply is not None and self._transport is not None and not (self._full or self._transport.is_closing()):
             self._transport.sendto(reply, address)  # type: ignore[arg-type]

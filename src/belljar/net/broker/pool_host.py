@@ -87,6 +87,12 @@ class Held:
         self.stream.expect_head(done=True)
         return response
 
+    @property
+    def surplus(self) -> bool:
+        """Whether more came than the response: nobody could tell whose the next bytes are."""
+        state = getattr(self.connection, "_h11_state", None)
+        return self.stream.get_extra_info("is_readable") or (state is not None and bool(state.trailing_data[0]))
+
     async def aclose(self) -> None:
         await self.connection.aclose()
 
@@ -110,7 +116,7 @@ class Pool:
         info |= {"remote-ip": str(place.address), "remote-port": str(place.port), "time-namelookup": f"{lookup:.6f}"}
         kept = [] if fresh else self._idle.get(key, [])
         while kept:
-            held = kept.pop()
+            held = self._forget(kept, kept[-1])
             if held.connection.is_available() and not held.connection.has_expired():
                 info |= {"time-connect": f"{lookup:.6f}", "reused": "1"}
                 held.pooled = True
@@ -140,6 +146,7 @@ class Pool:
             stream = await dial(place.address, place.port, limit)
         except NetError as error:
             raise Unreached(error.kind, error.text) from None
+        stream.memory = gate.memory
         info["time-connect"] = f"{gate.clock() - began:.6f}"
         if url.scheme != "https":
             return stream, False
@@ -152,7 +159,8 @@ class Pool:
         """Nobody uses it any more: the next request to the same place may."""
         kept = self._idle.setdefault(held.key, [])
         room = len(kept) < _KEEP_EACH and sum(map(len, self._idle.values())) < _KEEP_ALL
-        if held.connection.is_idle() and room and not self._closed:
+        usable = held.connection.is_idle() and not held.surplus and room and not self._closed
+        if usable and self._gate.descriptors.take():
             kept.append(held)
             asyncio.get_running_loop().call_later(_KEEP_SECONDS + 1, self._sweep, held.key)
         else:
@@ -162,8 +170,7 @@ class Pool:
         """Close what has been idle for too long, or was closed by its server."""
         kept = self._idle.get(key, [])
         for held in [held for held in kept if held.connection.has_expired()]:
-            kept.remove(held)
-            in_background(held.aclose())
+            in_background(self._forget(kept, held).aclose())
         if not kept:
             self._idle.pop(key, None)
 
@@ -172,8 +179,14 @@ class Pool:
         self._closed = True
         idle, self._idle = self._idle, {}
         for kept in idle.values():
-            for held in kept:
-                await held.aclose()
+            for held in list(kept):
+                await self._forget(kept, held).aclose()
+
+    def _forget(self, kept: list[Held], held: Held) -> Held:
+        """Take it out of the idle ones."""
+        kept.remove(held)
+        self._gate.descriptors.give()
+        return held
 
 
 def _key(place: Reached, url: Url, http2: bool) -> _Key:
@@ -198,7 +211,8 @@ class explained:
             case httpcore.TimeoutException():
                 raise NetError("timeout", f"{self._host} went silent") from None
             case httpcore.ProtocolError() | h11.ProtocolError() | h2.exceptions.ProtocolError():
+                said = f"{self._host} broke the protocol"
                 why = f": {error}" if self._quote else ""
-                raise NetError("protocol", f"{self._host} broke the protocol{why}") from None
+                raise NetError("protocol", f"{said}{why}", recorded=said) from None
             case httpcore.NetworkError() | OSError():
                 raise NetError("reset", f"the connection to {self._host} broke") from None

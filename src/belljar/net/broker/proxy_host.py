@@ -12,6 +12,7 @@ import socket
 import ssl
 import struct
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any, Final, TypeAlias, cast
 
@@ -20,7 +21,6 @@ import h11
 from belljar.net.addresses import Endpoint, canonical
 from belljar.net.audit import Emit
 from belljar.net.broker.authority_host import SandboxAuthority
-from belljar.net.broker.broker_host import shared
 from belljar.net.broker.front_host import Front
 from belljar.net.broker.front_http1_host import serve_http1
 from belljar.net.broker.front_http2_host import serve_http2
@@ -29,13 +29,15 @@ from belljar.net.broker.http_host import Web
 from belljar.net.broker.name_server_host import NameServer
 from belljar.net.broker.stream_host import Meter, Stream, dial
 from belljar.net.errors import NetError
-from belljar.net.hello import HELLO_MAX, Hello, NotTls, is_http, parse_hello
+from belljar.net.hello import HELLO_MAX, Hello, NotTls, hello_size, is_http, parse_hello
 from belljar.net.network import Network
 from belljar.net.policy import AcceptHttp, AcceptRaw, Denied, Verdict
 
 _SO_ORIGINAL_DST: Final = 80
 _SOL_IPV6: Final = 41
 _HELLO_SECONDS: Final = 10.0
+_ACCEPT_PAUSE: Final = 0.1
+"""Seconds until a listener that could not accept tries again."""
 Work: TypeAlias = Coroutine[Any, Any, None]
 
 
@@ -82,8 +84,14 @@ class Proxy:
 
         async def accept() -> None:
             loop = asyncio.get_running_loop()
-            while True:
-                connection, _ = await loop.sock_accept(listener)
+            while listener.fileno() >= 0:
+                try:
+                    connection, _ = await loop.sock_accept(listener)
+                except OSError as error:
+                    # Out of descriptors or memory, or the client has gone: none of it is for ever.
+                    self.gate.tell({"action": "proxy-error", "error": type(error).__name__, "errno": error.errno})
+                    await asyncio.sleep(_ACCEPT_PAUSE)
+                    continue
                 connection.setblocking(False)
                 self._start(serve(connection))
 
@@ -111,33 +119,32 @@ class Proxy:
     # Connections.
 
     async def _connection(self, connection: socket.socket) -> None:
-        gate = self.gate
+        arrived = _Arrived(connection, self.gate)
         try:
             address, port = self._destination(connection)
             dst = Endpoint(canonical(ip_address(address)), port)
-            gate.enter()
+            with self.gate.attempt("connection", f"tcp {dst}"):
+                await self._decided(arrived, dst)
         except (OSError, ValueError, NetError):
-            _refuse(connection)
-            return
-        arrived = _Arrived(connection)
-        try:
-            names = gate.names.names(dst.address, gate.clock())
-            match await gate.judge("tcp", dst, names):
-                case AcceptRaw():
-                    await self._pass(arrived, dst)
-                case AcceptHttp() as http:
-                    await self._web_flow(arrived, dst, names, http)
-                case _:
-                    pass
-        except NetError as error:
-            gate.tell({"action": "refused", "ip": dst.ip, "port": dst.port, "reason": error.text})
+            pass  # the record has it
         finally:
-            gate.leave()
             arrived.close()
+
+    async def _decided(self, arrived: _Arrived, dst: Endpoint) -> None:
+        gate = self.gate
+        names = gate.names.names(dst.address, gate.clock())
+        match await gate.judge("tcp", dst, names):
+            case AcceptRaw():
+                await self._pass(arrived, dst)
+            case AcceptHttp() as http:
+                await self._web_flow(arrived, dst, names, http)
+            case verdict:
+                raise NetError("denied", verdict.reason if isinstance(verdict, Denied) else "not open to this sandbox")
 
     async def _pass(self, arrived: _Arrived, dst: Endpoint) -> None:
         """Bytes as they are, both ways."""
         upstream = await dial(dst.address, dst.port, self.gate.limits.connect_seconds)
+        upstream.memory = self.gate.memory
         meter = Meter()
         try:
             self.gate.traffic.connections += 1
@@ -185,14 +192,14 @@ class Proxy:
         if hello.server_name is not None and http.hostname != hello.server_name:
             verdict = await self.gate.judge("tcp", dst, (hello.server_name,))
         if isinstance(verdict, Denied):
-            return
+            raise NetError("denied", verdict.reason)
         if not (isinstance(verdict, AcceptHttp) and (verdict.middleware is not None or verdict.redact)):
             await self._pass(arrived, dst)
             return
         try:
             guest = await arrived.adopt(self.authority.context(hello.server_name or dst.ip))
         except OSError:
-            return  # the client does not trust the sandbox's authority, or left
+            raise NetError("tls", "the client does not trust the sandbox's authority, or left") from None
         await self._serve(Front(self._web, dst, "https", (hello.server_name,) if hello.server_name else ()), guest)
 
     async def _serve(self, front: Front, guest: Stream) -> None:
@@ -209,14 +216,15 @@ class Proxy:
 class _Arrived:
     """A client's connection: refused unless somebody takes it on."""
 
-    def __init__(self, connection: socket.socket) -> None:
+    def __init__(self, connection: socket.socket, gate: Gate) -> None:
         self.connection = connection
+        self._gate = gate
         self._stream: Stream | None = None
 
     async def adopt(self, context: ssl.SSLContext | None = None) -> Stream:
         """Talk to the client from now on; with a context, by TLS. OSError."""
         patience = None if context is None else _HELLO_SECONDS
-        self._stream = Stream()
+        self._stream = Stream(self._gate.memory)
         await asyncio.get_running_loop().connect_accepted_socket(
             lambda: cast(Stream, self._stream), self.connection, ssl=context, ssl_handshake_timeout=patience
         )
@@ -232,6 +240,7 @@ class _Arrived:
 async def _peek(connection: socket.socket) -> Hello | None:
     """How a connection begins, with nothing taken from it; None for plain HTTP. NetError for anything else."""
     loop = asyncio.get_running_loop()
+    seen = 0
     try:
         async with asyncio.timeout(_HELLO_SECONDS):
             while True:
@@ -242,16 +251,21 @@ async def _peek(connection: socket.socket) -> Hello | None:
                 finally:
                     loop.remove_reader(connection)
                 data = connection.recv(HELLO_MAX + 1024, socket.MSG_PEEK)
-                if not data:
+                if len(data) <= seen:
                     raise NetError("denied", "the connection ended before a web request")
+                seen = len(data)
                 plain = is_http(data)
                 if plain:
                     return None
                 if plain is False and (hello := parse_hello(data)) is not None:
                     return hello
-                await asyncio.sleep(0.01)  # what is there stays readable: look again when more may have come
+                # What is there stays readable: be woken when there is as much as it takes to know more.
+                more = seen + 1 if plain is None else hello_size(data)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, more)
     except (NotTls, TimeoutError, OSError):
         raise NetError("denied", "this destination is only open to web requests") from None
+    finally:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
 
 
 def _refuse(connection: socket.socket) -> None:
@@ -272,7 +286,10 @@ class RunningProxy:
         return self._proxy.authority.certificate
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._proxy.close(), shared.loop).result(10)
+        gate = self._proxy.gate
+        with suppress(RuntimeError):  # it is closed already
+            gate.thread.submit(self._proxy.close()).result(10)
+        gate.close()
 
 
 def start_proxy(
@@ -287,11 +304,13 @@ def start_proxy(
 ) -> RunningProxy:
     """Serve sockets that were made in a sandbox's network namespace. They are ours from now on."""
 
+    gate = Gate(network, sandbox=sandbox, emit=emit, owner=owner)
+
     async def start() -> Proxy:
-        proxy = Proxy(Gate(network, sandbox=sandbox, emit=emit, owner=owner))
+        proxy = Proxy(gate)
         for listener in tcp:
             proxy.serve_tcp(listener)
         await proxy.serve_dns(dns_datagrams, dns_listener)
         return proxy
 
-    return RunningProxy(asyncio.run_coroutine_threadsafe(start(), shared.loop).result(10))
+    return RunningProxy(gate.thread.submit(start()).result(10))

@@ -11,9 +11,14 @@ from typing import Any, Final, Protocol, cast
 
 from belljar.net.addresses import Address, Endpoint
 from belljar.net.errors import NetError
+from belljar.net.memory import Memory
 
-_HIGH: Final = 256 << 10
+_HIGH: Final = 128 << 10
 """Unread bytes at which we stop taking more from the network."""
+_UNSENT_MAX: Final = 64 << 10
+"""Bytes of datagrams that wait for the network; what is more is lost."""
+_UNREAD_MAX: Final = 256 << 10
+"""Bytes of datagrams that wait for their reader."""
 
 
 _running: set[asyncio.Task[None]] = set()
@@ -44,11 +49,13 @@ class Meter:
 class Stream(asyncio.Protocol):
     """Reads pieces as they came, writes when the other side takes them."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._pieces: deque[bytes] = deque()
-        self._size = 0
+        self.memory = memory
+        """What unread bytes are counted in."""
+        self._unread = bytearray()
+        self._counted = 0
         self._eof = False
         self._error: Exception | None = None
         self._paused = False
@@ -63,12 +70,27 @@ class Stream(asyncio.Protocol):
         self._secure = transport.get_extra_info("sslcontext") is not None
 
     def data_received(self, data: bytes) -> None:
-        self._pieces.append(data)
-        self._size += len(data)
-        if self._size >= _HIGH and not self._paused and self._transport is not None:
+        try:
+            self._count(len(data))
+        except NetError as error:
+            self._error = OSError(error.text)
+            self.close()
+            self._wake()
+            return
+        self._unread += data
+        if len(self._unread) >= _HIGH and not self._paused and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
         self._wake()
+
+    def _count(self, size: int) -> None:
+        if self.memory is not None:
+            if size > 0:
+                self.memory.take(size)
+            else:
+                size = max(size, -self._counted)  # what came before it was counted is not given back
+                self.memory.give(-size)
+            self._counted += size
 
     def eof_received(self) -> bool:
         self._eof = True
@@ -98,7 +120,7 @@ class Stream(asyncio.Protocol):
 
     async def read(self, size: int | None = None, timeout: float | None = None) -> bytes:
         """The next piece, at most `size` bytes; b"" at the end. OSError if it broke, TimeoutError."""
-        while not self._pieces:
+        while not self._unread:
             if self._error is not None:
                 raise ConnectionResetError(str(self._error))
             if self._eof:
@@ -109,12 +131,10 @@ class Stream(asyncio.Protocol):
             else:
                 async with asyncio.timeout(timeout):
                     await asyncio.shield(self._news)
-        piece = self._pieces.popleft()
-        if size is not None and len(piece) > size:
-            self._pieces.appendleft(piece[size:])
-            piece = piece[:size]
-        self._size -= len(piece)
-        if self._paused and self._size < _HIGH // 2 and self._transport is not None:
+        piece = bytes(self._unread if size is None else self._unread[:size])
+        del self._unread[: len(piece)]
+        self._count(-len(piece))
+        if self._paused and len(self._unread) < _HIGH // 2 and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
         return piece
@@ -135,6 +155,9 @@ class Stream(asyncio.Protocol):
             self._transport.write_eof()
 
     def close(self) -> None:
+        """End it. What was written is sent; what was not read is lost."""
+        self._count(-len(self._unread))
+        self._unread.clear()
         if self._transport is not None:
             if self._transport.get_write_buffer_size():
                 self._transport.close()
@@ -144,7 +167,7 @@ class Stream(asyncio.Protocol):
     @property
     def spoken(self) -> bool:
         """Whether something arrived, or the end did: an idle connection is then no longer usable."""
-        return bool(self._pieces) or self._eof or self._transport is None or self._transport.is_closing()
+        return bool(self._unread) or self._eof or self._transport is None or self._transport.is_closing()
 
     def info(self, name: str) -> Any:
         return None if self._transport is None else self._transport.get_extra_info(name)
@@ -175,7 +198,7 @@ async def dial(address: Address, port: int, timeout: float) -> Stream:
 
 async def start_tls(stream: Stream, context: ssl.SSLContext, host: str, timeout: float) -> Stream:
     """The same connection, encrypted and verified to be `host`'s. NetError."""
-    secure = Stream()
+    secure = Stream(stream.memory)
     transport = stream._transport
     assert transport is not None
     try:
@@ -200,22 +223,44 @@ async def start_tls(stream: Stream, context: ssl.SSLContext, host: str, timeout:
     return secure
 
 
+def is_own(address: Address) -> bool:
+    """Whether an address is this machine's: the kernel would send from it to itself. Nothing is sent to find out."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((str(address), 9))
+            return bool(probe.getsockname()[0] == str(address))
+    except OSError:
+        return False  # there is no way to it
+
+
 class Datagrams(asyncio.DatagramProtocol):
-    """A UDP socket connected to one address; what comes faster than it is read is dropped, as networks do."""
+    """A UDP socket connected to one address; what goes or comes too fast is dropped, as networks do."""
 
     _KEPT: Final = 256
 
     def __init__(self) -> None:
-        self._arrived: deque[bytes] = deque(maxlen=self._KEPT)
+        self._arrived: deque[bytes] = deque()
+        self._size = 0
         self._news = asyncio.Event()
+        self._full = False
         self.transport: asyncio.DatagramTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.DatagramTransport, transport)
+        cast(asyncio.WriteTransport, transport).set_write_buffer_limits(high=_UNSENT_MAX)
 
     def datagram_received(self, data: bytes, address: object) -> None:
-        self._arrived.append(data)
-        self._news.set()
+        if len(self._arrived) < self._KEPT and self._size + len(data) <= _UNREAD_MAX:
+            self._arrived.append(data)
+            self._size += len(data)
+            self._news.set()
+
+    def pause_writing(self) -> None:
+        self._full = True
+
+    def resume_writing(self) -> None:
+        self._full = False
 
     def error_received(self, error: Exception) -> None:
         """A refused datagram is lost; the sender's own timeout deals with it."""
@@ -224,10 +269,12 @@ class Datagrams(asyncio.DatagramProtocol):
         while not self._arrived:
             self._news.clear()
             await self._news.wait()
-        return self._arrived.popleft()
+        data = self._arrived.popleft()
+        self._size -= len(data)
+        return data
 
     def write(self, data: bytes) -> None:
-        if self.transport is not None:
+        if self.transport is not None and not self._full:
             self.transport.sendto(data)
 
     def close(self) -> None:
