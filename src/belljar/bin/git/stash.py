@@ -14,6 +14,7 @@ from belljar.bin.git.repository.ignores import find_untracked
 from belljar.bin.git.repository.merging import apply_merge, merge_trees
 from belljar.bin.git.repository.pathspec import match_paths
 from belljar.bin.git.repository.repo import Repository, mode_of
+from belljar.bin.git.repository.revisions import find_commit
 from belljar.bin.git.repository.status import compute_status
 from belljar.bin.git.repository.status_text import long_status
 from belljar.bin.git.repository.store import Flat
@@ -37,8 +38,12 @@ def stash(repo: Repository, args: list[str]) -> int:
             return _drop(repo, _number(rest), quiet="-q" in rest)
         case "branch":
             return _branch(repo, rest)
-        case "create" | "store":
-            raise GitError(f"git stash {verb} is not there: use git stash push", 1, "error: ")
+        case "create":
+            if (made := create_stash(repo, " ".join(rest))) is not None:
+                repo.process.print(made.decode())
+            return 0
+        case "store":
+            return _store(repo, rest)
         case "clear":
             repo.refs.delete("refs/stash")
             return 0
@@ -120,11 +125,60 @@ def _push(repo: Repository, args: list[str], *, saving: bool) -> int:
         if not options.quiet:
             repo.process.print("No local changes to save")
         return 0
+    sha, title = _make(repo, head, message, Parts(staged, changed, extra, whole=not specs))
+    repo.refs.set("refs/stash", sha, title, repo.signature())
+    repo.refs.log("HEAD", head, head, "reset: moving to HEAD", repo.signature())
+    touched = staged | changed.keys()
+    after = index if options.keep else head_tree
+    _put_back(repo, touched, after)
+    for path in extra:
+        remove_file(repo, path)
+    if not options.quiet:
+        repo.process.print(f"Saved working directory and index state {title}")
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What goes into a stash."""
+
+    staged: set[str]
+    changed: dict[str, str]
+    extra: list[str]
+    whole: bool
+    """Whether nothing was left out by paths."""
+
+
+def create_stash(repo: Repository, message: str | None = None) -> bytes | None:
+    """The commit of a stash of all tracked changes, which stay as they are; None if there are none."""
+    head = repo.head()
+    index, head_tree = repo.staged(), repo.head_tree()
+    staged = {path for path in index.keys() | head_tree.keys() if index.get(path) != head_tree.get(path)}
+    changed = changed_files(repo)
+    if head is None or not (staged or changed):
+        return None
+    return _make(repo, head, message or None, Parts(staged, changed, [], whole=True))[0]
+
+
+def _store(repo: Repository, args: list[str]) -> int:
+    parsed = parse(PushOptions, args)
+    if len(parsed.operands) != 1:
+        raise GitError('"git stash store" requires one <commit> argument', 1, "")
+    sha = find_commit(repo, parsed.operands[0])
+    title = PushOptions(**parsed.values).message or 'Created via "git stash store".'
+    repo.refs.set("refs/stash", sha, title, repo.signature())
+    return 0
+
+
+def _make(repo: Repository, head: bytes, message: str | None, parts: Parts) -> tuple[bytes, str]:
+    """Write the commits of a stash; its name and title."""
+    staged, changed, extra = parts.staged, parts.changed, parts.extra
+    index, head_tree = repo.staged(), repo.head_tree()
     branch = repo.refs.branch()
     name = branch.removeprefix("refs/heads/") if branch else "(no branch)"
     base = f"{name}: {head[:7].decode()} {commit_subject(repo, head)}"
     kept_index = {path: e for path, e in index.items() if path in staged or path in head_tree}
-    if specs:
+    if not parts.whole:
         # What is not named is in the stash as it is in HEAD.
         kept_index = {path: e for path, e in head_tree.items() if path not in staged}
         kept_index |= {path: index[path] for path in staged if path in index}
@@ -145,16 +199,7 @@ def _push(repo: Repository, args: list[str], *, saving: bool) -> int:
         parents.append(repo.make_commit(repo.store.unflatten(files), [], f"untracked files on {base}\n"))
     title = f"On {name}: {message}" if message else f"WIP on {base}"
     sha = repo.make_commit(repo.store.unflatten(work), parents, title)
-    repo.refs.set("refs/stash", sha, title, repo.signature())
-    repo.refs.log("HEAD", head, head, "reset: moving to HEAD", repo.signature())
-    touched = staged | changed.keys()
-    after = index if options.keep else head_tree
-    _put_back(repo, touched, after)
-    for path in extra:
-        remove_file(repo, path)
-    if not options.quiet:
-        repo.process.print(f"Saved working directory and index state {title}")
-    return 0
+    return sha, title
 
 
 def _put_back(repo: Repository, paths: set[str], tree: Flat) -> None:
@@ -182,7 +227,26 @@ def _branch(repo: Repository, args: list[str]) -> int:
 
 def _apply(repo: Repository, args: list[str], *, drop: bool) -> int:
     number = _number(args)
-    sha = _entry(repo, number)
+    named = next((arg for arg in args if len(arg) >= 7 and not arg.startswith(("-", "stash@"))), None)
+    sha = find_commit(repo, named) if named is not None and not named.isdecimal() else _entry(repo, number)
+    status = apply_stash(repo, sha, index="--index" in args)
+    quiet = "-q" in args or "--quiet" in args
+    if status is None:
+        repo.process.print(long_status(repo, compute_status(repo)), end="")
+        if drop:
+            repo.process.print("The stash entry is kept in case you need it again.")
+        return 1
+    if not quiet:
+        repo.process.print(long_status(repo, compute_status(repo)), end="")
+    if status:
+        if drop:
+            repo.process.print("The stash entry is kept in case you need it again.")
+        return 1
+    return _drop(repo, number, quiet=quiet) if drop else 0
+
+
+def apply_stash(repo: Repository, sha: bytes, *, index: bool = False) -> int | None:
+    """Put a stash back: 1 with conflicts, None if local changes are in the way. `index`: staged changes, too."""
     saved = repo.store.commit(sha)
     base = repo.tree_of(bytes(saved.parents[0]))
     ours = repo.staged()
@@ -190,10 +254,7 @@ def _apply(repo: Repository, args: list[str], *, drop: bool) -> int:
     blocked = [p for p in changed_files(repo) if p in merged.conflicts or merged.files.get(p) != ours.get(p)]
     if blocked:
         repo.process.error(refusal(blocked, [], "merge").message + "\n")
-        repo.process.print(long_status(repo, compute_status(repo)), end="")
-        if drop:
-            repo.process.print("The stash entry is kept in case you need it again.")
-        return 1
+        return None
     if len(saved.parents) > 2 and not merged.conflicts and repo.tree_of(sha) == base:
         repo.process.print("Already up to date.")
     before = dict(repo.index)
@@ -202,33 +263,26 @@ def _apply(repo: Repository, args: list[str], *, drop: bool) -> int:
         repo.process.print(line)
     if not merged.conflicts:
         # What was only in the work tree is so again; new files stay staged.
-        index = repo.index
-        for path in list(index):
+        entries = repo.index
+        for path in list(entries):
             if path in before:
-                index[path] = before[path]
+                entries[path] = before[path]
         for path, entry in before.items():
-            index.setdefault(path, entry)
-        if "--index" in args:
+            entries.setdefault(path, entry)
+        if index:
             kept = repo.tree_of(bytes(saved.parents[1]))
             for path in kept.keys() | base.keys():
                 if kept.get(path) == base.get(path):
                     continue
                 if path in kept:
-                    index[path] = repo.bare_entry(*kept[path])
+                    entries[path] = repo.bare_entry(*kept[path])
                 else:
-                    index.pop(path, None)
+                    entries.pop(path, None)
         repo.write_index()
     if len(saved.parents) > 2:
         for path, (mode, blob) in repo.tree_of(bytes(saved.parents[2])).items():
             write_file(repo, path, mode, repo.store.blob(blob))
-    quiet = "-q" in args or "--quiet" in args
-    if not quiet:
-        repo.process.print(long_status(repo, compute_status(repo)), end="")
-    if merged.conflicts:
-        if drop:
-            repo.process.print("The stash entry is kept in case you need it again.")
-        return 1
-    return _drop(repo, number, quiet=quiet) if drop else 0
+    return int(bool(merged.conflicts))
 
 
 def _drop(repo: Repository, number: int, *, quiet: bool = False) -> int:

@@ -15,7 +15,11 @@ def edit_message(repo: Repository, initial: str = REMARKS) -> str:
     """What the user's editor makes of a message, without the remarks in it."""
     path = f"{repo.git}/COMMIT_EDITMSG"
     repo.process.write_file(path, fsencode(initial))
-    run_editor(repo, path)
+    try:
+        run_editor(repo, path)
+    except GitError as error:
+        advice = "\nPlease supply the message using either -m or -F option."
+        raise GitError(error.message + advice, error.status, error.prefix) from None
     return "\n".join(line for line in text_of(repo.process.read_file(path)).split("\n") if not line.startswith("#"))
 
 
@@ -24,9 +28,7 @@ def run_editor(repo: Repository, path: str, editor: str | None = None) -> None:
     env = repo.process.env
     editor = editor or env.get("GIT_EDITOR") or repo.config("core.editor") or env.get("VISUAL") or env.get("EDITOR")
     if not editor:
-        raise GitError(
-            "Terminal is dumb, but EDITOR unset\nPlease supply the message using either -m or -F option.", 1, "error: "
-        )
+        raise GitError("Terminal is dumb, but EDITOR unset", 1, "error: ")
     repo.process.stdout.flush()
     if editor == ":":
         return

@@ -259,6 +259,7 @@ class Repository:
         message: str,
         author: bytes | None = None,
         author_time: tuple[int, int] | None = None,
+        commit_time: tuple[int, int] | None = None,
     ) -> bytes:
         commit = Commit()
         commit.tree = ObjectID(tree)
@@ -266,7 +267,7 @@ class Repository:
         commit.author = author or self.identity("AUTHOR")
         commit.committer = self.identity("COMMITTER")
         commit.author_time, commit.author_timezone = author_time or self.now("AUTHOR")
-        commit.commit_time, commit.commit_timezone = self.now("COMMITTER")
+        commit.commit_time, commit.commit_timezone = commit_time or self.now("COMMITTER")
         commit.message = fsencode(message)
         return self.store.add(commit)
 

@@ -21,7 +21,7 @@ def tracking_text(repo: Repository, branch: str) -> str:
     upstream = repo.upstream(branch)
     if upstream is None or repo.head() is None:
         return ""
-    name = upstream.removeprefix("refs/remotes/")
+    name = upstream.removeprefix("refs/remotes/").removeprefix("refs/heads/")
     if repo.refs.get(upstream) is None:
         return (
             f"Your branch is based on '{name}', but the upstream is gone.\n"
