@@ -57,6 +57,7 @@ _FILES: Final = {
     "/etc/os-release": 'NAME="belljar"\nID=belljar\nID_LIKE=debian\nPRETTY_NAME="belljar virtual kernel"\n',
     "/etc/shells": "/bin/sh\n/bin/bash\n",
     "/etc/profile": "",
+    "/etc/gitconfig": "[user]\n\tname = agent\n\temail = agent@localhost\n",
 }
 
 
@@ -77,7 +78,7 @@ def populate(server: MemoryServer, hostname: str, programs: Iterable[str]) -> No
 def rename_agent(init: Process, name: str) -> None:
     """Give the account that commands run as another name, none of TAKEN_NAMES."""
     init.fs.rename(HOME, f"/home/{name}")
-    for path in ("/etc/passwd", "/etc/group"):
+    for path in ("/etc/passwd", "/etc/group", "/etc/gitconfig"):
         init.write_file(path, init.read_file(path).replace(AGENT_NAME.encode(), name.encode()))
 
 

@@ -38,7 +38,8 @@ class ApplyOptions:
     quiet: bool = flag("-q", "--quiet", "say nothing")
     whitespace: str | None = value("--whitespace", "(white space is left as it is)", metavar="ACTION")
     loose: bool = flag("--ignore-whitespace", "--ignore-space-change", "white space in context may differ")
-    zero: bool = flag("--unidiff-zero", "--recount", "--inaccurate-eof", "-z", "(accepted)")
+    recount: bool = flag("--recount", "don't trust the line counts of hunks' headers")
+    zero: bool = flag("--unidiff-zero", "--inaccurate-eof", "-z", "(accepted)")
     allow_empty: bool = flag("--allow-empty", "a patch without changes is none of an error")
     exclude: tuple[str, ...] = many("--exclude", "leave files out", metavar="PATTERN")
     include: tuple[str, ...] = many("--include", "only these files", metavar="PATTERN")
@@ -159,6 +160,11 @@ def _fit(repo: Repository, change: Change, options: ApplyOptions, ahead: dict[st
     outcome = Applier(split_lines(before), 0, repo.process.budget.charge, options.loose).apply(item.hunks)
     if outcome.failed and not options.reject:
         return [f"error: patch failed: {path}:{outcome.failed[0][0].old_start}", f"error: {path}: patch does not apply"]
+    for placed in outcome.done:
+        if placed.remark and not options.quiet and not options.recount:
+            repo.process.error(
+                f"warning: {path}: hunk #{placed.hunk.number}: {placed.remark}; applied at line {placed.line}\n"
+            )
     change.rejected = [hunk.number for hunk, _ in outcome.failed]
     change.data = b"".join(outcome.lines)
     if change.old is not None:

@@ -10,7 +10,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, value
 from belljar.bin._kit.options import parse
-from belljar.bin.git.repository.config import config_values, read_config, split_key, write_config
+from belljar.bin.git.repository.config import config_paths, config_values, read_config, split_key, write_config
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.kernel.process import Process
@@ -116,7 +116,7 @@ def _files(process: Process, repo: Repository | None, options: ConfigOptions) ->
     if options.file is not None:
         path: str | None = options.file
     elif options.everyone:
-        path = f"{home}/.gitconfig"
+        path = process.env.get("GIT_CONFIG_GLOBAL") or f"{home}/.gitconfig"
     elif options.system:
         path = "/etc/gitconfig"
     else:
@@ -126,11 +126,7 @@ def _files(process: Process, repo: Repository | None, options: ConfigOptions) ->
         raise GitError("--local can only be used inside a git repository")
     if explicit and path is not None:
         return path, [path], True
-    return (
-        path,
-        repo.config_files() if repo is not None else [f"{home}/.config/git/config", f"{home}/.gitconfig"],
-        False,
-    )
+    return path, [name for _, name in config_paths(process, repo.common if repo is not None else None)], False
 
 
 def _target(path: str | None) -> str:
@@ -164,8 +160,8 @@ def _folded(key: str) -> tuple[str, str, str]:
 def _show(process: Process, repo: Repository | None, entry: Entry, options: ConfigOptions, text: str) -> None:
     front = ""
     if options.scope:
-        own = repo is not None and entry.path == f"{repo.common}/config"
-        scope = "command" if entry.path == "command line:" else "local" if own else "global"
+        scopes = {path: scope for scope, path in config_paths(process, repo.common if repo is not None else None)}
+        scope = "command" if entry.path == "command line:" else scopes.get(entry.path, "command")
         front += f"{scope}\t"
     if options.origin:
         shown = entry.path

@@ -15,6 +15,7 @@ from belljar.bin.git.bisect import bisect
 from belljar.bin.git.blame import blame
 from belljar.bin.git.branch import branch
 from belljar.bin.git.cat_file import cat_file
+from belljar.bin.git.check_attr import check_attr
 from belljar.bin.git.check_ignore import check_ignore
 from belljar.bin.git.check_ref_format import check_ref_format
 from belljar.bin.git.checkout import checkout
@@ -56,6 +57,7 @@ from belljar.bin.git.read_tree import read_tree
 from belljar.bin.git.rebase import rebase
 from belljar.bin.git.reflog import reflog
 from belljar.bin.git.remote import remote
+from belljar.bin.git.repository.config import settings_from
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository, find_repository
 from belljar.bin.git.reset import reset
@@ -85,7 +87,8 @@ Command = Callable[[Repository, list[str]], int]
 
 COMMANDS: dict[str, Command] = {
     "add": add, "am": am, "annotate": blame, "apply": apply, "archive": archive, "bisect": bisect, "blame": blame,
-    "branch": branch, "cat-file": cat_file, "check-ignore": check_ignore, "check-ref-format": check_ref_format,
+    "branch": branch, "cat-file": cat_file, "check-attr": check_attr, "check-ignore": check_ignore,
+    "check-ref-format": check_ref_format,
     "checkout": checkout, "cherry": cherry, "cherry-pick": cherry_pick, "clean": clean, "commit": commit,
     "commit-tree": commit_tree, "count-objects": count_objects, "describe": describe, "diff": diff,
     "diff-files": diff_files, "diff-index": diff_index, "diff-tree": diff_tree, "fetch": fetch,
@@ -115,7 +118,7 @@ class Before:
 
 
 def run(process: Process, args: list[str], doc: str) -> int:
-    settings: list[tuple[str, str]] = []
+    settings = settings_from(process)
     folder, work = process.env.get("GIT_DIR"), process.env.get("GIT_WORK_TREE")
     home = process.fs.cwd
     index = 0

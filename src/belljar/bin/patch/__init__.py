@@ -8,6 +8,8 @@ PATCHFILE, read it from standard input.
 
 from __future__ import annotations
 
+import re
+
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, choice, flag, utility, value
@@ -79,6 +81,9 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         raise UsageError(f"**** Can't open patch file {source} : {error.reason}", hint=False) from error
     session = Patching(process, options, strip, 2 if fuzz is None else fuzz, operands[0] if operands else None)
     try:
+        if not options.binary and re.search(rb"^(?:--- |\*\*\* )[^\n]*\r\n", data, re.M):
+            process.print("(Stripping trailing CRs from patch; use --binary to disable.)")
+            data = data.replace(b"\r\n", b"\n")
         reader = Reader(data, process.budget.charge, options.style)
         patches = reader.read()
         if not patches and data:
@@ -226,7 +231,8 @@ class Patching:
 
     def _try(self, lines: list[bytes], hunks: list[Hunk]) -> Outcome:
         self.process.budget.charge(len(lines) // 16 + 1)
-        return Applier(lines, self.fuzz, self.process.budget.charge, self.options.loose).apply(hunks)
+        charge, options = self.process.budget.charge, self.options
+        return Applier(lines, self.fuzz, charge, options.loose, lenient=not options.posix).apply(hunks)
 
     def _looks_reversed(self, lines: list[bytes], hunks: list[Hunk], outcome: Outcome) -> bool:
         """Its first hunk doesn't fit, but fits turned round."""
@@ -272,7 +278,12 @@ class Patching:
             offset = ""
             if placed.offset:
                 offset = f" (offset {placed.offset} line{'s' if abs(placed.offset) != 1 else ''})"
-            if (fuzz or offset) and not self.options.silent:
+            if placed.remark:
+                self.process.stdout.flush()
+                self.process.error(
+                    f"patch: hunk #{placed.hunk.number}: {placed.remark}; applied at line {placed.line}\n"
+                )
+            elif (fuzz or offset) and not self.options.silent:
                 notes.append((placed.hunk.number, f"succeeded at {placed.line}{fuzz}{offset}."))
         for hunk, line in outcome.failed:
             notes.append((hunk.number, f"FAILED at {line}."))

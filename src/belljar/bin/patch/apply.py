@@ -20,6 +20,8 @@ class Placed:
     line: int
     offset: int
     fuzz: int
+    remark: str = ""
+    """How it was found, if not by its line number and context."""
 
 
 @dataclass(slots=True)
@@ -39,6 +41,8 @@ class Applier:
     charge: Callable[[int], None]
     loose: bool = False
     """Whether runs of blanks are alike (-l)."""
+    lenient: bool = True
+    """Whether a hunk that fits in one place only goes there, be its context short or blanks at ends of lines lost."""
 
     def apply(self, hunks: list[Hunk]) -> Outcome:
         keys = self._keys(self.lines)
@@ -47,7 +51,10 @@ class Applier:
         shift = 0
         new_shift = 0
         for hunk in hunks:
-            found = self.place(hunk, keys, taken, shift)
+            found = None if hunk.recounted else self.place(hunk, keys, taken, shift)
+            remark = ""
+            if found is None and self.lenient:
+                found, remark = self._place_alone(hunk, taken, shift)
             if found is None:
                 wanted = hunk.old_start + (1 if hunk.old_count == 0 else 0) + new_shift
                 outcome.failed.append((hunk, max(wanted, 1) if hunk.old_count == 0 else wanted))
@@ -70,7 +77,7 @@ class Applier:
             taken = at
             expected = hunk.old_start - (1 if hunk.old_count else 0)
             shift = start - expected
-            outcome.done.append(Placed(hunk, start + 1 + new_shift, shift, fuzz))
+            outcome.done.append(Placed(hunk, start + 1 + new_shift, shift, fuzz, remark))
             new_shift += hunk.new_count - hunk.old_count
         rest = self.lines[taken:]
         if rest:
@@ -109,6 +116,38 @@ class Applier:
                 return found - front, fuzz
         return None
 
+    def _place_alone(self, hunk: Hunk, taken: int, shift: int) -> tuple[tuple[int, int] | None, str]:
+        """Where a hunk's lines are, if they are at its line number or in just one place; and how it was found."""
+        old, lines = hunk.old, self.lines
+        stated = hunk.old_start - 1 + shift
+        fits = hunk.recounted and old and stated >= taken and lines[stated : stated + len(old)] == old
+        if fits and not self._is_applied(hunk, lines, _exact):
+            return (stated, 0), hunk.recounted
+        if not old:
+            if hunk.recounted and not lines:
+                return (0, 0), hunk.recounted
+            return None, ""
+        for alike, how in ((_exact, ""), (_without_blanks, "blanks at the ends of lines differ")):
+            wanted, keys = [alike(line) for line in old], [alike(line) for line in lines]
+            self.charge(len(keys) // 8 + 1)
+            places = [
+                at for at in range(taken, len(keys) - len(wanted) + 1)
+                if keys[at] == wanted[0] and self._fits(keys, wanted, at)
+            ]  # fmt: skip
+            if len(places) == 1 and not self._is_applied(hunk, keys, alike):
+                reasons = [text for text in (hunk.recounted, how) if text] or ["its context is short"]
+                return (places[0], 0), " and ".join(reasons)
+            if places:
+                break
+        return None, ""
+
+    def _is_applied(self, hunk: Hunk, keys: list[bytes], alike: Callable[[bytes], bytes]) -> bool:
+        """Whether the file has what the hunk would make, so that it must not be made again."""
+        new = [alike(line) for line in hunk.new]
+        if len(new) < len(hunk.old):
+            return False
+        return any(keys[at : at + len(new)] == new for at in range(len(keys) - len(new) + 1) if keys[at] == new[0])
+
     def _search(
         self, keys: list[bytes], wanted: list[bytes], expected: int, taken: int, at_start: bool, at_end: bool
     ) -> int | None:
@@ -143,6 +182,14 @@ class Applier:
             and part[:-1] == wanted[:-1]
             and part[-1].rstrip(b"\n") == wanted[-1].rstrip(b"\n")
         )
+
+
+def _exact(line: bytes) -> bytes:
+    return line
+
+
+def _without_blanks(line: bytes) -> bytes:
+    return line.rstrip(b" \t\n")
 
 
 def context(hunk: Hunk) -> tuple[int, int]:

@@ -10,6 +10,9 @@ from belljar.abi.dataclass import dataclass, field
 from belljar.abi.paths import fsdecode
 
 _UNIFIED: Final = re.compile(rb"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
+_UNNUMBERED: Final = re.compile(rb"@@(?: \.\.\.)?(?: @@|\s*$)")
+"""A hunk's header without line numbers: where it belongs, only its lines can say."""
+_BODY: Final = (b" ", b"-", b"+", b"\n", b"\t", b"\\")
 _NORMAL: Final = re.compile(rb"(\d+)(?:,(\d+))?([acd])(\d+)(?:,(\d+))?\s*\Z")
 _CONTEXT_OLD: Final = re.compile(rb"\*\*\* (\d+)(?:,(\d+))? \*\*\*\*")
 _CONTEXT_NEW: Final = re.compile(rb"--- (\d+)(?:,(\d+))? -----?")
@@ -34,6 +37,8 @@ class Hunk:
     lines: list[Line]
     number: int = 0
     function: bytes = b""
+    recounted: str = ""
+    """Why its line numbers were not taken from its header, if so."""
 
     def reversed(self) -> Hunk:
         swap = {b" ": b" ", b"-": b"+", b"+": b"-"}
@@ -51,7 +56,10 @@ class Hunk:
                 pending = []
                 ordered.append((mark, line))
         ordered += pending
-        return Hunk(self.new_start, self.new_count, self.old_start, self.old_count, ordered, self.number, self.function)
+        return Hunk(
+            self.new_start, self.new_count, self.old_start, self.old_count, ordered, self.number, self.function,
+            self.recounted,
+        )  # fmt: skip
 
     @property
     def old(self) -> list[bytes]:
@@ -102,6 +110,8 @@ class Reader:
     """Walks the lines of a patch."""
 
     def __init__(self, data: bytes, charge: Callable[[int], None], style: str = "") -> None:
+        if data and not data.endswith(b"\n"):
+            data += b"\n"  # the end of a patch that was cut or pasted
         self.lines = data.splitlines(keepends=True) if b"\r" not in data else _split(data)
         self.at = 0
         self.charge = charge
@@ -191,14 +201,70 @@ class Reader:
     def _unified(self, patch: FilePatch, start: int) -> FilePatch:
         self._start(patch, "unified", start)
         self._names(patch)
-        while self.at < len(self.lines) and (match := _UNIFIED.match(self.lines[self.at])):
-            counts = [int(text[:18]) if text is not None else 1 for text in match.groups()]
-            hunk = Hunk(counts[0], counts[1], counts[2], counts[3], [], len(patch.hunks) + 1)
-            hunk.function = self.lines[self.at][match.end() :].rstrip(b"\n")
+        while self.at < len(self.lines):
+            line = self.lines[self.at]
+            number = len(patch.hunks) + 1
+            if match := _UNIFIED.match(line):
+                counts = [int(text[:18]) if text is not None else 1 for text in match.groups()]
+                hunk = Hunk(counts[0], counts[1], counts[2], counts[3], [], number)
+            elif match := _UNNUMBERED.match(line):
+                hunk = Hunk(1, 0, 1, 0, [], number, recounted="its header has no line numbers")
+            else:
+                break
+            hunk.function = line[match.end() :].rstrip(b"\n")
             self.at += 1
-            self._unified_lines(hunk)
+            self._unified_body(hunk)
             patch.hunks.append(hunk)
         return patch
+
+    def _unified_body(self, hunk: Hunk) -> None:
+        """The lines that the header counts; all that look like a hunk's if its numbers are wrong."""
+        start = self.at
+        wrong: Malformed | None = None
+        if not hunk.recounted:
+            try:
+                self._unified_lines(hunk)
+                if not self._goes_on():
+                    return
+            except Malformed as error:
+                wrong = error
+        hunk.lines, self.at = [], start
+        while self.at < len(self.lines) and self.lines[self.at][:1] in _BODY and not self._at_header():
+            line = self.lines[self.at]
+            mark, text = (b" ", line) if line[:1] in (b"\n", b"\t") else (line[:1], line[1:])
+            self.at += 1
+            if mark != b"\\":
+                hunk.lines.append((mark, text if text.endswith(b"\n") else text + b"\n"))
+                self._no_newline(hunk.lines)
+        while hunk.lines and hunk.lines[-1] == (b" ", b"\n"):
+            hunk.lines.pop()  # blank lines behind a hunk divide it from what follows
+        counted = (len(hunk.old), len(hunk.new))
+        if wrong is not None and (not hunk.lines or self._inside_text() or counted == (hunk.old_count, hunk.new_count)):
+            raise wrong
+        if not hunk.recounted:
+            said, found = f"-{hunk.old_count} +{hunk.new_count}", f"-{counted[0]} +{counted[1]}"
+            hunk.recounted = f"its header counts {said} lines and it has {found}"
+        hunk.old_count, hunk.new_count = counted
+
+    def _at_header(self) -> bool:
+        """Whether a `---` line begins another file's part, or a mail's signature."""
+        line = self.lines[self.at]
+        following = self.lines[self.at + 1] if self.at + 1 < len(self.lines) else b""
+        return (line.startswith(b"--- ") and following.startswith(b"+++ ")) or line.rstrip(b"\r\n") == b"-- "
+
+    def _goes_on(self) -> bool:
+        """Whether more of a hunk follows than its header counted."""
+        if self.at >= len(self.lines) or self._at_header():
+            return False
+        return self.lines[self.at][:1] in (b" ", b"+", b"-") and self.lines[self.at].rstrip(b"\r\n") != b"--"
+
+    def _inside_text(self) -> bool:
+        """Whether what ended a hunk is neither the end, nor a blank line, nor the beginning of another part."""
+        if self.at >= len(self.lines):
+            return False
+        line = self.lines[self.at]
+        known = (b"@@", b"diff ", b"Index:", b"--- ", b"***", b"-- ", b"=====", b"From ", b"```")
+        return not (line.startswith(known) or not line.strip())
 
     def _unified_lines(self, hunk: Hunk) -> None:
         old, new = hunk.old_count, hunk.new_count

@@ -9,7 +9,7 @@ from dulwich.objects import Commit
 
 from belljar.bin.git.repository.notes import Notes, default_ref
 from belljar.bin.git.repository.repo import Repository
-from belljar.bin.git.repository.text import body_of, date, relative_date, subject_of, text_of, who
+from belljar.bin.git.repository.text import body_of, date, relative_date, subject_of, text_of, trailer_lines, who
 
 NAMED = frozenset({"oneline", "short", "medium", "full", "fuller", "raw", "email"})
 _RESET = "\x1b[m"
@@ -25,6 +25,7 @@ _LABEL_COLORS = {
 _CODE = re.compile(
     r"%(?:x(?P<hex>[0-9a-fA-F]{2})|C\((?P<color>[^)]*)\)|C(?P<plain>red|green|blue|reset)"
     r"|(?P<pad>[<>]{1,2})(?P<column>\|?)\((?P<width>[^)]*)\)|w\([^)]*\)"
+    r"|\(trailers(?::(?P<trailers>(?:%\)|[^)])*))?\)"
     r"|(?P<magic>[-+ ]?)(?P<code>G[?SKFPT]|[HhTtPpsbBfdDnmNSe%]|[ac][nNeElLdiIrtsDh]))"
 )
 
@@ -178,6 +179,8 @@ class Formatter:
             done = match.end()
             if match["hex"]:
                 out.append(chr(int(match["hex"], 16)))
+            elif match[0].startswith("%(trailers"):
+                out.append(trailers_text(message, match["trailers"] or ""))
             elif match["color"] is not None or match["plain"]:
                 auto = match["color"] == "auto"
                 out.append(self._paint(match["color"] if match["color"] is not None else match["plain"]))
@@ -224,6 +227,40 @@ class Formatter:
             elif word in _ATTRIBUTES:
                 codes.insert(0, _ATTRIBUTES[word])
         return f"\x1b[{';'.join(map(str, codes))}m" if codes else ""
+
+
+def trailers_text(message: str, options: str) -> str:
+    """A message's trailers, by the options of `%(trailers:...)`."""
+    keys: list[str] = []
+    flags: set[str] = set()
+    apart: dict[str, str] = {}
+    for option in re.split(r",(?![ ])", options) if options else []:
+        name, _, value = option.partition("=")
+        if name == "key":
+            keys.append(value.rstrip(":").lower())
+        elif name in ("separator", "key_value_separator"):
+            apart[name] = re.sub(r"%x([0-9a-fA-F]{2})", lambda m: chr(int(m[1], 16)), value).replace("%n", "\n")
+        elif value not in ("false", "no", "off"):
+            flags.add(name)
+    rows: list[str] = []
+    for line in trailer_lines(message):
+        key, colon, value = line.partition(":")
+        if keys and (not colon or key.strip().lower() not in keys):
+            continue
+        if "only" in flags and not colon:
+            continue
+        value = re.sub(r"\n\s+", " ", value.strip()) if "unfold" in flags else value.strip()
+        if "valueonly" in flags and "keyonly" not in flags:
+            rows.append(value)
+        elif "keyonly" in flags:
+            rows.append(key)
+        elif not colon:
+            rows.append(line)
+        else:
+            rows.append(f"{key.strip()}{apart.get('key_value_separator', ': ')}{value}")
+    if "separator" in apart:
+        return apart["separator"].join(rows)
+    return "".join(f"{row}\n" for row in rows)
 
 
 def padded(text: str, way: str, width: int, trim: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from belljar.abi.paths import fsdecode
-from belljar.bin.git.repository.config import config_values, read_config
+from belljar.bin.git.repository.config import config_paths, config_values, read_config
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.remote import Remote, open_local
 from belljar.bin.git.repository.repo import Repository
@@ -41,9 +41,8 @@ def parse_depth(text: str | None) -> int | None:
 
 def user_config(process: Process, settings: list[tuple[str, str]], key: str) -> list[str]:
     """What is configured outside any repository."""
-    home = process.env.get("HOME", "/")
     found: list[str] = []
-    for path in ("/etc/gitconfig", f"{home}/.config/git/config", f"{home}/.gitconfig"):
+    for _, path in config_paths(process):
         found += config_values(read_config(process, path), key)
     return found + [text for name, text in settings if name.lower() == key.lower()]
 

@@ -17,7 +17,7 @@ from belljar.abi.paths import fsencode, normalise
 from belljar.abi.records import NANO, Stat
 from belljar.bin._kit.clock import zone_of
 from belljar.bin._kit.dates import BadDate, parse_date
-from belljar.bin.git.repository.config import config_values, read_config
+from belljar.bin.git.repository.config import config_paths, config_values, read_config
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.refs import Refs
 from belljar.bin.git.repository.store import EXECUTABLE, FILE_MODE, LINK, Flat, Store
@@ -110,8 +110,7 @@ class Repository:
     # Configuration.
 
     def config_files(self) -> list[str]:
-        home = self.process.env.get("HOME", "/")
-        return ["/etc/gitconfig", f"{home}/.config/git/config", f"{home}/.gitconfig", f"{self.common}/config"]
+        return [path for _, path in config_paths(self.process, self.common)]
 
     def config(self, key: str) -> str | None:
         values = self.config_all(key)
