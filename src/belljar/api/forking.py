@@ -104,7 +104,8 @@ class Fork:
             if error.errno in (ENOSYS, EPERM):
                 raise SandboxError(
                     "this sandbox can't be forked: its kernel does not ask about forks (seccomp user notification, "
-                    "Linux 5.5 or later), or its zygote is gone. `belljar doctor` tells; a new sandbox may do."
+                    "Linux 5.5 or later), the limit on descriptors is too low for it (ulimit -n; 64 will do), or its "
+                    "zygote is gone. `belljar doctor` tells; a new sandbox may do."
                 )
             raise SandboxError(f"the sandbox could not be forked: {strerror(error.errno)}")
 

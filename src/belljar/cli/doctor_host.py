@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from belljar.abi.version import __version__
 from belljar.cli.screen_host import colour, say
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
     from belljar.api.sandbox import Sandbox
 
+T = TypeVar("T")
+
 ADVICE: Final = {
-    "user": "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile)",
-    "network": "needs the user layer",
-    "mount": "needs the user layer",
-    "ipc": "needs the user layer",
+    "user": "allow unprivileged user namespaces (sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile); "
+    "run as an ordinary user, or as a root that may become nobody (CAP_SETUID, CAP_SETGID)",
+    "network": "needs user namespaces",
+    "mount": "needs user namespaces",
+    "ipc": "needs user namespaces",
     "cgroup": "needs a control group with the memory controller that this user may write (systemd-run --user --scope)",
     "cgroup_cpu": "needs the same with the cpu controller",
     "cgroup_pids": "needs the same with the pids controller",
@@ -58,18 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def examine() -> dict[str, Any]:
+    """Look at everything; what can't be looked at is reported with the reason."""
     import platform
 
-    from belljar.api.sandbox import Sandbox
-    from belljar.cli.engines_host import installed, look, runs_js
     from belljar.lockdown.layers import LAYERS
-    from belljar.worker.cgroup_host import CONTROLLERS, find_places
 
-    with Sandbox() as sandbox:
-        held = set(sandbox.info.isolation)
-        held |= {CONTROLLERS[name] for place in find_places() for name in place.controllers}
-        works = sandbox.exec("echo ok").stdout == "ok\n"
-        forks = _forks(sandbox)
+    problems: list[str] = []
+    held, works, forks = attempt(_try_sandbox, (frozenset[str](), False, False), "sandbox", problems)
+    held |= attempt(_control_groups, frozenset[str](), "control groups", problems)
     return {
         "belljar": __version__,
         "python": platform.python_version(),
@@ -79,13 +79,54 @@ def examine() -> dict[str, Any]:
         "forks": forks,
         "layers": {name: name in held for name in LAYERS},
         "tiers": {"virtual": works, "native": False, "microvm": False},
-        "engines": {
-            engine.name: {"version": engine.version, "ready": engine.ready, "advice": engine.advice}
-            for engine in look()
-        },
-        "javascript": runs_js(),
-        "packages": {name: installed(name) for name in PACKAGES},
+        "engines": attempt(_engines, dict[str, Any](), "engines", problems),
+        "javascript": attempt(_javascript, "nothing", "JavaScript", problems),
+        "packages": attempt(_packages, dict.fromkeys(PACKAGES, ""), "packages", problems),
+        "problems": problems,
     }
+
+
+def attempt(look: Callable[[], T], otherwise: T, what: str, problems: list[str]) -> T:
+    """What a look gives; if it fails, note why: whoever asks what is wrong here is told, and not by a traceback."""
+    try:
+        return look()
+    except Exception as error:  # noqa: BLE001 - as above
+        problems.append(f"{what}: {str(error) or type(error).__name__}")
+        return otherwise
+
+
+def _try_sandbox() -> tuple[frozenset[str], bool, bool]:
+    from belljar.api.sandbox import Sandbox
+
+    with Sandbox() as sandbox:
+        works = sandbox.exec("echo ok").stdout == "ok\n"
+        return frozenset(sandbox.info.isolation), works, _forks(sandbox)
+
+
+def _control_groups() -> frozenset[str]:
+    from belljar.worker.cgroup_host import CONTROLLERS, find_places
+
+    return frozenset(CONTROLLERS[name] for place in find_places() for name in place.controllers)
+
+
+def _engines() -> dict[str, Any]:
+    from belljar.cli.engines_host import look
+
+    return {
+        engine.name: {"version": engine.version, "ready": engine.ready, "advice": engine.advice} for engine in look()
+    }
+
+
+def _javascript() -> str:
+    from belljar.cli.engines_host import runs_js
+
+    return runs_js()
+
+
+def _packages() -> dict[str, str]:
+    from belljar.cli.engines_host import installed
+
+    return {name: installed(name) for name in PACKAGES}
 
 
 def _forks(sandbox: Sandbox) -> bool:
@@ -126,3 +167,7 @@ def show(report: dict[str, Any]) -> None:
     say("\nPackages")
     for name, version in report["packages"].items():
         line(bool(version), name, version or "not installed", "" if version else PACKAGES[name])
+    if report["problems"]:
+        say("\nProblems")
+        for problem in report["problems"]:
+            say(f"  {bad}{problem}{end}")

@@ -28,7 +28,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal
 
-from belljar.abi.cache_host import cache_directory
+from belljar.abi.cache_host import cache_directories, cache_directory
 
 Quality = Literal["quick", "optimised"]
 _MAC: Final = "sha256"
@@ -59,7 +59,8 @@ def directory() -> Path:
     found = cache_directory()
     if found is None:
         raise ArtefactError(
-            "the cache directory can be written by others, or not by you; set BELLJAR_CACHE to one of your own"
+            "the cache directory can be written by others, or not by you, and there is no other: "
+            "set BELLJAR_CACHE to one of your own"
         )
     return Path(found)
 
@@ -107,18 +108,24 @@ def artefact_name(source: Source, quality: Quality) -> str:
 
 def find(source: Source) -> tuple[Path, Quality] | None:
     """The best artefact there is: the file's path, to be opened by `open_checked`."""
-    place = directory()
     qualities: tuple[Quality, Quality] = ("optimised", "quick")
+    places = list(map(Path, cache_directories())) or [directory()]
     for quality in qualities:
-        path = place / f"{artefact_name(source, quality)}.cwasm"
-        if path.exists():
-            return path, quality
+        for place in places:
+            path = place / f"{artefact_name(source, quality)}.cwasm"
+            if path.exists():
+                return path, quality
     return None
 
 
 @contextmanager
 def open_checked(path: Path) -> Iterator[str]:
-    """A name for the artefact's contents, which are what we wrote. Raises ArtefactError, and removes it, if not."""
+    """A name for the artefact's contents, which are what we wrote. Raises ArtefactError, and removes it, if not.
+
+    Needs /proc: the name means the open file, whatever becomes of the path.
+    """
+    if not os.path.isdir("/proc/self/fd"):
+        raise ArtefactError("engines need /proc, by which what was checked is what is loaded; mount it")
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         with suppress(ValueError), mmap.mmap(descriptor, 0, prot=mmap.PROT_READ) as contents:
@@ -127,7 +134,8 @@ def open_checked(path: Path) -> Iterator[str]:
                 if hmac.compare_digest(expected, path.with_suffix(".mac").read_bytes()):
                     yield f"/proc/self/fd/{descriptor}"
                     return
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
         raise ArtefactError(f"{path} is not what was written there; it is removed, try again")
     finally:
         os.close(descriptor)
@@ -203,7 +211,9 @@ def _compile(source: Source, quality: Quality, path: Path, progress: Progress | 
 
 
 def prepare_in_background(source: Source) -> None:
-    """Start making the optimised artefact, slowly, in a process that outlives this one."""
+    """Start making the optimised artefact, slowly, in a process that outlives this one; not where it can't be kept."""
+    if cache_directory() is None:
+        return
     compiler = subprocess.Popen(  # noqa: S603 - our own compiler
         [*_COMPILER, str(source.path), source.digest, "background", str(directory())],
         stdin=subprocess.DEVNULL,

@@ -21,7 +21,7 @@ import msgspec
 from belljar.abi.dataclass import dataclass, field
 from belljar.engines.supply_host import REQUEST_MAX, Refused, Supply
 from belljar.lockdown.polling_host import readable
-from belljar.lockdown.server_process_host import ANSWER_SECONDS, end_server, kill_process, start_server
+from belljar.lockdown.server_process_host import ANSWER_SECONDS, end_server, explain_limits, kill_process, start_server
 
 if TYPE_CHECKING:
     import subprocess
@@ -87,13 +87,13 @@ class EngineProcess:
                 pid, pidfd = copying.make()
             except BaseException as error:
                 copying.abandon()
-                kin.settle(made=False)
+                kin.finish(made=False)
                 if isinstance(error, TimeoutError):
                     self.kill()
                 if isinstance(error, OSError | NoCopy):
                     raise EngineUnavailable(f"the engine process gives no copy of itself: {error}") from error
                 raise
-            kin.settle(made=True)
+            kin.finish(made=True)
         copying.connection.setblocking(False)
         copying.control.settimeout(ANSWER_SECONDS)
         return EngineProcess(pid, pidfd, copying.connection, copying.control, kin)
@@ -223,6 +223,7 @@ class Template:
                 except (OSError, EngineUnavailable, Refused) as error:
                     said = self._stop()
                     if last_try:
+                        said += explain_limits()
                         raise EngineUnavailable(f"the engine's template gives no process: {error}{said}") from error
         raise AssertionError("unreachable")
 

@@ -6,24 +6,33 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+import time
 from contextlib import suppress
+from typing import Final
+
+PERMIT_SECONDS: Final = 30.0
+"""How long a permit to fork may wait for its fork."""
+_CLOCK_TICKS: Final = os.sysconf("SC_CLK_TCK") if sys.platform == "linux" else 100
 
 
 class Family:
     """The processes that descend from one worker or engine process.
 
     The kernel has them all in one session, whose number is the first one's pid and which a sealed process can't leave:
-    so a process that one of them forked without telling us is found.
+    so a process that one of them forked without telling us is found. Once the last of them has ended, the number may
+    become another's: so a process is only taken for one of the family if it was started before the last permit to fork
+    ran out, and if no new process has the first one's pid.
     """
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
+        self._started = _start_time(pid)
         self._lock = threading.Lock()
         self._members: set[int] = set()
-        self._forked = False
         self._making = 0
         """Branches that are not known yet, because they are being made."""
+        self._permitted_until: float | None = None
+        """Until when (in seconds since boot) one of them could fork; None: never yet."""
         self._doubtful = False
         """Whether there may be processes that nobody knows."""
 
@@ -38,13 +47,13 @@ class Family:
             self._end_strays()
 
     def expect(self) -> None:
-        """A branch is to be made."""
+        """Note that a branch is to be made."""
         with self._lock:
             self._making += 1
-            self._forked = True
+            self._permitted_until = _since_boot() + PERMIT_SECONDS
 
-    def settle(self, *, made: bool) -> None:
-        """It was made, and added, or it was not."""
+    def finish(self, *, made: bool) -> None:
+        """Note that the branch was made, and added, or that it was not."""
         with self._lock:
             self._making -= 1
             self._doubtful = self._doubtful or not made
@@ -53,37 +62,65 @@ class Family:
             self._end_strays()
 
     def has(self, pid: int) -> bool:
-        """Whether a live process is one of the family, and not known as such yet."""
+        """Whether a live process, of which the caller holds a pidfd, is in the session and not known yet."""
         return pid not in self._members and _session(pid) == self.pid
 
     def _end_strays(self) -> None:
-        """Kill whoever is in the session and is not known; later, if one is just being made."""
+        """Kill whoever is of the family and not known; later, if one is just being made."""
         with self._lock:
-            if not self._forked or self._making:
+            if self._permitted_until is None or self._making:
                 self._doubtful = True
                 return
             self._doubtful = False
         if sys.platform != "linux":
             raise NotImplementedError
         for pid in _processes():
-            if not self.has(pid):
+            if not self._is_stray(pid):
                 continue
             with suppress(ProcessLookupError):
                 pidfd = os.pidfd_open(pid)
                 try:
-                    if self.has(pid):  # now the descriptor means the process that was looked at
+                    if self._is_stray(pid):  # now the descriptor means the process that was looked at
                         signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                 finally:
                     os.close(pidfd)
 
+    def _is_stray(self, pid: int) -> bool:
+        if not self.has(pid):
+            return False
+        first, this = _start_time(self.pid), _start_time(pid)
+        if this is None or (first is not None and first != self._started):
+            return False
+        assert self._permitted_until is not None
+        return this <= self._permitted_until
 
-def _processes() -> Iterator[int]:
-    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+def _since_boot() -> float:
+    """The clock of process start times."""
+    if sys.platform != "linux":
+        raise NotImplementedError
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _processes() -> list[int]:
+    """The pids that /proc shows; none where there is no /proc."""
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    except OSError:
+        return []
 
 
 def _session(pid: int) -> int | None:
     if sys.platform != "linux":
         raise NotImplementedError
+    try:
+        return os.getsid(pid)
+    except OSError:
+        return None
+
+
+def _start_time(pid: int) -> float | None:
+    """When a process was started, in seconds since boot; None if it is gone, or /proc does not show it."""
     # Not `open`, which is gone when a sandbox that nobody closed ends with its interpreter.
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
@@ -95,4 +132,4 @@ def _session(pid: int) -> int | None:
         return None
     finally:
         os.close(file)
-    return int(stat.rpartition(b")")[2].split()[3])
+    return int(stat.rpartition(b")")[2].split()[19]) / _CLOCK_TICKS

@@ -11,7 +11,7 @@ LAYERS: Final = {
     "mount": "a mount namespace whose root is empty",
     "ipc": "its own System V IPC and POSIX message queues",
     "rlimits": "memory, CPU time, file size and descriptors are bounded",
-    "no_new_privs": "no program it could start gains rights; it can't be traced or dumped",
+    "no_new_privs": "has no capabilities, and no program it could start gains any; it can't be traced or dumped",
     "cgroup": "a control group bounds the memory of all its processes together; put up when require= names it",
     "cgroup_cpu": "so are the processors they keep busy",
     "cgroup_pids": "and so is their number",

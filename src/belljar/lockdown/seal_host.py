@@ -35,6 +35,13 @@ from typing import Final
 from belljar.lockdown.bpf import MACHINES, fork_filter, worker_filter
 from belljar.lockdown.forks_host import bare_fork
 from belljar.lockdown.layers import LAYERS
+from belljar.lockdown.privileges_host import (
+    NOBODY,
+    PrivilegesKept,
+    drop_capabilities,
+    drop_root,
+    root_is_mapped,
+)
 from belljar.lockdown.sockets_host import send_descriptors
 
 _CLONE_NEWNS, _CLONE_NEWUTS, _CLONE_NEWIPC = 0x00020000, 0x04000000, 0x08000000
@@ -45,7 +52,6 @@ _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 1, 4, 38
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC = 1, 1
 _SECCOMP_NEW_LISTENER, _SECCOMP_WAIT_KILLABLE = 8, 32
-_NOBODY: Final = 65534
 
 # Numbers of calls that Python has no function for; landlock's and close_range's are the same on every machine.
 _LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446
@@ -109,27 +115,38 @@ def allow_descriptors() -> None:
 
 
 def enter_namespaces() -> list[str]:
-    """For a zygote, once, after everything is imported: an empty room for all its children.
+    """For a zygote or template, once, after everything is imported: empty namespaces, and no privileges.
 
-    Returns the layers that hold. User namespaces may be forbidden here; then the others that need them are too.
+    Returns the layers that hold. What this machine does not permit is left out: user namespaces may be forbidden, and
+    with them the others; a container may have taken away the right to become nobody. But no capability is ever kept.
+    Raises LockdownFailed if one is.
     """
-    held: list[str] = []
-    if os.geteuid() == 0:
-        # Root inside a user namespace would still be the host's root to the kernel's other checks: give it up first.
-        os.setgroups([])
-        os.setresgid(_NOBODY, _NOBODY, _NOBODY)
-        os.setresuid(_NOBODY, _NOBODY, _NOBODY)
+    is_nobody = drop_root() or not root_is_mapped()
+    held = _enter_namespaces(is_nobody=is_nobody)
+    try:
+        drop_capabilities()
+    except PrivilegesKept as error:
+        raise LockdownFailed(f"privileges: {error}") from error
+    return [layer for layer in held if layer in LAYERS]
+
+
+def _enter_namespaces(*, is_nobody: bool) -> list[str]:
     uid, gid = os.geteuid(), os.getegid()
     # A process that changed its ids is not dumpable, and then may not write its own uid_map.
     _prctl(_PR_SET_DUMPABLE, 1)
+    held: list[str] = []
     try:
         _check(_libc.unshare(_CLONE_NEWUSER), "unshare user")
-        _write("/proc/self/setgroups", "deny")
-        _write("/proc/self/uid_map", f"{_NOBODY} {uid} 1")
-        _write("/proc/self/gid_map", f"{_NOBODY} {gid} 1")
-        held.append("user")
     except OSError:
         return held
+    try:
+        _write("/proc/self/setgroups", "deny")
+        _write("/proc/self/uid_map", f"{NOBODY} {uid} 1")
+        _write("/proc/self/gid_map", f"{NOBODY} {gid} 1")
+        if is_nobody:
+            held.append("user")
+    except OSError:
+        pass  # no /proc, or root without CAP_SETFCAP, which may not be mapped: the other namespaces are to be had still
     for layer, flag in (("network", _CLONE_NEWNET), ("ipc", _CLONE_NEWIPC), ("uts", _CLONE_NEWUTS)):
         try:
             _check(_libc.unshare(flag), f"unshare {layer}")
@@ -141,7 +158,7 @@ def enter_namespaces() -> list[str]:
         held.append("mount")
     except OSError:
         pass
-    return [layer for layer in held if layer in LAYERS]
+    return held
 
 
 def _write(path: str, text: str) -> None:

@@ -10,11 +10,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from belljar.lockdown.standard_host import open_standard_descriptors
+
 if TYPE_CHECKING:
     import subprocess
 
 ANSWER_SECONDS: Final = 60.0
 """How long a server may take to answer."""
+FILES_NEEDED: Final = 64
+"""Descriptors with which one sandbox and its engines work."""
 _LAST_LINES: Final = 12
 
 
@@ -27,6 +31,7 @@ def start_server(command: Sequence[str]) -> tuple[subprocess.Popen[bytes], socke
         raise NotImplementedError
     import subprocess  # which a command-line run does without
 
+    open_standard_descriptors()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(  # noqa: S603 - our own program
@@ -48,6 +53,20 @@ def end_server(process: subprocess.Popen[bytes]) -> str:
     process.kill()
     lines = process.communicate()[1].decode("utf-8", "replace").strip().splitlines()
     return "\n" + "\n".join(lines[-_LAST_LINES:]) if lines else ""
+
+
+def explain_limits() -> str:
+    """Say which resource limit of this process may be why a server did not start; "" if none is likely."""
+    if sys.platform != "linux":
+        return ""
+    from resource import RLIM_INFINITY, RLIMIT_AS, RLIMIT_NOFILE, getrlimit
+
+    said = ""
+    if (space := getrlimit(RLIMIT_AS)[1]) != RLIM_INFINITY:
+        said += f"\nRLIMIT_AS is {space}, but engines reserve much address space: unset it (ulimit -v unlimited)"
+    if (files := getrlimit(RLIMIT_NOFILE)[1]) < FILES_NEEDED:
+        said += f"\nRLIMIT_NOFILE is {files}: raise it (ulimit -n {FILES_NEEDED})"
+    return said
 
 
 def kill_process(pidfd: int) -> None:

@@ -68,11 +68,11 @@ class Branching:
             except CgroupUnavailable as error:
                 branch.kill()
                 raise WorkerUnavailable(str(error)) from error
-        self._origin.family.settle(made=True)
+        self._origin.family.finish(made=True)
         return branch
 
     def abandon(self) -> None:
         """It did not work: whoever came of it is ended."""
         self._ours.close()
         self._theirs.close()
-        self._origin.family.settle(made=False)
+        self._origin.family.finish(made=False)

@@ -6,14 +6,11 @@ import os
 import select
 import socket
 import time
-from typing import Final
 
+from belljar.lockdown.family_host import PERMIT_SECONDS
 from belljar.lockdown.forks_host import ForkListener
 from belljar.lockdown.seal_host import allow_descriptors
 from belljar.lockdown.sockets_host import receive_descriptors
-
-PERMIT_SECONDS: Final = 30.0
-"""How long a permit may wait for its fork."""
 
 
 class _Family:

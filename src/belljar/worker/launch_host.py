@@ -10,6 +10,7 @@ import os
 import sys
 
 from belljar.abi.cache_host import PACKAGE
+from belljar.lockdown.standard_host import open_standard_descriptors
 
 TYPE_CHECKING = False  # what `typing` says, which takes as long to load as everything here together
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def launch_worker(archive: str) -> tuple[Launched, _socket.socket]:
     """A worker started alone, and our end of the connection to it (see `spawned_host`)."""
     if sys.platform == "win32":
         raise NotImplementedError
+    open_standard_descriptors()
     ours, theirs = _socket.socketpair()
     try:
         for end in (ours, theirs):

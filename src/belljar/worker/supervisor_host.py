@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi.limits import Limits
-from belljar.lockdown.server_process_host import end_server, start_server
+from belljar.lockdown.server_process_host import end_server, explain_limits, start_server
 from belljar.lockdown.sockets_host import receive_descriptors
 from belljar.worker.handle_host import WorkerHandle, Workers, WorkerUnavailable
 
@@ -129,6 +129,7 @@ class Supervisor:
                 except (OSError, WorkerUnavailable) as error:
                     said = self._stop()
                     if last_try:
+                        said += explain_limits()
                         raise WorkerUnavailable(f"the zygote gives no worker: {error}{said}") from error
         raise AssertionError("unreachable")
 

@@ -35,8 +35,8 @@ def undecided(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture
 def no_compiler(undecided: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     """A machine where the addon is neither built nor can be. What QuickJS needs is kept where it was."""
-    monkeypatch.setenv("BELLJAR_CACHE", str(artefact_host.directory()))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(build_host, "cache_directories", list[str])
+    monkeypatch.setattr(build_host, "cache_directory", lambda: str(tmp_path))
     monkeypatch.setenv("PATH", "/nonexistent")
     monkeypatch.delenv("CXX", raising=False)
     build_host.addon.cache_clear()
@@ -65,7 +65,7 @@ def test_without_a_compiler_quickjs_runs_it_and_the_owner_is_told_why(no_compile
 
 def test_what_compiles_may_still_not_run(undecided: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     broken = tmp_path / "broken.node"
-    broken.write_bytes(b"no library")
+    artefact_host.store(broken, b"no library")
     monkeypatch.setattr(build_host, "addon", lambda: broken)
     monkeypatch.setattr(build_host, "addon_places", lambda: (broken, tmp_path / "built.node"))
     with pytest.warns(SlowerEngine, match="V8 does not run here"):

@@ -12,13 +12,13 @@ import os
 import platform
 import re
 import shutil
-import stat
 import subprocess
 import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Final
 
+from belljar.abi.cache_host import cache_directories, cache_directory, is_private, private_directory
 from belljar.engines.template_host import EngineUnavailable
 
 HERE: Final = Path(__file__).parent
@@ -55,7 +55,10 @@ def abi() -> str:
 
 def addon_places() -> tuple[Path, Path]:
     """Where a wheel would have brought the addon, and where it is once built. Raises EngineUnavailable."""
-    return HERE / f"belljar-{abi()}.node", _cache_directory() / f"belljar-{abi()}-{_digest()}.node"
+    name = f"belljar-{abi()}-{_digest()}.node"
+    kept = [Path(place, "js", name) for place in cache_directories() if is_private(os.path.join(place, "js"))]
+    built = next((path for path in kept if path.exists()), None)
+    return HERE / f"belljar-{abi()}.node", built or _cache_directory() / name
 
 
 @cache
@@ -70,6 +73,23 @@ def addon() -> Path:
             if not built.exists():
                 build(built)
     return built
+
+
+def addon_digest(path: Path) -> str:
+    """The SHA-256 of an addon, which Node checks before it loads it. Raises EngineUnavailable.
+
+    One from the cache is native code that somebody may have changed: it must have the seal that `build` gave it.
+    """
+    from belljar.engines.artefact_host import ArtefactError, open_checked
+
+    try:
+        if path.parent == HERE:
+            return hashlib.sha256(path.read_bytes()).hexdigest()
+        with open_checked(path) as name:
+            return hashlib.sha256(Path(name).read_bytes()).hexdigest()
+    except (ArtefactError, OSError) as error:
+        addon.cache_clear()
+        raise EngineUnavailable(f"JavaScript's addon can't be loaded: {error}") from error
 
 
 def check_buildable() -> None:
@@ -90,6 +110,8 @@ def _compiler() -> str:
 
 def build(target: Path) -> None:
     """Compile the addon to `target`, all or nothing. Raises EngineUnavailable."""
+    from belljar.engines.artefact_host import store
+
     compiler = _compiler()
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         made = Path(scratch) / "belljar.node"
@@ -101,7 +123,7 @@ def build(target: Path) -> None:
             raise EngineUnavailable(f"JavaScript's addon did not compile; {compiler} said:\n{said}") from None
         except subprocess.TimeoutExpired:
             raise EngineUnavailable(f"JavaScript's addon did not compile within {_BUILD_SECONDS:.0f} s") from None
-        os.replace(made, target)
+        store(target, made.read_bytes())
 
 
 def sources(pattern: str) -> list[Path]:
@@ -116,19 +138,17 @@ def _digest() -> str:
 
 
 def _cache_directory() -> Path:
-    """Native code is loaded from here: only we may be able to write to it."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    directory = Path(base) / "belljar" / "js"
-    try:
-        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-        info = directory.stat()
-    except OSError as error:
+    """Native code is loaded from here: only we may be able to write to it. Raises EngineUnavailable."""
+    base = cache_directory()
+    if base is None:
         raise EngineUnavailable(
-            f"JavaScript's addon has no place to be built ({error}); set XDG_CACHE_HOME to a directory of yours"
-        ) from error
-    if info.st_uid != os.geteuid() or info.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            "JavaScript's addon has no place to be built: the cache directory can be written by others, or not by you; "
+            "set BELLJAR_CACHE to a directory of yours"
+        )
+    directory = os.path.join(base, "js")
+    if private_directory(directory) is None:
         raise EngineUnavailable(f"{directory} can be written by others; make it yours alone: chmod 700 {directory}")
-    return directory
+    return Path(directory)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,8 @@ _SOCKET_BUFFER: Final = 1 << 20
 
 def command(guests: Guests) -> list[str]:
     """What starts a template, of runs (`sandbox.js`) or of programs (`node`). Raises EngineUnavailable."""
-    from belljar.engines.js.build_host import HERE, addon, node  # only those who run JavaScript pay for what it needs
+    # Here: only those who run JavaScript pay for what it needs.
+    from belljar.engines.js.build_host import HERE, addon, addon_digest, node
     from belljar.lockdown.seal_host import landlock_rules
 
     machine = MACHINES.get(platform.machine())
@@ -52,7 +53,9 @@ def command(guests: Guests) -> list[str]:
     calls = json.dumps({name: list(call) for name, call in CALLS.items()})
     system = json.dumps([OSTYPE, VERSION, OSRELEASE, MACHINE])
     sealing = (landlock_rules(), *filters)
-    return [str(node()), *NODE_FLAGS, script, guests, str(addon()), *(part.hex() for part in sealing), calls, system]
+    library = addon()
+    loaded = [str(library), addon_digest(library)]
+    return [str(node()), *NODE_FLAGS, script, guests, *loaded, *(part.hex() for part in sealing), calls, system]
 
 
 class PrefixProcess:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import subprocess
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -112,12 +113,13 @@ def _instead(lack: str) -> Choice:
 
 def prove_v8() -> None:
     """Have Node load the addon, once for each addon: what compiles may still not run. Raises EngineUnavailable."""
-    from belljar.engines.js.build_host import addon, addon_places, node
+    from belljar.engines.js.build_host import addon, addon_digest, addon_places, node
 
     made = addon()
     proof = addon_places()[1].with_suffix(".loads")
     if proof.exists():
         return
+    addon_digest(made)
     command = [str(node()), *prefix_host.NODE_FLAGS, "-e", "require(process.argv[1])", str(made)]
     try:
         subprocess.run(  # noqa: S603 - the package's own binary
@@ -125,7 +127,8 @@ def prove_v8() -> None:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise EngineUnavailable(f"V8 does not run here: {_last_words(error)}") from None
-    proof.touch(mode=0o600)
+    with suppress(OSError):  # the cache may be read-only: then Node is asked each time
+        proof.touch(mode=0o600)
 
 
 def _last_words(error: Exception) -> str:

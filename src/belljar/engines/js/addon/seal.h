@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -66,28 +67,62 @@ inline void Limit(__rlimit_resource what, rlim_t amount) {
   if (setrlimit(what, &wanted) != 0) Fail("setrlimit");
 }
 
-// For the template, once, when all files are read: an empty room for all its children. Gives the layers that hold.
-inline std::string EnterNamespaces() {
-  if (geteuid() == 0) {
-    // Root inside a user namespace would still be the host's root to the kernel's other checks: give it up first.
-    if (setgroups(0, nullptr) != 0 || setresgid(kNobody, kNobody, kNobody) != 0 ||
-        setresuid(kNobody, kNobody, kNobody) != 0) {
-      Fail("giving up root");
-    }
+// Becomes nobody if this process is root, as far as that is permitted (lockdown/privileges_host.py). False: it is root.
+inline bool DropRoot() {
+  if (geteuid() != 0) return true;
+  setgroups(0, nullptr);
+  if (setresgid(kNobody, kNobody, kNobody) != 0 || setresuid(kNobody, kNobody, kNobody) != 0) return geteuid() != 0;
+  return true;
+}
+
+// Whether uid 0 here is uid 0 outside this user namespace too; true if it can't be told.
+inline bool RootIsMapped() {
+  FILE* file = fopen("/proc/self/uid_map", "re");
+  if (file == nullptr) return true;
+  long long inside, outside, count;
+  bool mapped = false, read = false;
+  while (fscanf(file, "%lld %lld %lld", &inside, &outside, &count) == 3) {
+    read = true;
+    mapped = mapped || (inside == 0 && outside == 0);
   }
+  fclose(file);
+  return mapped || !read;
+}
+
+// Clears every capability set, for good. Ends the process if that fails: it must never serve with one.
+inline void DropCapabilities() {
+  for (int number = 0; number < 64 && prctl(PR_CAPBSET_DROP, number, 0, 0, 0) == 0; number++) {
+  }
+  prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct none[2] = {}, left[2] = {};
+  if (syscall(SYS_capset, &header, none) != 0 || syscall(SYS_capget, &header, left) != 0) Fail("capabilities");
+  if (memcmp(none, left, sizeof none) != 0) Fail("capabilities are left");
+}
+
+// Enters as many empty namespaces as this machine permits. Gives the layers that hold.
+inline std::string EnterNamespaces() {
+  bool is_nobody = DropRoot() || !RootIsMapped();
   std::string uid = std::to_string(geteuid()), gid = std::to_string(getegid()), nobody = std::to_string(kNobody);
   // A process that changed its ids is not dumpable, and then may not write its own uid_map.
   prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-  if (unshare(CLONE_NEWUSER) != 0 || !WriteFile("/proc/self/setgroups", "deny") ||
-      !WriteFile("/proc/self/uid_map", nobody + " " + uid + " 1") ||
-      !WriteFile("/proc/self/gid_map", nobody + " " + gid + " 1")) {
-    return "";
-  }
-  std::string held = "user ";
+  if (unshare(CLONE_NEWUSER) != 0) return "";
+  std::string held;
+  bool mapped = WriteFile("/proc/self/setgroups", "deny") &&
+                WriteFile("/proc/self/uid_map", nobody + " " + uid + " 1") &&
+                WriteFile("/proc/self/gid_map", nobody + " " + gid + " 1");
+  if (mapped && is_nobody) held += "user ";
   if (unshare(CLONE_NEWNET) == 0) held += "network ";
   if (unshare(CLONE_NEWIPC) == 0) held += "ipc ";
   unshare(CLONE_NEWUTS);
   if (EmptyRoot()) held += "mount ";
+  return held;
+}
+
+// For the template, once, when all files are read: empty namespaces for all its children, and no privileges.
+inline std::string GiveUpPrivileges() {
+  std::string held = EnterNamespaces();
+  DropCapabilities();
   return held;
 }
 
@@ -146,7 +181,6 @@ inline std::string Seal(std::set<int> keep, std::string_view rules, std::string_
   if (control >= 0) AskAboutForks(control, fork_filter);
   // Only now: who sends a descriptor must be allowed more than all processes of this user have on their way.
   Limit(RLIMIT_NOFILE, files);
-  // Only now: who sends a descriptor must be allowed more than all processes of this user have on their way.
   if (Filter(SECCOMP_FILTER_FLAG_TSYNC, filter) != 0) Fail("seccomp");
   return held + "seccomp";
 }

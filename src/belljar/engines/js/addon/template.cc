@@ -208,16 +208,17 @@ void Serve(const FunctionCallbackInfo<Value>& info) {
   guest.Collect();
   KeepMappings();
   // Node has threads, and a process with threads can't enter a user namespace: its fork has one. This one only waits.
-  pid_t pid = PlainFork();
+  pid_t node_process = getpid(), pid = PlainFork();
   if (pid != 0) {
     close(control);
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) continue;
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
   }
-  prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  layers = EnterNamespaces();
+  layers = GiveUpPrivileges();
+  // Only now: changing its ids would clear it.
+  if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != node_process) _exit(1);
   ServeForks(control);
 }
 

@@ -1,14 +1,15 @@
 // Runs in Node itself, once: hands Node's library sources and ours to the addon, which then serves forks of this process,
-// and answers what guests' realms ask of Node's own. Arguments: what the guests are ("run" or "program"); addon; in hex
-// Landlock's rules, and the filters of prefixes, runs, sessions and their forks; in JSON the table of kernel calls, and
+// and answers what guests' realms ask of Node's own. Arguments: what the guests are ("run" or "program"); the addon and its
+// SHA-256; in hex Landlock's rules, and the filters of prefixes, runs, sessions and their forks; in JSON the table of kernel calls, and
 // what the system is called; control descriptor.
 'use strict';
 
+const crypto = require('node:crypto');
 const fs = require('node:fs');
 const path = require('node:path');
 const answer = require('./answer.cjs');
 
-const [kind, addon, rules, templateFilter, runFilter, sessionFilter, forkFilter, calls, system, control] = process.argv.slice(2);
+const [kind, addon, digest, rules, templateFilter, runFilter, sessionFilter, forkFilter, calls, system, control] = process.argv.slice(2);
 
 const sources = { ...process.binding('natives') };
 for (const name of fs.readdirSync(__dirname, { recursive: true })) {
@@ -20,7 +21,15 @@ sources['belljar/system'] = `module.exports = ${system}`;
 process.removeAllListeners('warning');
 answer.warm();
 
-require(addon).serve(Number(control), {
+// What is checked is what is loaded: the open file, whatever the path leads to by now.
+const opened = fs.openSync(addon, 'r');
+if (crypto.createHash('sha256').update(fs.readFileSync(opened)).digest('hex') !== digest) {
+  throw new Error("the addon is not the one that was built");
+}
+const library = { exports: {} };
+process.dlopen(library, fs.existsSync('/proc/self/fd') ? `/proc/self/fd/${opened}` : addon);
+
+library.exports.serve(Number(control), {
   sources,
   answer: (question) => answer.answer(question, kind),
   rules: Buffer.from(rules, 'hex'),
