@@ -13,13 +13,17 @@ DEEPAGENTS_CODE := deepagents-code==0.1.57 tomli-w==1.2.0 python-dotenv==1.2.2
 BIN := .venv/bin
 INSTALLED := .venv/.belljar-installed
 
-.PHONY: help demo test check elsewhere prepared format clean
+.PHONY: help demo test check docs wheel versions reliability elsewhere prepared format clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo 'make demo    run the main job end to end and show what happened'
 	@echo 'make test    run every test'
 	@echo 'make check   format, lint, types, import layers, host contact, fast tests'
+	@echo 'make docs    build the documentation site in build/site; broken links are errors'
+	@echo 'make wheel   build a wheel for this platform, with the JavaScript addon, in dist/'
+	@echo 'make versions  a quick set of tests on each other Python that is installed'
+	@echo 'make reliability  the whole battery of load, soak, faults and environments (half an hour)'
 	@echo 'make elsewhere  types as on macOS and Windows; a stand-in for both (minutes)'
 	@echo 'make format  rewrite the code in house style'
 	@echo 'make clean   remove caches and builds (.venv stays)'
@@ -37,6 +41,20 @@ check: prepared
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python tools/check_host.py
 	$(BIN)/python -m pytest -n $(JOBS) -m 'not slow' $(FAST)
+
+docs: $(INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
+
+wheel: $(INSTALLED)
+	addon=$$($(BIN)/python -m belljar.engines.js.build_host build/wheel) && \
+	BELLJAR_WHEEL_ADDON=$$PWD/$$addon $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .
+
+# Each other supported Python that is installed, in an environment of its own.
+versions: prepared
+	$(BIN)/python tools/versions.py
+
+reliability: prepared
+	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -n $(JOBS) tests/reliability
 
 elsewhere: $(INSTALLED)
 	$(BIN)/mypy --config-file tools/mypy_elsewhere.ini --platform darwin --cache-dir .mypy_cache/darwin
@@ -58,7 +76,7 @@ clean:
 # An existing .venv is taken over as it is; it is brought up to date whenever pyproject.toml changes.
 $(INSTALLED): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	$(BIN)/python -m belljar.engines.js.build_host
+	$(BIN)/python -m belljar.engines.js.build_host >/dev/null
 	$(BIN)/python -m belljar.engines.quickjs.package_host
 	rm -rf .venv/deepagents-code
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target .venv/deepagents-code $(DEEPAGENTS_CODE)

@@ -1,4 +1,4 @@
-"""The ruff, mypy and pytest fences: our settings pass on the tree and fail on code they are meant to stop."""
+"""The ruff, mypy and pytest fences: our settings stop what they are meant to stop. `make check` runs them on the tree."""
 
 import subprocess
 import sys
@@ -51,12 +51,6 @@ def test_ruff_stops_foreign_formatting() -> None:
     assert checked.returncode == 1
 
 
-def test_ruff_passes_on_the_tree() -> None:
-    for arguments in (["check"], ["format", "--check"]):
-        checked = run("ruff", *arguments, ".")
-        assert checked.returncode == 0, checked.stdout
-
-
 @pytest.mark.parametrize(("source", "reason"), [(UNTYPED, "no-untyped-def"), (MISTYPED, "return-value")])
 def test_mypy_stops(tmp_path: Path, source: str, reason: str) -> None:
     module = tmp_path / "example.py"
@@ -65,12 +59,6 @@ def test_mypy_stops(tmp_path: Path, source: str, reason: str) -> None:
     checked = run("mypy", *settings, str(module), cwd=tmp_path)
     assert checked.returncode == 1
     assert f"[{reason}]" in checked.stdout
-
-
-@pytest.mark.slow
-def test_mypy_passes_on_the_tree() -> None:
-    checked = run("mypy")
-    assert checked.returncode == 0, checked.stdout
 
 
 @pytest.mark.parametrize(

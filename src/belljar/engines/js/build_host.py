@@ -13,6 +13,7 @@ import platform
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -151,5 +152,16 @@ def _cache_directory() -> Path:
     return Path(directory)
 
 
+def main() -> None:
+    """Build the addon where it is looked for, or (`build_host DIRECTORY`) for a wheel, and print its path."""
+    if len(sys.argv) > 1:
+        made = Path(sys.argv[1]) / addon_places()[0].name
+        made.parent.mkdir(parents=True, exist_ok=True)
+        build(made)
+    else:
+        made = addon()
+    sys.stdout.write(f"{made}\n")
+
+
 if __name__ == "__main__":
-    addon()
+    main()
