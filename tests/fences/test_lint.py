@@ -1,4 +1,4 @@
-"""The ruff, mypy and pytest fences: our settings stop what they are meant to stop. `make check` runs them on the tree."""
+"""The ruff, mypy and pytest fences: our settings stop what they should. `make check` runs them on the tree."""
 
 import subprocess
 import sys
