@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 import belljar
 from belljar.cli.__main__ import build_parser
 
@@ -21,3 +23,10 @@ def test_the_reference_names_only_what_is_public() -> None:
     named = re.findall(r"^::: belljar\.(\w+)$", page, re.MULTILINE)
     assert set(named) <= set(belljar.__all__)
     assert {"Sandbox", "Process", "Limits", "Mount", "Network", "ExecResult"} <= set(named)
+
+
+def test_the_first_page_works_as_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs/index.md").read_text()
+    (program,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    exec(compile(program, "index.md", "exec"), {})  # noqa: S102 - our own page
+    assert capsys.readouterr().out == "HELLO\n\n45\n[1, 4, 9]\n"

@@ -73,13 +73,13 @@ def dataclass(
 
 
 def _make(cls: Any, *, frozen: bool, eq: bool, kw_only: bool) -> Any:
+    own = cls.__annotations__  # evaluated here: from Python 3.14 on, the class body has only a function that gives them
     body = {name: value for name, value in vars(cls).items() if name not in _MADE_BY_TYPE}
     said: dict[str, Field] = {}
     bases = (Struct, *(base for base in cls.__bases__ if base is not object))
     if isinstance(cls, _META):  # of a dataclass: msgspec has made a struct of it already, and put the defaults away
         bases = cls.__bases__
         said.update(cls.__dataclass_said__)
-        own = cls.__annotations__ if "__annotations__" in body else {}
         body = {name: value for name, value in body.items() if name not in own and name not in _MADE_BY_MSGSPEC}
         defaults = dict(zip(reversed(cls.__struct_fields__), reversed(cls.__struct_defaults__), strict=False))
         body |= {name: defaults[name] for name in own if defaults.get(name, NODEFAULT) is not NODEFAULT}
@@ -90,14 +90,16 @@ def _make(cls: Any, *, frozen: bool, eq: bool, kw_only: bool) -> Any:
             body[name] = (
                 struct_field(default_factory=value.default_factory) if value.default is NODEFAULT else value.default
             )
-    body["__dataclass_said__"] = said
+    body |= {"__annotations__": own, "__dataclass_said__": said}
     made = _META(cls.__name__, bases, body, frozen=frozen, eq=eq, kw_only=kw_only)
     if not all(entry.compare for entry in said.values()):
         _compare_some(made, [name for name in made.__struct_fields__ if name not in said or said[name].compare])
     return made
 
 
-_MADE_BY_TYPE: Final = frozenset({"__dict__", "__weakref__"})
+_MADE_BY_TYPE: Final = frozenset(
+    {"__dict__", "__weakref__", "__annotations__", "__annotate__", "__annotate_func__", "__annotations_cache__"}
+)
 _MADE_BY_MSGSPEC: Final = frozenset(
     {"__struct_fields__", "__struct_defaults__", "__struct_encode_fields__", "__match_args__", "__slots__"}
 )

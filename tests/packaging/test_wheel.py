@@ -1,0 +1,67 @@
+"""The wheel that `make wheel` builds runs Python and JavaScript where there is no compiler."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import shutil
+from belljar import Sandbox
+from belljar.engines.js import build_host
+
+assert not any(map(shutil.which, ("cc", "c++", "gcc", "g++", "clang", "clang++"))), "a compiler is on PATH"
+assert build_host.addon() == build_host.addon_places()[0], "the addon is not the wheel's"
+with Sandbox() as sandbox:
+    assert sandbox.exec("echo $((6 * 7))").stdout == "42\\n"
+    assert sandbox.python.run("6 * 7").value == 42
+    assert sandbox.js.run("6 * 7").value == 42
+print("works")
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("wheel")
+    built = subprocess.run(
+        [sys.executable, "-m", "belljar.engines.js.build_host", str(made / "addon")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    build = [sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps"]
+    environment = {**os.environ, "BELLJAR_WHEEL_ADDON": built.stdout.strip()}
+    subprocess.run([*build, "--no-build-isolation", "-w", str(made), str(ROOT)], env=environment, check=True)
+    (found,) = made.glob("belljar-*.whl")
+    return found
+
+
+@pytest.mark.slow
+def test_it_is_for_this_platform_only(wheel: Path) -> None:
+    assert "-py3-none-" in wheel.name
+    assert wheel.name.endswith(f"_{os.uname().machine}.whl")
+
+
+@pytest.mark.slow
+def test_it_runs_without_a_compiler(wheel: Path, tmp_path: Path) -> None:
+    home = tmp_path / "venv"
+    venv.create(home, with_pip=False, symlinks=True)
+    python = home / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--no-deps", str(wheel)], check=True)
+    # What belljar needs is what this environment has: a path file makes it importable, without its editable installs.
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    others = [sysconfig.get_path("purelib"), *(path for path in sys.path if path.endswith("site-packages"))]
+    (home / "lib" / version / "site-packages" / "needs.pth").write_text("\n".join(dict.fromkeys(others)) + "\n")
+    environment = {**os.environ, "PATH": str(home / "bin"), "PYTHONPATH": ""}
+    environment.pop("CXX", None)
+    ran = subprocess.run([python, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.returncode) == ("works\n", 0), ran.stderr
