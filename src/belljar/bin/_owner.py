@@ -2,13 +2,74 @@
 
 from __future__ import annotations
 
-from belljar.abi.dataclass import dataclass
+from belljar.abi.dataclass import dataclass, replace
 from belljar.abi.errors import SysError
-from belljar.bin._kit.quoting import quote_name
+from belljar.abi.records import Stat
+from belljar.bin._kit import UsageError, choice, flag, value
+from belljar.bin._kit.quoting import quote, quote_name
 from belljar.bin._kit.users import Accounts
 from belljar.bin._root import refuse_root
 from belljar.bin._tree import Follow, Problem, Visit, Walk
 from belljar.kernel.process import Process
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerOptions:
+    say: str = choice(
+        {"-c": "changes", "--changes": "changes", "-v": "all", "--verbose": "all"},
+        "-c: report only when a change is made; -v: output a diagnostic for every file processed",
+        default="",
+    )
+    silent: bool = flag("-f", "--silent", "--quiet", "suppress most error messages")
+    dereference: bool | None = choice(
+        {"--dereference": True, "-h": False, "--no-dereference": False},
+        "affect the referent of each symbolic link (this is the default), or (-h) the link itself",
+    )
+    root: str = choice({"--preserve-root": "preserve", "--no-preserve-root": ""}, "fail to operate on '/'", default="")
+    reference: str | None = value("--reference", "use RFILE's owner and group", metavar="RFILE")
+    recursive: bool = flag("-R", "--recursive", "operate on files and directories recursively")
+    traverse: str = choice(
+        {"-H": "operands", "-L": "always", "-P": "never"},
+        "with -R, traverse symlinks to directories: -H those given, -L every, -P none",
+        default="never",
+    )
+
+
+def reference_or_operand(process: Process, options: OwnerOptions, operands: list[str]) -> Stat | None:
+    """The status of --reference's file; None if the first operand names the owner. UsageError if one is missing."""
+    if len(operands) < (2 if options.reference is None else 1):
+        after = f" after {quote(operands[-1], process.env)}" if operands else ""
+        raise UsageError("missing operand" + after)
+    if options.reference is None:
+        return None
+    try:
+        return process.fs.stat(options.reference)
+    except SysError as error:
+        what = f"failed to get attributes of {quote_name(options.reference)}"
+        raise UsageError(f"{what}: {error.reason}", hint=False) from None
+
+
+def change_owners(process: Process, options: OwnerOptions, rules: OwnerRules, paths: list[str]) -> int:
+    """Change every path by `rules`, completed by what the options say; the exit status."""
+    traverse: Follow = options.traverse  # type: ignore[assignment]
+    dereference = options.dereference
+    if dereference is None:
+        dereference = not options.recursive or traverse != "never"
+    elif dereference and options.recursive and traverse == "never":
+        raise UsageError("-R --dereference requires either -H or -L", hint=False)
+    rules = replace(
+        rules,
+        recursive=options.recursive,
+        dereference=dereference,
+        traverse=traverse,
+        preserve_root=bool(options.root),
+        silent=options.silent,
+        say=options.say,
+    )
+    changer = OwnerChanger(process, rules)
+    for path in paths:
+        changer.change(path)
+    return 1 if changer.failed else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,7 @@ class Options:
     verbose: bool = flag("-v", "--verbose", "explain what is being done")
     one_file_system: bool = flag("-x", "--one-file-system", "stay on this file system")
     context: bool = flag("-Z", "(ignored)")
+    context_of: str | None = value("--context", "(ignored)", metavar="CTX", bare="")
 
 
 @utility("cp", Options)
@@ -97,22 +98,29 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 continue
         else:
             target = inside(directory, source)
-        if source in seen and not rules.backup.enabled:
+        known = source
+        while known.startswith("./"):
+            known = known[2:].lstrip("/")
+        if known in seen and not rules.backup.enabled:
             kind = "directory" if _is_directory(process, source) else "file"
             process.warn(f"warning: source {kind} {quote_name(source)} specified more than once")
             continue
-        seen.add(source)
+        seen.add(known)
         if not copier.copy(source, target):
             status = 1
     return status
 
 
 def _rules(process: Process, options: Options) -> Rules:
+    if options.reflink is not None:
+        pick(process, "--reflink", options.reflink, {"auto": (), "always": (), "never": ()})
+    if options.context_of is not None:
+        process.warn("warning: ignoring --context; it requires an SELinux-enabled kernel")
     backup = parse_backup(process, options.backup, options.suffix, wanted=options.simple_backup)
     if backup.enabled and options.existing == "keep":
         raise UsageError("options --backup and --no-clobber are mutually exclusive")
     if options.hard and options.symbolic:
-        raise UsageError("cannot make both hard and symbolic links", hint=False)
+        raise UsageError("cannot make both hard and symbolic links")
     recursive = options.recursive or options.archive
     follow = options.follow
     if follow is None:

@@ -5,6 +5,8 @@ Usage: mknod [OPTION]... NAME TYPE [MAJOR MINOR]
 Create the special file NAME of the given TYPE: p for a FIFO; b, c and u, for devices, are never permitted here.
 """
 
+import re
+
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFBLK, S_IFCHR
@@ -37,6 +39,9 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         if kind == "p":
             make_fifo(process, path, mode)
         elif kind in ("b", "c", "u"):
+            for what, text in zip(("major", "minor"), operands[2:], strict=True):
+                if not re.fullmatch(r"0[xX][0-9a-fA-F]+|\d+", text, re.ASCII):
+                    raise UsageError(f"invalid {what} device number {quote(text, env)}", hint=False)
             process.fs.mknod(path, (S_IFBLK if kind == "b" else S_IFCHR) | (mode or 0o666))
         else:
             raise UsageError(f"invalid device type {quote(operands[1], env)}")

@@ -21,5 +21,15 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         raise UsageError(f"extra operand {quote(operands[0], process.env)}")
     if not options.ignore.isdecimal():
         raise UsageError(f"invalid number: {quote(options.ignore, process.env)}", hint=False)
-    process.print(str(max(1, process.kernel.machine.cores - int(options.ignore[:9]))))
+    count = process.kernel.machine.cores
+    if not options.all:
+        count = _positive(process.env.get("OMP_NUM_THREADS", "").partition(",")[0]) or count
+        count = min(count, _positive(process.env.get("OMP_THREAD_LIMIT", "")) or count)
+    process.print(str(max(1, count - int(options.ignore[:9]))))
     return 0
+
+
+def _positive(text: str) -> int:
+    """The number in a variable of OpenMP's; 0 if it is none."""
+    text = text.strip()
+    return int(text[:9]) if text.isascii() and text.isdecimal() else 0

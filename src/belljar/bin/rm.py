@@ -28,9 +28,10 @@ class Options:
         "--interactive", "prompt according to WHEN: never, once (-I), or always (-i)", metavar="WHEN", bare="always"
     )
     one_file_system: bool = flag("--one-file-system", "skip directories on other file systems")
-    root: str | None = choice(
-        {"--preserve-root": "preserve", "--no-preserve-root": "no"}, "do not (do) remove '/'", default="preserve"
+    root: str | None = value(
+        "--preserve-root", "do not remove '/' (the default)", metavar="all", default="preserve", bare="preserve"
     )
+    no_root: bool = flag("--no-preserve-root", "do not treat '/' specially")
     recursive: bool = flag("-r", "-R", "--recursive", "remove directories and their contents recursively")
     directories: bool = flag("-d", "--dir", "remove empty directories")
     verbose: bool = flag("-v", "--verbose", "explain what is being done")
@@ -41,6 +42,8 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     prompt = options.prompt
     if options.interactive is not None:
         prompt = pick(process, "--interactive", options.interactive, _WHEN)
+    if options.root not in ("preserve", "all"):
+        raise UsageError(f"unrecognized --preserve-root argument: {quote_name(options.root or '')}", hint=False)
     force = prompt == "force"
     if not operands:
         if force:
@@ -64,7 +67,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         if is_dot(path) and options.recursive:
             process.warn(f"refusing to remove '.' or '..' directory: skipping {quote_name(path)}")
             status = 1
-        elif options.recursive and options.root == "preserve" and refuse_root(process, path):
+        elif options.recursive and not options.no_root and refuse_root(process, path):
             status = 1
         else:
             remover.remove(path)

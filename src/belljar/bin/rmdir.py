@@ -28,8 +28,9 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     for operand in operands:
         path = operand
         while True:
-            if not _remove(process, options, path, above=path is not operand):
-                status = 1
+            removed = _remove(process, options, path, above=path is not operand)
+            if not removed:
+                status = status if removed is None else 1
                 break
             stripped = path.rstrip("/")
             path = stripped.rpartition("/")[0].rstrip("/")
@@ -38,7 +39,8 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     return status
 
 
-def _remove(process: Process, options: Options, path: str, *, above: bool) -> bool:
+def _remove(process: Process, options: Options, path: str, *, above: bool) -> bool | None:
+    """Whether a directory was removed; None if it is not empty and that doesn't matter."""
     process.budget.charge()
     shown = quote_name(path)
     if options.verbose:
@@ -47,7 +49,7 @@ def _remove(process: Process, options: Options, path: str, *, above: bool) -> bo
         process.fs.rmdir(path)
     except SysError as error:
         if options.ignore and error.errno in (ENOTEMPTY, EEXIST, EBUSY):
-            return not above
+            return None
         reason = error.reason
         if error.errno == ENOTDIR and path.endswith("/") and _is_link(process, path.rstrip("/")):
             reason = "Symbolic link not followed"

@@ -10,19 +10,21 @@ Write a random permutation of the input lines to standard output. With no FILE, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from heapq import nsmallest
-from struct import unpack
+from collections.abc import Iterator
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EISDIR
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
-from belljar.bin._kit import UsageError, flag, many, utility, value
+from belljar.bin._kit import UsageError, flag, many, utility
+from belljar.bin._kit.numbers import bounded
 from belljar.bin._kit.quoting import quote, quote_if_odd
 from belljar.bin._kit.text import line_batches
 from belljar.kernel.process import Process
 
 _LARGEST = (1 << 64) - 1
+_HELD = 8 << 20
+"""Bytes; of larger inputs and pipes `-n` keeps a sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Options:
     )
     count: tuple[str, ...] = many("-n", "--head-count", "output at most COUNT lines", metavar="COUNT")
     output: tuple[str, ...] = many("-o", "--output", "write result to FILE instead of standard output", metavar="FILE")
-    source: str | None = value("--random-source", "get random bytes from FILE", metavar="FILE")
+    sources: tuple[str, ...] = many("--random-source", "get random bytes from FILE", metavar="FILE")
     repeat: bool = flag("-r", "--repeat", "output lines can be repeated")
     zero: bool = flag("-z", "--zero-terminated", "line delimiter is NUL, not newline")
 
@@ -50,6 +52,9 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     extra = operands[:1] if options.range else [] if options.echo else operands[1:2]
     if extra:
         raise UsageError(f"extra operand {quote(extra[0], process.env)}")
+    if len(set(options.sources)) > 1:
+        raise UsageError("multiple random sources specified", hint=False)
+    dice = Dice(process, options.sources[0] if options.sources else None)
     newline = b"\0" if options.zero else b"\n"
     lines: list[bytes] | range
     if options.range:
@@ -57,18 +62,17 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     elif options.echo:
         lines = [fsencode(arg) for arg in operands]
     else:
-        lines = _read(process, operands[0] if operands else "-", newline)
-    draw = _dice(process, options.source)
+        name = operands[0] if operands else "-"
+        sampled = limit is not None and not options.repeat and not _is_small(process, name)
+        lines = _read(process, name, newline, dice if sampled else None, limit or 0)
     if options.repeat:
-        if limit == 0 or (limit is not None and not lines):
-            if limit and not lines:
-                raise UsageError("no lines to repeat", hint=False)
+        if limit == 0:
             return 0
         if not lines:
             raise UsageError("no lines to repeat", hint=False)
-        chosen: Iterator[int] = _repeated(process, draw, len(lines), limit)
+        chosen: Iterator[int] = _repeated(process, dice, len(lines), limit)
     else:
-        chosen = _permuted(process, draw, len(lines), len(lines) if limit is None else min(limit, len(lines)))
+        chosen = _permuted(process, dice, len(lines), len(lines) if limit is None else min(limit, len(lines)))
     if isinstance(lines, range):
         numbers = lines
         pieces = (b"%d" % numbers[i] + newline for i in chosen)
@@ -93,83 +97,115 @@ def _count(process: Process, texts: tuple[str, ...]) -> int | None:
 
 
 def _range(process: Process, text: str) -> range:
-    match = re.fullmatch(r"(\d+)-(\d+)", text, re.ASCII)
-    if match is None or int(match[1][:30]) > _LARGEST or int(match[2][:30]) > _LARGEST:
+    first, dash, last = text.partition("-")
+    if not dash:
         raise UsageError(f"invalid input range: {quote(text, process.env)}", hint=False)
-    low, high = int(match[1]), int(match[2])
+    low = bounded(process, first, "input range", 0, _LARGEST)
+    high = bounded(process, last, "input range", 0, _LARGEST)
     # LO-HI may be empty, as 1-0 is, but no emptier.
     if high < low - 1 or high - low + 1 >= 1 << 63:
         raise UsageError(f"invalid input range: {quote(text, process.env)}", hint=False)
     return range(low, high + 1)
 
 
-def _read(process: Process, name: str, newline: bytes) -> list[bytes]:
+def _is_small(process: Process, name: str) -> bool:
+    """Whether all of the input may be held: a file of at most 8 MiB."""
+    try:
+        stat = process.fstat(0) if name == "-" else process.fs.stat(name)
+    except SysError:
+        return True
+    return stat.is_regular and stat.size <= _HELD
+
+
+def _read(process: Process, name: str, newline: bytes, dice: Dice | None, limit: int) -> list[bytes]:
+    """All lines; with dice only `limit` of them, a reservoir in which each later line may take the place of another."""
     lines: list[bytes] = []
-    size = 0
+    size = count = 0
+    place = -1
     try:
         for batch in line_batches(process, name, newline):
-            size += sum(map(len, batch)) + 64 * len(batch)
-            process.budget.charge_size(size)
             process.budget.charge(len(batch) // 16 + 1)
-            lines += batch
+            if dice is None or count + len(batch) <= limit:
+                lines += batch
+                count += len(batch)
+                size += sum(map(len, batch)) + 64 * len(batch)
+                process.budget.charge_size(size)
+                continue
+            process.budget.charge(len(batch))
+            for line in batch:
+                if count < limit:
+                    lines.append(line)
+                else:
+                    if place < 0:
+                        place = dice.below(count + 1)
+                    if place < limit:
+                        lines[place] = line
+                    place = dice.below(count + 2)
+                count += 1
     except SysError as error:
-        raise UsageError(f"{quote_if_odd(name)}: {error.reason}", hint=False) from error
+        what = "read error" if error.errno == EISDIR else quote_if_odd(name)
+        raise UsageError(f"{what}: {error.reason}", hint=False) from error
+    if dice is not None and count == limit > 0:
+        dice.below(count + 1)  # GNU draws before it sees that there is no line more
     return lines
 
 
-Draw = Callable[[int], tuple[int, ...]]
-"""So many random 64-bit numbers."""
+class Dice:
+    """Random numbers made of bytes as GNU makes them, so that the same source gives the same choice."""
+
+    def __init__(self, process: Process, source: str | None) -> None:
+        self._number = self._most = 0
+        self._held = b""
+        self._source = source
+        if source is None:
+            entropy = process.kernel.machine.entropy
+            self._chunks = iter(lambda: entropy.random_bytes(4096), b"")
+        else:
+            self._chunks = process.chunks(source)
+
+    def below(self, choices: int) -> int:
+        """A number from 0 to choices - 1, all equally likely; what is left of the bytes is used for the next."""
+        largest = choices - 1
+        number, most = self._number, self._most
+        while True:
+            while most < largest:
+                number, most = number << 8 | self._byte(), most << 8 | 255
+            if most == largest:
+                self._number = self._most = 0
+                return number
+            excess = most - largest
+            unusable = excess % choices
+            last = most - unusable
+            if number <= last:
+                self._number, self._most = number // choices, excess // choices
+                return number % choices
+            number, most = number - last - 1, unusable - 1
+
+    def _byte(self) -> int:
+        if not self._held:
+            chunk = next(self._chunks, b"")
+            if not chunk:
+                raise UsageError(f"{quote_if_odd(self._source or '')}: end of file", hint=False)
+            self._held = chunk[::-1]
+        byte, self._held = self._held[-1], self._held[:-1]
+        return byte
 
 
-def _dice(process: Process, source: str | None) -> Draw:
-    if source is None:
-        entropy = process.kernel.machine.entropy
-        return lambda count: unpack(f"<{count}Q", entropy.random_bytes(8 * count))
-    chunks = process.chunks(source)
-    held = bytearray()
-
-    def draw(count: int) -> tuple[int, ...]:
-        while len(held) < 8 * count:
-            chunk = next(chunks, None)
-            if chunk is None:
-                raise UsageError(f"{quote_if_odd(source)}: end of file", hint=False)
-            held.extend(chunk)
-        data = bytes(held[: 8 * count])
-        del held[: 8 * count]
-        return unpack(f"<{count}Q", data)
-
-    return draw
-
-
-def _repeated(process: Process, draw: Draw, size: int, limit: int | None) -> Iterator[int]:
+def _repeated(process: Process, dice: Dice, size: int, limit: int | None) -> Iterator[int]:
     done = 0
     while limit is None or done < limit:
-        process.budget.charge(16)
-        count = 256 if limit is None else min(256, limit - done)
-        done += count
-        # A 64-bit number times the size, shifted back, is even enough to the last bit that matters.
-        yield from ((number * size) >> 64 for number in draw(count))
+        process.budget.charge()
+        done += 1
+        yield dice.below(size)
 
 
-def _permuted(process: Process, draw: Draw, size: int, count: int) -> Iterator[int]:
-    """`count` of the numbers below `size`: by random keys, or by drawing until there are enough different ones."""
+def _permuted(process: Process, dice: Dice, size: int, count: int) -> Iterator[int]:
+    """`count` of the numbers below `size`, by exchanging each place with one behind it."""
     process.budget.charge_size(64 * count)
-    if size > 4 * count:
-        seen: set[int] = set()
-        while len(seen) < count:
-            process.budget.charge()
-            (number,) = draw(1)
-            index = (number * size) >> 64
-            if index not in seen:
-                seen.add(index)
-                yield index
-        return
-    process.budget.charge(size // 4 + 1)
-    process.budget.charge_size(64 * size)
-    keys: list[int] = []
-    while len(keys) < size:
-        keys += draw(min(4096, size - len(keys)))
-    if count < size // 16:
-        yield from nsmallest(count, range(size), key=keys.__getitem__)
-    else:
-        yield from sorted(range(size), key=keys.__getitem__)[:count]
+    moved: dict[int, int] = {}
+    for place in range(count):
+        if place % 16 == 0:
+            process.budget.charge(16)
+        other = place + dice.below(size - place)
+        yield moved.get(other, other)
+        moved[other] = moved.pop(place, place) if other != place else place

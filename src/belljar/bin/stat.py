@@ -14,6 +14,7 @@ from belljar.abi.flags import PERMISSIONS
 from belljar.abi.paths import dirname, fsdecode
 from belljar.abi.records import NANO, Stat, StatFs
 from belljar.bin._kit import UsageError, flag, utility, value
+from belljar.bin._kit.choices import pick
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.kinds import kind_name
 from belljar.bin._kit.modes import render_mode
@@ -73,7 +74,7 @@ Value = str | int | Octal | Hex | Time
 class Options:
     dereference: bool = flag("-L", "--dereference", "follow links")
     file_system: bool = flag("-f", "--file-system", "display file system status instead of file status")
-    cached: str | None = value("--cached", "(accepted, ignored)", metavar="MODE")
+    cached: str | None = value("--cached", "default, never or always (nothing is cached here)", metavar="MODE")
     format: str | None = value(
         "-c",
         "--format",
@@ -92,6 +93,8 @@ class Options:
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if not operands:
         raise UsageError("missing operand")
+    if options.cached is not None:
+        pick(process, "--cached", options.cached, {"default": (), "never": (), "always": ()})
     template = _template(process, options)
     printer = Printer(process, options)
     status = 0

@@ -13,7 +13,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.kernel.process import Process
-from belljar.regex import Regex
+from belljar.regex import Regex, RegexError
 from belljar.regex import compile as compile_regex
 
 
@@ -77,7 +77,10 @@ def reversed_after(data: bytes, separator: bytes) -> bytes:
 def records(data: bytes, options: Options) -> list[bytes]:
     """The records with their separators attached."""
     if options.regex:
-        pattern = compile_regex(options.separator, syntax="emacs", newline=True)
+        try:
+            pattern = compile_regex(options.separator, syntax="emacs", newline=True)
+        except RegexError as error:
+            raise UsageError(str(error), hint=False) from None
         cuts = _from_the_end(pattern, data)
     else:
         separator = fsencode(options.separator) or b"\0"

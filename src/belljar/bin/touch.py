@@ -92,8 +92,9 @@ def _touch(process: Process, options: Options, path: str, atime: int | None, mti
     fs = process.fs
     opened: SysError | None = None
     if path == "-":
-        place = process.fds[1].place
-        fs.set_times(place, atime, mtime, path, now=now)
+        # Standard output; a pipe keeps no times, and nobody minds.
+        if process.fstat(1).is_regular or process.fstat(1).is_dir:
+            fs.set_times(process.fds[1].place, atime, mtime, path, now=now)
         return
     if not options.no_create and not options.no_dereference:
         try:

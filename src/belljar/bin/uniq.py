@@ -15,6 +15,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CREAT, O_TRUNC, O_WRONLY
 from belljar.bin._kit import LineBatches, UsageError, flag, line_batches, value
+from belljar.bin._kit.choices import pick
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version
 from belljar.kernel.process import Process
@@ -60,10 +61,7 @@ def main(process: Process, args: list[str]) -> int:
         (options.all_repeated, "--all-repeated", ("none", "prepend", "separate")),
     ):
         if text is not None and text not in allowed:
-            listed = "".join(f"\n  - '{word}'" for word in allowed)
-            raise UsageError(
-                f"invalid argument \u2018{text}\u2019 for \u2018{option}\u2019\nValid arguments are:{listed}"
-            )
+            pick(process, option, text, {word: () for word in allowed})
     if len(operands) == 2 and operands[1] != "-":
         fd = process.open(operands[1], O_WRONLY | O_CREAT | O_TRUNC)
         process.dup2(fd, 1)

@@ -7,13 +7,15 @@ With no FILE, or when FILE is -, read standard input. A word is a nonempty seque
 always in the order: newline, word, character, byte, maximum line length.
 """
 
+import codecs
 import re
 from collections.abc import Iterable
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
-from belljar.bin._kit import UsageError, flag, utility, value
+from belljar.bin._kit import flag, utility, value
+from belljar.bin._kit.choices import pick
 from belljar.bin._kit.files0 import files0_entries
 from belljar.bin._kit.locale import is_utf8
 from belljar.kernel.process import Process
@@ -29,6 +31,7 @@ class Options:
     files0: str | None = value("--files0-from", "read input from the NUL-terminated names in file F", metavar="F")
     width: bool = flag("-L", "--max-line-length", "print the maximum display width")
     words: bool = flag("-w", "--words", "print the word counts")
+    debug: bool = flag("--debug", "say which implementation is used (there is one)")
     total: str = value(
         "--total", "when to print a total line: auto, always, only, never", metavar="WHEN", default="auto"
     )
@@ -53,7 +56,7 @@ class Counts:
 @utility("wc", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if options.total not in ("auto", "always", "only", "never"):
-        raise UsageError(f"invalid argument '{options.total}' for '--total'")
+        pick(process, "--total", options.total, {word: () for word in ("auto", "always", "only", "never")})
     chosen = [n for n in ("lines", "words", "chars", "bytes", "width") if getattr(options, n)]
     chosen = chosen or ["lines", "words", "bytes"]
     if options.files0 is None:
@@ -100,27 +103,35 @@ def report(process: Process, options: Options, chosen: list[str], names: list[st
 def count(chunks: Iterable[bytes], chosen: list[str], utf8: bool = True) -> Counts:
     """Count only what is asked for, a chunk at a time."""
     found = Counts()
+    decoder = _UTF8(errors="ignore")
     in_word = False
     column = 0
     wants_words, wants_chars, wants_width = ("words" in chosen, "chars" in chosen, "width" in chosen)
     for chunk in chunks:
         found.bytes += len(chunk)
         found.lines += chunk.count(b"\n")
+        if wants_words or wants_chars:
+            valid = chunk if chunk.isascii() and not decoder.getstate()[0] else decoder.decode(chunk).encode()
         if wants_words:
-            text = chunk if chunk.isascii() else _ODD_SPACES.sub(b" ", chunk)
+            text = valid.translate(None, _CONTROLS)
+            text = text if text.isascii() else _ODD_SPACES.sub(b" ", text)
             found.words += len(text.split())
             # A word that began in the last chunk was counted there already.
-            if in_word and not text[:1].isspace():
-                found.words -= 1
-            in_word = not text[-1:].isspace()
+            if text:
+                if in_word and not text[:1].isspace():
+                    found.words -= 1
+                in_word = not text[-1:].isspace()
         if wants_chars:
-            found.chars += len(chunk.translate(None, _CONTINUATION) if utf8 else chunk)
+            found.chars += len(valid.translate(None, _CONTINUATION) if utf8 else chunk)
         if wants_width:
             column = _widths(found, chunk, column)
     found.width = max(found.width, column)
     return found
 
 
+_UTF8 = codecs.getincrementaldecoder("utf-8")
+_CONTROLS = bytes(byte for byte in (*range(32), 127) if byte not in b"\t\n\v\f\r")
+"""They are part of no word, and don't end one."""
 _CONTINUATION = bytes(range(0x80, 0xC0))
 # U+2000..200A but not the no-break U+2007, U+2028, U+2029, U+1680, U+205F, U+3000: spaces to iswspace().
 _ODD_SPACES = re.compile(b"\xe2\x80[\x80-\x86\x88-\x8a\xa8\xa9]|\xe1\x9a\x80|\xe2\x81\x9f|\xe3\x80\x80")

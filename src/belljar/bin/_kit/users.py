@@ -83,4 +83,6 @@ def _by_name(lines: list[list[str]]) -> dict[str, int]:
 
 
 def _number(text: str) -> int | None:
+    """A user's or group's number; a leading + says that it is no name."""
+    text = text.removeprefix("+")
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 11 and int(text) < 2**32 - 1 else None

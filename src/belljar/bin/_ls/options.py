@@ -88,7 +88,9 @@ class Options:
         "-H: follow symbolic links listed on the command line; -L: show information for the file the link references",
     )
     hide: tuple[str, ...] = many("--hide", "do not list implied entries matching shell PATTERN", metavar="PATTERN")
-    hyperlink: str | None = value("--hyperlink", "(accepted, ignored)", metavar="WHEN", bare="always")
+    hyperlink: str | None = value(
+        "--hyperlink", "hyperlink file names: always, auto or never", metavar="WHEN", bare="always"
+    )
     indicator_style: str | None = value(
         "--indicator-style", "append indicator with style WORD to entry names", metavar="WORD"
     )

@@ -21,8 +21,9 @@ from belljar.abi.dataclass import dataclass, replace
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, line_batches, many, utility, value
-from belljar.bin._kit.files0 import files0_names
+from belljar.bin._kit.files0 import files0_entries
 from belljar.bin._kit.quoting import quote
+from belljar.bin.sort.debug import underlined
 from belljar.bin.sort.keys import Key, KeySpec, check_orders, comparer, extractor, numeric, parse_key
 from belljar.kernel.process import Process
 
@@ -50,7 +51,7 @@ class Options:
     check_first: bool = flag("-c", "check for sorted input; do not sort")
     check_quiet: bool = flag("-C", "like -c, but do not report first bad line")
     compress: str | None = value("--compress-program", "(ignored)", metavar="PROG")
-    debug: bool = flag("--debug", "(ignored)")
+    debug: bool = flag("--debug", "underline the part of each line that is compared")
     files0: str | None = value("--files0-from", "read input from the NUL-terminated names in file F", metavar="F")
     keys: tuple[str, ...] = many("-k", "--key", "sort via a key", metavar="KEYDEF")
     merge: bool = flag("-m", "--merge", "merge already sorted files; do not sort")
@@ -96,6 +97,8 @@ _CHECKS: Final = ("quiet", "silent", "diagnose-first")
 @utility("sort", Options, usage_status=2, rewrite=spell_out_keys)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     check_numbers(process, options)
+    if options.debug and options.outputs:
+        raise UsageError("options '-o --debug' are incompatible", hint=False)
     for name, text, words in (("sort", options.sort, sorted(_WORDS)), ("check", options.check, _CHECKS)):
         if text is not None and len([word for word in words if word.startswith(text)]) != 1:
             listed = "".join(f"\n  - \u2018{word}\u2019" for word in words)
@@ -111,12 +114,18 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
             process.error("file operands cannot be combined with --files0-from\n")
             process.error(f"Try '{process.name} --help' for more information.\n")
             return 2
-        found = files0_names(process, options.files0)
-        if found is None:
-            return 2
+        try:
+            if options.files0 != "-":
+                process.close(process.open(options.files0))
+        except SysError as error:
+            raise UsageError(f"open failed: {options.files0}: {error.reason}", hint=False) from None
+        entries = files0_entries(process, options.files0)
+        found = list(entries) if entries is not None else [None]
         if not found:
             raise UsageError(f"no input from '{options.files0}'", hint=False)
-        names = found
+        names = [name for name in found if name is not None]
+        if len(names) < len(found):
+            return 2
     if len(set(options.outputs)) > 1:
         raise UsageError("multiple output files specified", hint=False)
     quiet = options.check_quiet or options.check in ("quiet", "silent")
@@ -134,22 +143,41 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 process.fs.access(name, 4)
             except SysError as error:
                 raise UsageError(f"cannot read: {name}: {error.reason}", hint=False) from None
-    lines = ordering.merged(names) if options.merge else ordering.sorted(names)
+    lines: Iterable[bytes] = ordering.merged(names) if options.merge else ordering.sorted(names)
+    if options.debug:
+        rules = f"using {quote(_locale(process), process.env)} sorting rules"
+        process.warn(f"text ordering performed {rules if _locale(process) else 'using simple byte comparison'}")
+        for warning in ordering.warnings():
+            process.warn(warning)
+        lines = ordering.underlined(lines)
     write(process, options, lines, ordering.newline)
     return 0
+
+
+def _locale(process: Process) -> str:
+    """The name of the locale that texts are ordered by; empty for C and POSIX."""
+    env = process.env
+    name = env.get("LC_ALL") or env.get("LC_COLLATE") or env.get("LANG") or "C"
+    return "" if name in ("C", "POSIX") else name
 
 
 def check_numbers(process: Process, options: Options) -> None:
     """Numbers that change nothing here must be right all the same."""
     if options.parallel is not None:
         if not re.fullmatch(r"\+?\d+", options.parallel, re.ASCII):
-            raise UsageError(f"invalid --parallel argument {quote(options.parallel, process.env)}", hint=False)
+            raise UsageError(f"invalid --parallel argument '{options.parallel}'", hint=False)
         if int(options.parallel[:20]) == 0:
             raise UsageError("number in parallel must be nonzero", hint=False)
+    if options.buffer_size is not None:
+        match = re.fullmatch(r"\+?\d+(.*)", options.buffer_size, re.ASCII | re.DOTALL)
+        if match is None:
+            raise UsageError(f"invalid -S argument '{options.buffer_size}'", hint=False)
+        if not re.fullmatch(r"%|b|[kKmMGTPEZYRQ]?", match[1]):
+            raise UsageError(f"invalid suffix in -S argument '{options.buffer_size}'", hint=False)
     if options.batch_size is not None:
         shown = quote(options.batch_size, process.env)
         if not re.fullmatch(r"\+?\d+", options.batch_size, re.ASCII):
-            raise UsageError(f"invalid --batch-size argument {shown}", hint=False)
+            raise UsageError(f"invalid --batch-size argument '{options.batch_size}'", hint=False)
         if int(options.batch_size[:30]) < 2:
             process.warn(f"invalid --batch-size argument {shown}")
             raise UsageError(f"minimum --batch-size argument is {quote('2', process.env)}", hint=False)
@@ -216,10 +244,13 @@ class Ordering:
         salt = b""
         if any("R" in spec.orders for spec in specs):
             salt = _random_bytes(process, options.random_source)
+        self._keyed = bool(options.keys)
+        self._specs = [spec for spec in specs if options.keys or spec.orders.strip("r")]
         self._passes = [Pass(self._key(spec, salt), spec.reverse) for spec in specs]
         plain = len(self._passes) == 1 and self._passes[0].key is None
         if not (plain or options.stable or options.unique):
             self._passes.append(Pass(None, options.reverse))
+        self._last_resort = not (options.stable or options.unique) or not self._specs
 
     def _key(self, spec: KeySpec, salt: bytes) -> Key | None:
         if "n" in spec.orders:
@@ -252,6 +283,24 @@ class Ordering:
         for step in reversed(self._passes):
             lines.sort(key=step.key, reverse=step.reverse)
         return [next(group) for _, group in groupby(lines, self._identity())] if self._unique else lines
+
+    def warnings(self) -> Iterator[str]:
+        """What --debug finds surprising in the keys."""
+        numeric = [spec for spec in self._specs if set(spec.orders) & set("ghn")]
+        for number, spec in enumerate(self._specs if self._separator is None and self._keyed else (), 1):
+            (_, start), (end_field, end) = spec.start, spec.end
+            implicit = spec in numeric or "M" in spec.orders
+            if end_field == 1 and end:
+                continue
+            if (not spec.skip_start and (not implicit or start > 1)) or (end and not spec.skip_end):
+                yield f"leading blanks are significant in key {number}; consider also specifying 'b'"
+        if numeric:
+            point = quote(".", self._process.env)
+            yield f"note numbers use {point} as a decimal point in this locale"
+
+    def underlined(self, lines: Iterable[bytes]) -> Iterator[bytes]:
+        """The lines, each with what its keys are."""
+        return underlined(lines, self._specs, self._separator, last_resort=self._last_resort)
 
     def _identity(self) -> Key:
         keys = [step.key for step in self._passes]
@@ -352,7 +401,10 @@ def _global_orders(options: Options) -> str:
 def _random_bytes(process: Process, source: str | None) -> bytes:
     if source is None:
         return process.kernel.machine.entropy.random_bytes(16)
-    fd = process.open(source)
+    try:
+        fd = process.open(source)
+    except SysError as error:
+        raise UsageError(f"open failed: {source}: {error.reason}", hint=False) from None
     try:
         return process.read(fd, 16)
     finally:

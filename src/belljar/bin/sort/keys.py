@@ -14,14 +14,18 @@ from belljar.bin._kit.versions import version_key
 
 Key = Callable[[bytes], Any]
 ORDERS = "dfghiMnRVrb"
-_BLANK = b" \t\n"
+BLANK = b" \t\n"
 """A line has a newline in it only under -z."""
 _POSITION = re.compile(r"(\d+)(?:\.(\d+))?([A-Za-z]*)")
 _NUMBER = rb"[ \t\n]*(-?\d*)(?:\.(\d*))?"
 _HUMAN = re.compile(_NUMBER + rb"([KkMGTPEZYRQ]?)")
-_FLOAT = re.compile(rb"\s*([-+]?(?:(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|inf(?:inity)?|nan|0[xX][0-9a-fA-F]+))", re.I)
+FLOAT = re.compile(
+    rb"\s*([-+]?(?:0x(?:[0-9a-f]+\.?[0-9a-f]*|\.[0-9a-f]+)(?:p[-+]?\d+)?"
+    rb"|(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|inf(?:inity)?|nan))",
+    re.I,
+)
 _MOST_FIELDS = 1 << 30
-_MONTHS = {m: i for i, m in enumerate(b"JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), 1)}
+MONTHS = {m: i for i, m in enumerate(b"JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,25 +54,19 @@ def parse_key(text: str) -> KeySpec:
         raise UsageError(f"character offset is zero: invalid field specification \u2018{text}\u2019", hint=False)
     end, end_orders = (0, 0), ""
     if comma:
-        end_field, end_char, end_orders = _position(text, end_text)
+        end_field, end_char, end_orders = _position(text, end_text, after_comma=True)
         end = (end_field, end_char if end_char is not None else 0)
     spec = KeySpec((field, char or 1), end, start_orders + end_orders)
     check_orders(spec.orders)
     return replace(spec, skip_start="b" in start_orders, skip_end="b" in end_orders)
 
 
-def _position(whole: str, text: str) -> tuple[int, int | None, str]:
+def _position(whole: str, text: str, *, after_comma: bool = False) -> tuple[int, int | None, str]:
     match = _POSITION.fullmatch(text)
     if match is None:
         if not text[:1].isdecimal():
-            what = "start" if whole.startswith(text) and "," not in whole[: len(text)] else "after ','"
-            prefix = f"invalid number at field start: invalid count at start of \u2018{text}\u2019"
-            raise UsageError(
-                prefix
-                if what == "start"
-                else f"invalid number after ',': invalid count at start of \u2018{text}\u2019",
-                hint=False,
-            )
+            where, shown = ("after ','", text) if after_comma else ("at field start", whole)
+            raise UsageError(f"invalid number {where}: invalid count at start of \u2018{shown}\u2019", hint=False)
         if re.match(r"\d+\.(?!\d)", text):
             rest = text.partition(".")[2]
             raise UsageError(f"invalid number after '.': invalid count at start of \u2018{rest}\u2019", hint=False)
@@ -90,10 +88,9 @@ def check_orders(orders: str) -> None:
         raise UsageError(f"options '-{given}' are incompatible", hint=False)
 
 
-def extractor(spec: KeySpec, separator: bytes | None) -> Key:
-    """The part of a line that a key names."""
+def span(spec: KeySpec, separator: bytes | None) -> Callable[[bytes], tuple[int, int]]:
+    """Where the part of a line that a key names begins and ends; a key may end before it begins."""
     (start_field, start_char), (end_field, end_char) = spec.start, spec.end
-
     field_start = _field_start(start_field - 1, separator)
 
     def begin(line: bytes) -> int:
@@ -103,7 +100,7 @@ def extractor(spec: KeySpec, separator: bytes | None) -> Key:
         return min(len(line), position + start_char - 1)
 
     if end_field == 0:
-        return lambda line: line[begin(line) :]
+        return lambda line: (begin(line), len(line))
 
     field_end = _field_end(end_field, separator) if end_char == 0 else _field_start(end_field - 1, separator)
 
@@ -115,19 +112,30 @@ def extractor(spec: KeySpec, separator: bytes | None) -> Key:
             position = _skip_blanks(line, position)
         return min(len(line), position + end_char)
 
-    if separator is not None and spec.end == (start_field, 0) and start_char == 1 and not spec.skip_start:
-        index = start_field - 1
+    return lambda line: (begin(line), finish(line))
+
+
+def extractor(spec: KeySpec, separator: bytes | None) -> Key:
+    """The part of a line that a key names."""
+    if separator is not None and spec.end == (spec.start[0], 0) and spec.start[1] == 1 and not spec.skip_start:
+        index = spec.start[0] - 1
 
         def one_field(line: bytes) -> bytes:
-            fields = line.split(separator, start_field)
+            fields = line.split(separator, index + 1)
             return fields[index] if len(fields) > index else b""
 
         return one_field
-    return lambda line: line[begin(line) : finish(line)]
+    find = span(spec, separator)
+
+    def cut(line: bytes) -> bytes:
+        begin, end = find(line)
+        return line[begin:end]
+
+    return cut
 
 
 def _skip_blanks(line: bytes, position: int) -> int:
-    return len(line) - len(line[position:].lstrip(_BLANK))
+    return len(line) - len(line[position:].lstrip(BLANK))
 
 
 def _fields(count: int) -> bytes:
@@ -180,7 +188,7 @@ def _translator(orders: str) -> Key | None:
     table = bytes(range(256)).upper() if "f" in orders else None
     delete = b""
     if "d" in orders:
-        delete = bytes(b for b in range(256) if not ((chr(b).isalnum() and b < 128) or b in _BLANK))
+        delete = bytes(b for b in range(256) if not ((chr(b).isalnum() and b < 128) or b in BLANK))
     elif "i" in orders:
         delete = bytes(b for b in range(256) if not 32 <= b < 127)
     return lambda data: data.translate(table, delete)
@@ -221,13 +229,16 @@ def human(data: bytes) -> tuple[int, int | Decimal]:
 
 def general(data: bytes) -> tuple[int, float]:
     """What is no number sorts first, then NaN, then by value."""
-    match = _FLOAT.match(data)
+    match = FLOAT.match(data)
     if match is None:
         return (0, 0.0)
     text = match[1].decode()
-    number = float(int(text, 16)) if "x" in text.lower() else float(text)
+    try:
+        number = float.fromhex(text) if "x" in text.lower() else float(text)
+    except OverflowError:
+        number = float("-inf" if text.startswith("-") else "inf")
     return (1, 0.0) if number != number else (2, number)
 
 
 def month(data: bytes) -> int:
-    return _MONTHS.get(data.lstrip(_BLANK)[:3].upper(), 0)
+    return MONTHS.get(data.lstrip(BLANK)[:3].upper(), 0)
