@@ -25,6 +25,7 @@ import belljar
 from belljar import RunLimits
 from belljar.api.js import JsPrefix
 from belljar.engines.js.build_host import node
+from belljar.engines.template_host import EngineProcess
 
 PACKAGES = ("lodash@4", "ajv@8", "zod@3", "esbuild@0.28", "isolated-vm@6")
 ENTRY = (
@@ -110,17 +111,17 @@ def live_memory(prefix: JsPrefix, count: int) -> float:
     def measure(_key: int) -> dict[str, str]:
         return {"name": "Ada"}
 
-    processes = [prefix._open() for _ in range(count)]
+    processes = [prefix._core.open() for _ in range(count)]
     try:
         for link in processes:
             run, frame = link.dialogue.begin(
-                RUN, "module", "run.mjs", {"lookup": measure}, {}, WALL, bound=prefix._functions
+                RUN, "module", "run.mjs", {"lookup": measure}, {}, WALL, bound=prefix._core._functions
             )
             link._send(frame)
             while not link.dialogue.run or run.bridge.calls == 0:
                 list(link.dialogue.feed(link._receive()))
-            assert link._process is not None
-            text = Path(f"/proc/{link._process.pid}/smaps_rollup").read_text()
+            assert isinstance(link.process, EngineProcess)
+            text = Path(f"/proc/{link.process.pid}/smaps_rollup").read_text()
             fields = {line.split()[0]: int(line.split()[1]) for line in text.splitlines()[1:]}
             sizes.append((fields["Private_Dirty:"] + fields["Private_Clean:"]) / 1024)
     finally:

@@ -144,7 +144,7 @@ async def _echo(sandbox: AsyncSandbox) -> None:
 def test_one_that_nobody_holds_is_ended() -> None:
     async def main() -> None:
         sandbox = await AsyncSandbox().start()
-        worker = sandbox._link._worker
+        worker = sandbox._link.worker
         del sandbox
         gc.collect()
         await asyncio.sleep(0)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import socket
 import sys
 
-from belljar.forking.server.server_host import become_child
-from belljar.forking.wire import Request
+from belljar.engines.fork_server_host import Request, serve_forks
 
 
 def echo(connection: socket.socket, request: Request) -> int:
@@ -29,6 +28,4 @@ def echo(connection: socket.socket, request: Request) -> int:
 
 
 if __name__ == "__main__":
-    child = become_child(socket.socket(fileno=int(sys.argv[-1])))
-    if child is not None:
-        sys.exit(echo(child.connection, child.request))
+    serve_forks(socket.socket(fileno=int(sys.argv[-1])), echo)

@@ -20,7 +20,7 @@ import pytest
 import belljar
 from belljar import Limits, Mount, Sandbox, SandboxClosed, SandboxError
 from belljar.abi.wire import Ask, Exited, Failure, Incident, Output, Ready, Reply, Started, WorkerMessage, encode
-from belljar.api import link_host
+from belljar.api import forking
 from belljar.worker.handle_host import WorkerHandle
 from belljar.worker.supervisor_host import shared
 from tests.escape.oracles import Watch, wait_gone
@@ -291,7 +291,7 @@ def test_114_a_stopped_worker_is_killed_on_time(watch: Watch) -> None:
 
 @pytest.mark.parametrize("act", ["read", "write", "spawn", "wait", "fork"])
 def test_114_nothing_waits_for_a_stopped_worker_for_ever(act: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(link_host, "FORK_SECONDS", 0.5)
+    monkeypatch.setattr(forking, "FORK_SECONDS", 0.5)
     with Sandbox(limits=Limits(wall_seconds=0.5)) as sandbox:
         process = sandbox.spawn("sleep 100")
         os.kill(sandbox._link.pid, signal.SIGSTOP)

@@ -366,9 +366,9 @@ def test_96_clocks_are_coarse(watch: Watch, jail: Jail) -> None:
 def test_the_outer_wall_is_up_and_the_processes_end(engine: str) -> None:
     with Sandbox() as sandbox:
         prefix = sandbox.js.precompile("1")
-        link = prefix._open()
-        assert link._process is not None
-        pid = link._process.pid
+        link = prefix._core.open()
+        assert link.process is not None
+        pid = link.process.pid
         run, frame = link.dialogue.begin("export default 1", "module", "run.mjs", {}, {}, LIMITS)
         link.drive(run, frame, 10)
         assert run.result(0).value == 1

@@ -99,7 +99,7 @@ def honesty() -> None:
 
 def ends() -> None:
     sandbox = Sandbox()
-    worker = sandbox._link._worker
+    worker = sandbox._link.worker
     seen: list[BaseException] = []
 
     def wait() -> None:
@@ -117,7 +117,7 @@ def ends() -> None:
     assert not worker.alive
     other = Sandbox()
     other.exec("echo")
-    other._link._worker._process.kill()  # type: ignore[attr-defined]
+    other._link.worker._process.kill()  # type: ignore[attr-defined]
     fails(SandboxClosed, "ended unexpectedly", lambda: other.exec("echo"))
 
 

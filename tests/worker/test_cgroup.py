@@ -49,12 +49,12 @@ def test_a_worker_its_branches_and_their_ends() -> None:
         assert not groups()
     with Sandbox(require={"cgroup"}) as sandbox:
         assert "cgroup" in sandbox.info.isolation
-        mine = sandbox._link._worker.cgroup
+        mine = sandbox._link.worker.cgroup
         assert mine is not None
         assert str(sandbox._link.pid) in Path(f"{mine.directory}/cgroup.procs").read_text().split()
         with sandbox.fork() as branch:
             assert "cgroup" in branch.info.isolation
-            other = branch._link._worker.cgroup
+            other = branch._link.worker.cgroup
             assert other is not None
             assert Path(f"{other.directory}/cgroup.procs").read_text().split() == [str(branch._link.pid)]
             sandbox.close()
@@ -65,7 +65,7 @@ def test_a_worker_its_branches_and_their_ends() -> None:
 @divisible
 def test_the_group_has_the_limit_of_the_sandbox() -> None:
     with Sandbox(require={"cgroup"}, limits=Limits(memory_bytes=64 << 20)) as sandbox:
-        group = sandbox._link._worker.cgroup
+        group = sandbox._link.worker.cgroup
         assert group is not None
         name = "memory.max" if find_places()[0].version == 2 else "memory.limit_in_bytes"
         assert int(Path(f"{group.directory}/{name}").read_text()) == (64 << 20) + (256 << 20)
@@ -76,7 +76,7 @@ def test_the_group_has_the_limit_of_the_sandbox() -> None:
 @pytest.mark.usefixtures("probes", "echo_engine")
 def test_engine_processes_are_in_it_too() -> None:
     with Sandbox(require={"cgroup"}) as sandbox:
-        group = sandbox._link._worker.cgroup
+        group = sandbox._link.worker.cgroup
         assert group is not None
         process = sandbox.spawn("engine echo spin more")
         assert process.stdout.next_chunk() == b"spinning\n"
@@ -88,7 +88,7 @@ OWNER = """
 import os, signal
 from belljar import Sandbox
 sandbox = Sandbox(require={"cgroup"})
-print(sandbox._link._worker.cgroup.directory, flush=True)
+print(sandbox._link.worker.cgroup.directory, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -112,7 +112,7 @@ def test_every_layer_that_there_is_holds_and_the_others_are_named() -> None:
     with Sandbox(require={"cgroup"}) as sandbox:
         assert there <= set(sandbox.info.isolation)
         assert not there & set(sandbox.info.missing)
-        mine = sandbox._link._worker.cgroup
+        mine = sandbox._link.worker.cgroup
         assert mine is not None
         for directory in mine.directories:
             assert str(sandbox._link.pid) in Path(f"{directory}/cgroup.procs").read_text().split()

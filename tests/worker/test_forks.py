@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from belljar import Sandbox, SandboxError
-from belljar.api import link_host
+from belljar.api import forking
 from belljar.worker.supervisor_host import Supervisor, shared
 from tests.escape.oracles import check_open_files, open_files, wait_gone
 
@@ -62,7 +62,7 @@ def test_a_hostile_worker_keeps_no_process_of_its_own(
         sandbox.exec(f"misbehave {how}")
         before = open_files()
         with monkeypatch.context() as hurried:
-            hurried.setattr(link_host, "FORK_SECONDS", 1.0)
+            hurried.setattr(forking, "FORK_SECONDS", 1.0)
             with pytest.raises(SandboxError):
                 sandbox.fork()
         deadline = time.monotonic() + 10

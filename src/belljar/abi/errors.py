@@ -1,10 +1,23 @@
 """How a guest's request ends badly, a system error or a spent budget; and the root of the owner's errors."""
 
+from collections.abc import Callable
+
 from belljar.abi.errno import NAMES, strerror
 
 
 class SandboxError(Exception):
-    """The root of all errors an owner of a sandbox sees."""
+    """The root of all errors an owner of a sandbox sees. They can be pickled, whatever their constructors take."""
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(kind: type[SandboxError], args: tuple[object, ...], attributes: dict[str, object]) -> SandboxError:
+    """Make an unpickled error anew, without its constructor: that takes other arguments than `args`."""
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(attributes)
+    return error
 
 
 class PolicyError(SandboxError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Self
 
 from belljar.abi.limits import Limits, RunLimits
@@ -12,8 +12,9 @@ from belljar.api.async_link_host import AsyncLink
 from belljar.api.bridge import HostCall, check_globals
 from belljar.api.clock_host import monotonic
 from belljar.api.dialogue import AT_WORK, STARTING, Dialogue, Engine, Mode, Run, Stem
-from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.api.errors import SandboxError
 from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_limits, check_rebinding
+from belljar.api.owner_host import refuse_copy
 from belljar.api.request import GRACE
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
@@ -119,6 +120,8 @@ class AsyncInterpreter:
         """A further interpreter in the same sandbox, with variables of its own; `reset` ends it."""
         return AsyncInterpreter(self._link, self._engine, self._limits, tools=self._tools)
 
+    __reduce__ = refuse_copy
+
     def _open(self, code: str, forks: Dialogue | None = None, *, prefix: bool = False) -> Dialogue:
         link = self._link()
         return Dialogue(
@@ -151,30 +154,24 @@ class AsyncInterpreter:
         link, began = self._link(), monotonic()
         run = dialogue.begin(code, mode, *bound, limits)
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(STARTING):
-                    await link.wait_until(lambda: dialogue.ready or run.done or dialogue.running.done)
-            async with asyncio.timeout(dialogue.wall_seconds(limits)):
-                await link.wait_until(lambda: run.done or dialogue.running.done)
-        except TimeoutError:
-            dialogue.over_time(run)
+            await link.wait_until(lambda: dialogue.ready or run.done or dialogue.running.done, began + STARTING)
+            deadline = monotonic() + dialogue.wall_seconds(limits)
+            if not await link.wait_until(lambda: run.done or dialogue.running.done, deadline):
+                dialogue.over_time(run)
         except asyncio.CancelledError:
             if not link.closed:
                 dialogue.kill()
             raise
         if dialogue.killed:
-            try:
-                async with asyncio.timeout(GRACE):
-                    await link.wait(dialogue.running)
-            except TimeoutError:
-                link.close()
-                raise SandboxClosed("the sandbox stopped answering past a run's limits and was ended") from None
+            await link.expect(lambda: dialogue.running.done, monotonic() + GRACE)
         dialogue.check_end(run)
         return run.result(monotonic() - began)
 
 
 class AsyncPrefix:
     """A state to start runs from. See `Prefix`."""
+
+    __reduce__ = refuse_copy
 
     def __init__(self, interpreter: AsyncInterpreter, dialogue: Dialogue, values: frozenset[str]) -> None:
         self._interpreter = interpreter
@@ -207,6 +204,6 @@ class AsyncPrefix:
 
 
 async def _answer(link: AsyncLink, dialogue: Dialogue, run: Run, call: HostCall) -> None:
-    line = await call.run_async()
+    line = await call.run_async(link.threads.start)
     if not link.closed:
         dialogue.answer(run, line)

@@ -5,31 +5,37 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from belljar.abi.limits import Limits
-from belljar.abi.wire import Ask, Plain, WireError
-from belljar.api.bridge import HostCall
+from belljar.abi.wire import Plain, WireError
+from belljar.api.asks import Asks
+from belljar.api.await_host import Threads, in_thread
+from belljar.api.clock_host import monotonic
 from belljar.api.core import Conversation, Pending
-from belljar.api.engines_host import EngineBroker, EngineCopies, Opening
+from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
-from belljar.api.forking import FORK_SECONDS, Fork, Held, check_origin
+from belljar.api.forking import check_origin, fork_link
 from belljar.api.offers import Offers, answer_frame
-from belljar.api.request import GRACE, STOPPED
-from belljar.api.tools import Tool
-from belljar.engines.template_host import EngineUnavailable
-from belljar.lockdown.sockets_host import send_descriptors
-from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
+from belljar.api.outgoing import Outgoing
+from belljar.api.request import GRACE, NOT_TAKEN, STOPPED
+from belljar.api.sockets_host import receive_without_blocking, send_some
+from belljar.api.stepper import finish_async
+from belljar.worker.handle_host import WorkerHandle
 from belljar.worker.supervisor_host import shared
 
+if TYPE_CHECKING:
+    from belljar.api.bridge import HostCall
+    from belljar.api.tools import Tool
+
+T = TypeVar("T")
 _READ: Final = 1 << 20
 
 
 async def take_worker(memory_bytes: int) -> WorkerHandle:
     """A worker, without stopping the loop while the zygote starts."""
-    return await asyncio.to_thread(shared.take, memory_bytes)
+    return await in_thread(lambda: shared.take(memory_bytes), WorkerHandle.kill)
 
 
 class AsyncLink:
@@ -38,16 +44,23 @@ class AsyncLink:
     def __init__(
         self, worker: WorkerHandle, conversation: Conversation, limits: Limits, offers: Offers | None = None
     ) -> None:
-        worker.connection.setblocking(False)
-        self._worker = worker
+        receive_without_blocking(worker.connection)
+        self.worker = worker
         self._loop = asyncio.get_running_loop()
         self.conversation = conversation
         self._limits = limits
+        self.threads = Threads()
         self.offers = offers if offers is not None else Offers(threading.RLock())
-        conversation.on_ask = self._asked
-        self._engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
-        self._unsent: deque[tuple[memoryview, Sequence[int]]] = deque()
-        """Frames, or what is left of them, and the descriptors that go with their first byte."""
+        self.engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
+        conversation.on_ask = Asks(self, conversation, self.offers, self.engines).take
+        self._outgoing = Outgoing()
+        conversation.congested = lambda: self._outgoing.congested
+        self._more = False
+        """Whether there may be frames that were received and not taken yet."""
+        self._watched = False
+        """Whether the loop tells when there is something to receive."""
+        self._sending = False
+        """Whether the loop tells when there is room to send."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._gone: SandboxError | None = None
         self._changed = asyncio.Event()
@@ -55,95 +68,91 @@ class AsyncLink:
         self._receiving: asyncio.Task[None] | None = None
         """Where the loop does not tell when the connection is ready: that of Windows only receives and sends."""
         try:
-            self._loop.add_reader(worker.connection.fileno(), self._readable)
+            self._watch()
         except NotImplementedError:
             self._receiving = self._loop.create_task(self._receive_all())
 
-    async def fork(self, interpreters: Sequence[int] = ()) -> AsyncLink:
-        """A link to a new branch of the worker, with the same offers. Raises SandboxError. See `Link.fork`."""
-        check_origin(self._worker.zygote)
-        async with self._forking:
-            copies = await self._copy_engines(interpreters)
-            try:
-                link = await self._fork(interpreters, copies)
-            except BaseException:
-                copies.close()
-                raise
+    # What the worker asks for.
+
+    def open_engine(self, opening: Opening) -> None:
+        self._spawn(self._open_engine(opening))
+
+    async def _open_engine(self, opening: Opening) -> None:
+        frame, fds = await in_thread(
+            lambda: self.engines.open(opening), lambda opened: _close(opened[1]), self.threads.start
+        )
+        if self._gone is None:
+            self.send(frame, fds)
+        else:
+            _close(fds)
+
+    def call_function(self, number: int, call: HostCall, ended: Callable[[], None]) -> None:
+        async def run() -> Plain:
+            return (await call.run_async(self.threads.start)).encode()
+
+        self._spawn(self._call(number, run(), ended))
+
+    def call_tool(self, number: int, tool: Tool, args: list[str], ended: Callable[[], None]) -> None:
+        async def run() -> Plain:
+            return list(await tool.run_async(args, self.threads.start))
+
+        self._spawn(self._call(number, run(), ended))
+
+    async def _call(self, number: int, run: Coroutine[None, None, Plain], ended: Callable[[], None]) -> None:
         try:
-            link._engines.adopt(copies)
-        except EngineUnavailable as error:
-            link.close()
-            raise SandboxError(f"could not fork the sandbox: {error}") from error
+            value = await run
+            if self._gone is None:
+                self.send(answer_frame(number, value))
+                await self.wait_until(lambda: self._gone is not None or not self._outgoing)
+        except SandboxError:
+            return  # the sandbox ended while its tool was at work
+        finally:
+            ended()
+
+    def serve_in_background(self) -> None:
+        """The loop always does."""
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Forking.
+
+    async def fork(self, interpreters: Sequence[int] = ()) -> AsyncLink:
+        """A link to a new branch of the worker, with the same offers. Raises SandboxError. See `fork_link`."""
+        check_origin(self.worker.zygote)
+        async with self._forking:
+            link: AsyncLink = await finish_async(fork_link(self, interpreters))
         return link
 
-    async def _copy_engines(self, interpreters: Sequence[int]) -> EngineCopies:
-        """Copies of the engine processes that can be copied now; the worker holds them still until it is forked."""
-        if not interpreters and not self._engines.busy:
-            return EngineCopies()
-        held = Held(self.conversation, interpreters)
-        self.send(held.frame)
-        try:
-            await self.expect(lambda: held.pending.done)
-            making = asyncio.ensure_future(asyncio.to_thread(self._engines.copy, held.numbers()))
-            try:
-                copies = await asyncio.shield(making)
-            except asyncio.CancelledError:
-                (await making).close()
-                raise
-            try:
-                held.check(copies.made, copies.failed)
-            except BaseException:
-                copies.close()
-                raise
-        except BaseException:
-            if self._gone is None:
-                self.send(self.conversation.call("release")[1])
-            raise
-        return copies
+    def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers) -> AsyncLink:
+        return AsyncLink(worker, conversation, self._limits, offers)
 
-    async def _fork(self, interpreters: Sequence[int], copies: EngineCopies) -> AsyncLink:
-        from belljar.worker.branch_host import Branching  # few sandboxes are forked
-
-        fork = Fork(self.conversation, self.offers, interpreters, copies.made)
-        making = Branching(self._worker)
-        try:
-            self.send(fork.frame, [making.permit(), *copies.descriptors()])
-            await asyncio.wait_for(self.wait(fork.pending), FORK_SECONDS)
-            fork.check()
-            await asyncio.wait_for(self._readable_once(making.fileno()), FORK_SECONDS)
-            worker = making.accept(0)
-        except WorkerUnavailable as error:
-            making.abandon()
-            fork.abandon()
-            raise SandboxError(f"could not fork the sandbox: {error}. Try `belljar doctor`.") from error
-        except TimeoutError:
-            making.abandon()
-            fork.abandon()
-            self.close()
-            raise SandboxClosed("the sandbox stopped answering while it was forked, and was ended") from None
-        except BaseException:
-            making.abandon()
-            fork.abandon()
-            raise
-        return AsyncLink(worker, *fork.halves(self._limits))
-
-    async def _readable_once(self, fd: int) -> None:
+    async def wait_readable(self, fd: int, deadline: float) -> bool:
         readable = asyncio.Event()
         self._loop.add_reader(fd, readable.set)
         try:
-            await readable.wait()
+            async with asyncio.timeout(max(0.0, deadline - monotonic())):
+                await readable.wait()
+        except TimeoutError:
+            return False
         finally:
             self._loop.remove_reader(fd)
+        return True
+
+    async def call_blocking(self, work: Callable[[], T], discard: Callable[[T], object]) -> T:
+        return await in_thread(work, discard)
 
     @property
     def layers(self) -> list[str]:
-        """What holds around the worker, as it said when it was ready, and as we know."""
+        """The layers that hold around the worker, as it said when it was ready, and as we know."""
         assert self.conversation.ready is not None
-        return self.conversation.ready.layers + (self._worker.cgroup.layers if self._worker.cgroup is not None else [])
+        return self.conversation.ready.layers + (self.worker.cgroup.layers if self.worker.cgroup is not None else [])
 
     def pids(self) -> list[int]:
         """The worker, and the engine processes beside it."""
-        return [self._worker.pid, *self._engines.pids()]
+        return [self.worker.pid, *self.engines.pids()]
 
     @property
     def closed(self) -> bool:
@@ -151,184 +160,216 @@ class AsyncLink:
 
     def check_loop(self) -> None:
         """SandboxError on any other loop than its own, where nothing would ever be heard of it."""
-        if asyncio.get_running_loop() is not self._loop:
+        if self._gone is None and asyncio.get_running_loop() is not self._loop:
             raise SandboxError(
                 "this sandbox was started on another event loop, and lives there: keep to one loop, or make one on each"
             )
 
+    # Sending.
+
     def send(self, frame: bytes, fds: Sequence[int] = ()) -> None:
-        """Send a frame, or queue it; descriptors that go with it are closed here."""
+        """Queue a frame, and send what there is room for; descriptors that go with it are closed here.
+
+        Who sends much waits with `sent` before sending more.
+        """
+        self._put(frame, fds)
+        self._write()
+
+    async def sent(self, deadline: float | None = None) -> None:
+        """Wait until all is sent that was queued so far; a worker that has not taken it by the deadline is ended."""
+        mark = self._outgoing.queued
+        if not await self.wait_until(
+            lambda: self._outgoing.written >= mark, self.patience() if deadline is None else deadline
+        ):
+            self._end(NOT_TAKEN)
+
+    def post(self, frame: bytes, fds: Sequence[int] = ()) -> None:
+        """Queue an answer; it is sent once all that came is taken."""
+        self._put(frame, fds, answer=True)
+
+    def _put(self, frame: bytes, fds: Sequence[int], *, answer: bool = False) -> None:
         if self._gone is not None:
             _close(fds)
             raise self._gone
-        idle = not self._unsent
-        self._unsent.append((memoryview(frame), fds))
-        if idle:
-            self._writable()
-            if self._unsent and self._receiving is None:
-                self._loop.add_writer(self._worker.connection.fileno(), self._writable)
-            elif self._unsent:
+        self._outgoing.put(frame, fds, answer=answer)
+
+    def _write(self) -> None:
+        """Send what there is room for; the loop tells when there is more."""
+        if self._receiving is not None:
+            if self._outgoing and not self._sending:
+                self._sending = True
                 self._spawn(self._send_all())
+            return
+        while self._outgoing:
+            views, fds = self._outgoing.first()
+            try:
+                count = send_some(self.worker.connection, views, fds)
+            except OSError:
+                _close(fds)
+                self._readable()  # what it said before may be why
+                self.fail(self.conversation.end_of_worker())
+                return
+            if not count:
+                self._outgoing.give_back(fds)
+                break
+            _close(fds)
+            self._outgoing.sent(count)
+        fd = self.worker.connection.fileno()
+        if self._outgoing and not self._sending:
+            self._loop.add_writer(fd, self._writable)
+        elif self._sending and not self._outgoing:
+            self._loop.remove_writer(fd)
+        self._sending = bool(self._outgoing)
+
+    def _writable(self) -> None:
+        self._write()
+        if self._gone is None:
+            self._watch()
+            self._tell()
 
     async def _send_all(self) -> None:
-        """Where the loop does not tell: send what is left."""
-        while self._unsent:
+        """Where the loop does not tell: send all there is."""
+        while self._outgoing:
+            views, _ = self._outgoing.first()
             try:
-                await self._loop.sock_sendall(self._worker.connection, self._unsent[0][0])
-            except OSError as error:
-                self._fail(SandboxClosed(f"the sandbox's worker is gone ({error}). Make a new sandbox."))
+                await self._loop.sock_sendall(self.worker.connection, views[0])
+            except OSError:
+                self.fail(self.conversation.end_of_worker())
                 return
-            if self._unsent:
-                self._unsent.popleft()
+            if self._outgoing:
+                self._outgoing.sent(len(views[0]))
+                self._tell()
+        self._sending = False
+
+    # Receiving.
+
+    def _watch(self) -> None:
+        """Receive only while nothing waits to be taken, and the worker reads its answers."""
+        wanted = not self._more and not self._outgoing.congested
+        if wanted != self._watched and self._receiving is None:
+            fd = self.worker.connection.fileno()
+            if wanted:
+                self._loop.add_reader(fd, self._readable)
+            else:
+                self._loop.remove_reader(fd)
+            self._watched = wanted
 
     async def _receive_all(self) -> None:
         """Where the loop does not tell: receive until the end."""
         while self._gone is None:
+            if self._outgoing.congested:
+                await self._changed.wait()
+                continue
             try:
-                data = await self._loop.sock_recv(self._worker.connection, _READ)
+                data = b"" if self._more else await self._loop.sock_recv(self.worker.connection, _READ)
             except OSError:
                 data = b""
             if self._gone is None:
                 self._received(data)
 
-    def _try(self, data: memoryview, fds: Sequence[int]) -> int:
-        connection = self._worker.connection
-        try:
-            return send_descriptors(connection, data, fds) if fds else connection.send(data)
-        except BlockingIOError:
-            return 0
-        except OSError as error:
-            self._fail(SandboxClosed(f"the sandbox's worker is gone ({error}). Make a new sandbox."))
-            return 0
-
-    def _writable(self) -> None:
-        while self._unsent:
-            data, fds = self._unsent[0]
-            sent = self._try(data, fds)
-            if not sent:
-                return
-            _close(fds)
-            if sent < len(data):
-                self._unsent[0] = data[sent:], ()
-                return
-            self._unsent.popleft()
-        if self._receiving is None:
-            self._loop.remove_writer(self._worker.connection.fileno())
-
     def _readable(self) -> None:
         try:
-            data = self._worker.connection.recv(_READ)
+            data = self.worker.connection.recv(_READ)
         except BlockingIOError:
             return
         except OSError:
             data = b""
-        self._received(data)
+        if self._gone is None:
+            self._received(data)
+
+    def _go_on(self) -> None:
+        if self._gone is None and self._more:
+            self._received(b"")
 
     def _received(self, data: bytes) -> None:
-        if not data:
-            self._fail(self.conversation.end_of_worker())
+        if not data and not self._more:
+            self.fail(self.conversation.end_of_worker())
             return
         try:
-            self.conversation.feed(data)
+            self._more = self.conversation.feed(data)
         except WireError as error:
-            self._fail(SandboxClosed(f"the sandbox's worker broke the protocol and was ended: {error}."))
+            self.fail(SandboxClosed(f"the sandbox's worker broke the protocol and was ended: {error}."))
             return
         frames, self.conversation.outbox = self.conversation.outbox, []
-        for frame in frames:
-            if self._gone is None:
-                self.send(frame)
+        if self._gone is None and frames:
+            self.post(b"".join(frames))
+        if self._gone is None and self._outgoing:
+            self._write()
+        if self._gone is None:
+            self._watch()
+            if self._more and self._receiving is None:
+                self._loop.call_soon(self._go_on)  # others on this loop have their turn first
+        self._tell()
+
+    def _tell(self) -> None:
+        """Have all who wait look again."""
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def _asked(self, ask: Ask) -> None:
-        if ask.target == b"engine":
-            todo = self._engines.take(ask)
-            if isinstance(todo, Opening):
-                given = self._engines.give(todo)
-                if given is not None:
-                    self.send(*given)
-                else:
-                    self._spawn(self._open_engine(todo))
-            else:
-                self.conversation.outbox.append(todo)
-            return
-        if ask.target == b"net":
-            self.send(*self.offers.network_answer(ask, self.conversation.observe))
-            return
-        frame = self.offers.file_answer(ask)
-        if frame is not None:
-            self.conversation.outbox.append(frame)
-            return
-        if (call := self.offers.value_call(ask)) is not None:
-            self._spawn(self._run_call(ask.id, call))
-            return
-        tool, args = self.offers.tool_call(ask)
-        self._spawn(self._run_tool(ask.id, tool, args))
+    def patience(self) -> float:
+        """The (monotonic) time by which a worker that is asked now must have answered."""
+        return monotonic() + self._limits.wall_seconds + GRACE
 
-    def _spawn(self, work: Coroutine[None, None, None]) -> None:
-        task = self._loop.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    async def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> None:
+        """Wait until it is so; a worker that lets the deadline pass is ended. Raises SandboxError."""
+        if not await self.wait_until(ready, self.patience() if deadline is None else deadline):
+            self._end(STOPPED)
 
-    async def _open_engine(self, opening: Opening) -> None:
-        frame, fds = await asyncio.to_thread(self._engines.open, opening)
-        if self._gone is None:
-            self.send(frame, fds)
-        else:
-            _close(fds)
+    def _end(self, why: str) -> None:
+        self.fail(SandboxClosed(why))
+        assert self._gone is not None
+        raise self._gone
 
-    async def _run_call(self, number: int, call: HostCall) -> None:
-        self._answer(number, (await call.run_async()).encode())
+    async def wait(self, pending: Pending, deadline: float | None = None) -> bool:
+        """Wait until the answer is there; False if the (monotonic) deadline passed first."""
+        return await self.wait_until(lambda: pending.done, deadline)
 
-    async def _run_tool(self, number: int, tool: Tool, args: list[str]) -> None:
-        self._answer(number, list(await tool.run_async(args)))
-
-    def _answer(self, number: int, value: Plain) -> None:
-        if self._gone is None:
-            self.send(answer_frame(number, value))
-
-    async def expect(self, ready: Callable[[], bool], seconds: float | None = None) -> None:
-        """Until it is so; a worker that does not answer in time is ended. Raises SandboxError."""
+    async def wait_until(self, ready: Callable[[], bool], deadline: float | None = None) -> bool:
+        """Wait until it is so; False if the (monotonic) deadline passed first. Raises SandboxError."""
+        if ready():
+            return True
         try:
-            await asyncio.wait_for(
-                self.wait_until(ready), self._limits.wall_seconds + GRACE if seconds is None else seconds
-            )
+            async with asyncio.timeout(None if deadline is None else max(0.0, deadline - monotonic())):
+                while not ready():
+                    if self._gone is not None:
+                        raise self._gone
+                    await self._changed.wait()
         except TimeoutError:
-            self.close()
-            raise SandboxError(STOPPED) from None
+            return ready()
+        return True
 
-    async def wait(self, pending: Pending) -> None:
-        await self.wait_until(lambda: pending.done)
-
-    async def wait_until(self, ready: Callable[[], bool]) -> None:
-        while not ready():
-            if self._gone is not None:
-                raise self._gone
-            await self._changed.wait()
-
-    def _fail(self, error: SandboxError) -> None:
-        if self._gone is None:
-            self._gone = error
-            if self._receiving is None:
-                if not self._loop.is_closed():
-                    self._loop.remove_reader(self._worker.connection.fileno())
-                    self._loop.remove_writer(self._worker.connection.fileno())
-                self._worker.kill()
-            else:  # the loop must have let go of the connection before that is closed
-                self._receiving.cancel()
-                self._receiving.add_done_callback(lambda _: self._worker.kill())
-            self._engines.close()
-            while self._unsent:
-                _close(self._unsent.popleft()[1])
-            self.conversation.fail(error)
-            self.offers.close()
-            self._changed.set()
+    def fail(self, error: SandboxError) -> None:
+        """End the worker; whoever waits for it, now or later, is told this reason. The first counts."""
+        if self._gone is not None:
+            return
+        self._gone = error
+        if self._receiving is None:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self.worker.connection.fileno())
+                self._loop.remove_writer(self.worker.connection.fileno())
+            self.worker.kill()
+        else:  # the loop must have let go of the connection before that is closed
+            self._receiving.cancel()
+            self._receiving.add_done_callback(lambda _: self.worker.kill())
+        self.engines.close()
+        _close(self._outgoing.clear())
+        self.conversation.fail(error)
+        self.offers.close()
+        self._changed.set()
 
     def close(self) -> None:
-        self._fail(SandboxClosed("the sandbox was closed"))
+        self.fail(SandboxClosed("the sandbox was closed"))
         if not self._loop.is_closed():
             for task in self._tasks:
                 task.cancel()
+
+    def disown(self, error: SandboxClosed) -> None:
+        """See `Owned.disown`. The loop is the parent's, and its epoll shared with that: it is not touched."""
+        if self._gone is None:
+            self._gone = error
+            _close(self._outgoing.clear())
+            self.engines.disown()
+            self.worker.release()
 
     def let_go(self) -> None:
         """Its owner is gone, on whatever thread that is noticed: close it, on its loop if that still runs."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 
 from belljar.abi.limits import Limits
 from belljar.api.async_link_host import AsyncLink
 from belljar.api.clock_host import monotonic
 from belljar.api.command import Command, OfCommand
-from belljar.api.request import GRACE, Data, raise_failure
+from belljar.api.owner_host import refuse_copy
+from belljar.api.request import Data, raise_failure
 
 
 class AsyncStream:
@@ -22,7 +22,10 @@ class AsyncStream:
 
     async def next_chunk(self, timeout: float | None = None) -> bytes:
         """The next piece; b"" at the end, or when `timeout` seconds brought nothing."""
-        await _within(self._link, lambda: self._command.has_news(self._number), timeout)
+        if timeout is None:
+            await self._link.expect(lambda: self._command.has_news(self._number), self._command.deadline)
+        else:
+            await self._link.wait_until(lambda: self._command.has_news(self._number), monotonic() + timeout)
         return self._command.take(self._number)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
@@ -50,7 +53,7 @@ class AsyncStdin:
         """Write, and wait until the command's pipe has taken it: for input that may be long."""
         self._check()
         end = self._command.type(data)
-        await self._link.wait_until(lambda: self._command.has_written(end))
+        await self._link.expect(lambda: self._command.has_written(end), self._command.deadline)
 
     async def close(self) -> None:
         if not self._closed:
@@ -82,15 +85,21 @@ class AsyncProcess(OfCommand):
         size: tuple[int, int] | None,
     ) -> None:
         running = self.command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size)
-        self._over = monotonic() + limits.wall_seconds + GRACE
-        await self._link.expect(lambda: self.command.started)
+        self.command.deadline = self._link.patience()
+        try:
+            await self._link.sent()
+            await self._link.expect(lambda: self.command.started)
+        except BaseException:  # it was cancelled, say
+            if not self._link.closed:
+                self.command.kill_all()
+            raise
         raise_failure(running)
 
     async def wait(self, timeout: float | None = None) -> int | None:
         """The exit code, or None if `timeout` seconds passed first."""
         if timeout is None:
-            await self._link.expect(lambda: self.command.state.done, max(0.0, self._over - monotonic()))
-        elif not await _within(self._link, lambda: self.command.state.done, timeout):
+            await self._link.expect(lambda: self.command.state.done, self.command.deadline)
+        elif not await self._link.wait(self.command.state, monotonic() + timeout):
             return None
         return self.command.exit_code()
 
@@ -101,6 +110,8 @@ class AsyncProcess(OfCommand):
 
 class AsyncTerminal:
     """A command on a terminal. See `Terminal`."""
+
+    __reduce__ = refuse_copy
 
     def __init__(self, process: AsyncProcess) -> None:
         self._process = process
@@ -124,12 +135,3 @@ class AsyncTerminal:
     @property
     def exited(self) -> bool:
         return self._process.exited
-
-
-async def _within(link: AsyncLink, ready: Callable[[], bool], timeout: float | None) -> bool:
-    """Until it is so; False if `timeout` seconds passed first."""
-    try:
-        await asyncio.wait_for(link.wait_until(ready), timeout)
-    except TimeoutError:
-        return ready()
-    return True

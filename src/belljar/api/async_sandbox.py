@@ -23,7 +23,7 @@ from belljar.api.forking import check_count
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
 from belljar.api.operations import Ask, Run, Steps
-from belljar.api.owner_host import owned
+from belljar.api.owner_host import owned, refuse_copy
 from belljar.api.request import (
     GRACE,
     START_SECONDS,
@@ -138,7 +138,8 @@ class AsyncSandbox:
 
     async def _layers(self) -> list[str]:
         conversation = self._link.conversation
-        await asyncio.wait_for(self._link.wait_until(lambda: conversation.ready is not None), START_SECONDS)
+        if not await self._link.wait_until(lambda: conversation.ready is not None, monotonic() + START_SECONDS):
+            raise SandboxCreationError("the sandbox's worker did not report in time. Try again; see `belljar doctor`.")
         return self._link.layers
 
     @property
@@ -185,9 +186,11 @@ class AsyncSandbox:
             },
             awaited=True,
         )
+        deadline = began + request.wall_seconds + GRACE
         link.send(request.frame)
         try:
-            await self._finish(request, began + request.wall_seconds + GRACE)
+            await link.sent(deadline)
+            await self._finish(request, deadline)
         except BaseException:  # it was cancelled, too
             if not link.closed and not request.running.done:
                 link.send(request.kill(link.conversation))
@@ -199,7 +202,7 @@ class AsyncSandbox:
         """Until it has ended, and all that it said was heard. SandboxError if it has not by then."""
         listening = request.listening
         while True:
-            await self._link.expect(request.has_news, max(deadline - monotonic(), 0.0))
+            await self._link.expect(request.has_news, deadline)
             if listening is None or not listening.waiting:
                 return
             function, data = listening.waiting.popleft()
@@ -313,6 +316,8 @@ class AsyncSandbox:
         await self.js.close()
         if self._started is not None:
             self._started.close()
+
+    __reduce__ = refuse_copy
 
     async def __aenter__(self) -> Self:
         return await self.start()

@@ -1,4 +1,4 @@
-"""Calls host functions, async or not, from a thread or from an event loop.
+"""Threads for the owner's functions, and waits for them from an event loop.
 
 asyncio is loaded when first needed: a program that has no loop should not wait for it.
 """
@@ -6,8 +6,15 @@ asyncio is loaded when first needed: a program that has no loop should not wait 
 import contextvars
 import inspect
 import threading
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from contextlib import suppress
+from typing import Any, Final, Protocol, TypeVar
+
+T = TypeVar("T")
+
+CALLS_AT_ONCE: Final = 32
+"""Functions of the owner's that one sandbox has running at a time; further calls wait for their turn."""
 
 
 def run_awaitable(awaitable: Awaitable[Any]) -> Any:
@@ -19,12 +26,105 @@ def run_awaitable(awaitable: Awaitable[Any]) -> Any:
     return asyncio.run(main())
 
 
-async def call_async(function: Callable[..., Any], kwargs: dict[str, Any], args: Sequence[Any] = ()) -> Any:
-    if inspect.iscoroutinefunction(function):
-        return await function(*args, **kwargs)
+class Threads:
+    """Runs functions on at most so many daemon threads, in the order in which they came."""
+
+    def __init__(self, most: int = CALLS_AT_ONCE) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._running = 0
+
+    def start(self, work: Callable[[], None]) -> None:
+        with self._lock:
+            if self._running >= self._most:
+                self._waiting.append(work)
+                return
+            self._running += 1
+        try:
+            start_thread(lambda: self._run(work))
+        except BaseException:
+            with self._lock:
+                self._running -= 1
+            raise
+
+    def _run(self, work: Callable[[], None] | None) -> None:
+        while work is not None:
+            try:
+                work()
+            finally:
+                with self._lock:
+                    work = self._waiting.popleft() if self._waiting else None
+                    if work is None:
+                        self._running -= 1
+
+
+def start_thread(work: Callable[[], None]) -> None:
+    threading.Thread(target=work, daemon=True).start()
+
+
+async def in_thread(
+    work: Callable[[], T],
+    discard: Callable[[T], object] | None = None,
+    start: Callable[[Callable[[], None]], None] = start_thread,
+) -> T:
+    """`work()` on a thread of its own, with this task's context variables.
+
+    The thread can't be cancelled: a result that comes after the task was is given to `discard`, on whatever thread.
+    """
     import asyncio
 
-    result = await asyncio.to_thread(lambda: function(*args, **kwargs))
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+    lock = threading.Lock()
+    made: list[T] = []
+    wanted = True
+
+    def run() -> None:
+        try:
+            result = context.run(work)
+        except BaseException as error:  # noqa: BLE001 - raised where it is awaited
+            failure = RuntimeError("StopIteration") if isinstance(error, StopIteration) else error
+            tell(lambda: future.set_exception(failure))
+            return
+        with lock:
+            made.append(result)
+            late = not wanted
+        if late:
+            drop()
+        else:
+            tell(lambda: future.set_result(result))
+
+    def tell(how: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            loop.call_soon_threadsafe(lambda: None if future.done() else how())
+
+    def drop() -> None:
+        if discard is not None:
+            discard(made.pop())
+
+    start(run)
+    try:
+        return await future
+    except BaseException:
+        with lock:
+            wanted = False
+            finished = bool(made)
+        if finished:
+            drop()
+        raise
+
+
+async def call_async(
+    function: Callable[..., Any],
+    kwargs: dict[str, Any],
+    args: Sequence[Any] = (),
+    start: Callable[[Callable[[], None]], None] = start_thread,
+) -> Any:
+    if inspect.iscoroutinefunction(function):
+        return await function(*args, **kwargs)
+    result = await in_thread(lambda: function(*args, **kwargs), start=start)
     return await result if inspect.isawaitable(result) else result
 
 
@@ -51,15 +151,10 @@ class Exclusive(Protocol):
         """Enter; False if that would mean to wait, and `blocking` is not wanted."""
 
     def release(self) -> None: ...
+    def locked(self) -> bool: ...
     def __enter__(self) -> bool: ...
     def __exit__(self, *_: Any) -> None: ...
 
 
 def exclusive() -> Exclusive:
     return threading.Lock()
-
-
-def run_aside(work: Callable[[], None], context: contextvars.Context) -> None:
-    """On a thread of its own, with a copy of these context variables: the caller can stop waiting for it."""
-    context = context.copy()
-    threading.Thread(target=context.run, args=(work,), daemon=True).start()

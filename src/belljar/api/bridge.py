@@ -49,10 +49,10 @@ class HostCall:
         except BaseException as error:  # noqa: BLE001 - the owner's own function: whatever it raises is its answer
             return self._raised(error)
 
-    async def run_async(self) -> str:
-        """The same on an event loop: a plain function runs on a thread, so that it can't stop the loop."""
+    async def run_async(self, start: Callable[[Callable[[], None]], None]) -> str:
+        """The same on an event loop: a plain function runs on a thread that `start` gives."""
         try:
-            return self._answer(await call_async(self.function, self.kwargs, self.args))
+            return self._answer(await call_async(self.function, self.kwargs, self.args, start))
         except BaseException as error:  # as above: SystemExit, and a cancellation of its own, too
             if is_being_cancelled():
                 raise

@@ -14,6 +14,7 @@ from belljar.abi.signals import parse_signal
 from belljar.abi.wire import CHUNK_MAX, Credit, Input, Resize, Signal
 from belljar.api.core import Conversation, OnChunk, Pending, Running
 from belljar.api.errors import SandboxError
+from belljar.api.owner_host import refuse_copy
 from belljar.api.request import (
     Data,
     check_command,
@@ -244,6 +245,8 @@ class Command:
         self._send = send
         self._number = 0
         self._running: Running | None = None
+        self.deadline: float | None = None
+        """The (monotonic) time by which the sandbox must have ended it, by its limits."""
         self.chunks = {1: Chunks(), 2: Chunks()}
 
     def start(
@@ -277,6 +280,11 @@ class Command:
             frame += self._input.put(given.rest) + self._input.end()
         self._send(frame)
         return self._running
+
+    def kill_all(self) -> None:
+        """End it and everything it started: nobody will wait for it."""
+        if not self.exited:
+            self._send(self._conversation.message(Signal(self._number, 9, True)))
 
     @property
     def number(self) -> int:
@@ -333,7 +341,8 @@ class Command:
 
     def type(self, data: Data) -> int:
         """Queue more standard input. Gives its end, to ask `has_written` for."""
-        frame = b"" if self.exited else self._input.put(to_bytes(data))
+        raw = to_bytes(data)
+        frame = b"" if self.exited else self._input.put(raw)
         if frame:
             self._send(frame)
         return self._input.position
@@ -377,6 +386,8 @@ def pieces(data: bytes) -> Iterator[bytes]:
 
 class OfCommand:
     """What is known of a started command, however one waits for it."""
+
+    __reduce__ = refuse_copy
 
     command: Command
 

@@ -35,6 +35,7 @@ from belljar.api.errors import SandboxClosed, SandboxError, printable
 
 _ANSWERS: Final = (Exited, Output, Reply, Failure, Started)
 _SLACK: Final = 1 << 20
+ASKS_PER_TURN: Final = 32
 _TRACE_LINES: Final = 60
 
 OnChunk = Callable[[bytes], object]
@@ -109,6 +110,8 @@ class Conversation:
         self.outbox: list[bytes] = []
         """Frames to send because of what was received (credits)."""
         self.on_ask: Callable[[Ask], None] | None = None
+        self.congested: Callable[[], bool] | None = None
+        """Tells whether so many answers wait for the worker to take them that no more of its questions are taken."""
         self.on_left: Callable[[], None] | None = None
         """Told when a command has ended and others go on without it."""
         self.observe: Callable[[str, dict[str, Any]], None] | None = None
@@ -178,10 +181,20 @@ class Conversation:
         self._waiting[number] = pending
         return number
 
-    def feed(self, data: bytes) -> None:
-        """Take in what the worker sent. Raises WireError when it broke the rules."""
+    def feed(self, data: bytes) -> bool:
+        """Take in what the worker sent. Raises WireError when it broke the rules.
+
+        A worker that asks much is answered in turns. True: there may be more to take; send what it was answered, see
+        who else waits, and then call it again, with nothing.
+        """
+        asked = 0
         for message in self._frames.feed(data):
             self._take(message)
+            if isinstance(message, Ask):
+                asked += 1
+                if asked == ASKS_PER_TURN or (self.congested is not None and self.congested()):
+                    return True
+        return False
 
     def _take(self, message: WorkerMessage) -> None:
         if self._first > 1 and isinstance(message, _ANSWERS) and self._is_origins(message.id):

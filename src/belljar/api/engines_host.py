@@ -137,9 +137,10 @@ class EngineBroker:
         if opening.program is not None or opening.origin == "wasm":
             return None
         try:
-            process = self._origin(opening.origin).take_spare(self._narrow(opening.options), opening.options)
+            process = self._origin(opening.origin).at_hand(self._narrow(opening.options), opening.options)
             if process is None:
                 return None
+            process.settle()
             self._bound(process)
         except EngineUnavailable:
             return None  # `open` says why
@@ -249,6 +250,15 @@ class EngineBroker:
             self._programs.pop(number, None)
         if process is not None:
             process.kill()
+
+    def disown(self) -> None:
+        """In a forked child of the owner: close the descriptors. Locks may be held by threads that are not here."""
+        self._lock = threading.Lock()
+        self._closed = True
+        engines, self._engines = self._engines, {}
+        for process in engines.values():
+            if process is not None:
+                process.kill()  # which only lets go, here
 
     def close(self) -> None:
         """The sandbox is gone: so are its engines. Idempotent."""

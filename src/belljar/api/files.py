@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from belljar.api import operations
 from belljar.api.link_host import Link
 from belljar.api.operations import FilesToWrite, Steps
+from belljar.api.owner_host import refuse_copy
 from belljar.api.request import AnyPath, Data, check_path
 from belljar.api.results import Entry, FileResult, GrepMatch
 
@@ -28,6 +29,8 @@ class Files:
     >>> sandbox.files.read("notes/a.txt")
     'hello'
     """
+
+    __reduce__ = refuse_copy
 
     def __init__(self, run: Callable[[Steps[Any]], Any], link: Callable[[], Link]) -> None:
         self._run = run
@@ -112,6 +115,8 @@ class Files:
 
 class AsyncFiles:
     """The same, awaited. See `Files`."""
+
+    __reduce__ = refuse_copy
 
     def __init__(self, run: Callable[[Steps[Any]], Awaitable[Any]], link: Callable[[], AsyncLink]) -> None:
         self._run = run

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol, Self
 
 from belljar.abi.errno import ENOSYS, EPERM, strerror
-from belljar.abi.limits import Limits
 from belljar.abi.wire import Failure
+from belljar.api.clock_host import monotonic
 from belljar.api.core import Conversation
-from belljar.api.errors import SandboxError
+from belljar.api.engines_host import EngineBroker, EngineCopies
+from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.offers import Offers
 from belljar.api.request import raise_failure
+from belljar.api.stepper import Waits
+from belljar.engines.template_host import EngineUnavailable
+from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
 
 FORK_SECONDS: Final = 30.0
 """How long a worker may take to fork."""
@@ -109,14 +113,109 @@ class Fork:
                 )
             raise SandboxError(f"the sandbox could not be forked: {strerror(error.errno)}")
 
-    def halves(self, limits: Limits) -> tuple[Conversation, Limits, Offers]:
-        """What the branch's link is made of."""
+    def halves(self) -> tuple[Conversation, Offers]:
+        """The branch's own."""
         assert self._halves is not None
-        conversation, offers = self._halves
-        return conversation, limits, offers
+        return self._halves
 
     def abandon(self) -> None:
         """Nothing came of it."""
         self.pending.on_done = None
         if self._halves is not None:
             self._halves[1].close()
+
+
+class ForkedLink(Protocol):
+    """What forking needs of a link. Its waits block, or are awaited: see `stepper.py`."""
+
+    conversation: Conversation
+    offers: Offers
+
+    @property
+    def worker(self) -> WorkerHandle: ...
+    @property
+    def engines(self) -> EngineBroker: ...
+    @property
+    def closed(self) -> bool: ...
+    def send(self, frame: bytes, fds: Sequence[int] = ()) -> None: ...
+    def fail(self, error: SandboxError) -> None: ...
+    def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers) -> Self: ...
+    def close(self) -> None: ...
+
+    def wait_until(self, ready: Callable[[], bool], deadline: float | None = None) -> Any:
+        """Whether it became so."""
+
+    def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> Any: ...
+
+    def wait_readable(self, fd: int, deadline: float) -> Any:
+        """Whether it became so."""
+
+    def call_blocking(self, work: Callable[[], Any], discard: Callable[[Any], object]) -> Any:
+        """The value of a function that blocks. `discard` takes one that nobody waits for any more."""
+
+
+def fork_link(link: Any, interpreters: Sequence[int]) -> Waits[Any]:
+    """Make a link to a new branch of the worker, with the same offers. Raises SandboxError.
+
+    `interpreters` are the commands that the branch goes on with: those that wait for their next run.
+    """
+    copies: EngineCopies = yield from _copy_engines(link, interpreters)
+    try:
+        branch = yield from _fork(link, interpreters, copies)
+    except BaseException:
+        copies.close()
+        raise
+    try:
+        branch.engines.adopt(copies)
+    except EngineUnavailable as error:
+        branch.close()
+        raise SandboxError(f"could not fork the sandbox: {error}") from error
+    return branch
+
+
+def _copy_engines(link: ForkedLink, interpreters: Sequence[int]) -> Waits[EngineCopies]:
+    """Copies of the engine processes that can be copied now; the worker holds them still until it is forked."""
+    if not interpreters and not link.engines.busy:
+        return EngineCopies()
+    held = Held(link.conversation, interpreters)
+    link.send(held.frame)
+    try:
+        yield link.expect(lambda: held.pending.done)
+        numbers = held.numbers()
+        copies: EngineCopies = yield link.call_blocking(lambda: link.engines.copy(numbers), EngineCopies.close)
+        try:
+            held.check(copies.made, copies.failed)
+        except BaseException:
+            copies.close()
+            raise
+    except BaseException:
+        if not link.closed:
+            link.send(link.conversation.call("release")[1])
+        raise
+    return copies
+
+
+def _fork(link: ForkedLink, interpreters: Sequence[int], copies: EngineCopies) -> Waits[ForkedLink]:
+    from belljar.worker.branch_host import Branching  # few sandboxes are forked
+
+    fork = Fork(link.conversation, link.offers, interpreters, copies.made)
+    making = Branching(link.worker)
+    try:
+        link.send(fork.frame, [making.permit(), *copies.descriptors()])
+        deadline = monotonic() + FORK_SECONDS
+        answered = yield link.wait_until(lambda: fork.pending.done, deadline)
+        fork.check()
+        if not answered or not (yield link.wait_readable(making.fileno(), deadline)):
+            stopped = SandboxClosed("the sandbox stopped answering while it was forked, and was ended")
+            link.fail(stopped)
+            raise stopped
+        worker = making.accept(0)
+    except WorkerUnavailable as error:
+        making.abandon()
+        fork.abandon()
+        raise SandboxError(f"could not fork the sandbox: {error}. Try `belljar doctor`.") from error
+    except BaseException:
+        making.abandon()
+        fork.abandon()
+        raise
+    return link.twin(worker, *fork.halves())

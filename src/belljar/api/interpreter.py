@@ -7,12 +7,13 @@ from contextlib import contextmanager
 from typing import Any, Final, Self
 
 from belljar.abi.limits import Limits, RunLimits
-from belljar.api.await_host import exclusive, run_aside
+from belljar.api.await_host import exclusive
 from belljar.api.bridge import HostCall, check_globals
 from belljar.api.clock_host import monotonic
 from belljar.api.dialogue import AT_WORK, STARTING, Dialogue, Engine, Mode, Run, Stem
-from belljar.api.errors import SandboxClosed, SandboxError
+from belljar.api.errors import SandboxError
 from belljar.api.link_host import Link
+from belljar.api.owner_host import Owner, refuse_copy
 from belljar.api.request import GRACE
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables, check_language, check_size, lost_from, saved_from
@@ -46,6 +47,7 @@ class Interpreter:
         self._tools = tools
         self._dialogue: Dialogue | None = None
         self._lock = exclusive()
+        self._owner = Owner("interpreter")
         self._lost = False
         """It was at work when this branch was made of its sandbox."""
 
@@ -66,13 +68,14 @@ class Interpreter:
         self._lost = stem.at_work
         if stem.dialogue is not None and not stem.dialogue.ended:
             link = self._link()
-            self._dialogue = stem.dialogue.branch(link.conversation, link.send, _call)
+            self._dialogue = stem.dialogue.branch(link.conversation, link.send, _caller(link))
 
     def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
         """Run code in the interpreter. Never raises for what the code did: see `ok` and `error`.
 
         `globals` binds names before it runs: host functions, and plain data. They stay bound.
         """
+        self._owner.check()
         check_code(code)
         limits = check_limits(limits)
         functions, values = check_globals(globals)
@@ -125,6 +128,7 @@ class Interpreter:
         >>> saved = sandbox.python.save()
         >>> another_sandbox.python.load(saved)
         """
+        self._owner.check()
         values = {"max_bytes": check_size(max_bytes), "leave_out": sorted(leave_out)}
         with self._lock:
             if self._lost:
@@ -139,6 +143,7 @@ class Interpreter:
 
         `globals` binds host functions that the variables may refer to. Raises SnapshotError, and is then empty.
         """
+        self._owner.check()
         check_language(saved, "python")
         functions, _ = check_globals(globals)
         with self._lock:
@@ -154,6 +159,8 @@ class Interpreter:
         """A further interpreter in the same sandbox, with variables of its own; `reset` ends it."""
         return Interpreter(self._link, self._engine, self._limits, tools=self._tools)
 
+    __reduce__ = refuse_copy
+
     def _open(self, code: str, forks: Dialogue | None = None, *, prefix: bool = False) -> Dialogue:
         link = self._link()
         return Dialogue(
@@ -161,7 +168,7 @@ class Interpreter:
             link.send,
             self._engine,
             self._limits,
-            _call,
+            _caller(link),
             forks=forks,
             prefix=prefix,
             begins_with=code,
@@ -180,15 +187,16 @@ class Interpreter:
         except KeyboardInterrupt:
             dialogue.kill()
             raise
-        if dialogue.killed and not link.wait(dialogue.running, monotonic() + GRACE):
-            link.close()
-            raise SandboxClosed("the sandbox stopped answering past a run's limits and was ended")
+        if dialogue.killed:
+            link.expect(lambda: dialogue.running.done, monotonic() + GRACE)
         dialogue.check_end(run)
         return run.result(monotonic() - began)
 
 
 class Prefix:
     """A state to start runs from. They are independent of each other, and may be parallel (from several threads)."""
+
+    __reduce__ = refuse_copy
 
     def __init__(self, interpreter: Interpreter, dialogue: Dialogue, values: frozenset[str]) -> None:
         self._interpreter = interpreter
@@ -247,16 +255,20 @@ def check_rebinding(given: Globals | None, known: frozenset[str]) -> None:
         )
 
 
-def _call(dialogue: Dialogue, call: HostCall) -> None:
-    """A host function runs on a thread of its own: a run's time limit holds while it is at work."""
-    run = dialogue.run
-    assert isinstance(run, Run)
+def _caller(link: Link) -> Callable[[Dialogue, HostCall], None]:
+    """Calls host functions on the sandbox's threads: a run's time limit holds while they are at work."""
 
-    def work() -> None:
-        line = call.run()
-        try:
-            dialogue.answer(run, line)
-        except SandboxError:
-            return  # the sandbox ended while its function was at work
+    def call(dialogue: Dialogue, wanted: HostCall) -> None:
+        run = dialogue.run
+        assert isinstance(run, Run)
 
-    run_aside(work, run.context)
+        def work() -> None:
+            line = wanted.run()
+            try:
+                dialogue.answer(run, line)
+            except SandboxError:
+                return  # the sandbox ended while its function was at work
+
+        link.threads.start(lambda: run.context.copy().run(work))
+
+    return call

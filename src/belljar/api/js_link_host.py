@@ -6,12 +6,18 @@ import asyncio
 import socket
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 
-from belljar.api.await_host import run_aside
+from belljar.api.await_host import Threads
 from belljar.api.bridge import HostCall
 from belljar.api.dialogue import Run
+from belljar.api.errors import SandboxClosed
 from belljar.api.js_dialogue import JsDialogue
+from belljar.api.owner_host import owned
+from belljar.api.sockets_host import receive_without_blocking, writable
+from belljar.engines.js.prefix_host import PrefixProcess
 from belljar.engines.template_host import EngineProcess
 from belljar.lockdown.polling_host import Readiness
 
@@ -21,45 +27,79 @@ GRACE = 0.5
 
 
 class JsLink:
-    """Drives runs on one process. Host functions are at work beside it, so that a run's deadline always holds."""
+    """Drives runs on one process. Host functions run on `threads`, so that a run's deadline always holds."""
 
-    def __init__(self, process: EngineProcess | None, connection: socket.socket, output_bytes: int) -> None:
+    def __init__(self, process: EngineProcess | PrefixProcess, output_bytes: int, threads: Threads) -> None:
         self.dialogue = JsDialogue(output_bytes)
-        self._process = process
-        self._connection = connection
+        self.process = process
+        self._connection = process.connection
+        self._threads = threads
         self._sending = threading.Lock()
+        self._deadline = 0.0
+        self._closed: SandboxClosed | None = None
+        self._using = threading.Lock()
+        self._in_use = self._killed = False
+        """Whether a thread, or an event loop, waits for the connection; and whether it is to be ended then."""
+        receive_without_blocking(self._connection)
+        owned.add(self)
 
-    def branch(self) -> JsLink:
+    def branch(self, threads: Threads) -> JsLink:
         """A link to a copy of the process, which waits for its next run. Raises EngineUnavailable."""
-        assert self._process is not None
-        process = self._process.copy()
-        twin = JsLink(process, process.connection, 0)
+        assert isinstance(self.process, EngineProcess)
+        twin = JsLink(self.process.copy(), 0, threads)
         twin.dialogue = self.dialogue.branch()
         return twin
 
+    @contextmanager
+    def _use(self, seconds: float) -> Iterator[None]:
+        """For the time of a run. SandboxClosed if it ended because somebody closed the interpreter."""
+        self._deadline = time.monotonic() + seconds + GRACE
+        with self._using:
+            self._in_use = True
+        try:
+            yield
+        finally:
+            with self._using:
+                self._in_use = False
+                killed = self._killed
+            if killed:
+                self.process.kill()
+        if self._closed is not None:
+            raise self._closed
+
     def drive(self, run: Run, frame: bytes, seconds: float) -> None:
         """Send a run and see it through. After `seconds` it is over, whatever the process does."""
-        deadline = time.monotonic() + seconds + GRACE
-        self._connection.setblocking(True)
-        self._send(frame)
-        ready = Readiness(self._connection)
-        while not run.done:
-            left = deadline - time.monotonic()
-            if left <= 0 or not ready.within(left):
-                self.dialogue.over_time(run)
-                break
-            for call in self.dialogue.feed(self._receive()):
-                run_aside(lambda call=call: self._call(run, call), run.context)  # type: ignore[misc]
+        with self._use(seconds):
+            self._send(frame)
+            ready = Readiness(self._connection)
+            while not run.done:
+                left = self._deadline - time.monotonic()
+                if left <= 0 or not ready.within(left):
+                    self.dialogue.over_time(run)
+                    break
+                for call in self._receive():
+                    self._threads.start(partial(run.context.copy().run, self._call, run, call))
 
-    def _receive(self) -> bytes:
+    def _receive(self) -> list[HostCall]:
         try:
-            return self._connection.recv(_CHUNK)
+            data = self._connection.recv(_CHUNK)
+        except BlockingIOError:
+            return []
         except OSError:
-            return b""
+            data = b""
+        return list(self.dialogue.feed(data))
 
     def _send(self, frame: bytes) -> None:
-        with self._sending, suppress(OSError):  # a process that is gone is noticed by the reader
-            self._connection.sendall(frame)
+        """Until the run's deadline. A process that is gone is noticed by the reader."""
+        with self._sending, suppress(OSError):
+            unsent = memoryview(frame)
+            while unsent:
+                try:
+                    unsent = unsent[self._connection.send(unsent) :]
+                except BlockingIOError:
+                    left = self._deadline - time.monotonic()
+                    if left <= 0 or not writable(self._connection, left):
+                        return  # half a frame: the process can be sent nothing more, and its run is over time
 
     def _call(self, run: Run, call: HostCall) -> None:
         frame = self.dialogue.answer(run, call.run())
@@ -71,18 +111,23 @@ class JsLink:
     async def drive_async(self, run: Run, frame: bytes, seconds: float) -> None:
         """The same on an event loop."""
         loop = asyncio.get_running_loop()
-        self._connection.setblocking(False)
         tasks: set[asyncio.Task[None]] = set()
+        sending = asyncio.Lock()
+
+        async def send(frame: bytes) -> None:
+            async with sending:
+                with suppress(OSError):
+                    await loop.sock_sendall(self._connection, frame)
 
         async def call_host(call: HostCall) -> None:
-            answer = self.dialogue.answer(run, await call.run_async())
+            answer = self.dialogue.answer(run, await call.run_async(self._threads.start))
             if answer is not None:
-                await self._send_async(loop, answer)
+                await send(answer)
             elif run.done:
                 self.kill()
 
         async def converse() -> None:
-            await self._send_async(loop, frame)
+            await send(frame)
             while not run.done:
                 try:
                     data = await loop.sock_recv(self._connection, _CHUNK)
@@ -93,20 +138,32 @@ class JsLink:
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
 
-        try:
-            async with asyncio.timeout(seconds + GRACE):
-                await converse()
-        except TimeoutError:
-            self.dialogue.over_time(run)
-        finally:
-            for task in tasks:
-                task.cancel()
+        with self._use(seconds):
+            try:
+                async with asyncio.timeout(seconds + GRACE):
+                    await converse()
+            except TimeoutError:
+                self.dialogue.over_time(run)
+            finally:
+                for task in tasks:
+                    task.cancel()
 
-    async def _send_async(self, loop: asyncio.AbstractEventLoop, frame: bytes) -> None:
-        with suppress(OSError):
-            await loop.sock_sendall(self._connection, frame)
+    def close(self, error: SandboxClosed) -> None:
+        """End the process; a run that is under way raises `error`."""
+        self._closed = error
+        self.kill()
+
+    def disown(self, error: SandboxClosed) -> None:
+        self._closed = error
+        self.process.kill()  # which only lets go, in another process than its owner's
 
     def kill(self) -> None:
         """End the process. Idempotent."""
-        if self._process is not None:
-            self._process.kill()
+        with self._using:
+            self._killed = True
+            in_use = self._in_use
+        if in_use:  # nobody may wait for a connection that is closed: its number could be another's
+            with suppress(OSError):
+                self._connection.shutdown(socket.SHUT_RDWR)
+        else:
+            self.process.kill()

@@ -1,8 +1,11 @@
-"""The synchronous front's wire: whoever waits for an answer reads the socket for everyone.
+"""The synchronous front's wire: the thread that waits for an answer also dispatches other callers' frames.
 
 There is no thread of ours on the way of a plain call: the caller sends, then receives until its own answer is there. If
 another caller is already receiving, it delivers. A helper thread only exists while something may arrive unasked, and
 stands aside while there are callers, since to be told by another thread takes longer than to receive.
+
+The connection never blocks. A caller waits until its own frame is sent; answers to the worker's questions are queued,
+and sent by whoever receives.
 """
 
 from __future__ import annotations
@@ -13,21 +16,29 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from belljar.abi.limits import Limits
-from belljar.abi.wire import Ask, Plain, WireError
+from belljar.abi.wire import Plain, WireError
+from belljar.api.asks import Asks
+from belljar.api.await_host import Threads
 from belljar.api.core import Conversation, Pending
-from belljar.api.engines_host import EngineBroker, EngineCopies, Opening
+from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
-from belljar.api.forking import FORK_SECONDS, Fork, Held, check_origin
+from belljar.api.forking import check_origin, fork_link
 from belljar.api.offers import Offers, answer_frame
-from belljar.api.request import GRACE, STOPPED
-from belljar.engines.template_host import EngineUnavailable
-from belljar.lockdown.polling_host import Readiness
-from belljar.lockdown.sockets_host import send_descriptors, set_send_timeout
-from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
+from belljar.api.outgoing import Outgoing
+from belljar.api.request import GRACE, NOT_TAKEN, STOPPED
+from belljar.api.sockets_host import Poller, receive_without_blocking, send_some, writable
+from belljar.api.stepper import finish
+from belljar.lockdown.polling_host import readable
+from belljar.worker.handle_host import WorkerHandle
 
+if TYPE_CHECKING:
+    from belljar.api.bridge import HostCall
+    from belljar.api.tools import Tool
+
+T = TypeVar("T")
 _READ: Final = 64 << 10
 _READ_MORE: Final = 1 << 20
 """How much to take after a read that came full: a large buffer costs more to make than a short answer to read."""
@@ -41,192 +52,200 @@ class Link:
     def __init__(
         self, worker: WorkerHandle, conversation: Conversation, limits: Limits, offers: Offers | None = None
     ) -> None:
-        self._worker = worker
+        self.worker = worker
         self.conversation = conversation
-        self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
+        self._make_locks()
         self._waiting = 0
         """How many threads wait for a change."""
-        self._reading = False
+        self._reading = 0
+        """The thread that receives, or 0."""
+        self._sending = 0
+        """How many threads wait to send."""
         self._callers = 0
         """How many have received so far."""
         self._bell: socket.socket | None = None
         """Rung to have the helper look up; only there while it listens."""
         self._read_size = _READ
-        self._readable = Readiness(worker.connection)
-        self._send_lock = threading.Lock()
-        # One that reads nothing for so long has stopped: a sender is not to wait for it for ever.
-        set_send_timeout(worker.connection, int(min(limits.wall_seconds + GRACE, 1 << 30)))
+        receive_without_blocking(worker.connection)
+        self._poller = Poller(worker.connection)
+        self._outgoing = Outgoing()
+        self._more = False
+        """Whether there may be frames that were received and not taken yet."""
         self._reader: threading.Thread | None = None
-        self._forking = threading.Lock()
         self._gone: SandboxError | None = None
         self._limits = limits
+        self.threads = Threads()
         self.offers = offers if offers is not None else Offers(threading.RLock())
-        self._engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
-        conversation.on_ask = self._asked
+        self.engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
+        conversation.on_ask = Asks(self, conversation, self.offers, self.engines).take
+        conversation.congested = lambda: self._outgoing.congested
         conversation.on_left = self.serve_in_background
 
-    def _asked(self, ask: Ask) -> None:
-        """Runs on whichever thread receives: files are answered there and then, what takes longer on its own thread."""
-        if ask.target == b"engine":
-            self._engine_asked(ask)
-            return
-        if ask.target == b"net":
-            self.serve_in_background()
-            self.send(*self.offers.network_answer(ask, self.conversation.observe))
-            return
-        frame = self.offers.file_answer(ask)
-        if frame is not None:
-            self.conversation.outbox.append(frame)
-            return
-        if (call := self.offers.value_call(ask)) is not None:
-            self._start(ask.id, lambda: call.run().encode())
-            return
-        tool, args = self.offers.tool_call(ask)
-        self._start(ask.id, lambda: list(tool.run(args)))
+    def _make_locks(self) -> None:
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._queue_lock = threading.Lock()
+        self._send_lock = threading.Lock()
+        self._forking = threading.Lock()
 
-    def _engine_asked(self, ask: Ask) -> None:
-        todo = self._engines.take(ask)
-        if isinstance(todo, Opening):
-            # A program that runs on after its command's end opens files, ends, and so on.
-            self.serve_in_background()
-            given = self._engines.give(todo)
-            if given is not None:
-                self.send(*given)
-            else:
-                threading.Thread(target=self._open_engine, args=(todo,), daemon=True).start()
-        else:
-            self.conversation.outbox.append(todo)
+    # What the worker asks for.
 
-    def _open_engine(self, opening: Opening) -> None:
-        frame, fds = self._engines.open(opening)
-        try:
-            self.send(frame, fds)
-        except SandboxError:
-            return  # the sandbox ended, and its engines with it
+    def open_engine(self, opening: Opening) -> None:
+        def open_() -> None:
+            frame, fds = self.engines.open(opening)
+            with suppress(SandboxError):  # the sandbox ended, and its engines with it
+                self.send(frame, fds)
 
-    def _start(self, number: int, work: Callable[[], Plain]) -> None:
-        """Have a function of the owner's run on a thread of its own."""
+        self.threads.start(open_)
 
+    def call_function(self, number: int, call: HostCall, ended: Callable[[], None]) -> None:
+        self._call(number, lambda: call.run().encode(), ended)
+
+    def call_tool(self, number: int, tool: Tool, args: list[str], ended: Callable[[], None]) -> None:
+        self._call(number, lambda: list(tool.run(args)), ended)
+
+    def _call(self, number: int, work: Callable[[], Plain], ended: Callable[[], None]) -> None:
         def run() -> None:
             answer = answer_frame(number, work())
-            try:
+            with suppress(SandboxError):  # the sandbox ended while its tool was at work
                 self.send(answer)
-            except SandboxError:
-                return  # the sandbox ended while its tool was at work
+            ended()
 
-        threading.Thread(target=run, daemon=True).start()
+        self.threads.start(run)
+
+    # Forking.
 
     def fork(self, interpreters: Sequence[int] = ()) -> Link:
-        """A link to a new branch of the worker, with the same offers. Raises SandboxError.
-
-        `interpreters` are the commands that the branch goes on with: those that wait for their next run.
-        """
-        check_origin(self._worker.zygote)
+        """A link to a new branch of the worker, with the same offers. Raises SandboxError. See `fork_link`."""
+        check_origin(self.worker.zygote)
         with self._forking:
-            copies = self._copy_engines(interpreters)
-            try:
-                link = self._fork(interpreters, copies)
-            except BaseException:
-                copies.close()
-                raise
-        try:
-            link._engines.adopt(copies)
-        except EngineUnavailable as error:
-            link.close()
-            raise SandboxError(f"could not fork the sandbox: {error}") from error
-        if copies.made:
-            link.serve_in_background()
-        return link
-
-    def _copy_engines(self, interpreters: Sequence[int]) -> EngineCopies:
-        """Copies of the engine processes that can be copied now; the worker holds them still until it is forked."""
-        if not interpreters and not self._engines.busy:
-            return EngineCopies()
-        held = Held(self.conversation, interpreters)
-        self.send(held.frame)
-        self.expect(lambda: held.pending.done, self.patience())
-        try:
-            copies = self._engines.copy(held.numbers())
-            try:
-                held.check(copies.made, copies.failed)
-            except BaseException:
-                copies.close()
-                raise
-        except BaseException:
-            self.send(self.conversation.call("release")[1])
-            raise
-        return copies
-
-    def _fork(self, interpreters: Sequence[int], copies: EngineCopies) -> Link:
-        from belljar.worker.branch_host import Branching  # few sandboxes are forked
-
-        fork = Fork(self.conversation, self.offers, interpreters, copies.made)
-        making = Branching(self._worker)
-        try:
-            self.send(fork.frame, [making.permit(), *copies.descriptors()])
-            if not self.wait(fork.pending, time.monotonic() + FORK_SECONDS):
-                self.close()
-                raise SandboxClosed("the sandbox stopped answering while it was forked, and was ended")
-            fork.check()
-            worker = making.accept(FORK_SECONDS)
-        except WorkerUnavailable as error:
-            making.abandon()
-            fork.abandon()
-            raise SandboxError(f"could not fork the sandbox: {error}. Try `belljar doctor`.") from error
-        except BaseException:
-            making.abandon()
-            fork.abandon()
-            raise
-        link = Link(worker, *fork.halves(self._limits))
-        if self._reader is not None:
+            link: Link = finish(fork_link(self, interpreters))
+        if link.engines.busy or self._reader is not None:
             link.serve_in_background()  # what goes on without a caller here goes on there
         return link
 
+    def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers) -> Link:
+        return Link(worker, conversation, self._limits, offers)
+
+    def wait_readable(self, fd: int, deadline: float) -> bool:
+        return readable(fd, max(0.0, deadline - time.monotonic()))
+
+    def call_blocking(self, work: Callable[[], T], _discard: Callable[[T], object]) -> T:
+        return work()
+
     @property
     def pid(self) -> int:
-        return self._worker.pid
+        return self.worker.pid
+
+    def pids(self) -> list[int]:
+        """The worker, and the engine processes beside it."""
+        return [self.worker.pid, *self.engines.pids()]
 
     @property
     def layers(self) -> list[str]:
-        """What holds around the worker, as it said when it was ready, and as we know."""
+        """The layers that hold around the worker, as it said when it was ready, and as we know."""
         assert self.conversation.ready is not None
-        return self.conversation.ready.layers + (self._worker.cgroup.layers if self._worker.cgroup is not None else [])
+        return self.conversation.ready.layers + (self.worker.cgroup.layers if self.worker.cgroup is not None else [])
 
     @property
     def closed(self) -> bool:
         return self._gone is not None
 
-    def send(self, frame: bytes, fds: Sequence[int] = ()) -> None:
-        """Send a frame; descriptors that go with it are closed here."""
+    # Sending.
+
+    def send(self, frame: bytes, fds: Sequence[int] = (), deadline: float | None = None) -> None:
+        """Send a frame; descriptors that go with it are closed here. Raises SandboxError.
+
+        Waits until it is sent; a worker that has not taken it by the (monotonic) deadline is ended. In the thread that
+        receives, on behalf of what was received, it does not wait.
+        """
+        mark = self._put(frame, fds)
+        self._flush()
+        if self._outgoing.written < mark and self._reading != threading.get_ident():
+            self._wait_sent(mark, self.patience() if deadline is None else deadline)
+
+    def post(self, frame: bytes, fds: Sequence[int] = ()) -> None:
+        """Queue an answer, in the thread that receives; it is sent once all that came is taken."""
+        self._put(frame, fds, answer=True)
+
+    def _put(self, frame: bytes, fds: Sequence[int], *, answer: bool = False) -> int:
+        with self._queue_lock:
+            if self._gone is None:
+                return self._outgoing.put(frame, fds, answer=answer)
+        _close(fds)
+        raise self._gone
+
+    def _wait_sent(self, mark: int, deadline: float) -> None:
+        with self._lock:
+            self._sending += 1
         try:
+            self._send_until(mark, deadline)
+        finally:
+            with self._lock:
+                self._sending -= 1
+                self._close_if_unused()
+
+    def _send_until(self, mark: int, deadline: float) -> None:
+        while self._outgoing.written < mark:
             if self._gone is not None:
                 raise self._gone
-            with self._send_lock:
-                connection = self._worker.connection
-                sent = send_descriptors(connection, frame, fds) if fds else 0
-                if sent < len(frame):
-                    connection.sendall(memoryview(frame)[sent:] if sent else frame)
-        except OSError:
-            self._hear_last_words()
-            assert self._gone is not None
-            raise self._gone from None
-        finally:
-            for fd in fds:
-                os.close(fd)
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self.fail(SandboxClosed(NOT_TAKEN))
+                continue
+            writable(self.worker.connection, left)
+            self._flush()
+
+    def _flush(self) -> None:
+        """Send what is queued as far as the worker takes it now. Raises SandboxError if it takes nothing any more."""
+        while self._outgoing and self._send_lock.acquire(blocking=False):
+            try:
+                blocked = not self._write()
+            except OSError:
+                self._hear_last_words()
+                assert self._gone is not None
+                raise self._gone from None
+            finally:
+                self._send_lock.release()
+            if blocked:
+                return
+
+    def _write(self) -> bool:
+        """False: the connection is full."""
+        while self._outgoing:
+            with self._queue_lock:
+                if not self._outgoing:
+                    return True
+                views, fds = self._outgoing.first()
+            try:
+                count = send_some(self.worker.connection, views, fds)
+            except OSError:
+                _close(fds)
+                raise
+            with self._queue_lock:
+                if count and self._outgoing:
+                    self._outgoing.sent(count)
+                elif self._outgoing:
+                    self._outgoing.give_back(fds)
+                    return False
+            _close(fds)
+        return True
+
+    # Receiving.
 
     def patience(self) -> float:
         """The (monotonic) time by which a worker that is asked now must have answered."""
         return time.monotonic() + self._limits.wall_seconds + GRACE
 
-    def expect(self, ready: Callable[[], bool], deadline: float) -> None:
-        """Until it is so; a worker that lets the deadline pass is ended. Raises SandboxError."""
-        if not self.wait_until(ready, deadline):
-            self.close()
-            raise SandboxError(STOPPED)
+    def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> None:
+        """Wait until it is so; a worker that lets the deadline pass is ended. Raises SandboxError."""
+        if not self.wait_until(ready, self.patience() if deadline is None else deadline):
+            self.fail(SandboxClosed(STOPPED))
+            assert self._gone is not None
+            raise self._gone
 
     def wait(self, pending: Pending, deadline: float | None = None) -> bool:
-        """Until the answer is there; False if the (monotonic) deadline passed first."""
+        """Wait until the answer is there; False if the (monotonic) deadline passed first."""
         return self.wait_until(lambda: pending.done, deadline)
 
     def wait_until(self, ready: Callable[[], bool], deadline: float | None = None) -> bool:
@@ -246,7 +265,7 @@ class Link:
                     finally:
                         self._waiting -= 1
                     continue
-                self._reading = True
+                self._reading = threading.get_ident()
                 self._callers += 1
             try:
                 self._ring()
@@ -264,72 +283,97 @@ class Link:
                     bell.send(b"\0")
 
     def _receive(self, timeout: float | None) -> None:
-        # Not by the socket's own timeout, which a thread that sends at the same time would share.
-        if not self._ready(timeout):
+        """Take what there is, or comes within the time; one turn of it, so that a worker can't keep us for ever."""
+        if not self._more and not self._ready(timeout):
             return
         try:
             self._take()
         except WireError as error:
-            self._fail(SandboxClosed(f"the sandbox's worker broke the protocol and was ended: {error}."))
+            self.fail(SandboxClosed(f"the sandbox's worker broke the protocol and was ended: {error}."))
             return
         except BaseException:
             # Most often ^C, which is met while waiting and does no harm there; but here what came may be lost.
-            self._fail(SandboxClosed("the program was interrupted while it took an answer, and the sandbox was ended"))
+            self.fail(SandboxClosed("the program was interrupted while it took an answer, and the sandbox was ended"))
             raise
         if self.conversation.outbox:
             frames, self.conversation.outbox = self.conversation.outbox, []
-            self.send(b"".join(frames))
+            self.post(b"".join(frames))
+        self._flush()
 
     def _ready(self, timeout: float | None) -> bool:
         """Whether there is something to take, or nothing will ever come."""
         try:
-            return self._readable.within(timeout)
-        except OSError:
+            if self._outgoing:
+                if self._outgoing.congested:
+                    writable(self.worker.connection, timeout)
+                    self._flush()
+                    return False
+                arrived = self._poller.wait(timeout, sending=True)
+                self._flush()
+                return arrived
+            return self._poller.wait(timeout)
+        except (OSError, ValueError):
             return True
 
     def _take(self) -> None:
-        try:
-            data = self._worker.connection.recv(self._read_size)
-        except OSError:
-            data = b""  # reset: it ended with something unread
-        if not data:
-            self._fail(self.conversation.end_of_worker())
-            return
-        self._read_size = _READ if len(data) < self._read_size else _READ_MORE
-        self.conversation.feed(data)
+        if self._more:
+            data = b""
+        else:
+            try:
+                data = self.worker.connection.recv(self._read_size)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""  # reset: it ended with something unread
+            if not data:
+                self.fail(self.conversation.end_of_worker())
+                return
+            self._read_size = _READ if len(data) < self._read_size else _READ_MORE
+        self._more = True
+        self._more = self.conversation.feed(data)
 
     def _hear_last_words(self) -> None:
         """The worker takes nothing any more: what it said before may be why. Whoever receives hears it; else we do."""
         with self._changed:
             ours = not self._reading
-            self._reading = True
-        while ours and self._gone is None and self._readable.within(0):
+            if ours:
+                self._reading = threading.get_ident()
+        while ours and self._gone is None and (self._more or self._poller.wait(0)):
+            with self._queue_lock:
+                _close(self._outgoing.clear())
             self._receive(0.0)
         if ours:
             self._stop_reading()
-        self._fail(self.conversation.end_of_worker())
+        self.fail(self.conversation.end_of_worker())
 
     def _stop_reading(self) -> None:
         with self._lock:
-            self._reading = False
-            if self._gone is not None:
-                self.offers.close()
+            self._reading = 0
+            self._close_if_unused()
             if self._waiting:
                 self._changed.notify_all()
 
-    def _fail(self, error: SandboxError) -> None:
-        with self._changed:
+    def fail(self, error: SandboxError) -> None:
+        """End the worker; whoever waits for it, now or later, is told this reason. The first counts."""
+        with self._changed, self._queue_lock:
             if self._gone is not None:
-                return  # one thread closes while another hears of the end: the first says why
+                return
             self._gone = error
-        self._ring()  # the connection's number may be another's by the time that the helper waits for it
-        self._worker.kill()
-        self._engines.close()
+            unsent = self._outgoing.clear()
+        _close(unsent)
+        self._ring()
+        self.worker.end()
+        self.engines.close()
         self.conversation.fail(error)
         with self._changed:
-            if not self._reading:
-                self.offers.close()
+            self._close_if_unused()
             self._changed.notify_all()
+
+    def _close_if_unused(self) -> None:
+        """Close once it is over, and no thread polls the connection: its number could be another's by then."""
+        if self._gone is not None and not self._reading and not self._sending:
+            self.worker.kill()
+            self.offers.close()
 
     def serve_in_background(self) -> None:
         """Have a thread receive whenever no caller does: something may arrive unasked from now on."""
@@ -345,14 +389,16 @@ class Link:
             with self._lock:
                 if self._gone is not None:
                     return
-                news = Readiness(self._worker.connection, ear)
+                news = Poller(self.worker.connection, ear)
             seen = -1
             while (seen := self._stand_aside(seen, bell)) >= 0:
-                news.within(None)
+                if not self._more:
+                    news.wait(None, sending=bool(self._outgoing), receiving=not self._outgoing.congested)
                 with self._lock:
                     self._bell = None
                     reads = not self._reading
-                    self._reading = True
+                    if reads:
+                        self._reading = threading.get_ident()
                 with suppress(BlockingIOError):
                     ear.recv(16)
                 if not reads:
@@ -384,4 +430,19 @@ class Link:
             return seen
 
     def close(self) -> None:
-        self._fail(SandboxClosed("the sandbox was closed"))
+        self.fail(SandboxClosed("the sandbox was closed"))
+
+    def disown(self, error: SandboxClosed) -> None:
+        """See `Owned.disown`. Locks may be held by threads that are not in this process."""
+        if self._gone is None:
+            self._gone = error
+            self._make_locks()
+            self._reading = 0
+            _close(self._outgoing.clear())
+            self.engines.disown()
+            self.worker.release()
+
+
+def _close(fds: Sequence[int]) -> None:
+    for fd in fds:
+        os.close(fd)

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def walk_local(top: str | os.PathLike[str]) -> Iterator[tuple[str, bool, int | None]]:
@@ -24,14 +28,29 @@ def walk_local(top: str | os.PathLike[str]) -> Iterator[tuple[str, bool, int | N
                 yield str(path.relative_to(root)), False, path.stat().st_mode & 0o777
 
 
-def read_local(top: str | os.PathLike[str], relative: str) -> bytes:
-    from pathlib import Path  # not at the top: it is slow to load, and few programs transfer files
+def read_local(top: str | os.PathLike[str], relative: str, size: int) -> Iterator[bytes]:
+    """A file in pieces of at most `size` bytes; one at least, if an empty one."""
+    with open(os.path.join(top, relative) if relative else top, "rb") as file:
+        yield file.read(size)
+        while data := file.read(size):
+            yield data
 
-    return (Path(top) / relative if relative else Path(top)).read_bytes()
+
+def make_local_directory(top: str | os.PathLike[str], relative: str) -> None:
+    """A directory below `top`. A name that would leave it is refused, whoever sent it."""
+    _local_path(top, relative).mkdir(parents=True, exist_ok=True)
 
 
-def write_local(top: str | os.PathLike[str], relative: str, data: bytes | None, mode: int = 0o644) -> None:
-    """A directory (data None) or a file below `top`. A name that would leave it is refused, whoever sent it."""
+def create_local(top: str | os.PathLike[str], relative: str, mode: int) -> BinaryIO:
+    """A new, empty file below `top`, in place of what is there; not through a symlink."""
+    target = _local_path(top, relative)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
+    return os.fdopen(os.open(target, flags, mode & 0o777 | 0o600), "wb")
+
+
+def _local_path(top: str | os.PathLike[str], relative: str) -> Path:
+    """ValueError for what would leave `top`, or go through a symlink below it."""
     from pathlib import Path  # not at the top: it is slow to load, and few programs transfer files
 
     root = Path(top)
@@ -42,11 +61,4 @@ def write_local(top: str | os.PathLike[str], relative: str, data: bytes | None, 
     for above in [*reversed(target.parents)][len(root.parents) :]:
         if above != root and above.is_symlink():
             raise ValueError(f"refusing to write through the symlink {above}")
-    if data is None:
-        target.mkdir(parents=True, exist_ok=True)
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-    fd = os.open(target, flags, mode & 0o777 | 0o600)
-    with os.fdopen(fd, "wb") as file:
-        file.write(data)
+    return target

@@ -16,7 +16,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import basename, fsdecode, fsencode, join
 from belljar.abi.wire import USER_RIGHTS
 from belljar.api.errors import FileError
-from belljar.api.local_host import read_local, walk_local, write_local
+from belljar.api.local_host import create_local, make_local_directory, read_local, walk_local
 from belljar.api.mounts import Mount, check_mount
 from belljar.api.offers import Offers
 from belljar.api.request import AnyPath, Data, FileContents, check_contents, check_mode, check_path, to_bytes
@@ -158,7 +158,7 @@ def rename(old: AnyPath, new: AnyPath) -> Steps[None]:
 
 def glob(pattern: AnyPath) -> Steps[list[str]]:
     pattern = check_path(pattern)
-    argv = ["bash", "-O", "globstar", "-O", "nullglob", "-O", "dotglob", "-c", _GLOB, "glob", pattern]
+    argv = ["bash", "-O", "globstar", "-O", "nullglob", "-c", _GLOB, "glob", pattern]
     result: ExecResult = yield Run(argv)
     paths = [fsdecode(path) for path in result.check().stdout_bytes.split(b"\0") if path]
     # A word without a pattern is given back as it is, whether there is such a file or not.
@@ -178,7 +178,15 @@ def upload(local: AnyPath, path: AnyPath) -> Steps[None]:
         if is_dir:
             yield from mkdir(target, True)
         else:
-            yield from write(target, read_local(local, relative), mode)
+            yield from _upload_file(local, relative, target, mode)
+
+
+def _upload_file(local: AnyPath, relative: str, target: str, mode: int | None) -> Steps[None]:
+    """In pieces: a file may be larger than memory."""
+    started = False
+    for piece in read_local(local, relative, PIECE):
+        yield from _ask(target, "write", fsencode(target), piece, None if started else mode, started, not started)
+        started = True
 
 
 def download(path: AnyPath, local: AnyPath) -> Steps[None]:
@@ -188,11 +196,25 @@ def download(path: AnyPath, local: AnyPath) -> Steps[None]:
         source, relative = todo.pop()
         entry = yield from stat(source, follow=not relative)
         if entry.is_dir:
-            write_local(local, relative, None)
+            make_local_directory(local, relative)
             entries = yield from list_directory(source)
             todo += [(e.path, f"{relative}/{e.name}") for e in entries if e.kind in ("file", "directory")]
         else:
-            write_local(local, relative, (yield from read_bytes(source)), entry.mode)
+            yield from _download_file(entry, source, local, relative)
+
+
+def _download_file(entry: Entry, source: str, local: AnyPath, relative: str) -> Steps[None]:
+    """In pieces: a file may be larger than memory. One that grows meanwhile can't fill the disk."""
+    most = max(entry.size, READ_MAX) if entry.kind == "file" else PIECE
+    with create_local(local, relative, entry.mode) as file:
+        offset, ended = 0, False
+        while not ended:
+            data, ended = yield from _ask(source, "read", fsencode(source), offset, PIECE)
+            offset += len(data)
+            ended = ended or not data
+            if offset > most:
+                raise FileError(EFBIG, source)
+            file.write(data)
 
 
 def mount(path: AnyPath, tree: Mount, offers: Offers) -> Steps[None]:

@@ -8,6 +8,7 @@ from belljar.abi.limits import Limits
 from belljar.api.clock_host import monotonic
 from belljar.api.command import Command, OfCommand
 from belljar.api.link_host import Link
+from belljar.api.owner_host import refuse_copy
 from belljar.api.request import Data, raise_failure
 
 
@@ -25,8 +26,10 @@ class Stream:
 
     def next_chunk(self, timeout: float | None = None) -> bytes:
         """The next piece; b"" at the end, or when `timeout` seconds brought nothing."""
-        deadline = None if timeout is None else monotonic() + timeout
-        self._link.wait_until(lambda: self._command.has_news(self._number), deadline)
+        if timeout is None:
+            self._link.expect(lambda: self._command.has_news(self._number), self._command.deadline)
+        else:
+            self._link.wait_until(lambda: self._command.has_news(self._number), monotonic() + timeout)
         return self._command.take(self._number)
 
     def read(self) -> bytes:
@@ -55,7 +58,7 @@ class Stdin:
         if self._closed:
             raise ValueError("stdin is closed")
         end = self._command.type(data)
-        self._link.wait_until(lambda: self._command.has_written(end))
+        self._link.expect(lambda: self._command.has_written(end), self._command.deadline)
 
     def close(self) -> None:
         if not self._closed:
@@ -83,15 +86,20 @@ class Process(OfCommand):
         self.stderr = Stream(link, command, 2)
         self.stdin = Stdin(link, command)
         running = command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size)
-        self._over = link.patience()
-        link.expect(lambda: command.started, self._over)
+        command.deadline = link.patience()
+        try:
+            link.expect(lambda: command.started, command.deadline)
+        except BaseException:  # ^C, say
+            if not link.closed:
+                command.kill_all()
+            raise
         raise_failure(running)
         link.serve_in_background()
 
     def wait(self, timeout: float | None = None) -> int | None:
         """The exit code, or None if `timeout` seconds passed first."""
         if timeout is None:
-            self._link.expect(lambda: self.command.state.done, self._over)
+            self._link.expect(lambda: self.command.state.done, self.command.deadline)
         elif not self._link.wait(self.command.state, monotonic() + timeout):
             return None
         return self.command.exit_code()
@@ -103,6 +111,8 @@ class Process(OfCommand):
 
 class Terminal:
     """A command on a terminal: `sandbox.pty`. What you write is typed, what you read is shown."""
+
+    __reduce__ = refuse_copy
 
     def __init__(self, process: Process) -> None:
         self._process = process

@@ -9,6 +9,7 @@ from belljar.abi.limits import RunLimits
 from belljar.api.async_interpreter import AsyncPrefix
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.interpreter import Prefix
+from belljar.api.owner_host import refuse_copy
 from belljar.api.runs import RunResult
 from belljar.api.sandbox import Sandbox
 from belljar.api.settings import SandboxOptions
@@ -16,6 +17,8 @@ from belljar.api.settings import SandboxOptions
 
 class OwnPython:
     """As `sandbox.python`; `close` (or leaving the `with`) ends it."""
+
+    __reduce__ = refuse_copy
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
         self._sandbox = Sandbox(**options)
@@ -49,6 +52,8 @@ class OwnPython:
 
 class AsyncOwnPython:
     """As `AsyncSandbox.python`; made with its first run."""
+
+    __reduce__ = refuse_copy
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
         self._sandbox = AsyncSandbox(**options)

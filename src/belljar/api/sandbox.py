@@ -11,19 +11,18 @@ from belljar.api import operations
 from belljar.api.clock_host import monotonic
 from belljar.api.command import ExecRequest, check_size, request_exec, start_from
 from belljar.api.core import Conversation
-from belljar.api.errors import NO_SNAPSHOTS, FileError, SandboxCreationError, SandboxError, SnapshotError
+from belljar.api.errors import NO_SNAPSHOTS, FileError, SandboxCreationError, SnapshotError
 from belljar.api.files import Files
 from belljar.api.forking import check_count
 from belljar.api.link_host import Link
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
 from belljar.api.operations import Ask, Run, Steps
-from belljar.api.owner_host import owned
+from belljar.api.owner_host import owned, refuse_copy
 from belljar.api.process import Process, Terminal
 from belljar.api.request import (
     GRACE,
     START_SECONDS,
-    STOPPED,
     AnyPath,
     Data,
     check_environment,
@@ -176,32 +175,30 @@ class Sandbox:
                 "merge_stderr": merge_stderr,
             },
         )
-        self._link.send(request.frame)
+        deadline = began + request.wall_seconds + GRACE
         try:
-            finished = self._finish(request, began + request.wall_seconds + GRACE)
+            self._link.send(request.frame, deadline=deadline)
+            self._finish(request, deadline)
         except BaseException:
             self._end(request)
             raise
-        if not finished:
-            # The worker itself should have ended it: it no longer answers, so it is not to be trusted with more.
-            self._link.close()
-            raise SandboxError(STOPPED)
         raise_failure(request.running, self._settings.cwd)
         return exec_result(request.running, monotonic() - began, timeout)
 
-    def _finish(self, request: ExecRequest, deadline: float) -> bool:
-        """Until it has ended, and all that it said was heard. False if it has not by then."""
+    def _finish(self, request: ExecRequest, deadline: float) -> None:
+        """Until it has ended, and all that it said was heard.
+
+        The worker itself should have ended it by the deadline: one that did not is ended. Raises SandboxError.
+        """
         listening = request.listening
-        if listening is None:
-            return self._link.wait(request.running, deadline)
-        while self._link.wait_until(request.has_news, deadline):
-            if not listening.waiting:
-                return True
+        while True:
+            self._link.expect(request.has_news, deadline)
+            if listening is None or not listening.waiting:
+                return
             function, data = listening.waiting.popleft()
             called = monotonic()
             function(data)
             deadline += monotonic() - called  # nobody may have received meanwhile: that is not the sandbox's silence
-        return False
 
     def _end(self, request: ExecRequest) -> None:
         """End everything that a command started: nobody waits for it any more."""
@@ -251,7 +248,7 @@ class Sandbox:
                 case Ask(path=path, name=name, arguments=arguments):
                     pending, frame = self._conversation.call(name, *arguments)
                     self._link.send(frame)
-                    self._link.expect(lambda pending=pending: pending.done, self._link.patience())  # type: ignore[misc]
+                    self._link.expect(lambda pending=pending: pending.done)  # type: ignore[misc]
                     try:
                         raise_failure(pending, path)
                     except FileError as error:
@@ -326,13 +323,15 @@ class Sandbox:
         are live beside it, `cpu` seconds and resident `memory` in bytes, what it shares with other sandboxes included;
         and what passed through the network so far."""
         told = self._run(operations.stats())
-        return {**told, **usage([self._link.pid, *self._link._engines.pids()]), **self._link.offers.network_stats()}
+        return {**told, **usage(self._link.pids()), **self._link.offers.network_stats()}
 
     def close(self) -> None:
         """End every process and release everything. Idempotent."""
         self._link.close()
         if "js" in self.__dict__:
             self.js.close()
+
+    __reduce__ = refuse_copy
 
     def __enter__(self) -> Self:
         return self

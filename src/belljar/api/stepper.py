@@ -1,4 +1,9 @@
-"""Runs an operation that is a generator one step at a time, without saying how to wait for a step."""
+"""Operations as generators, which both fronts run.
+
+There are two kinds. The operations of `operations.py` yield descriptions of requests; `Stepper` runs them one by one.
+All others yield what the front's own waits return: a value in the synchronous front, where the wait is over by then,
+and an awaitable in the asynchronous one. `finish` and `finish_async` run these.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +12,32 @@ from typing import Any, Generic, TypeVar
 
 S = TypeVar("S")
 T = TypeVar("T")
+Waits = Generator[Any, Any, T]
+
+
+def finish(waits: Waits[T]) -> T:
+    """Run an operation whose waits block."""
+    try:
+        value = next(waits)
+        while True:
+            value = waits.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+async def finish_async(waits: Waits[T]) -> T:
+    """Run an operation whose waits are awaitables. What they raise, a cancellation too, is raised in it."""
+    try:
+        wait = next(waits)
+        while True:
+            try:
+                value = await wait
+            except BaseException as error:  # noqa: BLE001
+                wait = waits.throw(error)
+            else:
+                wait = waits.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
 
 
 class Stepper(Generic[S, T]):

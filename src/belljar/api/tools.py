@@ -111,14 +111,14 @@ class Tool:
         except BaseException as error:  # noqa: BLE001 - the owner's own function: whatever it raises is its answer
             return self._raised(error)
 
-    async def run_async(self, args: list[str]) -> Answer:
-        """The same on an event loop: a plain function runs on a thread, so that it can't stop the loop."""
+    async def run_async(self, args: list[str], start: Callable[[Callable[[], None]], None]) -> Answer:
+        """The same on an event loop: a plain function runs on a thread that `start` gives."""
         values = self._prepare(args)
         if not isinstance(values, dict):
             return values
         try:
             positional, named = self._arguments(values)
-            return _render(await call_async(self.function, named, positional)), b"", 0
+            return _render(await call_async(self.function, named, positional, start)), b"", 0
         except BaseException as error:  # as above: SystemExit, and a cancellation of its own, too
             if is_being_cancelled():
                 raise

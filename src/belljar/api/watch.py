@@ -15,6 +15,7 @@ from belljar.api.changes import Change, changes_from
 from belljar.api.clock_host import monotonic
 from belljar.api.core import Pending
 from belljar.api.link_host import Link
+from belljar.api.owner_host import refuse_copy
 from belljar.api.request import raise_failure
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class Watch:
     Change(kind='created', path='/workspace/note.txt', to=None)
     """
 
+    __reduce__ = refuse_copy
+
     def __init__(self, link: Link, path: str, recursive: bool) -> None:
         self._link = link
         self._waiting: deque[Change] = deque()
@@ -40,7 +43,7 @@ class Watch:
     def _call(self, name: str, path: str, *arguments: Plain) -> Any:
         pending, frame = self._link.conversation.call(name, *arguments)
         self._link.send(frame)
-        self._link.wait(pending)
+        self._link.expect(lambda: pending.done)
         raise_failure(pending, path)
         return pending.value
 
@@ -78,6 +81,8 @@ class Watch:
 class AsyncWatch:
     """The same, awaited: `async with sandbox.files.watch(path) as watch: async for change in watch`."""
 
+    __reduce__ = refuse_copy
+
     def __init__(self, link: AsyncLink, path: str, recursive: bool) -> None:
         self._link = link
         self._path = path
@@ -90,7 +95,7 @@ class AsyncWatch:
     async def _call(self, name: str, path: str, *arguments: Plain) -> Any:
         pending, frame = self._link.conversation.call(name, *arguments)
         self._link.send(frame)
-        await self._link.wait(pending)
+        await self._link.expect(lambda: pending.done)
         raise_failure(pending, path)
         return pending.value
 

@@ -80,7 +80,7 @@ class BelljarSandboxEnvironment(SandboxEnvironment):
     @classmethod
     async def sample_init(cls, task_name: str, config: Any, metadata: dict[str, str]) -> dict[str, SandboxEnvironment]:
         if isinstance(config, str):
-            config = BelljarConfig(**tomllib.loads(read_local(config, "").decode()))
+            config = BelljarConfig(**tomllib.loads(b"".join(read_local(config, "", 1 << 20)).decode()))
         settings = cast("BelljarConfig", config) if config is not None else BelljarConfig()
         return {"default": cls(await AsyncSandbox(**settings.options()).start(), settings)}
 

@@ -76,15 +76,20 @@ class WorkerHandle:
         """End it at once and let go. Idempotent. In a forked child of its owner it is only let go of."""
         if os.getpid() != self._owner:
             self.release()
-        elif self.pidfd >= 0:
-            kill_process(self.pidfd)
-            self.pidfd = -1
+        else:
+            self.end()
+        self.connection.close()
+
+    def end(self) -> None:
+        """End it at once, and shut the connection down: threads that wait for it hear of the end. Idempotent."""
+        pidfd, self.pidfd = self.pidfd, -1  # two threads may both come to end it
+        if pidfd >= 0:
+            kill_process(pidfd)
             self.family.remove(self.pid)
             if self.cgroup is not None:
                 self.cgroup.remove()
             with suppress(OSError):
-                self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it now hears of the end
-        self.connection.close()
+                self.connection.shutdown(socket.SHUT_RDWR)
 
     def release(self) -> None:
         """Let go of it without ending it: it was handed on, or is another's."""

@@ -29,16 +29,12 @@ class SpawnedWorker(WorkerHandle):
     def alive(self) -> bool:
         return self._process.poll() is None
 
-    def kill(self) -> None:
-        if os.getpid() != self._owner:
-            self.release()
-            return
+    def end(self) -> None:
         self._process.kill()
         if not isinstance(self._process, Launched):  # whoever launched it ends with it, and need not see it out
             self._process.wait()
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
-        self.connection.close()
 
 
 class Spawner:

@@ -58,7 +58,7 @@ def settled(measure: object, wanted: int) -> bool:
 )
 def test_many_runs(engine: str, count: int, ways: int) -> None:
     with belljar.js() as js, js.precompile("globalThis.base = 1", globals={"lookup": lambda key: key}) as prefix:
-        template = prefix._process._process.pid
+        template = prefix._core._process._process.pid
 
         def descriptors() -> int:
             return len(os.listdir("/proc/self/fd"))

@@ -116,7 +116,12 @@ class PrefixProcess:
         self.connection.sendall(self._wanted)
         self._asked += 1
 
-    def close(self) -> None:
-        """End it, and with it every run. Idempotent."""
-        with suppress(OSError):
+    def kill(self) -> None:
+        """End it, and with it every run. Idempotent. In a forked child of its owner it is only let go of."""
+        if os.getpid() == self._process.owner:
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for a run hears of the end
+            with self._lock:  # and waits no more when the connection is closed, whose number may then be another's
+                self._process.kill()
+        else:
             self._process.kill()

@@ -1,0 +1,106 @@
+"""What a worker asks its owner for: checked against what was offered, counted and bounded, for both fronts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Protocol
+
+from belljar.abi.errno import EAGAIN
+from belljar.abi.wire import Answer, Ask, Plain, encode
+from belljar.api.await_host import exclusive
+from belljar.api.core import Conversation
+from belljar.api.engines_host import EngineBroker, Opening
+from belljar.api.offers import Offers
+
+if TYPE_CHECKING:
+    from belljar.api.bridge import HostCall
+    from belljar.api.tools import Tool
+
+CALLS_MAX: Final = 1024
+"""Calls of the owner's functions that one sandbox may have waiting, those that run included."""
+CALL_BYTES_MAX: Final = 64 << 20
+"""Bytes of their arguments."""
+
+
+class Front(Protocol):
+    """What a link does with what is asked for."""
+
+    def post(self, frame: bytes, fds: Sequence[int] = ()) -> None:
+        """Send an answer, without waiting until the worker takes it."""
+
+    def open_engine(self, opening: Opening) -> None:
+        """Do this, which takes a while, and send the answer."""
+
+    def call_function(self, number: int, call: HostCall, ended: Callable[[], None]) -> None: ...
+
+    def call_tool(self, number: int, tool: Tool, args: list[str], ended: Callable[[], None]) -> None: ...
+
+    def serve_in_background(self) -> None:
+        """From now on something may arrive unasked."""
+
+
+class Asks:
+    """Answers one worker. `take` is called with each question, on whichever thread receives."""
+
+    def __init__(self, front: Front, conversation: Conversation, offers: Offers, engines: EngineBroker) -> None:
+        self._front = front
+        self._conversation = conversation
+        self._offers = offers
+        self._engines = engines
+        self._lock = exclusive()
+        self._calls = 0
+        self._call_bytes = 0
+
+    def take(self, ask: Ask) -> None:
+        """Answer, or have it answered. Raises WireError for what was never offered."""
+        if ask.target == b"engine":
+            self._engine(ask)
+        elif ask.target == b"net":
+            self._front.serve_in_background()
+            self._front.post(*self._offers.network_answer(ask, self._conversation.observe))
+        elif (frame := self._offers.file_answer(ask)) is not None:
+            self._front.post(frame)
+        elif (call := self._offers.value_call(ask)) is not None:
+            if ended := self._admit(ask):
+                self._front.call_function(ask.id, call, ended)
+        else:
+            tool, args = self._offers.tool_call(ask)
+            if ended := self._admit(ask):
+                self._front.call_tool(ask.id, tool, args, ended)
+
+    def _engine(self, ask: Ask) -> None:
+        todo = self._engines.take(ask)
+        if not isinstance(todo, Opening):
+            self._front.post(todo)
+            return
+        # A program that runs on after its command's end opens files, ends, and so on.
+        self._front.serve_in_background()
+        given = self._engines.give(todo)
+        if given is not None:
+            self._front.post(*given)
+        else:
+            self._front.open_engine(todo)
+
+    def _admit(self, ask: Ask) -> Callable[[], None] | None:
+        """Count a call of a function. Gives what to call at its end; None if there are too many, and it was refused."""
+        size = _size(ask.arguments)
+        if self._calls >= CALLS_MAX or self._call_bytes + size > CALL_BYTES_MAX:
+            self._front.post(encode(Answer(ask.id, None, EAGAIN)))
+            return None
+        self._count(1, size)
+        return lambda: self._count(-1, -size)
+
+    def _count(self, calls: int, size: int) -> None:
+        with self._lock:  # they end on threads of their own
+            self._calls += calls
+            self._call_bytes += size
+
+
+def _size(arguments: Plain) -> int:
+    """Bytes of a call's arguments: a line, or words."""
+    match arguments:
+        case [bytes(line)]:
+            return len(line)
+        case [list(words)]:
+            return sum(len(word) + 64 for word in words if isinstance(word, bytes))
+    return 0

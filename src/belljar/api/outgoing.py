@@ -1,0 +1,77 @@
+"""Frames on their way to a worker, which takes them when it likes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from itertools import islice, takewhile
+from typing import Final
+
+OWED_MAX: Final = 1 << 20
+"""Bytes of unsent answers at which nothing more is received: a worker that does not read its answers asks no more."""
+_AT_ONCE: Final = 64
+"""Frames that are sent by one system call."""
+
+
+class Outgoing:
+    """A queue of frames, each with the descriptors that go with its first byte. Counts bytes; does no I/O."""
+
+    __slots__ = ("_frames", "owed", "queued", "written")
+
+    def __init__(self) -> None:
+        self._frames: deque[tuple[memoryview, Sequence[int], bool]] = deque()
+        self.queued = 0
+        self.written = 0
+        """Bytes in all, ever."""
+        self.owed = 0
+        """Bytes of answers that are not sent yet."""
+
+    def __bool__(self) -> bool:
+        return bool(self._frames)
+
+    def put(self, frame: bytes, fds: Sequence[int] = (), *, answer: bool = False) -> int:
+        """Queue a frame; it is sent when `written` has come to what this returns."""
+        self._frames.append((memoryview(frame), fds, answer))
+        self.queued += len(frame)
+        if answer:
+            self.owed += len(frame)
+        return self.queued
+
+    @property
+    def congested(self) -> bool:
+        """Whether the worker owes us so much reading that we read nothing of it."""
+        return self.owed > OWED_MAX
+
+    def first(self) -> tuple[list[memoryview], Sequence[int]]:
+        """What to send now, and the descriptors that go with it: they are the caller's, to close or to `give_back`."""
+        data, fds, answer = self._frames[0]
+        if fds:
+            self._frames[0] = data, (), answer
+        if fds or len(self._frames) == 1:
+            return [data], fds
+        return [data for data, _, _ in takewhile(lambda frame: not frame[1], islice(self._frames, _AT_ONCE))], ()
+
+    def sent(self, count: int) -> None:
+        """So much of `first()` was sent."""
+        self.written += count
+        while count:
+            data, _, answer = self._frames[0]
+            part = min(count, len(data))
+            count -= part
+            if answer:
+                self.owed -= part
+            if part == len(data):
+                self._frames.popleft()
+            else:
+                self._frames[0] = data[part:], (), answer
+
+    def give_back(self, fds: Sequence[int]) -> None:
+        """Nothing of `first()` was sent: they still go with it."""
+        data, _, answer = self._frames[0]
+        self._frames[0] = data, fds, answer
+
+    def clear(self) -> list[int]:
+        """Nothing more will be sent; gives the descriptors to close."""
+        frames, self._frames = self._frames, deque()
+        self.owed = 0
+        return [fd for _, fds, _ in frames for fd in fds]

@@ -1,4 +1,0 @@
-"""Warm processes that fork sealed children on request: zygotes, engine templates, and processes forked from those.
-
-`owner/` runs in the owner's process, `server/` in the process that is forked; `wire.py` is what they say to each other.
-"""

@@ -1,1 +1,0 @@
-"""The owner's side of fork servers."""

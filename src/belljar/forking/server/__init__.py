@@ -1,1 +1,0 @@
-"""The inside of fork servers, and of processes that are copied."""
