@@ -10,8 +10,8 @@ import threading
 from contextlib import suppress
 
 from belljar.abi.wire import HELLO
-from belljar.engines.copies_host import OwnerGone, split
-from belljar.engines.fork_server_host import become_child
+from belljar.forking.server.copied_host import OwnerGone, fork_copy
+from belljar.forking.server.server_host import become_child
 from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.seal_host import enter_namespaces, prepare_judged, prove, seal
 
@@ -42,7 +42,7 @@ def live(connection: socket.socket, control: socket.socket) -> None:
                 case data:
                     connection.sendall(b"%d %s" % (os.getpid(), data))
         else:
-            ends = split(control)
+            ends = fork_copy(control)
             if ends is not None:
                 connection.close()
                 control.close()

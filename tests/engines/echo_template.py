@@ -5,7 +5,8 @@ from __future__ import annotations
 import socket
 import sys
 
-from belljar.engines.fork_server_host import Request, serve_forks
+from belljar.forking.server.server_host import become_child
+from belljar.forking.wire import Request
 
 
 def echo(connection: socket.socket, request: Request) -> int:
@@ -28,4 +29,6 @@ def echo(connection: socket.socket, request: Request) -> int:
 
 
 if __name__ == "__main__":
-    serve_forks(socket.socket(fileno=int(sys.argv[-1])), echo)
+    child = become_child(socket.socket(fileno=int(sys.argv[-1])))
+    if child is not None:
+        sys.exit(echo(child.connection, child.request))

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from belljar.engines import copies_host
 from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, Template
+from belljar.forking.owner import copies_host
 from tests.escape.oracles import is_alive, wait_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="engine processes are Linux's")

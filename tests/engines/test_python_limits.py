@@ -16,7 +16,7 @@ from tests.escape.oracles import is_alive
 
 def engines() -> list[int]:
     """The processes forked from the template, spares included."""
-    owner = template("python")._process
+    owner = template("python").process
     assert owner is not None
     children = Path(f"/proc/{owner.pid}/task/{owner.pid}/children").read_text().split()
     return [int(pid) for pid in children if is_alive(int(pid))]

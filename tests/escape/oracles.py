@@ -15,7 +15,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from belljar import Sandbox
-from belljar.worker.supervisor_host import shared
 
 GROWTH = 32 << 20
 ANSWER_SECONDS = 5.0
@@ -28,14 +27,11 @@ def resident() -> int:
 
 
 def open_files() -> dict[int, str]:
-    """What this process has open, but for a worker that waits to be used: its connection and its pidfd."""
-    spare = shared.zygote.spare if shared.zygote is not None else None
-    waiting = {spare.pidfd, spare.connection.fileno()} if spare is not None else set()
+    """What this process has open."""
     found = {}
     for fd in map(int, os.listdir("/proc/self/fd")):
-        if fd not in waiting:
-            with suppress(FileNotFoundError):  # the directory that is being read
-                found[fd] = os.readlink(f"/proc/self/fd/{fd}")
+        with suppress(FileNotFoundError):  # the directory that is being read
+            found[fd] = os.readlink(f"/proc/self/fd/{fd}")
     return found
 
 

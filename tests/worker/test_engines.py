@@ -25,15 +25,15 @@ pytestmark = [
 
 def engines_of(engine: Template) -> list[int]:
     """The live processes forked from a template."""
-    assert engine._process is not None
-    children = Path(f"/proc/{engine._process.pid}/task/{engine._process.pid}/children").read_text().split()
+    assert engine.process is not None
+    children = Path(f"/proc/{engine.process.pid}/task/{engine.process.pid}/children").read_text().split()
     return [int(pid) for pid in children if is_alive(int(pid))]
 
 
 def wait_for_engine(engine: Template) -> int:
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
-        if engine._process is not None and (pids := engines_of(engine)):
+        if engine.process is not None and (pids := engines_of(engine)):
             return pids[0]
         time.sleep(0.01)
     raise AssertionError("no engine process appeared")
@@ -94,8 +94,8 @@ def test_a_sandbox_takes_its_engines_along(end: str, echo_engine: Template) -> N
 def test_a_dead_template_is_replaced(echo_engine: Template) -> None:
     with Sandbox() as sandbox:
         sandbox.exec("engine echo x")
-        assert echo_engine._process is not None
-        first = echo_engine._process.pid
+        assert echo_engine.process is not None
+        first = echo_engine.process.pid
         running = sandbox.spawn("engine echo spin more")
         assert running.stdout.next_chunk() == b"spinning\n"
         pid = wait_for_engine(echo_engine)
@@ -134,7 +134,7 @@ sandbox.shared = Supervisor([sys.executable, "-I", sys.argv[1]])
 one = Sandbox()
 process = one.spawn("engine echo spin more")
 assert process.stdout.next_chunk() == b"spinning\\n"
-print(template_host.template("echo")._process.pid, one._link.pid, flush=True)
+print(template_host.template("echo").process.pid, one._link.pid, flush=True)
 time.sleep(60)
 """
 

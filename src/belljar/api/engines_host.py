@@ -137,10 +137,9 @@ class EngineBroker:
         if opening.program is not None or opening.origin == "wasm":
             return None
         try:
-            process = self._origin(opening.origin).at_hand(self._narrow(opening.options), opening.options)
+            process = self._origin(opening.origin).take_spare(self._narrow(opening.options), opening.options)
             if process is None:
                 return None
-            process.settle()
             self._bound(process)
         except EngineUnavailable:
             return None  # `open` says why

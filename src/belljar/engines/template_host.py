@@ -2,7 +2,7 @@
 
 A template is brought to the point where a program could begin, once; every program is a fork of it. The owner only
 talks to it over a control socket: a request in, the connection to a new process and a descriptor of that process out.
-`fork_server_host` is the other end. A template ends with its control socket, its children end with it.
+`forking/server` is the other end. A template ends with its control socket, its children end with it.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
 from belljar.abi.dataclass import dataclass, field
-from belljar.engines.supply_host import REQUEST_MAX, Refused, Supply
+from belljar.forking.owner.client_host import ForkClient, Refused
+from belljar.forking.owner.process_host import RestartedServer
+from belljar.forking.wire import encode_request
 from belljar.lockdown.polling_host import readable
-from belljar.lockdown.server_process_host import ANSWER_SECONDS, end_server, explain_limits, kill_process, start_server
+from belljar.lockdown.server_process_host import ANSWER_SECONDS, kill_process
 
 if TYPE_CHECKING:
     import subprocess
 
-    from belljar.engines.copies_host import Kin
+    from belljar.forking.owner.copies_host import Kin
 
 
 _relating = threading.Lock()
@@ -57,25 +57,20 @@ class EngineProcess:
     kin: Kin | None = None
     """Itself and its copies, once there is one."""
     owner: int = field(default_factory=os.getpid)
-    _supply: Supply | None = None
-    origin: Supply | None = None
-    """Where it came from, until `settle`."""
+    _forks: ForkClient[EngineProcess] | None = None
 
-    def settle(self) -> None:
-        """What may wait until it is on its way to its user: to take what it sent, and to have another made."""
+    def collect_listener(self) -> None:
+        """Receive where the kernel asks about its forks, if it has sent that by now."""
         if self.control is not None and self.pidfd >= 0:
             with suppress(OSError, ValueError):  # it has ended, or is being let go
                 self.related()
-        origin, self.origin = self.origin, None
-        if origin is not None:
-            origin.settle()
 
     def copy(self) -> EngineProcess:
         """Another like it, made where it waits for the kernel's answer, while nothing is on its way to it.
 
         Blocks until it is made. Raises EngineUnavailable; one that does not answer at all is ended.
         """
-        from belljar.engines.copies_host import Copying, NoCopy  # an owner hardly ever needs it
+        from belljar.forking.owner.copies_host import Copying, NoCopy  # an owner hardly ever needs it
 
         if self.control is None or self.pidfd < 0:
             raise EngineUnavailable("this engine process can't be copied")
@@ -100,7 +95,7 @@ class EngineProcess:
 
     def related(self) -> Kin:
         """Itself and its copies; with where the kernel asks about their forks, if the process has said so by now."""
-        from belljar.engines.copies_host import Kin
+        from belljar.forking.owner.copies_host import Kin
 
         with _relating:
             if self.kin is None:
@@ -112,27 +107,27 @@ class EngineProcess:
     def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
         """A copy of it, made where it waits for that. Blocks until it does. Raises EngineUnavailable."""
         try:
-            process = self._forks().ask(_request(limits, options))
+            process = self._client().take(_request(limits, options))
         except (OSError, Refused) as error:
             raise EngineUnavailable(f"the engine process gives no copy of itself: {error}") from error
-        process.settle()
+        process.collect_listener()
         return process
 
-    def at_hand(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess | None:
-        """As `fork`, without waiting: one that was made ahead, to be settled; None if there is none.
-
-        Raises EngineUnavailable.
-        """
+    def take_spare(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess | None:
+        """As `fork`, without waiting: a spare, or None if there is none. Raises EngineUnavailable."""
         try:
-            return self._forks().at_hand(_request(limits, options))
+            process = self._client().take_spare(_request(limits, options))
         except (OSError, Refused):
             return None  # `fork` says why
+        if process is not None:
+            process.collect_listener()
+        return process
 
-    def _forks(self) -> Supply:
+    def _client(self) -> ForkClient[EngineProcess]:
         if self.control is None:
             raise EngineUnavailable("this engine process can't be forked")
-        self._supply = self._supply or Supply(self.control, _made)
-        return self._supply
+        self._forks = self._forks or ForkClient(self.control, _made)
+        return self._forks
 
     @property
     def alive(self) -> bool:
@@ -163,10 +158,10 @@ class EngineLimits:
 
 
 def _request(limits: EngineLimits, options: Mapping[str, Any]) -> bytes:
-    request = msgspec.msgpack.encode([limits.memory_bytes, limits.cpu_seconds, options])
-    if len(request) > REQUEST_MAX:
-        raise EngineUnavailable(f"an engine's options of {len(request)} bytes are over the limit of {REQUEST_MAX}")
-    return request
+    try:
+        return encode_request(limits.memory_bytes, limits.cpu_seconds, options)
+    except ValueError as error:
+        raise EngineUnavailable(f"an engine's {error}") from error
 
 
 def _made(pid: int, fds: list[int]) -> EngineProcess:
@@ -184,65 +179,35 @@ class Template:
     """One template process. `command` gives the program to start; the number of its control socket is added to it."""
 
     def __init__(self, command: Callable[[], list[str]]) -> None:
-        self._command = command
-        self._lock = threading.Lock()
-        self._control: socket.socket | None = None
-        self._supply: Supply | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._server = RestartedServer(command, _made)
 
-    def at_hand(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess | None:
-        """As `fork`, without waiting: one that was made ahead, to be settled; None if there is none.
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        """The process, if it was started."""
+        return None if self._server.process is None else self._server.process.process
 
-        Raises EngineUnavailable.
-        """
-        request = _request(limits, options)
-        if not self._lock.acquire(blocking=False):
-            return None
-        try:
-            return None if self._supply is None else self._supply.at_hand(request)
-        except (OSError, Refused):
-            return None  # `fork` says why, or replaces it
-        finally:
-            self._lock.release()
+    def take_spare(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess | None:
+        """As `fork`, without waiting: a spare, or None if there is none. Raises EngineUnavailable."""
+        process = self._server.take_spare(_request(limits, options))
+        if process is not None:
+            process.collect_listener()
+        return process
 
     def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
         """A new process, its connection non-blocking. A template that does not answer is replaced once.
 
         Raises EngineUnavailable.
         """
-        request = _request(limits, options)
-        with self._lock:
-            for last_try in (False, True):
-                try:
-                    if self._supply is None:
-                        self._process, self._control = start_server(self._command())
-                        self._supply = Supply(self._control, _made)
-                    process = self._supply.ask(request)
-                    process.settle()
-                    return process
-                except (OSError, EngineUnavailable, Refused) as error:
-                    said = self._stop()
-                    if last_try:
-                        said += explain_limits()
-                        raise EngineUnavailable(f"the engine's template gives no process: {error}{said}") from error
-        raise AssertionError("unreachable")
-
-    def _stop(self) -> str:
-        """End the template; gives the last it said, which is why it ended if it did so by itself."""
-        said = ""
-        if self._control is not None:
-            self._control.close()
-            self._control = None
-        self._supply = None
-        if self._process is not None:
-            said = end_server(self._process)
-            self._process = None
-        return said
+        try:
+            process, _ = self._server.take(_request(limits, options))
+        except Refused as error:
+            raise EngineUnavailable(f"the engine's template gives no process: {error}") from error
+        process.collect_listener()
+        return process
 
     def close(self) -> None:
         """End the template, and with it every process forked from it."""
-        with self._lock:
-            self._stop()
+        self._server.close()
 
 
 KINDS: Final[dict[str, Callable[[], list[str]]]] = {}

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import struct
-from typing import Final
 
-from belljar.abi.wire import HELLO
+from belljar.forking.owner.hello_host import NoHello, accept_hello, expect_hello
 from belljar.worker.handle_host import CgroupUnavailable, WorkerHandle, WorkerUnavailable
-
-_CREDENTIALS: Final = struct.Struct("=iII")
-"""struct ucred: pid, uid, gid."""
 
 
 class Branching:
@@ -22,7 +16,7 @@ class Branching:
         self._ours, theirs = socket.socketpair()
         for end in (self._ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        self._ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        expect_hello(self._ours)
         theirs.setblocking(False)
         self._theirs = theirs
         origin.family.expect()
@@ -42,23 +36,12 @@ class Branching:
         return self._theirs.detach()
 
     def accept(self, seconds: float) -> WorkerHandle:
-        """The branch, once it says hello: the kernel tells which process did. Raises WorkerUnavailable."""
+        """Wait for the branch's HELLO; return its handle. Raises WorkerUnavailable."""
         self._ours.settimeout(seconds)
         try:
-            data, notes, _flags, _address = self._ours.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
-        except OSError as error:
+            pid, pidfd = accept_hello(self._ours, self._origin.family)
+        except (OSError, NoHello) as error:
             raise WorkerUnavailable(f"the branch did not report: {error}") from error
-        if data != HELLO or not notes or notes[0][1] != socket.SCM_CREDENTIALS:
-            raise WorkerUnavailable("the branch ended at once; is there memory for it?")
-        pid: int = _CREDENTIALS.unpack(notes[0][2])[0]
-        try:
-            pidfd = os.pidfd_open(pid)
-        except OSError as error:
-            raise WorkerUnavailable(f"the branch is gone: {error}") from error
-        if not self._origin.family.has(pid):
-            os.close(pidfd)
-            raise WorkerUnavailable(f"process {pid} says it is the branch, and is not")
-        self._ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
         self._ours.settimeout(None)
         connection = socket.socket(fileno=self._ours.detach())
         branch = WorkerHandle(pid, pidfd, connection, self._origin.zygote, self._origin.family)
@@ -72,7 +55,7 @@ class Branching:
         return branch
 
     def abandon(self) -> None:
-        """It did not work: whoever came of it is ended."""
+        """Abort the fork; kill any stray child."""
         self._ours.close()
         self._theirs.close()
         self._origin.family.finish(made=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -194,14 +195,73 @@ def test_an_index_whose_file_is_not_what_it_says(sandbox: Sandbox) -> None:
         (
             "binary",
             "ERROR: Could not find a version that satisfies the requirement binary (from versions: 1.0)\n"
-            "ERROR: Its files are for other platforms or Pythons: only pure-Python packages for Python 3.15 can be "
-            "installed here.\nERROR: No matching distribution found for binary\n",
+            "ERROR: binary has compiled parts (binary-1.0-cp311-cp311-manylinux_2_17_x86_64.whl), and only pure-Python "
+            "packages can be installed here.\nERROR: No matching distribution found for binary\n",
         ),
     ],
 )
 def test_what_can_not_be_found(sandbox: Sandbox, asked: str, said: str) -> None:
     result = pip(sandbox, f"install {asked}")
     assert (result.exit_code, result.stderr) == (1, said)
+
+
+COMPILED = index(
+    {
+        "core-9.0-cp315-cp315-manylinux_2_17_x86_64.whl": wheel("core", "9.0"),
+        "core-8.0-cp314-cp314-macosx_11_0_arm64.whl": wheel("core", "8.0"),
+        **{f"model-2.{n}-py3-none-any.whl": wheel("model", f"2.{n}", requires=("core>=8",)) for n in range(30)},
+        "model-1.9-py3-none-any.whl": wheel("model", "1.9"),
+        "model-1.8-py3-none-any.whl": wheel("model", "1.8"),
+        **{f"web-0.{n}-py3-none-any.whl": wheel("web", f"0.{n}", requires=("model>=2",)) for n in range(20, 60)},
+        **{f"web-0.{n}-py3-none-any.whl": wheel("web", f"0.{n}", requires=("model>=1.8",)) for n in range(10, 20)},
+        "aged-3.0-cp315-cp315-win_amd64.whl": wheel("aged", "3.0"),
+        "aged-1.0-py3-none-any.whl": wheel("aged", "1.0"),
+        "limits-1.0-py3-none-any.whl": wheel("limits", "1.0", requires=("model<2",)),
+    }
+)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            "web",
+            "ERROR: core has compiled parts (core-9.0-cp315-cp315-manylinux_2_17_x86_64.whl), and only pure-Python "
+            "packages can be installed here.\n    It is needed by model 2.29, which is needed by web 0.59.\n"
+            "    These older versions are pure Python: pip install 'web==0.19' 'model==1.9'\n",
+        ),
+        (
+            "model",
+            "    It is needed by model 2.29.\n    These older versions are pure Python: pip install 'model==1.9'\n",
+        ),
+        ("aged", "    These older versions are pure Python: pip install 'aged==1.0'\n"),
+        ("'model>=2'", "    These older versions are pure Python: pip install 'model==1.9'\n"),
+    ],
+)
+def test_a_compiled_dependency_ends_it_at_once(asked: str, said: str) -> None:
+    with Sandbox(files=COMPILED, env={"PIP_INDEX_URL": INDEX}) as sandbox:
+        result = sandbox.exec(f"pip install {asked}")
+        assert result.exit_code == 1
+        assert said in result.stderr
+        assert "No matching distribution found" in result.stderr.splitlines()[-1]
+        assert result.stdout.count("Collecting model") <= 1, "it went back through the releases"
+        advice = re.search(r"pip install ('.*)", result.stderr)
+        assert advice is not None
+        assert sandbox.exec(f"pip install -q {advice[1]}").exit_code == 0, "what is advised works"
+
+
+def test_a_version_that_others_ask_for_is_found_beside_compiled_ones() -> None:
+    with Sandbox(files=COMPILED, env={"PIP_INDEX_URL": INDEX}) as sandbox:
+        result = sandbox.exec("pip install -q model limits && pip list -l --format freeze")
+        assert result.stdout == "limits==1.0\nmodel==1.9\n"
+
+
+def test_hundreds_of_archives_are_looked_into_with_few_open_files() -> None:
+    many = {f"many-1.{n}-py3-none-any.whl": wheel("many", f"1.{n}", requires=("alpha>5",)) for n in range(300)}
+    last = {"many-1.0-py3-none-any.whl": wheel("many", "1.0"), "alpha-1.0-py3-none-any.whl": wheel("alpha", "1.0")}
+    with Sandbox(files=index({**many, **last}), env={"PIP_INDEX_URL": INDEX}) as sandbox:
+        result = sandbox.exec("ulimit -n 64; pip install many")
+        assert result.stdout.splitlines()[-1] == "Successfully installed many-1.0", result.stderr
 
 
 def test_a_conflict(sandbox: Sandbox) -> None:

@@ -9,7 +9,7 @@ from packaging.version import Version
 from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.bin.pip.fetch import NotFound, fetch
-from belljar.bin.pip.index import ACCEPT, Link, Offer, find_offers, parse_page
+from belljar.bin.pip.index import ACCEPT, Link, Offer, find_compiled, find_offers, parse_page
 from belljar.bin.pip.metadata import parse_metadata
 from belljar.bin.pip.requirements import Asked
 from belljar.bin.pip.sources import open_source
@@ -30,12 +30,16 @@ class IndexFinder:
     quiet: int = 0
     hashes: dict[NormalizedName, tuple[str, ...]] = field(default_factory=dict)
     _found: dict[NormalizedName, tuple[list[Offer], list[Version]]] = field(default_factory=dict)
+    _compiled: dict[NormalizedName, dict[Version, str]] = field(default_factory=dict)
     _metadata: dict[str, bytes] = field(default_factory=dict)
 
     def say(self, text: str) -> None:
         if not self.quiet:
             self.process.print(text)
             self.process.stdout.flush()
+
+    def silence(self) -> None:
+        self.quiet = max(self.quiet, 1)
 
     def collecting(self, requirement: Requirement, parent: str) -> None:
         self.say(f"Collecting {requirement}" + (f" (from {parent})" if parent else ""))
@@ -51,7 +55,12 @@ class IndexFinder:
             for index in indexes:
                 links += self._page(f"{index.rstrip('/')}/{name}/")
             self._found[name] = find_offers(links, name)
+            self._compiled[name] = find_compiled(links, name)
         return self._found[name]
+
+    def compiled(self, name: NormalizedName) -> dict[Version, str]:
+        self.offers(name)
+        return self._compiled[name]
 
     def _page(self, url: str) -> list[Link]:
         try:
@@ -82,10 +91,11 @@ class IndexFinder:
                 self.say(f"  Downloading {link.filename}.metadata ({format_size(len(data))})")
             else:
                 path = self.fetch(offer)
-                if offer.is_wheel:
-                    data = read_metadata(self.store.open_zip(path), link.filename)
-                else:
-                    data = open_source(self.store.open_tree(path)).metadata_text
+                with self.store.reading():
+                    if offer.is_wheel:
+                        data = read_metadata(self.store.open_zip(path), link.filename)
+                    else:
+                        data = open_source(self.store.open_tree(path)).metadata_text
             self._metadata[link.url] = data
         return self._metadata[link.url]
 

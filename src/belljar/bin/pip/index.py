@@ -140,6 +140,24 @@ def find_offers(links: list[Link], project: NormalizedName) -> tuple[list[Offer]
     return offers, sorted(versions)
 
 
+def find_compiled(links: list[Link], project: NormalizedName) -> dict[Version, str]:
+    """The versions all of whose wheels are for one platform each, with the name of one of them."""
+    pure: set[Version] = set()
+    compiled: dict[Version, str] = {}
+    for link in links:
+        try:
+            name, version, _, tags = parse_wheel_filename(link.filename)
+        except (InvalidWheelFilename, InvalidVersion):
+            continue
+        if name != project:
+            continue
+        if any(tag.platform == "any" for tag in tags):
+            pure.add(version)
+        elif version not in compiled or ("linux" in link.filename and "linux" not in compiled[version]):
+            compiled[version] = link.filename
+    return {version: filename for version, filename in compiled.items() if version not in pure}
+
+
 def _python_fits(specifier: str | None) -> bool:
     if not specifier:
         return True

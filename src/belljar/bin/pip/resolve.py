@@ -12,6 +12,7 @@ from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import Version
 
 from belljar.abi.dataclass import dataclass, field
+from belljar.bin.pip.compiled import Compiled, Link, Pins, Search, explain, hints
 from belljar.bin.pip.environment import ITSELF, Distribution, applies, itself
 from belljar.bin.pip.index import Offer
 from belljar.bin.pip.problems import PipError, Unbuildable
@@ -26,8 +27,14 @@ class Finder(Protocol):
     """Where candidates come from."""
 
     def offers(self, name: NormalizedName) -> tuple[list[Offer], list[Version]]: ...
+    def compiled(self, name: NormalizedName) -> Mapping[Version, str]:
+        """The versions of which there are wheels, but only for other platforms; with a file of each."""
+
     def requires(self, offer: Offer) -> list[str]:
         """The requirements of a file. Unbuildable."""
+
+    def silence(self) -> None:
+        """Say nothing of what is looked at from now on."""
 
     def collecting(self, requirement: Requirement, parent: str) -> None:
         """Say that a project is being looked for."""
@@ -95,6 +102,9 @@ class Provider(resolvelib.AbstractProvider[Need, Candidate, str]):
         self._seen: set[str] = set()
         self._needs: dict[str, list[str]] = {}
         self._refused: dict[NormalizedName, list[str]] = {}
+        self._needed_by: dict[str, Need] = {}
+        """Who asked for a project first."""
+        self._depths: dict[str, int] = {}
 
     def identify(self, requirement_or_candidate: Need | Candidate) -> str:
         if isinstance(requirement_or_candidate, Candidate):
@@ -114,7 +124,7 @@ class Provider(resolvelib.AbstractProvider[Need, Candidate, str]):
             any(spec.operator in ("==", "===") for spec in need.requirement.requirement.specifier)
             for need in information[identifier]
         )
-        return (identifier not in causes, not pinned, identifier)
+        return (identifier not in causes, self._depths.get(identifier, 0), not pinned, identifier)
 
     def find_matches(
         self,
@@ -154,7 +164,10 @@ class Provider(resolvelib.AbstractProvider[Need, Candidate, str]):
         offers, _ = self._finder.offers(name)
         pinned = any(spec.operator in ("==", "===") for spec in fitting)
         usable = [offer for offer in offers if pinned or not offer.link.yanked]
-        versions = set(fitting.filter((offer.version for offer in usable), prereleases=True if self._pre else None))
+        pre = True if self._pre else None
+        versions = set(fitting.filter((offer.version for offer in usable), prereleases=pre))
+        compiled = self._finder.compiled(name)
+        newest = max(fitting.filter({*versions, *compiled}, prereleases=pre), default=None)
         tried, last = 0, None
         for offer in usable:
             if offer.version not in versions or offer.version == last:
@@ -171,9 +184,26 @@ class Provider(resolvelib.AbstractProvider[Need, Candidate, str]):
                     self._requires(offer)
                 except Unbuildable as error:
                     self._refused.setdefault(name, []).append(f"{offer.link.filename}: {error}")
+                    if offer.version in compiled:
+                        break
                     continue
+            elif newest in compiled and newest != last and here is None:
+                break
             last = offer.version
             yield Candidate(name, offer.version, frozenset(), offer=offer)
+        if last is None and newest in compiled and newest is not None:
+            raise Compiled(self._chain(needs[0]), needs[0].requirement, compiled[newest])
+
+    def _chain(self, need: Need) -> list[Link]:
+        """How a project came to be needed."""
+        chain = [Link(need.name, None)]
+        while need.parent is not None and len(chain) < 50:
+            chain.insert(0, Link(need.parent.name, need.parent.version))
+            above = self._needed_by.get(need.parent.identity)
+            if above is None:
+                break
+            need = above
+        return chain
 
     def _requires(self, offer: Offer) -> list[str]:
         if offer.link.url not in self._needs:
@@ -206,7 +236,26 @@ class Provider(resolvelib.AbstractProvider[Need, Candidate, str]):
                 not candidate.extras and wanted_here
             ):
                 found.append(Need(requirement, candidate))
+        depth = self._depths.get(candidate.identity, 0) + 1
+        for need in found:
+            identity = self.identify(need)
+            self._needed_by.setdefault(identity, need)
+            self._depths.setdefault(identity, depth if need.name != candidate.name else depth - 1)
         return found
+
+    def version_here(self, name: NormalizedName) -> Version | None:
+        here = self._installed.get(name)
+        return here.version if here is not None else None
+
+    def with_pins(self, pins: Pins) -> Provider:
+        """The same with further constraints, for another try."""
+        constraints = dict(self._constraints)
+        for name, version in pins.items():
+            constraints[name] = SpecifierSet(f"=={version}")
+        return Provider(
+            self._finder, self._installed, named=self._named, constraints=constraints, upgrade=self._upgrade,
+            pre=self._pre, no_deps=self._no_deps, force=self._force,
+        )  # fmt: skip
 
     def refusals(self, name: NormalizedName) -> list[str]:
         """Why files of a project could not be used."""
@@ -218,10 +267,44 @@ def resolve(provider: Provider, finder: Finder, needs: list[Need]) -> dict[str, 
     resolver: resolvelib.Resolver[Need, Candidate, str] = resolvelib.Resolver(provider, resolvelib.BaseReporter())
     try:
         return dict(resolver.resolve(needs, max_rounds=_ROUNDS).mapping)
+    except Compiled as problem:
+        raise _compiled(provider, finder, needs, problem) from None
     except resolvelib.ResolutionImpossible as error:
         raise _impossible(provider, finder, list(error.causes)) from None
     except resolvelib.ResolutionTooDeep:
         raise PipError("the requirements are too tangled to resolve: give narrower versions") from None
+
+
+def _compiled(provider: Provider, finder: Finder, needs: list[Need], problem: Compiled) -> PipError:
+    """What is said of a compiled project: what needs it, and what can be asked for instead."""
+    offers, versions = finder.offers(problem.name)
+    del offers
+    lines = explain(problem, versions, provider.version_here(problem.name))
+    ways = hints(problem)
+
+    def attempt(pins: Pins) -> None:
+        pinned = [
+            Need(
+                Requirement(f"{need.requirement.name}=={pins[need.name]}") if need.name in pins else need.requirement,
+                None,
+            )
+            for need in needs
+        ]
+        try:
+            resolvelib.Resolver(provider.with_pins(pins), resolvelib.BaseReporter()).resolve(pinned, max_rounds=_ROUNDS)
+        except (resolvelib.ResolutionImpossible, resolvelib.ResolutionTooDeep):
+            raise PipError("no") from None
+
+    finder.silence()
+    pins = Search(lambda name: finder.offers(name)[0], finder.requires).find(problem, attempt)
+    if pins is not None:
+        named = {need.name for need in needs}
+        asked = [f"'{need.requirement.name}=={pins[need.name]}'" if need.name in pins else f"'{need.requirement}'"
+                 for need in needs]  # fmt: skip
+        asked += [f"'{name}=={version}'" for name, version in pins.items() if name not in named]
+        ways.insert(0, f"    These older versions are pure Python: pip install {' '.join(asked)}")
+    lines += ways
+    return PipError(*lines, f"ERROR: No matching distribution found for {problem.requirement}")
 
 
 def _impossible(provider: Provider, finder: Finder, causes: list[Any]) -> PipError:

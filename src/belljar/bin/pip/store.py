@@ -7,7 +7,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from typing import Final
 
@@ -132,6 +132,17 @@ class Store:
         if sum(entry.file_size for entry in archive.infolist()) > self._process.kernel.limits.file_bytes:
             raise PipError(f"{path.rpartition('/')[2]} unpacks to more than this sandbox may hold")
         return archive
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Close what is opened in here, when it ends: hundreds of archives may be looked into."""
+        kept = len(self._fds)
+        try:
+            yield
+        finally:
+            for fd in self._fds[kept:]:
+                self._process.close(fd)
+            del self._fds[kept:]
 
     def _file(self, path: str) -> BufferedReader:
         fd = self._process.open(path, O_RDONLY | O_CLOEXEC)

@@ -57,7 +57,7 @@ class Program(msgspec.Struct, frozen=True):
 class Client:
     """Makes calls. `signals` collects the numbers of reported signals as they come.
 
-    With a control socket, the connection must be one that `hurries` (`copies_host`).
+    With a control socket, the connection must have a receive timeout (`forking/timeout_host.py`).
     """
 
     def __init__(self, connection: socket.socket, control: socket.socket | None = None) -> None:

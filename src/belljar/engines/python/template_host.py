@@ -26,8 +26,6 @@ from belljar.abi.wire import HELLO
 from belljar.engines.artefact_host import open_checked
 from belljar.engines.calls.client_host import Client, ConnectionEnded, Program
 from belljar.engines.calls.protocol import ANSWER, AT_FDCWD, CALLS, START, BadFrame, Start, encode
-from belljar.engines.copies_host import OwnerGone, hurries, split
-from belljar.engines.fork_server_host import Child, become_child
 from belljar.engines.python.door_host import Door
 from belljar.engines.python.guest_host import added_modules
 from belljar.engines.python.library_host import PythonLibrary
@@ -38,6 +36,9 @@ from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
 from belljar.engines.wasi.linker_host import Bindings, direct, engine, give_back_zeros, guest_memory
 from belljar.engines.wasi.preview1 import Preview1, functions
 from belljar.engines.wasi.program import Refused
+from belljar.forking.server.copied_host import OwnerGone, fork_copy
+from belljar.forking.server.server_host import Child, become_child
+from belljar.forking.timeout_host import set_receive_timeout
 from belljar.lockdown.seal_host import (
     LockdownFailed,
     enter_namespaces,
@@ -181,7 +182,7 @@ class Template:
         copied = None if self._runs is not None else control
         try:
             if copied is not None:
-                hurries(child.connection)
+                set_receive_timeout(child.connection)
             memory = min(request.memory_bytes, MEMORY_MAX)
             self._store.set_limits(memory_size=memory)
             keep = {child.connection.fileno()} | ({control.fileno()} if control is not None else set())
@@ -314,7 +315,7 @@ class Template:
         """Asked for a copy of this process while it waits for an answer; both of them then wait."""
         used, left = time.process_time_ns() - self._door.started_ns, self._watch.left
         try:
-            ends = split(control)
+            ends = fork_copy(control)
         except OwnerGone:
             client.let_go()
             return

@@ -21,12 +21,13 @@ import msgspec
 from belljar.abi.wire import HELLO
 from belljar.engines.artefact_host import open_checked
 from belljar.engines.calls.protocol import CALLS
-from belljar.engines.copies_host import OwnerGone, split
-from belljar.engines.fork_server_host import Child, Request, become_child, fork_child
 from belljar.engines.js.frames import FORK, MESSAGE
 from belljar.engines.quickjs.guest_host import Guest
 from belljar.engines.quickjs.strip_host import Stripper
 from belljar.engines.quickjs.wire_host import Wire
+from belljar.forking.server.copied_host import OwnerGone, fork_copy
+from belljar.forking.server.server_host import Child, become_child, fork_child
+from belljar.forking.wire import Request
 from belljar.lockdown.seal_host import (
     LockdownFailed,
     adopt_orphans,
@@ -162,7 +163,7 @@ class Template:
     def _copy(self, wire: Wire, control: socket.socket) -> tuple[Wire, socket.socket]:
         """Asked for a copy of this process between two runs; gives what each of the two goes on with."""
         try:
-            ends = split(control)
+            ends = fork_copy(control)
         except OwnerGone:
             os._exit(0)
         if ends is None:

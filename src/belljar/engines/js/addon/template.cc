@@ -84,7 +84,7 @@ void Answer(int control, bool made, const Child& child) {
   if (child.control >= 0) close(child.control);
 }
 
-// A session, asked over its control socket for a copy of itself (belljar/engines/copies_host.py): it takes the sockets
+// A session, asked over its control socket for a copy of itself (belljar/forking/owner/copies_host.py): it takes the sockets
 // that came along. Gives the control socket to wait on from now on.
 int Copy(int control) {
   char text[64];

@@ -9,7 +9,6 @@ import time
 
 from belljar.lockdown.family_host import PERMIT_SECONDS
 from belljar.lockdown.forks_host import ForkListener
-from belljar.lockdown.seal_host import allow_descriptors
 from belljar.lockdown.sockets_host import receive_descriptors
 
 
@@ -39,7 +38,6 @@ class ForkJudge:
     """Takes in the listeners of new workers, by `door`, and answers for them. Readable while there is work."""
 
     def __init__(self) -> None:
-        allow_descriptors()  # one for every family, where the usual limit is a thousand
         self._inbox, self.door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._inbox.setblocking(False)
         self._events = select.epoll()

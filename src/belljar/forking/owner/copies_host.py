@@ -1,4 +1,4 @@
-"""A live engine process copied where it waits for an answer: the owner's side of it, and the process's own.
+"""Copies a live engine process where it waits for an answer: the owner's side. `server/copied_host.py` is the other.
 
 The owner makes the copy's sockets and sends one end of each over the control socket. The process forks; its filter
 holds that call until the owner, who has just asked for it, lets it through. The copy says hello on its own control
@@ -8,15 +8,15 @@ right that a worker does not have.
 
 from __future__ import annotations
 
-import os
 import select
 import socket
-import struct
 import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from belljar.abi.wire import HELLO
+from belljar.forking.owner.hello_host import NoHello, accept_hello, expect_hello
+from belljar.forking.timeout_host import set_receive_timeout
+from belljar.forking.wire import COPY
 from belljar.lockdown.family_host import Family
 from belljar.lockdown.polling_host import readable
 from belljar.lockdown.sockets_host import receive_descriptors, send_descriptors
@@ -24,25 +24,12 @@ from belljar.lockdown.sockets_host import receive_descriptors, send_descriptors
 if TYPE_CHECKING:
     from belljar.lockdown.forks_host import ForkListener
 
-COPY: Final = b"copy"
 COPY_SECONDS: Final = 15.0
 """How long a process that waits may take to give a copy of itself."""
-_CREDENTIALS: Final = struct.Struct("=iII")
-"""struct ucred: pid, uid, gid."""
-_FDS: Final = struct.Struct("=ii")
-_HURRY: Final = struct.pack("@ll", 0, 5000)
-"""struct timeval: how long an answer is waited for before requests for copies are looked at. Most come sooner.
-
-More than a tick of the kernel's clock, which is mostly 4 ms: what is not may be over at once.
-"""
 
 
 class NoCopy(RuntimeError):
     """The process gave no copy of itself; says why."""
-
-
-class OwnerGone(Exception):
-    """Nobody is left to ask for a copy."""
 
 
 class Kin(Family):
@@ -89,9 +76,9 @@ class Copying:
         self.connection, self._their_connection = socket.socketpair()
         for end in (self.connection, self._their_connection):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        hurries(self._their_connection)
+        set_receive_timeout(self._their_connection)
         self.control, self._their_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        expect_hello(self.control)
 
     def make(self) -> tuple[int, int]:
         """The copy's pid and a descriptor of it. Raises NoCopy, or OSError."""
@@ -124,59 +111,14 @@ class Copying:
         return self._kin.listener
 
     def _accept(self) -> tuple[int, int]:
-        data, notes, _flags, _address = self.control.recvmsg(8, socket.CMSG_SPACE(_CREDENTIALS.size))
-        if data != HELLO or not notes or notes[0][1] != socket.SCM_CREDENTIALS:
-            raise NoCopy("the copy ended at once; is there memory for it?")
-        pid: int = _CREDENTIALS.unpack(notes[0][2])[0]
-        pidfd = os.pidfd_open(pid)
-        if not self._kin.has(pid):
-            os.close(pidfd)
-            raise NoCopy(f"process {pid} says it is the copy, and is not")
+        try:
+            pid, pidfd = accept_hello(self.control, self._kin)
+        except NoHello as error:
+            raise NoCopy(f"the copy: {error}") from error
         self._kin.add(pid)
-        self.control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 0)
         return pid, pidfd
 
     def abandon(self) -> None:
-        """It did not work."""
+        """Abort: close the sockets of both ends."""
         for end in (self.connection, self._their_connection, self.control, self._their_control):
             end.close()
-
-
-def hurries(connection: socket.socket) -> None:
-    """Have receiving on a connection give up now and then; what is sealed can no longer say so."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _HURRY)
-
-
-def _take_request(control: socket.socket) -> tuple[socket.socket, socket.socket] | None:
-    """In the process, when its control socket is readable: the copy's connection and control socket. None: the owner
-    let go, or what came makes no sense. OSError."""
-    data, notes, _flags, _address = control.recvmsg(64, socket.CMSG_SPACE(_FDS.size))
-    fds = _FDS.unpack(notes[0][2]) if notes and len(notes[0][2]) == _FDS.size else ()
-    if data != COPY or not fds:
-        return None
-    return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fds[0]), socket.socket(
-        socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds[1]
-    )
-
-
-def split(control: socket.socket) -> tuple[socket.socket, socket.socket] | None:
-    """In a process that was asked for a copy: forks. In the copy, its connection and its control; None in the origin.
-
-    Raises OwnerGone.
-    """
-    try:
-        ends = _take_request(control)
-    except OSError:
-        ends = None
-    if ends is None:
-        raise OwnerGone
-    try:
-        pid = os.fork()
-    except OSError as error:
-        control.send(f"-{os.strerror(error.errno or 0)}".encode())
-        pid = -1
-    if pid == 0:
-        return ends
-    for end in ends:
-        end.close()
-    return None

@@ -1,0 +1,103 @@
+"""A fork server as a process that the owner starts, ends, and replaces when it gives no process."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Generic
+
+from belljar.forking.owner.client_host import ForkClient, Make, P, Refused
+from belljar.forking.wire import encode_permit
+from belljar.lockdown.server_process_host import end_server, explain_limits, start_server
+
+if TYPE_CHECKING:
+    import socket
+    import subprocess
+
+
+class ForkServerProcess(Generic[P]):
+    """One server process. It ends with `close`, or when nothing refers to it any more."""
+
+    def __init__(self, command: Sequence[str], make: Make[P]) -> None:
+        self.process, self._control = start_server(command)
+        self._end = weakref.finalize(self, _end, self._control, self.process, os.getpid())
+        self._client = ForkClient(self._control, make)
+        self.taken = 0
+
+    def take(self, request: bytes) -> P:
+        """Return a process, a spare or a new one. Raises Refused, OSError."""
+        if self.process.poll() is not None:
+            raise Refused("it ended")
+        process = self._client.take(request)
+        self.taken += 1
+        return process
+
+    def take_spare(self, request: bytes) -> P | None:
+        """Return a spare, without waiting; None if there is none. Raises Refused, OSError."""
+        return self._client.take_spare(request)
+
+    def permit(self, family: int, pid: int) -> None:
+        """Let a process fork, once and soon. OSError if the server is gone."""
+        self._control.send(encode_permit(family, pid))
+
+    def close(self) -> str:
+        """End it; return the end of its stderr, which says why it ended if it did so by itself. Idempotent."""
+        return self._end() or ""
+
+
+def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -> str:
+    """End a server. In a forked child of its owner, only close the socket."""
+    control.close()
+    if os.getpid() != owner:
+        return ""
+    return end_server(process)
+
+
+class RestartedServer(Generic[P]):
+    """A server that is started when first needed, and replaced once if it gives no process."""
+
+    def __init__(self, command: Callable[[], Sequence[str]], make: Make[P]) -> None:
+        self._command = command
+        self._make = make
+        self._lock = threading.Lock()
+        self.process: ForkServerProcess[P] | None = None
+
+    def take(self, request: bytes) -> tuple[P, ForkServerProcess[P]]:
+        """Return a process, and the server that it came from. Raises Refused."""
+        with self._lock:
+            for last_try in (False, True):
+                try:
+                    if self.process is None:
+                        self.process = ForkServerProcess(self._command(), self._make)
+                    return self.process.take(request), self.process
+                except (OSError, RuntimeError) as error:
+                    said = self._stop()
+                    if last_try:
+                        raise Refused(f"{error}{said}{explain_limits()}") from error
+        raise AssertionError("unreachable")
+
+    def take_spare(self, request: bytes) -> P | None:
+        """Return a spare, without waiting; None if there is none, or `take` would say why not."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            return None if self.process is None else self.process.take_spare(request)
+        except (OSError, Refused):
+            return None
+        finally:
+            self._lock.release()
+
+    def _stop(self) -> str:
+        process, self.process = self.process, None
+        return "" if process is None else process.close()
+
+    def retire(self) -> None:
+        """Start another for the next process. The old one ends when nothing refers to it any more."""
+        with self._lock:
+            self.process = None
+
+    def close(self) -> None:
+        with self._lock:
+            self._stop()

@@ -1,0 +1,1 @@
+"""The inside of fork servers, and of processes that are copied."""
