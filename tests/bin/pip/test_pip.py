@@ -486,7 +486,7 @@ def test_a_project_directory(sandbox: Sandbox) -> None:
 
 
 def test_the_network_is_closed_unless_granted(sandbox: Sandbox) -> None:
-    result = pip(sandbox, "install -i https://pypi.org/simple requests")
+    result = pip(sandbox, "install -i https://pypi.org/simple httpx")
     assert result.exit_code == 1
     assert "the network is closed to pypi.org" in result.stderr
     assert "Network.allow('pypi.org', 'files.pythonhosted.org')" in result.stderr
@@ -540,3 +540,31 @@ def test_pip_is_there_and_stays_what_it_is(sandbox: Sandbox) -> None:
     assert "Not uninstalling pip" in pip(sandbox, "uninstall -y pip").stdout
     refused = pip(sandbox, "install pip==1.0")
     assert (refused.exit_code, "No matching distribution found for pip==1.0" in refused.stderr) == (1, True)
+
+
+def test_packages_that_come_with_python_give_way_to_installed_ones() -> None:
+    files = index({"requests-99.0-py3-none-any.whl": wheel("requests", "99.0")})
+    with Sandbox(files=files, env={"PIP_INDEX_URL": INDEX}) as sandbox:
+        shown = "python3 -c 'import requests; print(requests.__version__)'"
+        assert sandbox.exec(shown).stdout.startswith("2.")
+        assert "Requirement already satisfied: requests in" in sandbox.exec("pip install requests").stdout
+        assert sandbox.exec("python3 -m venv v && v/bin/pip install -q requests").exit_code == 0
+        assert sandbox.exec(shown.replace("python3", "v/bin/python")).stdout == "99.0\n", "an environment is apart"
+        assert sandbox.exec("pip install -qU requests").exit_code == 0
+        assert sandbox.exec(shown).stdout == "99.0\n"
+
+
+def test_pytest_and_venv_are_there_offline() -> None:
+    with Sandbox() as sandbox:
+        sandbox.files.write(
+            "test_sums.py", "def test_good():\n    assert 1 + 1 == 2\n\ndef test_bad():\n    assert [1] == [2]\n"
+        )
+        result = sandbox.exec("pytest -q -p no:cacheprovider; python3 -m pytest -q -k good")
+        assert result.exit_code == 0
+        assert "1 failed, 1 passed" in result.stdout
+        assert "E       assert [1] == [2]" in result.stdout
+        assert result.stderr == ""
+        made = sandbox.exec(
+            "python3 -c 'import venv; venv.create(\"v\", with_pip=True)' && . v/bin/activate && which python pip"
+        )
+        assert made.stdout == "/workspace/v/bin/python\n/workspace/v/bin/pip\n"

@@ -115,7 +115,9 @@ def installed(
     for site in environment.sites():
         for distribution in read_site(process, site):
             found.setdefault(distribution.key, distribution)
-    for distribution in _bundled(process) if bundled else ():
+    for distribution in (
+        _bundled(process, packages=not environment.is_venv or environment.system_site) if bundled else ()
+    ):
         found.setdefault(distribution.key, distribution)
     if bundled:
         found[ITSELF] = itself()
@@ -159,17 +161,22 @@ def read_distribution(data: bytes, location: str, info: str | None) -> Distribut
 
 _LIST: Final = """
 import importlib.metadata, json
-found = importlib.metadata.distributions(path=["/usr/local/lib/python315.zip"])
+found = importlib.metadata.distributions(path=[{paths}])
 print(json.dumps([(one.read_text("METADATA") or "").partition("\\n\\n")[0] for one in found]))
 """
 
 
-def _bundled(process: Process) -> Iterator[Distribution]:
-    """The packages inside the interpreter's own library: only it can see them, so it is asked."""
+def _bundled(process: Process, *, packages: bool) -> Iterator[Distribution]:
+    """The packages inside the interpreter's own library: only it can see them, so it is asked.
+
+    `packages`: those beside it, too, which a virtual environment does not see.
+    """
+    paths = ["/usr/local/lib/python315.zip", *(["/usr/local/lib/python315-packages.zip"] if packages else [])]
+    text = _LIST.replace("{paths}", ", ".join(map(repr, paths)))
     reader, writer = process.pipe(cloexec=True)
     output = process.fds[writer]
     try:
-        child = process.spawn(["/usr/bin/python3", "-I", "-c", _LIST], stdout=output, stderr=output)
+        child = process.spawn(["/usr/bin/python3", "-I", "-c", text], stdout=output, stderr=output)
     except SysError:
         process.close(reader)
         return

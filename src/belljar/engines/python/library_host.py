@@ -19,6 +19,8 @@ from typing import Final
 from belljar.engines.wasi.descriptors import LibraryFile
 
 ZIP: Final = b"/usr/local/lib/python315.zip"
+PACKAGES: Final = b"/usr/local/lib/python315-packages.zip"
+"""Further packages; unlike those of the library they come last, so that a guest can install others."""
 DATA: Final = ZIP + b"/matplotlib/mpl-data"
 _DATA_ZIP: Final = "matplotlib/mpl-data.zip"
 
@@ -100,15 +102,31 @@ def _record(entry: zipfile.ZipInfo, offset: int) -> bytes:
     )
 
 
+def _zipped(files: Mapping[str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in files.items():
+            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), data)
+    return out.getvalue()
+
+
 class PythonLibrary(Mapping[bytes, LibraryFile | list[bytes]]):
     """What the guest interpreter finds at its own paths (see `wasi.descriptors.Library`)."""
 
-    def __init__(self, stdlib: Path, digest: str, added: Mapping[str, bytes], removed: frozenset[str]) -> None:
+    def __init__(
+        self,
+        stdlib: Path,
+        digest: str,
+        added: Mapping[str, bytes],
+        removed: frozenset[str],
+        packages: Mapping[str, bytes],
+    ) -> None:
         with open(stdlib, "rb") as file:
             self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
         if hashlib.sha256(self._map).hexdigest() != digest:
             raise Changed(f"{stdlib} is not the file that was expected (its SHA-256 differs)")
         self._zip = ExtendedZip(self._map, added, removed)
+        self._packages = Bytes(_zipped(packages))
 
     @cached_property
     def _data(self) -> dict[bytes, LibraryFile | list[bytes]]:
@@ -136,13 +154,16 @@ class PythonLibrary(Mapping[bytes, LibraryFile | list[bytes]]):
     def __getitem__(self, path: bytes) -> LibraryFile | list[bytes]:
         if path == ZIP:
             return self._zip
+        if path == PACKAGES:
+            return self._packages
         if path.startswith(DATA):
             return self._data[path]
         raise KeyError(path)
 
     def __iter__(self) -> Iterator[bytes]:
         yield ZIP
+        yield PACKAGES
         yield from self._data
 
     def __len__(self) -> int:
-        return 1 + len(self._data)
+        return 2 + len(self._data)

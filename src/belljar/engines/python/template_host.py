@@ -29,7 +29,7 @@ from belljar.engines.calls.protocol import ANSWER, AT_FDCWD, CALLS, START, BadFr
 from belljar.engines.python.door_host import Door
 from belljar.engines.python.guest_host import added_modules
 from belljar.engines.python.library_host import PythonLibrary
-from belljar.engines.python.package_host import STDLIB_SHA256
+from belljar.engines.python.package_host import STDLIB_SHA256, bundled_packages
 from belljar.engines.python.watch_host import Watch
 from belljar.engines.wasi import numbers
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
@@ -119,7 +119,9 @@ class Template:
         added, removed = added_modules()
         self._nothing = Nothing()
         self._wasi = Preview1(
-            self._nothing, HostWorld(_ended_early), PythonLibrary(stdlib, STDLIB_SHA256, added, removed)
+            self._nothing,
+            HostWorld(_ended_early),
+            PythonLibrary(stdlib, STDLIB_SHA256, added, removed, bundled_packages()),
         )
         self._wasi.args = [b"/usr/local/bin/python3", b"-c", f"import _belljar; _belljar.start({kind!r})".encode()]
         self._wasi.environ = [b"TMPDIR=/tmp", b"PYTHONTZPATH="]

@@ -6,7 +6,7 @@ import warnings
 from stat import S_IFDIR, S_IFLNK, S_IFMT, S_IFREG
 
 from _belljar import door
-from _belljar.files import LIBRARY, absolute, is_fd, stat
+from _belljar.files import OWN, absolute, is_fd, stat
 from _belljar.native import native
 from _belljar.protocol import AT_FDCWD
 
@@ -105,7 +105,7 @@ def scandir(path="."):
     else:
         given, directory = os.fspath(path), None
         text = isinstance(given, str)
-        if text and given.startswith(LIBRARY):
+        if text and given.startswith(OWN):
             return native.scandir(path)
         (found,) = door.call("readdir", AT_FDCWD, absolute(given), names=(path,))
         separator = "/" if text else b"/"
@@ -119,7 +119,7 @@ def _entry(prefix, text, directory, inode, kind, name):
 
 
 def listdir(path="."):
-    if path is not None and not isinstance(path, int) and os.fsdecode(path).startswith(LIBRARY):
+    if path is not None and not isinstance(path, int) and os.fsdecode(path).startswith(OWN):
         return native.listdir(path)
     with scandir(path) as entries:
         return [entry.name for entry in entries]

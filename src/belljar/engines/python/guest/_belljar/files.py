@@ -11,6 +11,9 @@ from _belljar.protocol import AT_FDCWD, ATIME_NOW, ATIME_SET, MTIME_NOW, MTIME_S
 
 LIBRARY = "/usr/local/lib/python315.zip"
 """Where the interpreter's own files are: nothing of the sandbox's."""
+PACKAGES = "/usr/local/lib/python315-packages.zip"
+"""Further packages that come with it, last on the path."""
+OWN = (LIBRARY, PACKAGES)
 identity = {}
 """pid, ppid, uid, gid and umask of the program that runs."""
 
@@ -69,7 +72,7 @@ def stat(path, *, dir_fd=None, follow_symlinks=True):
         if dir_fd is not None or not follow_symlinks:
             raise ValueError(f"stat: cannot use fd and {'follow_symlinks' if dir_fd is None else 'dir_fd'} together")
         return fstat(path)
-    if path.__class__ is str and path.startswith(LIBRARY):
+    if path.__class__ is str and path.startswith(OWN):
         return native.stat(path)
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"stat: path should be string, bytes, os.PathLike or integer, not {type(path).__name__}")
@@ -92,7 +95,7 @@ def access(path, mode, *, dir_fd=None, effective_ids=False, follow_symlinks=True
     try:
         door.call("access", *_at(path, dir_fd), mode)
     except OSError:
-        return str(os.fspath(path)).startswith(LIBRARY) and native.access(path, mode)
+        return str(os.fspath(path)).startswith(OWN) and native.access(path, mode)
     return True
 
 

@@ -195,7 +195,7 @@ def search_path(options, site):
         if home:
             found.append(f"{home}/.local/lib/python{VERSION}/site-packages")
     found.append(f"/usr/local/lib/python{VERSION}/site-packages")
-    return with_links(found) if site else found
+    return [*(with_links(found) if site else found), files.PACKAGES]
 
 
 def with_links(found):
@@ -263,7 +263,7 @@ def run_module(name, safe):
     except runpy._Error as error:
         sys.exit(f"{sys.executable}: {error}")
     # The library is compiled files only; programs look for the name that a source would have.
-    sys.argv[0] = spec.origin.removesuffix("c") if spec.origin.startswith(files.LIBRARY) else spec.origin
+    sys.argv[0] = spec.origin.removesuffix("c") if spec.origin.startswith(files.OWN) else spec.origin
     runpy._run_code(code, namespace, None, "__main__", spec)
 
 
