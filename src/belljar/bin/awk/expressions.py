@@ -14,7 +14,19 @@ _RELATIONS = frozenset(("<", "<=", "==", "!=", ">", ">="))
 _OPERAND_STARTS = frozenset(
     ("number", "string", "name", "funcname", "builtin", "$", "!", "(", "-", "+", "++", "--", "@")
 )
-_ARRAY_ARGUMENT = {"split": (1, 3), "patsplit": (1, 3), "match": (2,), "asort": (0, 1), "asorti": (0, 1)}
+
+_MANY = 1 << 16
+ARITY = {
+    "atan2": (2, 2), "cos": (1, 1), "sin": (1, 1), "exp": (1, 1), "log": (1, 1), "sqrt": (1, 1), "int": (1, 1),
+    "rand": (0, 0), "srand": (0, 1), "gensub": (3, 4), "gsub": (2, 3), "sub": (2, 3), "index": (2, 2),
+    "length": (0, 1), "match": (2, 3), "patsplit": (2, 4), "split": (2, 4), "sprintf": (1, _MANY),
+    "strtonum": (1, 1), "substr": (2, 3), "tolower": (1, 1), "toupper": (1, 1), "close": (1, 2), "fflush": (0, 1),
+    "system": (1, 1), "mktime": (1, 2), "strftime": (0, 3), "systime": (0, 0), "and": (2, _MANY),
+    "or": (2, _MANY), "xor": (2, _MANY), "compl": (1, 1), "lshift": (2, 2), "rshift": (2, 2), "asort": (1, 3),
+    "asorti": (1, 3), "isarray": (1, 1), "typeof": (1, 2), "mkbool": (1, 1), "bindtextdomain": (1, 2),
+    "dcgettext": (1, 3), "dcngettext": (3, 5),
+}  # fmt: skip
+"""How many arguments a built-in function takes."""
 
 
 class Expressions:
@@ -392,8 +404,8 @@ class Expressions:
         if token.text == "index" and isinstance(arguments[1], n.Regex):
             place = f"{self.lexer.program}: {self.lexer.where}:{token.line}"
             raise AwkSyntaxError(f"{place}: fatal: index: regexp constant as second argument is not allowed\n")
-        for position in _ARRAY_ARGUMENT.get(token.text, ()):
-            if position < len(arguments) and not isinstance(ungroup(arguments[position]), (n.Var, n.Index)):
+        for position in n.ARRAY_ARGUMENTS.get(token.text, ()):
+            if position < len(arguments) and not isinstance(n.ungroup(arguments[position]), (n.Var, n.Index)):
                 ordinal = ("first", "second", "third", "fourth")[position]
                 raise AwkSyntaxError(
                     f"{self.lexer.program}: {self.lexer.where}:{token.line}: fatal: "
@@ -416,55 +428,3 @@ class Expressions:
             name = self.advance().text
             return n.IndirectCall(name, self.arguments(), at.line)
         raise self.wrong()
-
-
-def ungroup(node: n.Expr) -> n.Expr:
-    while isinstance(node, n.Group):
-        node = node.inner
-    return node
-
-
-ARITY = {
-    "atan2": (2, 2),
-    "cos": (1, 1),
-    "sin": (1, 1),
-    "exp": (1, 1),
-    "log": (1, 1),
-    "sqrt": (1, 1),
-    "int": (1, 1),
-    "rand": (0, 0),
-    "srand": (0, 1),
-    "gensub": (3, 4),
-    "gsub": (2, 3),
-    "sub": (2, 3),
-    "index": (2, 2),
-    "length": (0, 1),
-    "match": (2, 3),
-    "patsplit": (2, 4),
-    "split": (2, 4),
-    "sprintf": (1, 1 << 16),
-    "strtonum": (1, 1),
-    "substr": (2, 3),
-    "tolower": (1, 1),
-    "toupper": (1, 1),
-    "close": (1, 2),
-    "fflush": (0, 1),
-    "system": (1, 1),
-    "mktime": (1, 2),
-    "strftime": (0, 3),
-    "systime": (0, 0),
-    "and": (2, 1 << 16),
-    "or": (2, 1 << 16),
-    "xor": (2, 1 << 16),
-    "compl": (1, 1),
-    "lshift": (2, 2),
-    "rshift": (2, 2),
-    "asort": (1, 3),
-    "asorti": (1, 3),
-    "isarray": (1, 1),
-    "typeof": (1, 2),
-    "mkbool": (1, 1),
-    "bindtextdomain": (1, 2),
-    "dcgettext": (1, 3),
-    "dcngettext": (3, 5),
-}

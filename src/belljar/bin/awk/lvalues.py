@@ -7,7 +7,18 @@ from typing import Any
 
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkFatal
-from belljar.bin.awk.scope import NUM, STR, VAL, ArrayCode, Compiled, Frame, Scope, StoreCode, StringCode
+from belljar.bin.awk.scope import (
+    NUM,
+    STR,
+    VAL,
+    ArrayCode,
+    Compiled,
+    ExpressionCompiler,
+    Frame,
+    Scope,
+    StoreCode,
+    StringCode,
+)
 from belljar.bin.awk.values import (
     NUMERIC_START,
     UNINIT,
@@ -21,436 +32,441 @@ from belljar.bin.awk.values import (
     whole,
 )
 
+# -- variables ----------------------------------------------------------------------------------------------
 
-class Lvalues(Scope):
-    """Loading from and storing to variables, elements and fields."""
 
-    # -- variables ----------------------------------------------------------------------------------------------
+def _expr_var(scope: Scope, node: n.Var, want: str) -> Compiled:
+    name = node.name
+    if scope.is_array(name):
+        return VAL, scope.scalar_misuse(name, node.line)
+    if name in scope.locals:
+        return _local(scope, node, scope.locals[name], want)
+    record = scope.record
+    if name == "NR":
+        if want in (STR, "print"):
+            return STR, lambda frame: str(record.nr)
+        return NUM, lambda frame: float(record.nr)
+    if name == "FNR":
+        if want in (STR, "print"):
+            return STR, lambda frame: str(record.nr - record.nr_base)
+        return NUM, lambda frame: float(record.nr - record.nr_base)
+    if name == "NF":
 
-    def expr_var(self, node: n.Var, want: str) -> Compiled:
-        name = node.name
-        if self.is_array(name):
-            return VAL, self.scalar_misuse(name, node.line)
-        if name in self.locals:
-            return self._local(node, self.locals[name], want)
-        record = self.record
-        if name == "NR":
-            if want in (STR, "print"):
-                return STR, lambda frame: str(record.nr)
-            return NUM, lambda frame: float(record.nr)
-        if name == "FNR":
-            if want in (STR, "print"):
-                return STR, lambda frame: str(record.nr - record.nr_base)
-            return NUM, lambda frame: float(record.nr - record.nr_base)
-        if name == "NF":
+        def field_count(_frame: Frame) -> float:
+            fields = record.fields
+            if fields is None:
+                fields = record.split()
+            return float(len(fields))
 
-            def field_count(_frame: Frame) -> float:
-                fields = record.fields
-                if fields is None:
-                    fields = record.split()
-                return float(len(fields))
+        return NUM, field_count
+    if name in scope.tree.functions:
+        message = f"function `{name}' called with space between name and `('\nor used as a variable or an array"
+        raise AwkFatal(message, node.line, kind="error")
+    cell = scope.runtime.cell(name)
+    if want == NUM:
 
-            return NUM, field_count
-        if name in self.tree.functions:
-            message = f"function `{name}' called with space between name and `('\nor used as a variable or an array"
-            raise AwkFatal(message, node.line, kind="error")
-        cell = self.runtime.cell(name)
-        if want == NUM:
+        def number(_frame: Frame) -> float:
+            value = cell[0]
+            return value if type(value) is float else to_number(value)
 
-            def number(_frame: Frame) -> float:
-                value = cell[0]
-                return value if type(value) is float else to_number(value)
+        return NUM, number
+    if want == STR:
+        convert, get, spell = scope.conversion.string, scope.conversion.cache.get, scope.conversion.number
 
-            return NUM, number
-        if want == STR:
-            convert, get, spell = self.conversion.string, self.conversion.cache.get, self.conversion.number
-
-            def text(_frame: Frame) -> str:
-                value = cell[0]
-                if type(value) is str:
-                    return value
-                if type(value) is float:
-                    return get(value) or spell(value)
-                return convert(value)
-
-            return STR, text
-        return VAL, lambda frame: cell[0]
-
-    def _local(self, node: n.Var, index: int, want: str) -> Compiled:
-        name = node.name
-
-        def check(value: Value) -> Value:
-            if type(value) is dict:
-                raise AwkFatal(f"attempt to use array `{name}' in a scalar context", node.line)
-            return UNINIT if type(value) is Untyped else value
-
-        if want == NUM:
-
-            def number(frame: Frame) -> float:
-                value = frame[index]
-                return value if type(value) is float else to_number(check(value))
-
-            return NUM, number
-        if want == STR:
-            convert = self.conversion.string
-
-            def text(frame: Frame) -> str:
-                value = frame[index]
-                return value if type(value) is str else convert(check(value))
-
-            return STR, text
-
-        def load(frame: Frame) -> Value:
-            value = frame[index]
-            kind = type(value)
-            return value if kind is float or kind is str else check(value)
-
-        return VAL, load
-
-    # -- arrays -------------------------------------------------------------------------------------------------
-
-    def constant_array(self, node: n.Expr) -> Array | None:
-        """The array itself when it is known now: a global one."""
-        if isinstance(node, n.Var) and node.name not in self.locals:
-            return self.runtime.array(node.name)
-        return None
-
-    def array(self, node: n.Expr) -> ArrayCode:
-        while isinstance(node, n.Group):
-            node = node.inner
-        if isinstance(node, n.Var):
-            if node.name in self.locals:
-                return self._local_array(node, self.locals[node.name])
-            if node.name in self.tree.functions:
-                raise AwkFatal(f"function `{node.name}' used as an array", node.line, kind="error")
-            array = self.runtime.array(node.name)
-            return lambda frame: array
-        if isinstance(node, n.Index):
-            return self._sub_array(node)
-        raise AwkFatal("not an array", 0)
-
-    def _local_array(self, node: n.Var, index: int) -> ArrayCode:
-        name = node.name
-
-        def local(frame: Frame) -> Array:
-            value = frame[index]
-            if type(value) is dict:
+        def text(_frame: Frame) -> str:
+            value = cell[0]
+            if type(value) is str:
                 return value
-            if value is UNINIT:
-                made: Array = {}
-                frame[index] = made
-                return made
-            if type(value) is Untyped:
-                frame[index] = made = value.become_array()
-                return made
-            raise AwkFatal(f"attempt to use scalar parameter `{name}' as an array", node.line)
+            if type(value) is float:
+                return get(value) or spell(value)
+            return convert(value)
 
-        return local
+        return STR, text
+    return VAL, lambda frame: cell[0]
 
-    def _sub_array(self, node: n.Index) -> ArrayCode:
-        parent = self.array(node.array)
-        key = self.subscript_key(node.subscripts)
-        line = node.line
 
-        def nested(frame: Frame) -> Array:
-            outer = parent(frame)
-            subscript = key(frame)
-            value = outer.get(subscript, UNINIT)
-            if type(value) is dict:
-                return value
-            if value is not UNINIT:
-                raise AwkFatal(f'attempt to use scalar `{_label(node)}["{subscript}"]\' as an array', line)
+def _local(scope: Scope, node: n.Var, index: int, want: str) -> Compiled:
+    name = node.name
+
+    def check(value: Value) -> Value:
+        if type(value) is dict:
+            raise AwkFatal(f"attempt to use array `{name}' in a scalar context", node.line)
+        return UNINIT if type(value) is Untyped else value
+
+    if want == NUM:
+
+        def number(frame: Frame) -> float:
+            value = frame[index]
+            return value if type(value) is float else to_number(check(value))
+
+        return NUM, number
+    if want == STR:
+        convert = scope.conversion.string
+
+        def text(frame: Frame) -> str:
+            value = frame[index]
+            return value if type(value) is str else convert(check(value))
+
+        return STR, text
+
+    def load(frame: Frame) -> Value:
+        value = frame[index]
+        kind = type(value)
+        return value if kind is float or kind is str else check(value)
+
+    return VAL, load
+
+
+# -- arrays -------------------------------------------------------------------------------------------------
+
+
+def array_code(scope: Scope, node: n.Expr) -> ArrayCode:
+    node = n.ungroup(node)
+    if isinstance(node, n.Var):
+        if node.name in scope.locals:
+            return _local_array(scope, node, scope.locals[node.name])
+        if node.name in scope.tree.functions:
+            raise AwkFatal(f"function `{node.name}' used as an array", node.line, kind="error")
+        array = scope.runtime.array(node.name)
+        return lambda frame: array
+    if isinstance(node, n.Index):
+        return _sub_array(scope, node)
+    raise AwkFatal("not an array", 0)
+
+
+def _local_array(scope: Scope, node: n.Var, index: int) -> ArrayCode:
+    name = node.name
+
+    def local(frame: Frame) -> Array:
+        value = frame[index]
+        if type(value) is dict:
+            return value
+        if value is UNINIT:
             made: Array = {}
-            outer[subscript] = made
+            frame[index] = made
             return made
+        if type(value) is Untyped:
+            frame[index] = made = value.become_array()
+            return made
+        raise AwkFatal(f"attempt to use scalar parameter `{name}' as an array", node.line)
 
-        return nested
+    return local
 
-    def subscript_key(self, subscripts: list[n.Expr]) -> StringCode:
-        if len(subscripts) == 1:
-            return self.string(subscripts[0])
-        parts = [self.string(part) for part in subscripts]
-        separator = self.runtime.cell("SUBSEP")
-        convert = self.conversion.string
-        if len(parts) == 2:
-            first, second = parts
 
-            def pair(frame: Frame) -> str:
-                return f"{first(frame)}{convert(separator[0])}{second(frame)}"
+def _sub_array(scope: Scope, node: n.Index) -> ArrayCode:
+    parent = array_code(scope, node.array)
+    key = key_code(scope, node.subscripts)
+    line = node.line
 
-            return pair
-        return lambda frame: convert(separator[0]).join([part(frame) for part in parts])
+    def nested(frame: Frame) -> Array:
+        outer = parent(frame)
+        subscript = key(frame)
+        value = outer.get(subscript, UNINIT)
+        if type(value) is dict:
+            return value
+        if value is not UNINIT:
+            raise AwkFatal(f'attempt to use scalar `{_label(node)}["{subscript}"]\' as an array', line)
+        made: Array = {}
+        outer[subscript] = made
+        return made
 
-    def expr_index(self, node: n.Index, want: str) -> Compiled:
-        key = self.subscript_key(node.subscripts)
-        constant = self.constant_array(node.array)
-        if constant is not None:
-            array = constant
+    return nested
 
-            def element(frame: Frame) -> Value:
-                subscript = key(frame)
-                try:
-                    value = array[subscript]
-                except KeyError:
-                    array[subscript] = UNINIT
-                    return UNINIT
-                if type(value) is dict:
-                    raise _element_misuse(node, subscript)
-                return value
 
-            return VAL, element
-        container = self.array(node.array)
+def key_code(scope: Scope, subscripts: list[n.Expr]) -> StringCode:
+    if len(subscripts) == 1:
+        return scope.string(subscripts[0])
+    parts = [scope.string(part) for part in subscripts]
+    separator = scope.runtime.cell("SUBSEP")
+    convert = scope.conversion.string
+    if len(parts) == 2:
+        first, second = parts
 
-        def local_element(frame: Frame) -> Value:
-            held = container(frame)
+        def pair(frame: Frame) -> str:
+            return f"{first(frame)}{convert(separator[0])}{second(frame)}"
+
+        return pair
+    return lambda frame: convert(separator[0]).join([part(frame) for part in parts])
+
+
+def _expr_index(scope: Scope, node: n.Index, want: str) -> Compiled:
+    key = key_code(scope, node.subscripts)
+    constant = scope.global_array(node.array)
+    if constant is not None:
+        array = constant
+
+        def element(frame: Frame) -> Value:
             subscript = key(frame)
             try:
-                value = held[subscript]
+                value = array[subscript]
             except KeyError:
-                held[subscript] = UNINIT
+                array[subscript] = UNINIT
                 return UNINIT
             if type(value) is dict:
                 raise _element_misuse(node, subscript)
-            return UNINIT if type(value) is Untyped else value
+            return value
 
-        return VAL, local_element
+        return VAL, element
+    container = array_code(scope, node.array)
 
-    def expr_in(self, node: n.In, want: str) -> Compiled:
-        key = self.subscript_key(node.subscripts)
-        array = self.array(node.array)
-        return "test", lambda frame: key(frame) in array(frame)
+    def local_element(frame: Frame) -> Value:
+        held = container(frame)
+        subscript = key(frame)
+        try:
+            value = held[subscript]
+        except KeyError:
+            held[subscript] = UNINIT
+            return UNINIT
+        if type(value) is dict:
+            raise _element_misuse(node, subscript)
+        return UNINIT if type(value) is Untyped else value
 
-    # -- fields -------------------------------------------------------------------------------------------------
+    return VAL, local_element
 
-    def expr_field(self, node: n.Field, want: str) -> Compiled:
-        index = node.index
-        while isinstance(index, n.Group):
-            index = index.inner
-        if isinstance(index, n.Num) and 0 <= index.value < 1e9:
-            return self._constant_field(int(index.value), want)
-        if isinstance(index, n.Var) and index.name in self.walking:
-            return self._walked_field(self.walking[index.name], want)
-        record = self.record
-        place = self.num(index)
-        line = node.line
-        if want == VAL or want == "test":
-            get = record.get
-            return VAL, lambda frame: get(field_number(place(frame), line))
-        get_string = record.get_string
-        convert = self.conversion.string
 
-        def text(frame: Frame) -> str:
-            number = whole(place(frame))
-            fields = record.fields
-            if fields is None:
-                fields = record.split()
-            if 0 < number <= len(fields):
-                value = fields[number - 1]
-                return value if type(value) is str else convert(value)
-            return get_string(field_number(float(number), line))
+def _expr_in(scope: Scope, node: n.In, want: str) -> Compiled:
+    key = key_code(scope, node.subscripts)
+    array = array_code(scope, node.array)
+    return "test", lambda frame: key(frame) in array(frame)
 
-        if want in (STR, "print"):
-            return STR, text
 
-        def number_of(frame: Frame) -> float:
-            value = record.get(field_number(place(frame), line))
-            return value if type(value) is float else to_number(value)
+# -- fields -------------------------------------------------------------------------------------------------
 
-        return NUM, number_of
 
-    def _walked_field(self, holder: list[Value], want: str) -> Compiled:
-        """`$i` inside a loop that walks the fields by i: the loop holds the field."""
-        convert = self.conversion.string
-        if want in (STR, "print"):
-
-            def text(_frame: Frame) -> str:
-                value = holder[0]
-                return value if type(value) is str else convert(value)
-
-            return STR, text
-
-        def value_of(_frame: Frame) -> Value:
-            value = holder[0]
-            if type(value) is str:
-                return strnum(value)
-            return value.s if type(value) is FieldText else value
-
-        return VAL, value_of
-
-    def _constant_field(self, number: int, want: str) -> Compiled:
-        record = self.record
-        if number == 0:
-
-            def record_text(_frame: Frame) -> str:
-                text = record.text
-                return record.rebuild() if text is None else text
-
-            if want in (STR, "print"):
-                return STR, record_text
-            return VAL, lambda frame: record.get(0)
-        place = number - 1
-        convert = self.conversion.string
-        if want in (STR, "print"):
-
-            def text(_frame: Frame) -> str:
-                fields = record.fields
-                if fields is None:
-                    fields = record.split()
-                try:
-                    value = fields[place]
-                except IndexError:
-                    return ""
-                return value if type(value) is str else convert(value)
-
-            return STR, text
-        if want == NUM:
-
-            def amount(_frame: Frame) -> float:
-                fields = record.fields
-                if fields is None:
-                    fields = record.split()
-                try:
-                    value = fields[place]
-                except IndexError:
-                    return 0.0
-                if type(value) is str:
-                    # string_number's quick path, without the call
-                    try:
-                        number = float(value)
-                    except ValueError:
-                        return string_number(value)
-                    if number - number == 0.0 and "_" not in value and value.isascii():
-                        return number
-                    return string_number(value)
-                return to_number(value)
-
-            return NUM, amount
+def _expr_field(scope: Scope, node: n.Field, want: str) -> Compiled:
+    index = n.ungroup(node.index)
+    if isinstance(index, n.Num) and 0 <= index.value < 1e9:
+        return _constant_field(scope, int(index.value), want)
+    if isinstance(index, n.Var) and index.name in scope.walking:
+        return _walked_field(scope, scope.walking[index.name], want)
+    record = scope.record
+    place = scope.num(index)
+    line = node.line
+    if want == VAL or want == "test":
         get = record.get
-        return VAL, lambda frame: get(number)
+        return VAL, lambda frame: get(field_number(place(frame), line))
+    get_string = record.get_string
+    convert = scope.conversion.string
 
-    # -- stores -------------------------------------------------------------------------------------------------
+    def text(frame: Frame) -> str:
+        number = whole(place(frame))
+        fields = record.fields
+        if fields is None:
+            fields = record.split()
+        if 0 < number <= len(fields):
+            value = fields[number - 1]
+            return value if type(value) is str else convert(value)
+        return get_string(field_number(float(number), line))
 
-    def store(self, node: n.Lvalue) -> StoreCode:
-        """Code that puts a value into `node`."""
-        if isinstance(node, n.Var):
-            return self._store_variable(node)
-        if isinstance(node, n.Field):
-            if isinstance(node.index, n.Num) and 1 <= node.index.value < 1000:
-                return self._store_field(int(node.index.value))
-            place = self.num(node.index)
-            put = self.record.set
-            line = node.line
-            return lambda frame, value: put(field_number(place(frame), line), value)
-        array = self.array(node.array)
-        key = self.subscript_key(node.subscripts)
+    if want in (STR, "print"):
+        return STR, text
 
-        constant = self.constant_array(node.array)
-        if constant is not None and not self.names.nested:
-            plain = constant
+    def number_of(frame: Frame) -> float:
+        value = record.get(field_number(place(frame), line))
+        return value if type(value) is float else to_number(value)
 
-            def store_plain(frame: Frame, value: Value) -> None:
-                plain[key(frame)] = value
+    return NUM, number_of
 
-            return store_plain
 
-        def store_element(frame: Frame, value: Value) -> None:
-            held = array(frame)
-            subscript = key(frame)
-            if type(held.get(subscript)) is dict:
-                raise _element_misuse(node, subscript)
-            held[subscript] = value
+def _walked_field(scope: Scope, holder: list[Value], want: str) -> Compiled:
+    """`$i` inside a loop that walks the fields by i: the loop holds the field."""
+    convert = scope.conversion.string
+    if want in (STR, "print"):
 
-        return store_element
+        def text(_frame: Frame) -> str:
+            value = holder[0]
+            return value if type(value) is str else convert(value)
 
-    def _store_field(self, number: int) -> StoreCode:
-        record = self.record
+        return STR, text
 
-        def store_field(_frame: Frame, value: Value) -> None:
+    def value_of(_frame: Frame) -> Value:
+        value = holder[0]
+        if type(value) is str:
+            return strnum(value)
+        return value.s if type(value) is FieldText else value
+
+    return VAL, value_of
+
+
+def _constant_field(scope: Scope, number: int, want: str) -> Compiled:
+    record = scope.record
+    if number == 0:
+
+        def record_text(_frame: Frame) -> str:
+            text = record.text
+            return record.rebuild() if text is None else text
+
+        if want in (STR, "print"):
+            return STR, record_text
+        return VAL, lambda frame: record.get(0)
+    place = number - 1
+    convert = scope.conversion.string
+    if want in (STR, "print"):
+
+        def text(_frame: Frame) -> str:
             fields = record.fields
             if fields is None:
                 fields = record.split()
-            if type(value) is str and number <= len(fields) and (not value or value[0] not in NUMERIC_START):
-                fields[number - 1] = value
-                record.text = None
-            else:
-                record.set(number, value)
+            try:
+                value = fields[place]
+            except IndexError:
+                return ""
+            return value if type(value) is str else convert(value)
 
-        return store_field
+        return STR, text
+    if want == NUM:
 
-    def _store_variable(self, node: n.Var) -> StoreCode:
-        name = node.name
-        if self.is_array(name):
-            line = node.line
+        def amount(_frame: Frame) -> float:
+            fields = record.fields
+            if fields is None:
+                fields = record.split()
+            try:
+                value = fields[place]
+            except IndexError:
+                return 0.0
+            if type(value) is str:
+                # string_number's quick path, without the call
+                try:
+                    number = float(value)
+                except ValueError:
+                    return string_number(value)
+                if number - number == 0.0 and "_" not in value and value.isascii():
+                    return number
+                return string_number(value)
+            return to_number(value)
 
-            filled = self.constant_array(node)
+        return NUM, amount
+    get = record.get
+    return VAL, lambda frame: get(number)
 
-            def misuse(_frame: Frame, _value: Value) -> None:
-                if filled is not None and not filled:
-                    # Nothing is in it yet: it is the later use as an array that is wrong.
-                    raise AwkFatal(f"attempt to use scalar `{name}' as an array", line)
-                raise AwkFatal(f"attempt to use array `{name}' in a scalar context", line)
 
-            return misuse
-        if name in self.locals:
-            index = self.locals[name]
+# -- stores -------------------------------------------------------------------------------------------------
 
-            def store_local(frame: Frame, value: Value) -> None:
-                if type(frame[index]) is dict:
-                    raise AwkFatal(f"attempt to use array `{name}' in a scalar context", node.line)
-                frame[index] = value
 
-            return store_local
-        if name in self.tree.functions:
-            raise AwkFatal(f"function `{name}' used as a variable", node.line, kind="error")
-        hook = self.runtime.hook(name)
-        cell = self.runtime.cell(name)
-        if hook is not None:
-            special = hook
+def store_code(scope: Scope, node: n.Lvalue) -> StoreCode:
+    """Code that puts a value into `node`."""
+    if isinstance(node, n.Var):
+        return _store_variable(scope, node)
+    if isinstance(node, n.Field):
+        if isinstance(node.index, n.Num) and 1 <= node.index.value < 1000:
+            return _store_field(scope, int(node.index.value))
+        place = scope.num(node.index)
+        put = scope.record.set
+        line = node.line
+        return lambda frame, value: put(field_number(place(frame), line), value)
+    array = array_code(scope, node.array)
+    key = key_code(scope, node.subscripts)
 
-            def store_special(_frame: Frame, value: Value) -> None:
-                cell[0] = value
-                special(value)
+    constant = scope.global_array(node.array)
+    if constant is not None and not scope.names.nested:
+        plain = constant
 
-            return store_special
+        def store_plain(frame: Frame, value: Value) -> None:
+            plain[key(frame)] = value
 
-        def store_global(_frame: Frame, value: Value) -> None:
+        return store_plain
+
+    def store_element(frame: Frame, value: Value) -> None:
+        held = array(frame)
+        subscript = key(frame)
+        if type(held.get(subscript)) is dict:
+            raise _element_misuse(node, subscript)
+        held[subscript] = value
+
+    return store_element
+
+
+def _store_field(scope: Scope, number: int) -> StoreCode:
+    record = scope.record
+
+    def store_field(_frame: Frame, value: Value) -> None:
+        fields = record.fields
+        if fields is None:
+            fields = record.split()
+        if type(value) is str and number <= len(fields) and (not value or value[0] not in NUMERIC_START):
+            fields[number - 1] = value
+            record.text = None
+        else:
+            record.set(number, value)
+
+    return store_field
+
+
+def _store_variable(scope: Scope, node: n.Var) -> StoreCode:
+    name = node.name
+    if scope.is_array(name):
+        line = node.line
+
+        filled = scope.global_array(node)
+
+        def misuse(_frame: Frame, _value: Value) -> None:
+            if filled is not None and not filled:
+                # Nothing is in it yet: it is the later use as an array that is wrong.
+                raise AwkFatal(f"attempt to use scalar `{name}' as an array", line)
+            raise AwkFatal(f"attempt to use array `{name}' in a scalar context", line)
+
+        return misuse
+    if name in scope.locals:
+        index = scope.locals[name]
+
+        def store_local(frame: Frame, value: Value) -> None:
+            if type(frame[index]) is dict:
+                raise AwkFatal(f"attempt to use array `{name}' in a scalar context", node.line)
+            frame[index] = value
+
+        return store_local
+    if name in scope.tree.functions:
+        raise AwkFatal(f"function `{name}' used as a variable", node.line, kind="error")
+    hook = scope.runtime.hook(name)
+    cell = scope.runtime.cell(name)
+    if hook is not None:
+        special = hook
+
+        def store_special(_frame: Frame, value: Value) -> None:
             cell[0] = value
+            special(value)
 
-        return store_global
+        return store_special
 
-    def place(self, node: n.Lvalue) -> tuple[Callable[[Frame], Any], Callable[[Frame, Any], Value], Any]:
-        """For read-modify-write: `locate(frame)` evaluates subscripts once, for `load(frame, where)` and
-        `save(frame, where, value)`."""
-        if isinstance(node, n.Field):
-            index = self.num(node.index)
-            record = self.record
-            line = node.line
+    def store_global(_frame: Frame, value: Value) -> None:
+        cell[0] = value
 
-            def save_field(_frame: Frame, where: int, value: Value) -> None:
-                record.set(where, value)
+    return store_global
 
-            return (
-                (lambda frame: field_number(index(frame), line)),
-                (lambda frame, where: record.get(where)),
-                save_field,
-            )
-        if isinstance(node, n.Index):
-            array = self.array(node.array)
-            key = self.subscript_key(node.subscripts)
 
-            def load_element(_frame: Frame, where: tuple[Array, str]) -> Value:
-                value = where[0].get(where[1], UNINIT)
-                if type(value) is dict:
-                    raise _element_misuse(node, where[1])
-                return value
+def place_code(scope: Scope, node: n.Lvalue) -> tuple[Callable[[Frame], Any], Callable[[Frame, Any], Value], Any]:
+    """For read-modify-write: `locate(frame)` evaluates subscripts once, for `load(frame, where)` and
+    `save(frame, where, value)`."""
+    if isinstance(node, n.Field):
+        index = scope.num(node.index)
+        record = scope.record
+        line = node.line
 
-            def save_element(_frame: Frame, where: tuple[Array, str], value: Value) -> None:
-                where[0][where[1]] = value
+        def save_field(_frame: Frame, where: int, value: Value) -> None:
+            record.set(where, value)
 
-            return (lambda frame: (array(frame), key(frame))), load_element, save_element
-        load = self.value(node)
-        put = self._store_variable(node)
-        return (lambda frame: None), (lambda frame, where: load(frame)), (lambda frame, where, value: put(frame, value))
+        return (
+            (lambda frame: field_number(index(frame), line)),
+            (lambda frame, where: record.get(where)),
+            save_field,
+        )
+    if isinstance(node, n.Index):
+        array = array_code(scope, node.array)
+        key = key_code(scope, node.subscripts)
+
+        def load_element(_frame: Frame, where: tuple[Array, str]) -> Value:
+            value = where[0].get(where[1], UNINIT)
+            if type(value) is dict:
+                raise _element_misuse(node, where[1])
+            return value
+
+        def save_element(_frame: Frame, where: tuple[Array, str], value: Value) -> None:
+            where[0][where[1]] = value
+
+        return (lambda frame: (array(frame), key(frame))), load_element, save_element
+    load = scope.value(node)
+    put = _store_variable(scope, node)
+    return (lambda frame: None), (lambda frame, where: load(frame)), (lambda frame, where, value: put(frame, value))
 
 
 def field_number(number: float, line: int) -> int:
@@ -466,3 +482,11 @@ def _label(node: n.Index) -> str:
 
 def _element_misuse(node: n.Index, subscript: str) -> AwkFatal:
     return AwkFatal(f'attempt to use array `{_label(node)}["{subscript}"]\' in a scalar context', node.line)
+
+
+EXPRESSIONS: dict[type, ExpressionCompiler] = {
+    n.Var: _expr_var,
+    n.Index: _expr_index,
+    n.In: _expr_in,
+    n.Field: _expr_field,
+}

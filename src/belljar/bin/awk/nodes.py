@@ -329,3 +329,26 @@ class Program:
     end_file: list[Block] = field(default_factory=list)
     rules: list[Rule] = field(default_factory=list)
     functions: dict[str, Function] = field(default_factory=dict)
+
+
+def ungroup(node: Expr) -> Expr:
+    """The expression inside parentheses."""
+    while isinstance(node, Group):
+        node = node.inner
+    return node
+
+
+def named(node: object) -> str | None:
+    """The name of a variable; None if it is something else."""
+    return node.name if isinstance(node, Var) else None
+
+
+def constant_field(node: Expr) -> int:
+    """The number of a field that is given by a constant, else -1."""
+    if isinstance(node, Field) and isinstance(node.index, Num) and 0 <= node.index.value < 1e9:
+        return int(node.index.value)
+    return -1
+
+
+ARRAY_ARGUMENTS = {"split": (1, 3), "patsplit": (1, 3), "match": (2,), "asort": (0, 1), "asorti": (0, 1)}
+"""The arguments of built-in functions that are arrays, by place."""

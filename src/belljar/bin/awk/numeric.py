@@ -1,28 +1,29 @@
-"""Compiles the calls of awk's numeric functions."""
+"""Compiles the calls of awk's numeric functions: mathematics, random numbers and bits."""
 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
+from functools import reduce
 
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkFatal
-from belljar.bin.awk.operators import Operators
-from belljar.bin.awk.scope import NUM, TEST, Compiled, Frame
+from belljar.bin.awk.scope import NUM, TEST, BuiltinCompiler, Compiled, Frame, Scope
 from belljar.bin.awk.values import string_number
 
 TOP = 1 << 53
+_WORD = (1 << 64) - 1
 
 
-class Numeric(Operators):
-    """Mathematics, random numbers and bits."""
+def _call_atan2(scope: Scope, node: n.Builtin) -> Compiled:
+    y, x = scope.num(node.arguments[0]), scope.num(node.arguments[1])
+    return NUM, lambda frame: math.atan2(y(frame), x(frame))
 
-    def call_atan2(self, node: n.Builtin) -> Compiled:
-        y, x = self.num(node.arguments[0]), self.num(node.arguments[1])
-        return NUM, lambda frame: math.atan2(y(frame), x(frame))
 
-    def _math(self, node: n.Builtin, function: Callable[[float], float]) -> Compiled:
-        operand = self.num(node.arguments[0])
+def _wave(function: Callable[[float], float]) -> BuiltinCompiler:
+    def call(scope: Scope, node: n.Builtin) -> Compiled:
+        operand = scope.num(node.arguments[0])
 
         def compute(frame: Frame) -> float:
             try:
@@ -32,129 +33,116 @@ class Numeric(Operators):
 
         return NUM, compute
 
-    def call_sin(self, node: n.Builtin) -> Compiled:
-        return self._math(node, math.sin)
+    return call
 
-    def call_cos(self, node: n.Builtin) -> Compiled:
-        return self._math(node, math.cos)
 
-    def call_exp(self, node: n.Builtin) -> Compiled:
-        operand = self.num(node.arguments[0])
-        warn, line, spell = self.runtime.warn, node.line, self.conversion.number
+def _call_exp(scope: Scope, node: n.Builtin) -> Compiled:
+    operand = scope.num(node.arguments[0])
+    warn, line, spell = scope.runtime.warn, node.line, scope.conversion.number
 
-        def compute(frame: Frame) -> float:
-            number = operand(frame)
-            try:
-                result = math.exp(number)
-                if result == 0.0 and number - number == 0.0:
-                    warn(f"exp: argument {spell(number)} is out of range", line)
-                return result
-            except OverflowError:
-                warn(f"exp: argument {spell(number)} is out of range", line)
-                return math.inf
+    def compute(frame: Frame) -> float:
+        number = operand(frame)
+        try:
+            result = math.exp(number)
+        except OverflowError:
+            result = math.inf
+        if number - number == 0.0 and result in (0.0, math.inf):
+            warn(f"exp: argument {spell(number)} is out of range", line)
+        return result
 
-        return NUM, compute
+    return NUM, compute
 
-    def _checked(self, node: n.Builtin, function: Callable[[float], float], zero: float | None) -> Compiled:
-        operand = self.num(node.arguments[0])
-        warn, line, name, spell = self.runtime.warn, node.line, node.name, self.conversion.number
+
+def _root(function: Callable[[float], float], of_zero: float) -> BuiltinCompiler:
+    """log and sqrt: negative arguments are warned of."""
+
+    def call(scope: Scope, node: n.Builtin) -> Compiled:
+        operand = scope.num(node.arguments[0])
+        warn, line, name, spell = scope.runtime.warn, node.line, node.name, scope.conversion.number
 
         def compute(frame: Frame) -> float:
             number = operand(frame)
             if number < 0:
                 warn(f"{name}: received negative argument {spell(number)}", line)
                 return math.copysign(math.nan, -1.0)
-            if number == 0 and zero is not None:
-                return zero
-            return function(number)
+            return of_zero if of_zero and not number else function(number)
 
         return NUM, compute
 
-    def call_log(self, node: n.Builtin) -> Compiled:
-        return self._checked(node, math.log, -math.inf)
+    return call
 
-    def call_sqrt(self, node: n.Builtin) -> Compiled:
-        return self._checked(node, math.sqrt, None)
 
-    def call_int(self, node: n.Builtin) -> Compiled:
-        operand = self.num(node.arguments[0])
+def _call_int(scope: Scope, node: n.Builtin) -> Compiled:
+    operand = scope.num(node.arguments[0])
 
-        def truncate(frame: Frame) -> float:
-            number = operand(frame)
-            return float(int(number)) if number - number == 0.0 else number
+    def truncate(frame: Frame) -> float:
+        number = operand(frame)
+        return float(int(number)) if number - number == 0.0 else number
 
-        return NUM, truncate
+    return NUM, truncate
 
-    def call_rand(self, node: n.Builtin) -> Compiled:
-        runtime = self.runtime
-        return NUM, lambda frame: runtime.random.random()
 
-    def call_srand(self, node: n.Builtin) -> Compiled:
-        runtime = self.runtime
-        seed = self.num(node.arguments[0]) if node.arguments else None
+def _call_rand(scope: Scope, _node: n.Builtin) -> Compiled:
+    runtime = scope.runtime
+    return NUM, lambda frame: runtime.random.random()
 
-        def reseed(frame: Frame) -> float:
-            return runtime.reseed(float(math.floor(runtime.world.now())) if seed is None else seed(frame))
 
-        return NUM, reseed
+def _call_srand(scope: Scope, node: n.Builtin) -> Compiled:
+    runtime = scope.runtime
+    seed = scope.num(node.arguments[0]) if node.arguments else None
 
-    def call_strtonum(self, node: n.Builtin) -> Compiled:
-        operand = self.value(node.arguments[0])
-        text = self.conversion.string
+    def reseed(frame: Frame) -> float:
+        return runtime.reseed(float(math.floor(runtime.world.now())) if seed is None else seed(frame))
 
-        def convert(frame: Frame) -> float:
-            value = operand(frame)
-            return value if type(value) is float else parse_c_number(text(value))
+    return NUM, reseed
 
-        return NUM, convert
 
-    def _integers(self, node: n.Builtin, combine: Callable[[list[int]], int]) -> Compiled:
-        operands = [self.num(argument) for argument in node.arguments]
-        name, line, spell = node.name, node.line, self.conversion.number
+def _call_strtonum(scope: Scope, node: n.Builtin) -> Compiled:
+    operand = scope.value(node.arguments[0])
+    text = scope.conversion.string
+
+    def convert(frame: Frame) -> float:
+        value = operand(frame)
+        return value if type(value) is float else parse_c_number(text(value))
+
+    return NUM, convert
+
+
+def _bits(combine: Callable[[int, int], int]) -> BuiltinCompiler:
+    """Functions of integers, which are combined from left to right."""
+
+    def call(scope: Scope, node: n.Builtin) -> Compiled:
+        operands = [scope.num(argument) for argument in node.arguments]
+        name, line, spell = node.name, node.line, scope.conversion.number
 
         def compute(frame: Frame) -> float:
             values = [operand(frame) for operand in operands]
-            for index, value in enumerate(values):
+            for index, value in enumerate(values, 1):
                 if value < 0:
-                    if len(values) == 2 and name in ("lshift", "rshift"):
-                        shown = ", ".join(f"{value:f}" for value in values)
-                        raise AwkFatal(f"{name}({shown}): negative values are not allowed", line)
-                    which = f"argument {index + 1} " if name != "compl" else f"({value:f}): "
-                    if name == "compl":
-                        raise AwkFatal(f"compl({value:f}): negative value is not allowed", line)
-                    raise AwkFatal(f"{name}: {which}negative value {spell(value)} is not allowed", line)
-            integers = [int(value) & ((1 << 64) - 1) if value - value == 0.0 else 0 for value in values]
-            return float(combine(integers))
+                    raise AwkFatal(_negative(name, index, values, spell), line)
+            integers = [int(value) & _WORD if value - value == 0.0 else 0 for value in values]
+            return float(reduce(combine, integers))
 
         return NUM, compute
 
-    def call_and(self, node: n.Builtin) -> Compiled:
-        return self._integers(node, lambda values: _reduce(values, lambda a, b: a & b))
-
-    def call_or(self, node: n.Builtin) -> Compiled:
-        return self._integers(node, lambda values: _reduce(values, lambda a, b: a | b))
-
-    def call_xor(self, node: n.Builtin) -> Compiled:
-        return self._integers(node, lambda values: _reduce(values, lambda a, b: a ^ b))
-
-    def call_compl(self, node: n.Builtin) -> Compiled:
-        return self._integers(node, lambda values: ~values[0] & (TOP - 1))
-
-    def call_lshift(self, node: n.Builtin) -> Compiled:
-        return self._integers(node, lambda values: (values[0] << min(values[1], 64)) & ((1 << 64) - 1))
-
-    def call_rshift(self, node: n.Builtin) -> Compiled:
-        return self._integers(node, lambda values: values[0] >> min(values[1], 64))
-
-    def call_mkbool(self, node: n.Builtin) -> Compiled:
-        return TEST, self.test(node.arguments[0])
+    return call
 
 
-def _reduce(values: list[int], combine: Callable[[int, int], int]) -> int:
-    result = values[0]
-    for value in values[1:]:
-        result = combine(result, value)
-    return result
+def _negative(name: str, index: int, values: list[float], spell: Callable[[float], str]) -> str:
+    if name in ("lshift", "rshift"):
+        return f"{name}({values[0]:f}, {values[1]:f}): negative values are not allowed"
+    if name == "compl":
+        return f"compl({values[0]:f}): negative value is not allowed"
+    return f"{name}: argument {index} negative value {spell(values[index - 1])} is not allowed"
+
+
+def _call_compl(scope: Scope, node: n.Builtin) -> Compiled:
+    kind, identity = _bits(operator.and_)(scope, node)
+    return kind, lambda frame: float(~int(identity(frame)) & (TOP - 1))
+
+
+def _call_mkbool(scope: Scope, node: n.Builtin) -> Compiled:
+    return TEST, scope.test(node.arguments[0])
 
 
 def parse_c_number(text: str) -> float:
@@ -171,3 +159,24 @@ def parse_c_number(text: str) -> float:
 
 def _leading(text: str, allowed: str) -> str:
     return text[: len(text) - len(text.lstrip(allowed))]
+
+
+FUNCTIONS: dict[str, BuiltinCompiler] = {
+    "and": _bits(operator.and_),
+    "atan2": _call_atan2,
+    "compl": _call_compl,
+    "cos": _wave(math.cos),
+    "exp": _call_exp,
+    "int": _call_int,
+    "log": _root(math.log, -math.inf),
+    "lshift": _bits(lambda value, shift: (value << min(shift, 64)) & _WORD),
+    "mkbool": _call_mkbool,
+    "or": _bits(operator.or_),
+    "rand": _call_rand,
+    "rshift": _bits(lambda value, shift: value >> min(shift, 64)),
+    "sin": _wave(math.sin),
+    "sqrt": _root(math.sqrt, 0.0),
+    "srand": _call_srand,
+    "strtonum": _call_strtonum,
+    "xor": _bits(operator.xor),
+}

@@ -14,7 +14,7 @@ from belljar.bin.awk.order import sort_keys, table_order
 from belljar.bin.awk.patterns import Pattern, compile_pattern
 from belljar.bin.awk.reader import Separator, Source
 from belljar.bin.awk.record import Record, Splitter, find_fields, make_splitter, parse_widths, split_csv, split_widths
-from belljar.bin.awk.values import UNINIT, Array, Conversion, Value, strnum, to_number, truth, whole
+from belljar.bin.awk.values import UNINIT, Array, Conversion, Value, numeric, strnum, to_number, truth, whole
 from belljar.regex import RegexError
 
 Hook = Callable[[Value], None]
@@ -265,6 +265,19 @@ class Runtime:
     def sorted_keys(self, array: Array, rule: str, line: int) -> list[str]:
         self.charge(len(array) >> 2)
         return sort_keys(array, rule, self.conversion, self.functions, line)
+
+    def compare(self, compare: Callable[[Any, Any], bool], left: Value, right: Value) -> bool:
+        """awk's rule: as numbers when both are or look like ones, else as strings."""
+        if type(left) is not str and type(right) is not str:
+            first = numeric(left)
+            if first is not None:
+                second = numeric(right)
+                if second is not None:
+                    return compare(first, second)
+        text = self.conversion.string
+        if self.ignore_case:
+            return compare(text(left).lower(), text(right).lower())
+        return compare(text(left), text(right))
 
     # -- the rest -----------------------------------------------------------------------------------------------
 

@@ -1,13 +1,13 @@
-"""The base of the compiler: how an expression is compiled for the type its user wants."""
+"""The scope that the parts of the compiler share: what is known of names, and the compilation of a node by its type."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkFatal
-from belljar.bin.awk.values import Array, Value, string_number, to_number, truth
+from belljar.bin.awk.values import UNINIT, Array, Value, string_number, to_number, truth
 from belljar.bin.awk.walk import Names
 
 if TYPE_CHECKING:
@@ -23,11 +23,12 @@ TestCode = Callable[[Frame], object]
 ArrayCode = Callable[[Frame], Array]
 StoreCode = Callable[[Frame, Value], None]
 
-NUM, STR, VAL, TEST = "num", "str", "val", "test"
-"""What a compiled expression gives: a float, a str, any value, something only its truth of which counts."""
+NUM, STR, VAL, TEST, PRINT = "num", "str", "val", "test", "print"
+"""What a compiled expression gives: a float, a str, any value, something only its truth of which counts. PRINT is only
+asked for: a str for fields, else any value."""
 
-Code = Callable[[Frame], int | None]
-"""A statement: None, or a signal that ends the statements around it."""
+Code = Callable[[Frame], object]
+"""A statement: it gives an int, a signal that ends the statements around it, or anything else (no value is an int)."""
 
 BREAK, CONTINUE, NEXT, RETURN = 1, 2, 3, 4
 """The signals."""
@@ -36,12 +37,40 @@ BATCH = 512
 """Loop turns are charged in batches of this many."""
 
 Compiled = tuple[str, Callable[[Frame], Any]]
+ExpressionCompiler = Callable[["Scope", Any, str], Compiled]
+"""Compiles a node for a user who wants a kind of result; the answer says which kind it really gives."""
+StatementCompiler = Callable[["Scope", Any], Code]
+BuiltinCompiler = Callable[["Scope", n.Builtin], Compiled]
+
+_TEXT_FUNCTIONS = ("sprintf", "substr", "tolower", "toupper", "gensub", "strftime", "typeof")
+
+
+class UserFunction:
+    """A function of the program. `code` is set once its body is compiled."""
+
+    __slots__ = ("code", "parameters")
+
+    def __init__(self, parameters: list[str]) -> None:
+        self.parameters = parameters
+        self.code: Code = lambda frame: None
+
+    def invoke(self, arguments: list[Value]) -> Value:
+        """Call with values already evaluated, as a sort comparison is."""
+        frame: Frame = [*arguments, *([UNINIT] * (len(self.parameters) - len(arguments) + 1))]
+        self.code(frame)
+        return frame[-1]
 
 
 class Scope:
-    """State shared by the parts of the compiler, and the conversions between kinds of compiled code."""
+    """A program being compiled: its names and state, and the compilers of each type of node."""
 
-    def __init__(self, tree: n.Program, runtime: Runtime) -> None:
+    def __init__(
+        self,
+        tree: n.Program,
+        runtime: Runtime,
+        expressions: Mapping[type, ExpressionCompiler],
+        statements: Mapping[type, StatementCompiler],
+    ) -> None:
         self.tree = tree
         self.runtime = runtime
         self.names = Names(tree)
@@ -51,14 +80,18 @@ class Scope:
         self.locals: dict[str, int] = {}
         self.walking: dict[str, list[Value]] = {}
         """Loop variables that walk the fields, and where the loop holds the current one."""
-        self.functions: dict[str, Any] = {}
-        """By name, the compiled function; filled before bodies are compiled so that they may refer to each other."""
+        self.functions: dict[str, UserFunction] = {}
+        """The program's functions; filled before bodies are compiled so that they may refer to each other."""
+        self._expressions = expressions
+        self._statements = statements
+
+    # -- code for a node ----------------------------------------------------------------------------------------
 
     def compile(self, node: n.Expr, want: str) -> Compiled:
-        """Compile `node`, knowing what its user wants; the answer says what kind it really gives."""
-        method = getattr(self, "expr_" + type(node).__name__.lower())
-        compiled: Compiled = method(node, want)
-        return compiled
+        return self._expressions[type(node)](self, node, want)
+
+    def statement(self, node: n.Statement) -> Code:
+        return self._statements[type(node)](self, node)
 
     def num(self, node: n.Expr) -> NumberCode:
         kind, code = self.compile(node, NUM)
@@ -106,23 +139,67 @@ class Scope:
     def test(self, node: n.Expr) -> TestCode:
         """Code whose result is to be used for its truth only."""
         kind, code = self.compile(node, TEST)
-        if kind == VAL:
+        if kind != VAL:
+            return code
 
-            def check(frame: Frame) -> object:
-                value = code(frame)
-                return value if type(value) is float else truth(value)
+        def check(frame: Frame) -> object:
+            value = code(frame)
+            return value if type(value) is float else truth(value)
 
-            return check
-        return code
+        return check
 
-    def is_local(self, name: str) -> bool:
-        return name in self.locals
+    def typed(self, node: n.Expr) -> Compiled:
+        """Code for a value, of the static type of the node."""
+        kind = self.kind(node)
+        return kind, self.num(node) if kind == NUM else self.string(node) if kind == STR else self.value(node)
+
+    # -- names --------------------------------------------------------------------------------------------------
+
+    def kind(self, node: n.Expr) -> str:
+        """The static type of `node`: NUM, STR, or VAL when only the run can tell."""
+        match node:
+            case n.Group():
+                return self.kind(node.inner)
+            case n.Num() | n.Binary() | n.Unary() | n.Incr() | n.AugAssign() | n.Compare() | n.Match():
+                return NUM
+            case n.And() | n.Or() | n.In() | n.Regex() | n.Getline():
+                return NUM
+            case n.Str() | n.Concat():
+                return STR
+            case n.Var(name=name):
+                return NUM if name in ("NR", "NF", "FNR") and name not in self.locals else VAL
+            case n.Builtin(name=name):
+                return STR if name in _TEXT_FUNCTIONS else NUM
+            case n.Assign():
+                return self.kind(node.value)
+        return VAL
 
     def is_array(self, name: str) -> bool:
         if name in self.locals:
             assert self.function is not None
             return name in self.names.array_parameters[self.function.name]
         return name in self.names.arrays
+
+    def global_cell(self, node: n.Expr) -> list[Value] | None:
+        """The cell of a global scalar without special meaning."""
+        if not isinstance(node, n.Var) or node.name in self.locals or node.name in self.tree.functions:
+            return None
+        if self.is_array(node.name) or self.runtime.hook(node.name) is not None:
+            return None
+        return self.runtime.cell(node.name)
+
+    def variable_place(self, node: n.Expr) -> tuple[list[Value] | None, int] | None:
+        """Where a plain variable is held: its cell, or (None) the frame, and the index there."""
+        if isinstance(node, n.Var) and node.name in self.locals:
+            return None if self.is_array(node.name) else (None, self.locals[node.name])
+        cell = self.global_cell(node)
+        return None if cell is None else (cell, 0)
+
+    def global_array(self, node: n.Expr) -> Array | None:
+        """The array itself when it is known now: a global one."""
+        if isinstance(node, n.Var) and node.name not in self.locals:
+            return self.runtime.array(node.name)
+        return None
 
     def scalar_misuse(self, name: str, line: int) -> Callable[[Frame], Any]:
         def misuse(_frame: Frame) -> Any:

@@ -8,11 +8,12 @@ from functools import lru_cache
 from belljar.abi.errors import SysError
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.command import USAGE, CommandLine, Usage, parse_command
-from belljar.bin.awk.compile import Compiler
+from belljar.bin.awk.compile import compile_program
 from belljar.bin.awk.errors import AwkFatal, AwkSyntaxError
 from belljar.bin.awk.inplace import edit_in_place
 from belljar.bin.awk.io import World
 from belljar.bin.awk.parse import parse_program
+from belljar.bin.awk.run import run_program
 from belljar.bin.awk.runtime import Runtime
 from belljar.bin.awk.values import strnum
 
@@ -73,14 +74,11 @@ class Session:
             runtime.streams.stderr.write(warning)
         try:
             self._prepare(runtime, command)
-            compiler = Compiler(tree, runtime)
-            runtime.cases_matter = "IGNORECASE" in compiler.names.mentioned or any(
-                item.startswith("IGNORECASE=") for item in [*command.assignments, *command.operands]
-            )
-            compiler.program()
+            given = [*command.assignments, *command.operands]
+            program = compile_program(tree, runtime, any(item.startswith("IGNORECASE=") for item in given))
             if ("include", "inplace") in command.sources:
                 edit_in_place(runtime)
-            compiler.run()
+            run_program(program, runtime)
         except AwkFatal as fatal:
             return self._fail(runtime, fatal)
         except RecursionError:

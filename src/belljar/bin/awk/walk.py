@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from belljar.abi.dataclass import fields, is_dataclass
 from belljar.bin.awk import nodes as n
 
-_ARRAY_ARGUMENT = {"split": (1, 3), "patsplit": (1, 3), "match": (2,), "asort": (0, 1), "asorti": (0, 1)}
-
 
 def walk(node: object) -> Iterator[object]:
     """Every node below and including `node`."""
@@ -52,7 +50,7 @@ class Names:
                 self._mark(function, node.array)
                 self.nested |= isinstance(node.array, n.Index)
             elif isinstance(node, n.Builtin):
-                for position in _ARRAY_ARGUMENT.get(node.name, ()):
+                for position in n.ARRAY_ARGUMENTS.get(node.name, ()):
                     if position < len(node.arguments):
                         self._mark(function, node.arguments[position])
                         self.nested |= isinstance(node.arguments[position], n.Index)
