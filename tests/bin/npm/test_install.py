@@ -175,6 +175,32 @@ def test_optional_and_foreign_packages(sandbox: Sandbox) -> None:
     assert "native code" in refused.stderr
 
 
+def test_a_front_for_machine_code(sandbox: Sandbox, registry: Registry) -> None:
+    parts = {"fast-linux-x64": "1.0.0", "fast-darwin": "1.0.0"}
+    for version in ("4.9.0", "5.0.0", "5.1.0"):
+        registry.publish(
+            "script", version, {"cli.js": "#!/usr/bin/env node\nconsole.log('ran')\n"}, manifest={"bin": "cli.js"}
+        )
+    registry.publish("script", "5.2.0", manifest={"hasInstallScript": True})
+    registry.publish("script", "6.0.0-beta.1")
+    registry.publish("script", "7.0.0", manifest={"optionalDependencies": parts})
+    registry.publish("user", "1.0.0", dependencies={"script": "7"})
+    refused = sandbox.exec("npm install script")
+    assert refused.exit_code == 1
+    assert refused.stderr.startswith(
+        "npm warn native fast-linux-x64@1.0.0 is machine code, which can't run here: left out\n"
+        "npm error code EBADPLATFORM\n"
+        "npm error notsup script@7.0.0 is a front for machine code (fast-linux-x64), which can't run here.\n"
+        "npm error notsup script@5.1.0 works here: npm install script@5.1.0\n"
+    )
+    assert sandbox.exec("ls").stdout == "", "nothing was installed"
+    sandbox.exec("npm install script@5.1.0").check()
+    assert sandbox.exec("npx script").stdout == "ran\n"
+    needed = sandbox.exec("rm -rf * && npm install user").check()
+    assert "script@5.1.0 works here" in needed.stderr
+    assert sandbox.exec("rm -rf * && npm install --force script").exit_code == 0
+
+
 def test_cycles_and_deprecation(sandbox: Sandbox) -> None:
     sandbox.exec("npm install loop-a").check()
     assert set(versions(sandbox)) == {"loop-a", "loop-b"}

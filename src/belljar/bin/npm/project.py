@@ -9,7 +9,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.bin._kit.realpath import relative_to
 from belljar.bin.npm.actual import open_root, read_actual
 from belljar.bin.npm.config import Config
-from belljar.bin.npm.fitness import check_engines, skip_foreign
+from belljar.bin.npm.fitness import check_engines, check_fronts, skip_foreign
 from belljar.bin.npm.ideal import Builder, Rules
 from belljar.bin.npm.lockfile import grow, read_lock, write_hidden, write_lock
 from belljar.bin.npm.packagejson import Document, collate, read_document
@@ -52,6 +52,7 @@ class Project:
         self.root = self._open()
         self.source = Source(process, config, self.root, self.registry, self.depot)
         self.actual: Node | None = None
+        self._asked: frozenset[str] = frozenset()
 
     def _open(self) -> Node:
         return open_root(self.process, self.folder, legacy_peers=self.legacy, lonely=self.lonely)
@@ -144,6 +145,7 @@ class Project:
 
     def build(self, rules: Rules) -> None:
         """Complete the tree."""
+        self._asked = rules.explicit
         Builder(self.process, self.root, self.source.load, self.source.expect, rules, self._warn).build()
 
     def settle(self) -> None:
@@ -159,7 +161,9 @@ class Project:
         for node in list(self.root.descendants()):
             if node.extraneous and node.parent is not None and not node.bundled:
                 node.detach()
-        skip_foreign(self.root, self._warn, force=self.config.flag("force"))
+        force = self.config.flag("force")
+        skip_foreign(self.root, self._warn, force=force)
+        check_fronts(self.root, self.registry.packument, self._warn, asked=self._asked, force=force)
         check_engines(self.root, self._warn, strict=self.config.flag("engine-strict"))
 
     def reify(self) -> Changes:
