@@ -9,7 +9,7 @@ A number is one of three Python types, so that the common ones cost nothing:
 """
 
 import re
-from decimal import Decimal, InvalidOperation, localcontext
+from decimal import Decimal, InvalidOperation
 from math import copysign, inf, isnan, nan
 from typing import Any
 
@@ -100,19 +100,11 @@ def parse_integer(text: str) -> "int | Number":
 
 def canonical_literal(text: str) -> str:
     """The General Decimal Arithmetic form of a literal (`100e-2` -> `1.00`, `1e1000` -> `1E+1000`)."""
-    with localcontext() as context:
-        context.prec = max(28, len(text))
-        context.Emax = MAX_EXPONENT
-        context.Emin = -MAX_EXPONENT
-        try:
-            exact = Decimal(text)
-        except InvalidOperation:
-            exact = Decimal(0)
-        if not exact.is_finite():
-            return format_float(float(text))
-        if abs(exact.adjusted()) > MAX_EXPONENT:
-            return format_float(float(text))
-        return str(exact)
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:  # an exponent that this machine's decimals can't hold
+        return format_float(float(text))
+    return str(exact) if abs(exact.adjusted()) <= MAX_EXPONENT else format_float(float(text))
 
 
 def decimal_of(number: Any) -> Decimal:

@@ -3,7 +3,7 @@
 import codecs
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from math import inf
 from typing import Any
 
@@ -26,7 +26,6 @@ CONSTANTS = {"NaN": NAN, "Infinity": INFINITE, "-Infinity": Number(-inf)}
 
 _fast = msgspec.json.Decoder(float_hook=parse_fraction)
 _scanner = json.JSONDecoder(parse_float=parse_fraction, parse_int=parse_integer, parse_constant=CONSTANTS.__getitem__)
-_scan_once: Callable[[str, int], tuple[Any, int]] = _scanner.scan_once  # type: ignore[attr-defined]
 FAILURES = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError, OverflowError)
 
 
@@ -187,15 +186,13 @@ def _start_of(text: str, end: int) -> int:
 def scan_batch(text: str, start: int) -> tuple[list[tuple[Any, int]], int, int | None]:
     """Some values from `start` on, where the next would be, and the place of trouble (the end, if it is that)."""
     found: list[tuple[Any, int]] = []
-    skip, size = BLANK.match, len(text)
+    scan, skip, size = _scanner.raw_decode, BLANK.match, len(text)
     while len(found) < BATCH:
         start = skip(text, start).end()  # type: ignore[union-attr]
         if start == size:
             return found, start, size
         try:
-            value, end = _scan_once(text, start)
-        except StopIteration as stop:
-            return found, start, int(stop.value)
+            value, end = scan(text, start)
         except json.JSONDecodeError as error:
             # An unfinished string is reported where it began, an unfinished escape just before the end.
             unfinished = error.msg.startswith("Unterminated") or (
