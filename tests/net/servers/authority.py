@@ -49,10 +49,12 @@ class Authority:
         self_signed: bool = False,
         protocols: tuple[str, ...] = (),
         wants_client: bool = False,
+        san: bool = True,
     ) -> ssl.SSLContext:
         """Settings for a server that is known by these names and addresses.
 
-        `protocols` are offered by ALPN; `wants_client` demands a certificate of the client.
+        `protocols` are offered by ALPN; `wants_client` demands a certificate of the client. Without `san` the names are
+        in no extension: the first is the subject's common name only.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
@@ -70,12 +72,14 @@ class Authority:
             .not_valid_before(starts)
             .not_valid_after(ends)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(x509.SubjectAlternativeName([_alternative(name) for name in names]), critical=False)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key((key if self_signed else self._key).public_key()),
                 critical=False,
             )
         )
+        if san:
+            alternatives = x509.SubjectAlternativeName([_alternative(name) for name in names])
+            builder = builder.add_extension(alternatives, critical=False)
         certificate = builder.sign(key if self_signed else self._key, hashes.SHA256())
         self._issued += 1
         path = self._directory / f"leaf-{self._issued}.pem"

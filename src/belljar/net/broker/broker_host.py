@@ -146,6 +146,7 @@ class Line(asyncio.Protocol):
             self, message.id, self._gate.memory, dialled=isinstance(message, Dial), datagrams=datagrams
         )
         flow.task = asyncio.get_running_loop().create_task(self._carry(flow, message))
+        flow.task.add_done_callback(lambda _: self._ended(flow))
 
     async def _carry(self, flow: Flow, message: Resolve | Dial | Fetch) -> None:
         """Run one stream to its end; whatever goes wrong is told to the guest, as a kind and a sentence."""
@@ -164,10 +165,6 @@ class Line(asyncio.Protocol):
                     await self._within(message.timeout, self._fetch(flow, message))
         except NetError as error:
             await self._fail(flow, error)
-        except asyncio.CancelledError:
-            if flow.failure is None:
-                raise
-            await self._fail(flow, flow.failure)
         except ImportError as error:
             self.send(
                 Failed(flow.number, "denied", f"the sandbox's owner must pip install 'belljar[net]' ({error.name})")
@@ -175,10 +172,14 @@ class Line(asyncio.Protocol):
         except Exception:  # noqa: BLE001 - our bug: it ends this stream, and the owner's log says where
             _log.exception("network of sandbox %s", self._gate.sandbox)
             self.send(Failed(flow.number, "reset", "an internal error of the broker"))
-        finally:
-            flow.discard()
-            if self._flows.get(flow.number) is flow and flow.task is asyncio.current_task():
-                del self._flows[flow.number]
+
+    def _ended(self, flow: Flow) -> None:
+        """Its task is over, perhaps before it began."""
+        flow.discard()
+        if self._flows.get(flow.number) is flow:
+            del self._flows[flow.number]
+            if flow.failure is not None:
+                self.send(Failed(flow.number, flow.failure.kind, flow.failure.text))
 
     async def _fail(self, flow: Flow, error: NetError) -> None:
         await self._gate.record.written()
