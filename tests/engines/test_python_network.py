@@ -326,7 +326,7 @@ say(socket.socket().connect_ex(WIRE) == __import__("errno").EACCES)
 """)
     texts = [text for _, text in said[:-1]]
     assert texts[0] == f"[Errno 13] Permission denied (127.0.0.1:{world.wire.port} is not open to this sandbox)"
-    assert texts[1] == "[Errno -2] Name or service not known (denied.example is not a name this sandbox may look up)"
+    assert texts[1] == "[Errno 13] Permission denied (denied.example is not a name this sandbox may look up)"
     assert texts[2] == "[Errno -2] Name or service not known"
     assert "a sandbox accepts no connections" in texts[3]
     assert "a sandbox accepts no connections" in texts[4]
@@ -349,7 +349,7 @@ for attempt in (
         print(error)
 """
     assert shared.exec(["python3", "-c", source]).stdout.splitlines() == [
-        "<urlopen error [Errno -2] Name or service not known (this sandbox was granted no network)>",
+        "<urlopen error [Errno 13] Permission denied (this sandbox was granted no network)>",
         "[Errno 13] Permission denied (this sandbox was granted no network)",
     ]
 
@@ -503,7 +503,7 @@ async def main():
 asyncio.run(main())
 """)
     assert said[:2] == [["hello"] * 8, 32 << 20]
-    assert said[2:4] == ["PermissionError", "gaierror"]
+    assert said[2:4] == ["PermissionError", "DeniedError"]
     assert "CERTIFICATE_VERIFY_FAILED" in said[4]
     assert said[5] == "late"
     assert not world.wire.touched()

@@ -751,7 +751,7 @@ def test_81_many_names_cost_the_owner_nothing(open_guest: Open) -> None:
     guest = open_guest(Network.allow("*.good.test:9", hosts={"x.good.test": "127.0.0.1"}))
     guest.run("curl -s 'https://h[1-2000].evil.test/' -o /dev/null")
     denied = guest.run("curl -sS https://h1.evil.test/").stderr
-    assert "Could not resolve host" in denied
+    assert "denied by policy" in denied
 
 
 def test_82_nothing_leaves_before_the_verdict(open_guest: Open) -> None:

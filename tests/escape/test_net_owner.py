@@ -244,7 +244,7 @@ def test_dns_over_tcp_is_counted(proxied: Callable[[Network], Proxied]) -> None:
     with ExitStack() as stack:
         clients = [stack.enter_context(socket.create_connection(made.places[1])) for _ in range(300)]
         assert made.look_up("a.test").rcode() == dns.rcode.NOERROR
-        assert descriptors() - before - len(clients) <= 40, "the owner holds what nobody asks by"
+        until(lambda: descriptors() - before - len(clients) <= 40)  # the owner holds no more than it serves at once
 
 
 def test_an_accept_loop_survives_the_end_of_descriptors(proxied: Callable[[Network], Proxied]) -> None:
@@ -898,12 +898,13 @@ import errno, urllib.request, urllib.error
 try:
     urllib.request.urlopen({url.format(port)!r}, data={data}, timeout=20)
 except urllib.error.URLError as error:
-    print(type(error.reason).__name__, error.reason.errno == errno.EACCES, error.reason)
+    error = error.reason
+    print(isinstance(error, PermissionError), error.errno == errno.EACCES, error)
 except OSError as error:
-    print(type(error).__name__, error.errno == errno.EACCES, error)
+    print(isinstance(error, PermissionError), error.errno == errno.EACCES, error)
 """
     result = sandbox.exec(["python3", "-c", script])
-    assert result.stdout.startswith("PermissionError True"), result.stdout + result.stderr
+    assert result.stdout.startswith("True True"), result.stdout + result.stderr
     assert reason in result.stdout
 
 

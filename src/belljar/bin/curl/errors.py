@@ -49,11 +49,9 @@ def explain(error: WebError, url: Url, elapsed: float, received: int) -> CurlErr
     match error.kind:
         case "dns":
             return CurlError(COULD_NOT_RESOLVE, f"Could not resolve host: {url.host}")
-        case "denied" if url.is_address:
-            message = f"Failed to connect to {url.host} port {url.port} after {milliseconds} ms: {reason}"
-            return CurlError(COULD_NOT_CONNECT, message)
         case "denied":
-            return CurlError(COULD_NOT_RESOLVE, f"Could not resolve host: {url.host} ({reason})")
+            place = f"{url.host} port {url.port} after {milliseconds} ms"
+            return CurlError(COULD_NOT_CONNECT, f"Failed to connect to {place}: denied by policy: {reason}")
         case "connect":
             message = f"Failed to connect to {url.host} port {url.port} after {milliseconds} ms: "
             return CurlError(COULD_NOT_CONNECT, message + "Could not connect to server")

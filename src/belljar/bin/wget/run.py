@@ -273,8 +273,8 @@ class Download:
                     NETWORK_ERROR, "" if self.options.quiet else f"wget: unable to resolve host address {quoted}\n"
                 )
             case "denied":
-                self.tell(f"Connecting to {place}... failed: {error.text}.\n")
-                said = f"wget: {url.host}: {error.text}\n" if self._terse else ""
+                self.tell(f"Connecting to {place}... failed: denied by policy: {error.text}.\n")
+                said = f"wget: {url.host}: denied by policy: {error.text}\n" if self._terse else ""
                 return Failure(NETWORK_ERROR, said)
             case "connect":
                 self.tell(f"Connecting to {place}... failed: Connection refused.\n")

@@ -160,7 +160,7 @@ class WebClient(AbstractHttpGitClient):
             case "dns":
                 reason = f"Could not resolve host: {host}"
             case "denied":
-                reason = f"Could not resolve host: {host} ({error.text})"
+                reason = f"Failed to connect to {host} port {self._url.port}: denied by policy: {error.text}"
             case "connect":
                 took = int((self._process.kernel.hub.clock.monotonic() - self._started) * 1000)
                 reason = (

@@ -4,7 +4,7 @@ import _socket as builtin
 import errno
 import ipaddress
 
-from _belljar import dialling
+from _belljar import dialling, door
 from _belljar.numbers import (
     AF_INET,
     AF_INET6,
@@ -27,6 +27,17 @@ from _belljar.numbers import (
 )
 
 gaierror, herror = builtin.gaierror, builtin.herror
+
+
+class DeniedError(gaierror, PermissionError):
+    """A name that the policy denies: EACCES with its reason, and still caught where a name may be missing."""
+
+    __module__ = "socket"
+
+    def __str__(self):
+        return f"[Errno {door.TO_LINUX[self.errno]}] {self.strerror}"
+
+
 ANY = {AF_INET: "0.0.0.0", AF_INET6: "::"}  # noqa: S104 - nothing is bound here
 LOOPBACK = {AF_INET: "127.0.0.1", AF_INET6: "::1"}
 SERVICES = {
@@ -91,7 +102,7 @@ def text_of(host):
 
 
 def resolve(host, family):
-    """The addresses of a name or address: family and text of each. gaierror."""
+    """The addresses of a name or address: family and text of each. gaierror; DeniedError where the policy says no."""
     found = family_of(host)
     if found is not None:
         if family not in (AF_UNSPEC, found):
@@ -111,7 +122,9 @@ def resolve(host, family):
     written = [entry for entry in written if entry[0] is not None and family in (AF_UNSPEC, entry[0])]
     if written:
         return written
-    if problem is None or problem.kind in ("denied", "nxdomain", "protocol"):
+    if problem is not None and problem.kind == "denied":
+        raise DeniedError(errno.EACCES, f"Permission denied ({problem})")
+    if problem is None or problem.kind in ("nxdomain", "protocol"):
         raise _failed(EAI_NONAME, str(problem) if problem is not None and problem.kind != "nxdomain" else "")
     raise _failed(EAI_AGAIN, str(problem))
 
