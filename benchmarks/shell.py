@@ -52,6 +52,26 @@ FORKS = {
 }
 """Scripts for which bash forks: twenty times faster."""
 
+NESTED = {
+    "$( ) in $( )": "echo $({})",
+    "in double quotes": 'echo "$({})"',
+    "in assignments": "x=$({}); echo $x",
+    "<( ) in <( )": "cat <({})",
+    "last stage in last stage": "cat </dev/null | {{ {}; }}",
+}
+"""What nests: twice as deep takes about twice as long."""
+
+
+def nested(shape: str, depth: int) -> str:
+    script = f"echo {time.perf_counter_ns()}"  # a new text each time, as compiled ones are kept
+    for _ in range(depth):
+        script = shape.format(script)
+    return script
+
+
+def time_nested(shape: str, depth: int, rounds: int) -> float:
+    return min(time_ours(nested(shape, depth), 1)[0] for _ in range(rounds))
+
 
 def time_ours(script: str, rounds: int) -> tuple[float, bytes]:
     best = float("inf")
@@ -104,6 +124,12 @@ def main() -> int:
                 print(f"geometric mean {mean:.2f} ({plain:.2f} without bash's start), worst {max(ratios):.2f}")
             else:
                 print(f"geometric mean {1 / mean:.1f}x faster, least {1 / max(ratios):.1f}x")
+    print(f"\n{'nested':<30}{'8 deep, ms':>12}{'16 deep':>10}{'ratio':>8}")
+    for name, shape in NESTED.items():
+        if options.names and not any(part in name for part in options.names):
+            continue
+        few, many = time_nested(shape, 8, options.n), time_nested(shape, 16, options.n)
+        print(f"{name:<30}{1000 * few:>12.1f}{1000 * many:>10.1f}{many / few:>8.2f}")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct, field
@@ -97,16 +98,24 @@ def generate(
     return found
 
 
+_BETWEEN_WORDS: Final = " \t\n;&|<>()#"
+"""Characters that mean something to the parser between words, and nothing in a word list."""
+_WORD_LIST: Final = re.compile(
+    r"\\.|'[^']*+'|\"(?:[^\"\\]|\\.)*+\"|`(?:[^`\\]|\\.)*+`|\$\((?:[^()]|\([^()]*+\))*+\)|\$\{[^}]*+\}|.", re.DOTALL
+)
+
+
 def _split_words(shell: Shell, text: str) -> list[str]:
     """-W: split by IFS with quotes respected, then expanded as arguments are, without globbing."""
-    if not any(char in text for char in "$`\"'\\"):
-        ifs = shell.vars.get("IFS")
-        blanks = " \t\n" if ifs is None else ifs
-        found = text
-        for char in blanks[1:]:
-            found = found.replace(char, blanks[0])
-        return [part for part in found.split(blanks[0]) if part] if blanks else [text]
-    parsed = shell.parse_assignment(f"x=({text})")
+    ifs = shell.vars.get("IFS")
+    separators = " \t\n" if ifs is None else ifs
+    pieces: list[str] = []
+    for piece in _WORD_LIST.findall(text):
+        if len(piece) > 1 or piece not in _BETWEEN_WORDS + separators:
+            pieces.append(piece)
+        else:
+            pieces.append(" " if piece in separators else f"\\{piece}" if piece != "\n" else "'\n'")
+    parsed = shell.parse_assignment(f"x=({''.join(pieces)})")
     items = parsed.value if parsed is not None else []
     return [item.value for item in items] if isinstance(items, list) else []
 

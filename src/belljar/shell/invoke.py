@@ -60,7 +60,8 @@ class Call:
         self.last = last
 
 
-_EXEC_PREFIXES = ("command", "builtin", "--")
+_EXEC_WORDS = frozenset({"command", "builtin", "exec", "--"})
+"""Of which a command consists that keeps its redirections: `exec` without a program."""
 
 
 def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
@@ -103,7 +104,7 @@ def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
         raise
     try:
         status = _dispatch(shell, call, argv, function, builtin, temporary)
-        if argv[-1] == "exec" and builtin is not None and all(word in _EXEC_PREFIXES for word in argv[:-1]):
+        if builtin is not None and "exec" in argv and all(word in _EXEC_WORDS for word in argv):
             saved.keep()
         return status
     finally:

@@ -94,8 +94,8 @@ def parse_invocation(args: list[str]) -> Invocation:
                 wants_command = True
             elif letter == "s" and on:
                 found.read_stdin = True
-            elif letter == "i" and on:
-                found.interactive = True
+            elif letter == "i":
+                found.interactive = on
             elif letter == "l" and on:
                 found.login = True
             elif letter == "r" and on:

@@ -108,7 +108,7 @@ class Reporting(State):
             if isinstance(word, str):
                 words.append(quote.for_trace(word))
             elif isinstance(word.value, str):
-                words.append(assignment_text(word))
+                words.append(quote.for_trace(str(word)))
             else:
                 self.trace(assignment_text(word))
                 words.append(word.name)

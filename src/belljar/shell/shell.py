@@ -384,7 +384,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
             return end.status
         except SyntaxFailure:
             self.status = 2
-            if self.posix and what == "eval" and not self.interactive:
+            if self.posix and what == "eval" and not self.interactive and not self.spared:
                 raise ExitShell(2) from None
             return self.status
 
@@ -407,7 +407,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
                 status = end.status
             except SyntaxFailure:
                 status = 1
-                if self.posix and not self.interactive:
+                if self.posix and not self.interactive and not self.spared:
                     raise ExitShell(2) from None
             self.status = status
             command = self.traps.commands.get("RETURN")

@@ -126,7 +126,7 @@ class Trapping(State):
         try:
             if self.traps.pending:
                 self.run_pending_traps()
-            command = self.traps.commands.pop("EXIT", None)
+            command = self.traps.commands.get("EXIT")
             if command and not self.traps.inherited("EXIT"):
                 self.vars.frames.clear()
                 self.loops = 0
@@ -136,10 +136,10 @@ class Trapping(State):
                 self.trap_level = self.subshell
                 self.update_attention()
                 self.run_text(command, line=1)
-        except ExitShell as end:
-            return end.status
-        except (Return, Discard) as end:
+        except (ExitShell, Return, Discard) as end:
             return end.status
         except (Break, Continue):
             return self.status
+        finally:
+            self.traps.commands.pop("EXIT", None)
         return status

@@ -111,6 +111,11 @@ class Variables:
         assert isinstance(entry, Var)
         if entry.attrs & NAMEREF:
             target, subscript = self.resolve(name)
+            if subscript in ("@", "*"):
+                contents = self.contents(target)
+                if isinstance(contents, Array | Assoc):
+                    return self.shell.join(contents.values(), " " if subscript == "@" else None)
+                return contents
             if subscript is not None:
                 return self.get_element(target, self.shell.subscript_text(target, subscript))
             if target == name:
@@ -212,6 +217,8 @@ class Variables:
             target, subscript = self._resolve_for_write(name, value)
             if target is None:
                 return
+            if subscript in ("@", "*"):
+                raise ShellError(f"{target}[{subscript}]: bad array subscript")
             if subscript is not None:
                 self.set_element(target, self.shell.subscript_text(target, subscript), value)
                 return

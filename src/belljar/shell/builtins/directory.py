@@ -144,7 +144,7 @@ def _search_cdpath(shell: Shell, target: str, *, physical: bool) -> bool | None:
             change(shell, f"{directory.rstrip('/')}/{target}" if directory else target, physical=physical)
         except SysError:
             continue
-        return directory not in ("", ".")
+        return directory != ""
     return None
 
 

@@ -186,6 +186,9 @@ def unescape(text: str) -> tuple[str, frozenset[int]]:
             return "".join(parts), frozenset(quoted)
         parts.append(text[position:at])
         size += at - position
+        if text[at + 1] == "\n":  # which only another delimiter leaves there
+            position = at + 2
+            continue
         quoted.add(size)
         parts.append(text[at + 1])
         size += 1

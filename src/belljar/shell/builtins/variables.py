@@ -144,7 +144,10 @@ def getopts(shell: Shell, args: list[str]) -> int:
     place = shell.getopts[1] if shell.getopts[0] == index else 1
 
     def finish(option: str, index: int, place: int, value: str | None, status: int = 0) -> int:
-        variables.set("OPTIND", str(index))
+        try:
+            variables.set("OPTIND", str(index))
+        except ReadonlyError as error:
+            shell.error(str(error))
         shell.getopts = (index, place)
         try:
             if value is None:
@@ -156,7 +159,11 @@ def getopts(shell: Shell, args: list[str]) -> int:
         if not is_name(name):
             shell.error(f"getopts: `{name}': not a valid identifier")
             return 1
-        variables.set(name, option)
+        try:
+            variables.set(name, option)
+        except ReadonlyError as error:
+            shell.error(str(error))
+            return status or 2
         return status
 
     if place > 1 and (index > len(words) or place >= len(words[index - 1])):

@@ -29,6 +29,7 @@ from belljar.shell.compile.arith_values import (
     read_variable,
     store,
 )
+from belljar.shell.compile.words import Text, compile_later
 from belljar.shell.control import ArithError, BadElementError, SubscriptError
 from belljar.shell.nodes import (
     AllElements,
@@ -61,7 +62,13 @@ class NotPlain(Exception):
 
 def compile_arith(arith: Arith) -> Number:
     """The value of an expression found in a script."""
-    source = compile_arith_source(arith.source.parts)
+    made: Text | None = None
+
+    def source(shell: Shell) -> str:
+        nonlocal made
+        if made is None:  # mostly the tree is enough
+            made = compile_arith_source(arith.source.parts)
+        return made(shell)
 
     def reparse(shell: Shell) -> int:
         text = source(shell)
@@ -214,9 +221,7 @@ def _compile_position(index: Subscript) -> Number:
 
 
 def _compile_key(index: Subscript) -> Callable[[Shell], str]:
-    from belljar.shell.compile.words import compile_scalar
-
-    return compile_scalar(index.word)
+    return compile_later(index.word.parts)
 
 
 def _compile_unary(op: str, operand: ArithNode) -> Number:

@@ -30,7 +30,7 @@ def plain_texts(sequence: BraceSequence) -> list[str] | None:
         else:
             return None
         results = [left + right for left in results for right in choices] if results != [""] else choices
-    return results if "" not in results else None
+    return results if all(text and text[0] != "~" for text in results) else None
 
 
 def merge_literals(parts: tuple[WordPart, ...]) -> tuple[WordPart, ...]:

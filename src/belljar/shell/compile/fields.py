@@ -31,6 +31,7 @@ from belljar.shell.nodes import (
     Word,
     WordPart,
 )
+from belljar.shell.parse.words import tilde_prefix
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -276,7 +277,7 @@ def _compile_braced(word: Word) -> Callable[[Shell, list[str]], None]:
                 out += fixed
                 return
             texts = list(expand(sequence))
-            made = compile_words([Word(merge_literals(parts)) for parts in texts])
+            made = compile_words([Word(tilde_prefix(merge_literals(parts))) for parts in texts])
             if size > 10_000:
                 out += made(shell)
                 return

@@ -11,7 +11,7 @@ from belljar.shell.compile.expressions import is_exact
 from belljar.shell.compile.fields import compile_words
 from belljar.shell.compile.words import compile_scalar
 from belljar.shell.control import ArithError, Break, Continue, ExitShell, ShellError
-from belljar.shell.nodes import Arith, ArithFor, ArithNumber, For, While
+from belljar.shell.nodes import Arith, ArithCommand, ArithFor, ArithNumber, For, While
 from belljar.shell.print import print_word
 from belljar.shell.variables import NAMEREF, READONLY, Var
 
@@ -130,8 +130,8 @@ def compile_arith_for(node: ArithFor, body: Run) -> Run:
         test = lambda _shell: 1  # noqa: E731
     line = node.line
     plain = init, test, step
-    traced = tuple(
-        _traced_arith(arith, value) for arith, value in ((node.init, init), (node.test, test), (node.step, step))
+    watched = tuple(
+        _watched_arith(arith, value, line) for arith, value in ((node.init, init), (node.test, test), (node.step, step))
     )
 
     def run(shell: Shell) -> int:
@@ -139,9 +139,7 @@ def compile_arith_for(node: ArithFor, body: Run) -> Run:
         status = 0
         budget = shell.budget
         shell.line = line
-        if shell.attention:
-            shell.before_compound(node)
-        init, test, step = traced if shell.xtrace else plain
+        init, test, step = watched if shell.attention else plain
         try:
             init(shell)
             while test(shell):
@@ -174,12 +172,17 @@ def compile_arith_for(node: ArithFor, body: Run) -> Run:
     return run
 
 
-def _traced_arith(arith: Arith, value: Callable[[Shell], bool | int]) -> Callable[[Shell], bool | int]:
+def _watched_arith(arith: Arith, value: Callable[[Shell], bool | int], line: int) -> Callable[[Shell], bool | int]:
+    """An expression of `for ((`, for which the DEBUG trap runs and which `set -x` shows."""
     shown = compile_scalar(arith.source)
+    node = ArithCommand(arith, (), line)
 
     def run(shell: Shell) -> bool | int:
-        if shell.xtrace:
-            shell.trace(f"(( {shown(shell).strip()} ))")
+        if shell.attention:
+            shell.line = line
+            shell.before(node)
+            if shell.xtrace:
+                shell.trace(f"(( {shown(shell).strip()} ))")
         return value(shell)
 
     return run

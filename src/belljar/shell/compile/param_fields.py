@@ -59,7 +59,7 @@ def _compile_default_emit(part: Param, op: Default, *, quoted: bool) -> Emit:
     def emit_word(shell: Shell, fields: Fields) -> None:
         for emit in emits:
             emit(shell, fields)
-        if quoted and not any(is_multi(inner) for inner in op.word.parts):
+        if quoted:  # a field even if "$@" in it gives none
             fields.quoted("")
 
     def run(shell: Shell, fields: Fields) -> None:

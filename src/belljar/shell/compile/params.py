@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.compile.arith import compile_arith
-from belljar.shell.compile.words import Text, compile_scalar
+from belljar.shell.compile.words import Text, compile_later
 from belljar.shell.control import ExpansionError, ShellError
 from belljar.shell.nodes import AllElements, Index, Param, ParamKeys, ParamNames, Subscript
 from belljar.shell.variables import ASSOC, NAMEREF, Var
@@ -101,7 +101,7 @@ def _compile_positional(number: int) -> Value:
 
 
 def compile_element(name: str, index: Subscript) -> Value:
-    position, key = compile_arith(index.arith), compile_scalar(index.word)
+    position, key = compile_arith(index.arith), compile_later(index.word.parts)
 
     def element(shell: Shell) -> str | None:
         entry = shell.table.get(name)

@@ -63,8 +63,13 @@ def _compile_stages(node: Pipeline, *, checks: bool) -> Run:
     quick = None
     if name is not None and isinstance(first, SimpleCommand):
         quick = QuickStage(name, compile_simple(first, checks=False))
-    last_here = compile_command(node.commands[-1])
+    made: list[Run] = []
     line = node.line
+
+    def last_here(shell: Shell) -> int:
+        if not made:  # only with `lastpipe`
+            made.append(compile_command(node.commands[-1]))
+        return made[0](shell)
 
     def run(shell: Shell) -> int:
         budget = shell.budget

@@ -13,6 +13,7 @@ from belljar.shell.compile.relocate import layout, relocate, single_line
 from belljar.shell.compile.words import Text
 from belljar.shell.control import ShellError
 from belljar.shell.nodes import BackquoteSub, Command, CommandSub, FileRedirect, ProcSub, SimpleCommand
+from belljar.shell.parse import Parser, ShellSyntaxError
 from belljar.shell.substitute import capture_here, capture_output, open_process, tidy
 
 if TYPE_CHECKING:
@@ -36,18 +37,23 @@ def _nothing(shell: Shell) -> str:
 
 
 def _numbered(part: CommandSub | ProcSub, compiled: Callable[[Command], Text]) -> Text:
-    """What `compiled` makes of the commands; their lines depend on where the command around the substitution stands."""
+    """What `compiled` makes of the commands; their lines depend on where the command around the substitution stands.
+
+    It is made when first run: a word is compiled in several ways, which would multiply with each level of nesting.
+    """
     body = part.body
     assert body is not None
     home = single_line(part)
-    text = layout(part) if not home else ""
-    here = compiled(body) if home else None
+    text = ""
+    here: Text | None = None
     elsewhere: dict[int, Text] = {}
 
     def run(shell: Shell) -> str:
-        nonlocal text
+        nonlocal text, here
         line = shell.line
-        if line == home and here is not None:
+        if line == home:
+            if here is None:
+                here = compiled(body)
             return here(shell)
         found = elsewhere.get(line)
         if found is None:
@@ -65,10 +71,8 @@ def _compile_body(body: Command) -> Text:
     from belljar.shell.compile.commands import compile_subshell_body
     from belljar.shell.compile.simple import compile_simple
 
-    if isinstance(body, SimpleCommand) and not body.words and not body.assignments and len(body.redirects) == 1:
-        redirect = body.redirects[0]
-        if isinstance(redirect, FileRedirect) and redirect.op == "<" and redirect.fd == 0:
-            return _compile_file(redirect)
+    if (redirect := _file_read(body)) is not None:
+        return _compile_file(redirect)
     run = compile_subshell_body(body)
     name = pure_builtin(body)
     if name is not None:
@@ -83,6 +87,15 @@ def _compile_body(body: Command) -> Text:
         return here
     direct = direct_program(body, run)
     return lambda shell: capture_output(shell, run, direct)
+
+
+def _file_read(body: Command | None) -> FileRedirect | None:
+    """The redirection, if it is all there is: `< file`."""
+    if isinstance(body, SimpleCommand) and not body.words and not body.assignments and len(body.redirects) == 1:
+        redirect = body.redirects[0]
+        if isinstance(redirect, FileRedirect) and redirect.op == "<" and redirect.fd == 0:
+            return redirect
+    return None
 
 
 def _compile_file(redirect: FileRedirect) -> Text:
@@ -121,6 +134,13 @@ def _compile_file(redirect: FileRedirect) -> Text:
 
 def _compile_backquote(part: BackquoteSub) -> Text:
     text = part.text
+    if text.lstrip(" \t").startswith("<"):
+        try:
+            command = Parser(text).next_command()
+        except ShellSyntaxError:
+            command = None
+        if (redirect := _file_read(command)) is not None:
+            return _compile_file(redirect)
 
     def body(shell: Shell) -> int:
         """A backquoted command is parsed when it runs: a syntax error in it is that command's failure."""

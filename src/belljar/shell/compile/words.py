@@ -58,6 +58,24 @@ def compile_scalar(word: Word) -> Text:
     return compile_quoted(word.parts)
 
 
+def compile_later(parts: Sequence[WordPart]) -> Text:
+    """As `compile_quoted`, but compiled when it is first needed.
+
+    Where something is compiled in two ways, one of them is to be so, or nesting would double the work at each level.
+    """
+    if constant_text(parts) is not None:
+        return compile_quoted(parts)
+    made: Text | None = None
+
+    def text(shell: Shell) -> str:
+        nonlocal made
+        if made is None:
+            made = compile_quoted(parts)
+        return made(shell)
+
+    return text
+
+
 def compile_quoted(parts: Sequence[WordPart]) -> Text:
     """The parts as one string, as if in double quotes."""
     text = constant_text(parts)

@@ -184,6 +184,8 @@ class CompoundReader(ConditionalReader):
         return name, words, self._loop_body()
 
     def _loop_body(self) -> Command:
+        if self.options.alias is not None:
+            self.expand_command_aliases()
         closing = "}" if self._is("{") else "done"
         if closing == "done":
             self._expect("do")

@@ -40,6 +40,9 @@ HEAD = re.compile(rf"({NAME}|[0-9]+|[@*#?$!-])").match
 LENGTH = re.compile(rf"\$\{{#(?:({NAME})(\[)?|([0-9]+|[@*#?$!-]))").match
 INDIRECT = re.compile(rf"\$\{{!(?:({NAME}|[0-9]+)([*@]\}})?|([@*#])(?=[}}:@]))").match
 OPERATOR = re.compile(r"(:?[-=?+])|(:)|(##|#|%%|%)|(/[/#%]?)|(\^\^|\^|,,|,|~~|~)|@([A-Za-z])(?=\})").match
+#: Names and operators up to a line joint in them.
+JOINED_HEAD = re.compile(r"\$\{[A-Za-z0-9_@*#?$!:=+/%^,~-]*(?=\\\n)").match
+JOINED_OPERATOR = re.compile(r"[@#?:=+/%^,~-]{1,2}(?=\\\n)").match
 
 
 class ParamReader(WordReader):
@@ -47,6 +50,8 @@ class ParamReader(WordReader):
 
     def brace_param(self, start: int, *, quoted: bool) -> WordPart:
         self.enter()
+        while match := JOINED_HEAD(self.text, start):
+            self.join_lines(match.end())
         part = self._param(start, quoted=quoted)
         self.pos += 1  # the closing brace
         self.depth -= 1
@@ -80,10 +85,14 @@ class ParamReader(WordReader):
             return ParamKeys(name, index.joined)
         if self._at_end(start):
             return Param(name, index, indirect, braced=True)
+        while match := JOINED_OPERATOR(self.text, self.pos):
+            self.join_lines(match.end())
         match = OPERATOR(self.text, self.pos)
         if match is None:
             return self._bad(start, quoted=quoted)
         op = self._operator(match, start, quoted=quoted)
+        if name == "#" and match.group() in ("%", "+", "/", "=") and self.pos == start + 4:
+            return self._bad(start, quoted=quoted)
         if op is None or not self.text.startswith("}", self.pos):
             return self._bad(start, quoted=quoted)
         return Param(name, index, indirect, op, braced=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
 from msgspec import Struct
@@ -15,6 +17,9 @@ MAX_ALIAS_TEXT = 1 << 16
 
 #: Levels of nested commands, substitutions and parentheses before the parser gives up; bash goes on till it crashes.
 MAX_NESTING = 150
+
+#: Backslash-newlines.
+JOINTS = re.compile(r"(?:\\\n)++")
 
 Reader = Callable[[], "str | None"]
 
@@ -69,6 +74,8 @@ class Source:
         self._line = first_line
         self.aliases: list[ActiveAlias] = []
         self.alias_text = 0
+        self._joints: list[int] = []
+        """Where a backslash and a newline were taken out of the text, in order."""
         self.unaliased: dict[int, str] = {}
         """The lines of this command in which aliases were replaced, as they were before."""
 
@@ -102,6 +109,35 @@ class Source:
             self.pos -= cut
             for alias in self.aliases:
                 alias.end -= cut
+            self._joints = [joint - cut for joint in self._joints if joint > cut]
+
+    def join_lines(self, pos: int, pattern: re.Pattern[str] = JOINTS) -> bool:
+        """Take the backslash-newlines out of what `pattern` matches at `pos`, reading on while that is all there is.
+
+        False if there are none.
+        """
+        match = pattern.match(self.text, pos)
+        while match is not None and match.end() == len(self.text) and "\\\n" in match.group() and self.fill():
+            match = pattern.match(self.text, pos)
+        pieces = match.group().split("\\\n") if match is not None else []
+        if match is None or len(pieces) < 2:
+            return False
+        end, removed = match.end(), 2 * (len(pieces) - 1)
+        if self._line_pos > pos:
+            self.line_at(pos)
+        self.text = self.text[:pos] + "".join(pieces) + self.text[end:]
+        for alias in self.aliases:
+            if alias.end > pos:
+                alias.end = max(alias.end - removed, pos)
+        joints = []
+        for piece in pieces[:-1]:
+            pos += len(piece)
+            joints.append(pos)
+        if self._joints and self._joints[-1] > joints[0]:
+            self._joints = sorted([*self._joints, *joints])
+        else:
+            self._joints += joints
+        return True
 
     def find(self, char: str, start: int) -> int:
         """The position of `char` at or after `start`, reading as far as it takes; -1 if there is none."""
@@ -121,6 +157,8 @@ class Source:
             self._line += self.text.count("\n", self._line_pos, pos)
         else:
             self._line -= self.text.count("\n", pos, self._line_pos)
+        if self._joints:
+            self._line += bisect_right(self._joints, pos) - bisect_right(self._joints, self._line_pos)
         self._line_pos = pos
         return self._line
 
@@ -130,7 +168,13 @@ class Source:
             return before
         start = self.text.rfind("\n", 0, pos) + 1
         end = self.text.find("\n", pos)
-        return self.text[start : end if end >= 0 else len(self.text)]
+        end = end if end >= 0 else len(self.text)
+        place = bisect_right(self._joints, pos)
+        if place:
+            start = max(start, self._joints[place - 1])
+        if place < len(self._joints):
+            end = min(end, self._joints[place])
+        return self.text[start:end]
 
     def end_line(self) -> int:
         """The line number bash gives for the end of input: one past a final newline."""
@@ -165,6 +209,7 @@ class Source:
         grown = len(inserted) - (end - start)
         for alias in self.aliases:
             alias.end += grown
+        self._joints = [joint + grown if joint >= end else joint for joint in self._joints]
         self.unaliased.setdefault(self.line_at(start), self.line_text(start))
         self.aliases.append(ActiveAlias(name, start + len(inserted), value[-1:] in (" ", "\t"), inserted.count("\n")))
         self.text = self.text[:start] + inserted + self.text[end:]

@@ -18,12 +18,9 @@ FOUND = (
 TOKEN = re.compile(SKIPPED + COMMENT + FOUND).match
 TOKEN_NO_COMMENT = re.compile(SKIPPED + FOUND).match
 
-#: A word or an operator with joined lines in it or after it, as in `wh\\<newline>ile` or `;\\<newline>;`.
-JOINED_WORD = re.compile(r"(?:[A-Za-z0-9_!{}\[\]]|\\\n)++(?=[ \t\n;&|)<>]|(?<![!\n])\(|\Z)")
-JOINED_OPERATOR = re.compile(r"(?:[;&|<>-]|\\\n)++")
-
-JOINED_MAX = 200
-"""How far a line joint is looked for in a word, which is far enough for the reserved ones."""
+#: The beginning of a plain word that goes on in the next line: the whole may be a reserved one.
+JOINED_WORD = re.compile(r"(?:[^ \t\n;&|<>()$`\"'\\]++|\\\n)++")
+JOINABLE = frozenset((";", ";;", "&", "&>", "|", "<", "<<", ">", "("))
 
 WORD, OTHER, END = "word", "other", "end"
 
@@ -56,8 +53,9 @@ class TokenReader(HereDocReader):
             self.kind = self.value = match.group(2)
             self.start = match.start(2)
             self.pos = match.end()
-            if self.text.startswith("\\\n", self.pos) and self.kind[0] in ";&|<>":
-                self._join_operator()
+            if self.kind in JOINABLE and self.join_lines(self.pos):  # what follows may make it a longer one
+                self.pos = self.start
+                self.advance()
         else:
             self._other(match.end())
 
@@ -75,47 +73,13 @@ class TokenReader(HereDocReader):
             self.kind = WORD
             self.value = "!"
             self.pos = place + 1
-        elif "\\\n" in self.text[place : place + JOINED_MAX] and self._join_word(place):
+        elif self.join_lines(place, JOINED_WORD):
+            self.advance()
             return
         else:
             self.kind = OTHER
             self.value = ""
         self.start = place
-
-    def _joined(self, pattern: re.Pattern[str], place: int) -> re.Match[str] | None:
-        """What the pattern matches at `place`, with further lines read while it reaches the end of those there are."""
-        match = pattern.match(self.text, place)
-        while match is not None and match.end() == len(self.text) and self.fill():
-            match = pattern.match(self.text, place)
-        return match
-
-    def _join_word(self, place: int) -> bool:
-        """A plain word that goes on in the next line: it may be a reserved one."""
-        match = self._joined(JOINED_WORD, place)
-        if match is None or "\\\n" not in match.group() or not (word := match.group().replace("\\\n", "")):
-            return False
-        self.kind = WORD
-        self.value = word
-        self.start = place
-        self.pos = match.end()
-        return True
-
-    def _join_operator(self) -> None:
-        """An operator whose characters stand on several lines: the longest one they make."""
-        match = self._joined(JOINED_OPERATOR, self.start)
-        assert match is not None
-        whole = TOKEN_NO_COMMENT(match.group().replace("\\\n", ""))
-        if whole is None or whole.lastindex != 2 or len(whole.group(2)) <= len(self.value):
-            return
-        self.kind = self.value = whole.group(2)
-        left = len(self.value)
-        self.pos = self.start
-        while left:
-            if self.text.startswith("\\\n", self.pos):
-                self.pos += 2
-            else:
-                self.pos += 1
-                left -= 1
 
     def newline(self) -> None:
         """Pass the newline just seen, with the here-documents that follow it."""

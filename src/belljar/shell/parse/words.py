@@ -29,7 +29,7 @@ from belljar.shell.nodes import (
 from belljar.shell.parse.ansi import decode_ansi
 from belljar.shell.parse.braces import parse_braces
 from belljar.shell.parse.errors import ShellSyntaxError
-from belljar.shell.parse.source import ParseOptions, Reader, Source
+from belljar.shell.parse.source import JOINTS, ParseOptions, Reader, Source
 from belljar.shell.parse.static_arith import make_arith
 
 Match = Callable[[str, int], "re.Match[str] | None"]
@@ -160,6 +160,12 @@ class WordReader(Source):
         self._not_arith = {pos for pos in self._not_arith if pos < start}
         super().splice_alias(name, value, start, end)
 
+    def join_lines(self, pos: int, pattern: re.Pattern[str] = JOINTS) -> bool:
+        joined = super().join_lines(pos, pattern)
+        if joined:
+            self._not_arith = {place for place in self._not_arith if place < pos}
+        return joined
+
     # --- words ---
 
     def read_parts(self, *, extglob: bool = False, regex: bool = False) -> tuple[WordPart, ...]:
@@ -283,6 +289,20 @@ class WordReader(Source):
         self.depth -= 1
         return DoubleQuoted(parts)
 
+    def _double_within(self, pos: int, end: int) -> DoubleQuoted:
+        """The quotes opened at `pos` in a "${ }" whose brace closes at `end`, which closes them, too.
+
+        In "${x-'"'y}" single quotes matter only to where the brace ends: what is between them is expanded all the same.
+        """
+        reader = type(self)(self.text[pos + 1 : end], self.options, self.line_at(pos))
+        reader.depth = self.depth
+        reader.enter()
+        parts = reader.read_context(DOUBLE, "", 0)
+        self.pos = pos + 1 + reader.pos
+        if self.pos < end:
+            self.pos += 1
+        return DoubleQuoted(parts)
+
     def _ansi(self, pos: int) -> AnsiQuoted:
         while (match := ANSI_BODY(self.text, pos + 2)) is None:
             if not self.fill("'"):
@@ -312,13 +332,16 @@ class WordReader(Source):
         parts: list[WordPart] = []
         dirty = False
         nested = ternaries = 0
-        literal_until = -1
+        literal_until = brace_end = -1
         text, pos = self.text, self.pos
         while True:
             match = run(text, pos)
             if match is not None and match.end() > pos:
                 pos = match.end()
                 parts.append(Literal(match.group()))
+            if pos == brace_end:
+                self.pos = pos
+                break
             if pos >= len(text):
                 self.pos = pos
                 if not self.fill(wanted or "\n"):
@@ -353,6 +376,13 @@ class WordReader(Source):
                 else:
                     parts.append(Literal("\\" + following))
                     dirty = True
+            elif char == '"' and pos < literal_until and context is BRACE_QUOTED:
+                if brace_end < 0:
+                    self.pos = literal_until + 1
+                    self.read_context(context, wanted, opened)
+                    brace_end = self.pos
+                parts.append(self._double_within(pos, brace_end))
+                literal_until = -1
             elif char == '"':
                 parts.append(self._double(pos))
             elif char == "'" and not quoted:
@@ -388,14 +418,20 @@ class WordReader(Source):
 
         Where all is `quoted`, $' and $" are quotes only in the word of a ${ }.
         """
+        self.join_lines(pos + 1)
         match = DOLLAR(self.text, pos)
         group = match.lastindex if match else 0
+        if group == 5 and self.join_lines(pos + 2):  # the next one may make it $((
+            return self.dollar(pos, quoted=quoted, in_braces=in_braces)
         if match is None or (quoted and not in_braces and group in (6, 7)):
             self.pos = pos + 1
             return Literal("$")
         if group == 1:
             self.pos = match.end()
             name = match.group(1)
+            if self.text.startswith("\\\n", self.pos) and (name[0].isalpha() or name[0] == "_"):
+                self.join_lines(self.pos)
+                return self.dollar(pos, quoted=quoted, in_braces=in_braces)
             param = self._params.get(name)
             if param is None:
                 param = self._params[name] = Param(name)
