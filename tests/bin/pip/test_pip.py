@@ -568,3 +568,39 @@ def test_pytest_and_venv_are_there_offline() -> None:
             "python3 -c 'import venv; venv.create(\"v\", with_pip=True)' && . v/bin/activate && which python pip"
         )
         assert made.stdout == "/workspace/v/bin/python\n/workspace/v/bin/pip\n"
+
+
+def test_index_config_cache_hash(sandbox: Sandbox) -> None:
+    assert pip(sandbox, "index versions beta").stdout == "beta (3.0)\nAvailable versions: 3.0, 2.0, 1.0\n"
+    pip(sandbox, "install -q beta==1.0")
+    assert pip(sandbox, "index versions beta").stdout.endswith("  INSTALLED: 1.0\n  LATEST:    3.0\n")
+    assert "beta    1.0     3.0    wheel" in pip(sandbox, "list --outdated").stdout
+    assert pip(sandbox, "index versions nothing").exit_code == 1
+    done = sandbox.exec(
+        "unset PIP_INDEX_URL; export HOME=/tmp/h; pip config set global.index-url file:///srv/simple;"
+        "pip config get global.index-url; pip config list; pip install -q delta && delta-run;"
+        "pip config unset global.index-url; pip config list; pip config get global.index-url"
+    )
+    assert done.stdout == (
+        "Writing to /tmp/h/.config/pip/pip.conf\nfile:///srv/simple\nglobal.index-url='file:///srv/simple'\ndelta ran\n"
+        "Writing to /tmp/h/.config/pip/pip.conf\n"
+    )
+    assert done.stderr == "ERROR: No such key - global.index-url\n"
+    assert pip(sandbox, "cache dir").stdout == "/home/agent/.cache/pip\n"
+    assert pip(sandbox, "cache purge").stdout == "Files removed: 0 (0 bytes)\n"
+    hashed = sandbox.exec("printf abc >f; pip hash f").stdout
+    assert hashed == f"f:\n--hash=sha256:{hashlib.sha256(b'abc').hexdigest()}\n"
+
+
+def test_wheels_are_made_of_directories_and_indexes(sandbox: Sandbox) -> None:
+    sandbox.files.write(
+        "p/pyproject.toml", '[project]\nname = "made-here"\nversion = "0.3"\ndependencies = ["delta"]\n'
+    )
+    sandbox.files.write("p/made_here/__init__.py", "x = 5\n")
+    result = pip(sandbox, "wheel -q -w out ./p")
+    assert result.exit_code == 0, result.stderr
+    assert sandbox.exec("ls out").stdout == "delta-1.0-py3-none-any.whl\nmade_here-0.3-py3-none-any.whl\n"
+    installed = sandbox.exec(
+        "pip install -q --no-index -f out made-here && python3 -c 'import made_here; print(made_here.x)'"
+    )
+    assert installed.stdout == "5\n", installed.stderr

@@ -5,7 +5,10 @@ Usage: pip COMMAND [OPTION]... [ARGUMENT]...
 Commands:
   install NAME...       install packages, from an index, an archive, a directory or a requirements file (-r)
   download NAME...      download packages (-d DIR)
+  wheel NAME...         make wheels (-w DIR)
   uninstall NAME...     uninstall packages
+  index versions NAME   list the versions that can be installed
+  config, cache, hash   settings, what is kept (nothing is), hashes of files
   list, freeze          list installed packages
   show NAME...          show information about installed packages
   check                 verify that installed packages have compatible dependencies

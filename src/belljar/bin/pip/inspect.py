@@ -12,6 +12,7 @@ from belljar.abi.errors import SysError
 from belljar.bin._kit import count, flag, many, value
 from belljar.bin.pip import site
 from belljar.bin.pip.environment import Distribution, find_environment, installed
+from belljar.bin.pip.offered import IndexOptions, make_finder
 from belljar.bin.pip.problems import PipError
 from belljar.bin.pip.requirements import Asked, read_file
 from belljar.kernel.process import Process
@@ -50,9 +51,9 @@ class UninstallOptions:
 
 
 def run_list(process: Process, options: ListOptions, operands: list[str]) -> int:
-    if options.outdated:
-        raise PipError("--outdated is not supported here: pip install -U NAME says whether there is a newer one")
     found = _chosen(process, options)
+    if options.outdated:
+        return _outdated(process, options, [one for one in found if one.info is not None])
     match options.format:
         case "json":
             process.print(json.dumps([{"name": d.name, "version": str(d.version)} for d in found]))
@@ -64,6 +65,30 @@ def run_list(process: Process, options: ListOptions, operands: list[str]) -> int
             raise PipError(
                 f"option --format: invalid choice: {other!r} (choose from 'columns', 'freeze', 'json')", status=2
             )
+    return 0
+
+
+def _outdated(process: Process, options: ListOptions, found: list[Distribution]) -> int:
+    """Installed packages of which the index has a newer version that runs here."""
+    finder = make_finder(process, IndexOptions(), "list")
+    rows: list[tuple[str, str, str]] = []
+    for one in found:
+        offers, _ = finder.offers(one.key)
+        newest = max(
+            (o.version for o in offers if not o.version.is_prerelease and not o.link.yanked), default=one.version
+        )
+        if newest > one.version:
+            rows.append((one.name, str(one.version), str(newest)))
+    if options.format == "json":
+        process.print(
+            json.dumps([{"name": n, "version": v, "latest_version": w, "latest_filetype": "wheel"} for n, v, w in rows])
+        )
+    elif rows:
+        table = [("Package", "Version", "Latest", "Type"), *((*row, "wheel") for row in rows)]
+        widths = [max(len(row[column]) for row in table) for column in range(4)]
+        table.insert(1, ("-" * widths[0], "-" * widths[1], "-" * widths[2], "-" * widths[3]))
+        for row in table:
+            process.print(" ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
     return 0
 
 

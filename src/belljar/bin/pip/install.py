@@ -10,6 +10,7 @@ from packaging.version import Version
 from belljar.abi.dataclass import dataclass, field
 from belljar.bin._kit import count, flag, many, value
 from belljar.bin.pip import site
+from belljar.bin.pip.config import read_settings
 from belljar.bin.pip.environment import Distribution, Environment, applies, find_environment, installed, read_site
 from belljar.bin.pip.finder import IndexFinder
 from belljar.bin.pip.index import Link, Offer, offer_of_file
@@ -18,7 +19,7 @@ from belljar.bin.pip.requirements import Asked, Wanted, parse_wanted, read_file
 from belljar.bin.pip.resolve import Candidate, Need, Provider, resolve
 from belljar.bin.pip.sources import open_source
 from belljar.bin.pip.store import Store
-from belljar.bin.pip.wheel import Package, open_wheel
+from belljar.bin.pip.wheel import Package, open_wheel, write_wheel
 from belljar.kernel.process import Process
 
 
@@ -42,7 +43,7 @@ class Options:
     dry_run: bool = flag("--dry-run", "only say what would be installed")
     quiet: int = count("-q", "--quiet", "say less")
     verbose: int = count("-v", "--verbose", "(accepted)")
-    destination: str = value("-d", "--dest", "where to download to", metavar="dir", default=".")
+    destination: str = value("-d", "--dest", "-w", "--wheel-dir", "where to download to", metavar="dir", default=".")
     upgrade_strategy: str | None = value("--upgrade-strategy", "only-if-needed", metavar="how")
     ignored: tuple[str, ...] = many(
         "--trusted-host", "--timeout", "--retries", "--progress-bar", "--cache-dir", "--root-user-action", "--log",
@@ -78,11 +79,16 @@ class Installer:
 
     def _asked(self, operands: list[str], command: str) -> Asked:
         options, process = self.options, self.process
+        settings = read_settings(process, self.environment, command)
+
+        def setting(name: str) -> str:
+            return process.env.get(f"PIP_{name.upper().replace('-', '_')}", settings.get(name, ""))
+
         asked = Asked(
-            index_url=options.index_url or process.env.get("PIP_INDEX_URL"),
-            extra_index_urls=[*options.extra_index_urls, *process.env.get("PIP_EXTRA_INDEX_URL", "").split()],
-            find_links=[*options.find_links, *process.env.get("PIP_FIND_LINKS", "").split()],
-            no_index=options.no_index or process.env.get("PIP_NO_INDEX", "") in ("1", "true", "yes"),
+            index_url=options.index_url or setting("index-url") or None,
+            extra_index_urls=[*options.extra_index_urls, *setting("extra-index-url").split()],
+            find_links=[*options.find_links, *setting("find-links").split()],
+            no_index=options.no_index or setting("no-index").lower() in ("1", "true", "yes"),
             pre=options.pre,
             require_hashes=options.require_hashes,
         )
@@ -341,6 +347,28 @@ def run_download(process: Process, options: Options, operands: list[str]) -> int
                 process.write_file(saved, process.read_file(path), 0o644)
             installer.say(f"Saved {saved}")
         installer.say(f"Successfully downloaded {' '.join(str(c.name) for c in plan.chosen)}")
+        return 0
+    finally:
+        installer.store.close()
+
+
+def run_wheel(process: Process, options: Options, operands: list[str]) -> int:
+    installer = Installer(process, options, operands, "wheel")
+    try:
+        plan = installer.plan({})
+        target = process.absolute(options.destination)
+        site.make_directories(process, target)
+        for candidate, package in installer.prepare(plan):
+            offer = candidate.offer
+            if offer is not None and offer.is_wheel:
+                path, name = installer.finder.fetch(offer, indent=""), offer.link.filename
+                data = process.read_file(path)
+            else:
+                name = f"{package.info.removesuffix('.dist-info')}-py3-none-any.whl"
+                data = write_wheel(package)
+                installer.say(f"Building wheel for {candidate.name}: finished")
+            process.write_file(f"{target}/{name}", data, 0o644)
+            installer.say(f"Saved {target}/{name}")
         return 0
     finally:
         installer.store.close()

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from belljar.bin._kit import UsageError
 from belljar.bin._kit.options import describe, parse
+from belljar.bin.pip.config import ConfigOptions, run_config
 from belljar.bin.pip.environment import find_environment
 from belljar.bin.pip.inspect import (
     ListOptions,
@@ -18,7 +19,8 @@ from belljar.bin.pip.inspect import (
     run_show,
     run_uninstall,
 )
-from belljar.bin.pip.install import Options, run_download, run_install
+from belljar.bin.pip.install import Options, run_download, run_install, run_wheel
+from belljar.bin.pip.offered import IndexOptions, PlainOptions, run_cache, run_hash, run_index
 from belljar.bin.pip.places import PIP_VERSION, PYTHON_VERSION
 from belljar.bin.pip.problems import PipError
 from belljar.kernel.process import Process
@@ -26,6 +28,11 @@ from belljar.kernel.process import Process
 _COMMANDS: Final[dict[str, tuple[type, Callable[[Process, Any, list[str]], int], str]]] = {
     "install": (Options, run_install, "pip install [options] <requirement specifier> ..."),
     "download": (Options, run_download, "pip download [options] <requirement specifier> ..."),
+    "wheel": (Options, run_wheel, "pip wheel [options] <requirement specifier> ..."),
+    "index": (IndexOptions, run_index, "pip index versions <package>"),
+    "config": (ConfigOptions, run_config, "pip config [options] list|debug|get|set|unset [name] [value]"),
+    "cache": (PlainOptions, run_cache, "pip cache dir|info|list|purge|remove [pattern]"),
+    "hash": (PlainOptions, run_hash, "pip hash [options] <file> ..."),
     "uninstall": (UninstallOptions, run_uninstall, "pip uninstall [options] <package> ..."),
     "list": (ListOptions, run_list, "pip list [options]"),
     "freeze": (ListOptions, run_freeze, "pip freeze [options]"),

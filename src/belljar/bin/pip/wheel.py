@@ -167,3 +167,20 @@ def _verify(expected: str, contents: bytes, what: str) -> None:
         wanted = b""
     if hashlib.new(algorithm, contents).digest() != wanted:
         raise PipError(f"{what} is not what its RECORD says. Nothing was installed.")
+
+
+def write_wheel(package: Package) -> bytes:
+    """A package as the bytes of a wheel, with the same bytes for the same package."""
+    out = io.BytesIO()
+    rows: list[str] = []
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        for item in package.items():
+            entry = zipfile.ZipInfo(item.path, (1980, 1, 1, 0, 0, 0))
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = (0o755 if item.executable else 0o644) << 16
+            archive.writestr(entry, item.data)
+            digest = base64.urlsafe_b64encode(hashlib.sha256(item.data).digest()).rstrip(b"=").decode()
+            rows.append(f"{item.path},sha256={digest},{len(item.data)}")
+        record = f"{package.info}/RECORD"
+        archive.writestr(zipfile.ZipInfo(record, (1980, 1, 1, 0, 0, 0)), "\n".join([*rows, f"{record},,"]) + "\n")
+    return out.getvalue()
