@@ -138,5 +138,8 @@ CASES = [
         "rm -f /etc/passwd || echo x > /etc/passwd || rm -f /bin/ls",
         says="Permission denied",
     ),
-    Case("24d nobody becomes root", "B", "su - || sudo id || setpriv id", exit=127),
+    Case("24d root of the sandbox is not the host's", "B", "sudo cat {canary}", says="No such file or directory"),
+    Case("24e it makes no devices", "B", "sudo mknod d b 8 0", says="Operation not permitted"),
+    Case("24f it reads no memory", "B", "sudo dd if=/dev/mem count=1 || sudo cat /proc/kcore /proc/1/mem"),
+    Case("24g it loads nothing", "B", "sudo insmod x || sudo modprobe x || sudo mount -t ext4 /dev/sda /mnt"),
 ]

@@ -1,5 +1,11 @@
-"""apt-get - not in this tier: a package manager"""
+"""apt-get - say which packages are here already, and which other tools can bring
 
-from belljar.bin._absent import NATIVE, absent
+Usage: apt-get install PACKAGE...
 
-main = absent("apt-get", "a package manager", NATIVE)
+The same as apt.
+"""
+
+from belljar.bin._kit import utility
+from belljar.bin.apt import run
+
+main = utility("apt-get", doc=__doc__)(run)

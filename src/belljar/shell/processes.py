@@ -14,6 +14,7 @@ from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.status import ExitStatus
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell import terminal
+from belljar.shell.absent import hint
 from belljar.shell.control import Break, Continue, Discard, ExitShell, KilledBySignal, Return, ShellError
 from belljar.shell.print import print_command
 from belljar.shell.state import State
@@ -243,6 +244,8 @@ class Processes(State):
             self.error(f"{name}: No such file or directory")
         else:
             self.error(f"{name}: command not found")
+            if (instead := hint(name)) is not None:
+                self.process.error(f"{name}: {instead}\n")
         return 127
 
     def script_program(self: Shell, path: str, argv: list[str]) -> tuple[Program, list[str]] | None:  # type: ignore[misc]

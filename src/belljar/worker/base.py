@@ -5,7 +5,7 @@ from typing import Final
 
 from belljar.abi.base import AGENT_NAME, HOME, WORKSPACE
 from belljar.abi.flags import S_IFREG
-from belljar.abi.records import Owner
+from belljar.abi.records import Owner, SetAttr
 from belljar.kernel.fs.memory import Directory, MemoryServer
 from belljar.kernel.loader import program_file
 from belljar.kernel.process import Process
@@ -62,7 +62,8 @@ _FILES: Final = {
 
 
 def populate(server: MemoryServer, hostname: str, programs: Iterable[str]) -> None:
-    """Fill an empty root."""
+    """Fill an empty root. Anyone may make directories in it, as in a container; what is there stays its owner's."""
+    server.setattr(server.root, SetAttr(mode=0o1777))
     for path, mode, owner in _DIRECTORIES:
         parent, name = _slot(server, path)
         server.mkdir(parent, name, mode, owner)

@@ -12,7 +12,7 @@ from belljar import abi, kernel, regex, shell
 from belljar import bin as package
 from belljar.bin._kit.program import Program
 
-_ODD = {"[": "test", "g++": "gcc"}
+_ODD = {"[": "test"}
 """Names that can't be a module's."""
 
 

@@ -32,6 +32,10 @@ class Accounts:
         """The group a user belongs to from the start."""
         return next((_number(fields[3]) for fields in self._passwd if len(fields) > 3 and fields[2] == str(uid)), None)
 
+    def home(self, uid: int) -> str | None:
+        """A user's home directory."""
+        return next((fields[5] for fields in self._passwd if len(fields) > 5 and fields[2] == str(uid)), None)
+
     def groups_of(self, uid: int) -> list[int]:
         """The groups that list a user as a member."""
         name = self.user_name(uid)

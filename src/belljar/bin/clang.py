@@ -1,5 +1,0 @@
-"""clang - not in this tier: a C compiler"""
-
-from belljar.bin._absent import NATIVE, absent
-
-main = absent("clang", "a C compiler", NATIVE)

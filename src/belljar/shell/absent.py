@@ -1,0 +1,45 @@
+"""Programs that agents often look for and that are not here: one sentence each on what to use instead."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_EDITORS: Final = "there is no full-screen editor; ed, ex and sed edit files, and so does python3"
+_COMPILERS: Final = "native programs can't be built or run here; python3, node and awk can run code"
+_SERVICES: Final = "no services run here; start a program in the background with &"
+_SESSIONS: Final = "there is no terminal multiplexer; start programs in the background with &, and use jobs, fg and bg"
+_PACKAGES: Final = "system packages can't be installed; pip and npm bring Python and JavaScript packages"
+
+_HINTS: Final = {
+    **dict.fromkeys(("vim", "nvim", "nano", "emacs", "pico", "joe", "micro"), _EDITORS),
+    **dict.fromkeys(
+        ("cc", "gcc", "g++", "c++", "clang", "clang++", "tcc", "rustc", "cargo", "go", "javac"), _COMPILERS
+    ),
+    **dict.fromkeys(("java", "ruby", "php", "lua", "Rscript", "ghc", "dotnet", "swift"), _COMPILERS),
+    **dict.fromkeys(("ld", "as", "cmake", "ninja", "gdb", "strace", "ltrace", "valgrind"), _COMPILERS),
+    **dict.fromkeys(("systemctl", "service", "initctl", "crontab", "at", "journalctl"), _SERVICES),
+    **dict.fromkeys(("tmux", "screen"), _SESSIONS),
+    **dict.fromkeys(("dpkg", "yum", "dnf", "apk", "pacman", "brew", "zypper", "snap", "conda"), _PACKAGES),
+    "perl": "there is no perl; sed, awk and python3 do what its one-liners do",
+    "docker": "there are no containers in here; the sandbox is one",
+    "podman": "there are no containers in here; the sandbox is one",
+    "kubectl": "there is no cluster to reach from here; curl speaks to its API where the network allows it",
+    "ssh": "there is no remote shell; curl and git reach web servers where the network allows it",
+    "scp": "there is no remote copy; curl reaches web servers where the network allows it",
+    "telnet": "use nc",
+    "ifconfig": "use ip",
+    "locate": "use find or fd",
+    "yarn": "use npm",
+    "pnpm": "use npm",
+    "bun": "use node and npm",
+    "deno": "use node and npm",
+    "psql": "there is no PostgreSQL client; sqlite3 is here",
+    "mysql": "there is no MySQL client; sqlite3 is here",
+    "ag": "use rg",
+    "ack": "use rg",
+}
+
+
+def hint(name: str) -> str | None:
+    """What to use instead of a program that is not here; None if nothing is known about it."""
+    return _HINTS.get(name)
