@@ -7,6 +7,7 @@ from belljar.bin._kit import choice, flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.hooks import tell_checkout
+from belljar.bin.git.repository.merging import Names, merge_texts
 from belljar.bin.git.repository.pathspec import match_paths
 from belljar.bin.git.repository.refs import ZERO
 from belljar.bin.git.repository.repo import Repository
@@ -21,7 +22,7 @@ from belljar.bin.git.repository.switching import (
     switch_to,
 )
 from belljar.bin.git.repository.text import input_lines, text_of
-from belljar.bin.git.repository.work import changed_files
+from belljar.bin.git.repository.work import changed_files, write_file
 from belljar.bin.git.restore import discard_hunks, restore_paths
 
 
@@ -34,6 +35,7 @@ class CheckoutOptions(SwitchOptions):
     side: str | None = choice(
         {"--ours": "ours", "--theirs": "theirs", "-2": "ours", "-3": "theirs"}, "check out a side of a conflict"
     )
+    style: str | None = value("--conflict", "recreate conflicts in a style: merge or diff3", metavar="STYLE")
     names_from: str | None = value("--pathspec-from-file", "read paths from a file", metavar="FILE")
 
 
@@ -83,9 +85,32 @@ def _tree(repo: Repository, name: str) -> Flat:
     return repo.tree_at(find_object(repo, name))
 
 
+def _recreate(repo: Repository, specs: list[str], options: CheckoutOptions, *, quiet: bool) -> int:
+    """Write files in conflict again as the merge left them, with its markers."""
+    chosen = match_paths(repo, specs, list(repo.conflicts()))
+    base = "base" if options.style in ("diff3", "zdiff3") else None
+    for path in chosen:
+        entry = repo.conflicts()[path]
+        if entry.this is None or entry.other is None:
+            raise GitError(f"path '{path}' does not have necessary versions", 1, "error: ")
+        sides = [repo.store.blob(bytes(side.sha)) if side is not None else b""
+                 for side in (entry.ancestor, entry.this, entry.other)]  # fmt: skip
+        names = Names("ours", "theirs", base)
+        write_file(repo, path, entry.this.mode, merge_texts(repo.process, sides[0], sides[1], sides[2], names)[0])
+    if not options.quiet and not quiet:
+        repo.process.error(f"Recreated {len(chosen)} merge conflict{'s' if len(chosen) != 1 else ''}\n")
+    return 0
+
+
 def _restore(
     repo: Repository, paths: list[str], tree: Flat | None, options: CheckoutOptions, *, quiet: bool = False
 ) -> int:
+    if (
+        tree is None
+        and (options.merge or options.style is not None)
+        and match_paths(repo, paths, list(repo.conflicts()))
+    ):
+        return _recreate(repo, paths, options, quiet=quiet)
     stale = set(changed_files(repo)) | set(repo.conflicts())
     if tree is not None:
         staged = repo.staged()

@@ -5,17 +5,24 @@ from __future__ import annotations
 from dulwich.objects import Blob
 
 from belljar.bin._kit.options import parse
-from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.arguments import attach_numbers, split_operands
-from belljar.bin.git.repository.diff_output import DiffOptions, check_space, filter_pairs, look_of, show_pairs
-from belljar.bin.git.repository.diffs import compare, counts, split_lines
+from belljar.bin.git.repository.combined import combined_patch
+from belljar.bin.git.repository.diff_output import (
+    DiffOptions,
+    check_space,
+    filter_pairs,
+    look_of,
+    show_pairs,
+    wants_form,
+)
+from belljar.bin.git.repository.diffs import compare, counts
 from belljar.bin.git.repository.merging import merge_base
 from belljar.bin.git.repository.no_index import diff_paths
 from belljar.bin.git.repository.pathspec import match_paths, relative, restrict
-from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.repo import Repository, mode_of
 from belljar.bin.git.repository.revisions import find_commit, find_object
 from belljar.bin.git.repository.store import Flat
-from belljar.bin.git.repository.work import stat_of, work_files
+from belljar.bin.git.repository.work import hash_blob, stat_of, work_files
 
 
 def diff(repo: Repository, args: list[str]) -> int:
@@ -45,9 +52,20 @@ def diff(repo: Repository, args: list[str]) -> int:
     else:
         old = repo.tree_at(find_object(repo, revisions[0])) if revisions else repo.staged()
         new, contents = work_files(repo)
-        for path in repo.conflicts() if not revisions else ():
-            if not paths or match_paths(repo, paths, [path]):
-                _show_conflict(repo, path)
+        conflicts = [path for path in repo.conflicts() if not paths or match_paths(repo, paths, [path])]
+        stage = {"base": 0, "ours": 1, "theirs": 2}[options.side or "ours"]
+        whole = not wants_form(options) and options.side is None and not revisions
+        for path in conflicts:
+            if not revisions:
+                _show_conflict(repo, path, options, combined=whole)
+            stat = stat_of(repo, path)
+            side = _stages(repo, path)[stage]
+            if whole or stat is None or stat.is_dir:
+                continue
+            contents[path] = repo.read_work(path, stat)
+            new[path] = (mode_of(stat), hash_blob(contents[path]))
+            if side is not None and not revisions:
+                old[path] = side
     old, new = restrict(repo, paths, old, new)
     return show_diff(repo, old, new, contents, options)
 
@@ -73,25 +91,27 @@ def show_diff(repo: Repository, old: Flat, new: Flat, contents: dict[str, bytes]
     return int(bool(pairs)) if options.exit_code or options.quiet else 0
 
 
-def _show_conflict(repo: Repository, path: str) -> None:
-    """A file in conflict: git's combined form, both sides beside the work tree's text."""
+def _stages(repo: Repository, path: str) -> list[tuple[int, bytes] | None]:
+    """What the ancestor, we and they have of a file in conflict."""
     entry = repo.conflicts()[path]
-    stat = stat_of(repo, path)
-    process = repo.process
-    if entry.this is None or entry.other is None or stat is None:
+    sides = (entry.ancestor, entry.this, entry.other)
+    return [(side.mode, bytes(side.sha)) if side is not None else None for side in sides]
+
+
+def _show_conflict(repo: Repository, path: str, options: DiffOptions, *, combined: bool) -> None:
+    """A file in conflict: both sides beside the work tree's text, or that it is in conflict."""
+    process, stat = repo.process, stat_of(repo, path)
+    _, ours, theirs = _stages(repo, path)
+    if options.name_only or options.name_status:
+        if "U" in (options.filter or "U"):
+            process.print(f"U\t{path}" if options.name_status else path)
+        return
+    if options.stat is not None:
+        process.print(f" {path} | Unmerged", end="")
+        return
+    if not combined or ours is None or theirs is None or stat is None:
         process.print(f"* Unmerged path {path}")
         return
-    ours, theirs = repo.store.blob(bytes(entry.this.sha)), repo.store.blob(bytes(entry.other.sha))
-    text = repo.read_work(path, stat)
-    lines, a, b = split_lines(text), split_lines(ours), split_lines(theirs)
-    process.print(f"diff --cc {path}")
-    process.print(f"index {entry.this.sha[:7].decode()},{entry.other.sha[:7].decode()}..0000000")
-    process.print(f"--- a/{path}\n+++ b/{path}")
-    rows: list[bytes] = []
-    new_a = {i for c in find_changes(a, lines, process.budget.charge) for i in range(c.low_b, c.high_b)}
-    new_b = {i for c in find_changes(b, lines, process.budget.charge) for i in range(c.low_b, c.high_b)}
-    for i, line in enumerate(lines):
-        marks = (b"+" if i in new_a else b" ") + (b"+" if i in new_b else b" ")
-        rows.append(marks + (line if line.endswith(b"\n") else line + b"\n"))
-    head = f"@@@ -1,{len(a)} -1,{len(b)} +1,{len(lines)} @@@\n"
-    process.stdout.write(head.encode() + b"".join(rows))
+    sides = [(mode, sha, repo.store.blob(sha)) for mode, sha in (ours, theirs)]
+    text = combined_patch(process, path, sides, (mode_of(stat), b"0" * 40, repo.read_work(path, stat)))
+    process.stdout.write(text)

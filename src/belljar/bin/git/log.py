@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from belljar.bin.git.repository.changes import commit_pairs
+from belljar.bin.git.repository.combined import merge_patches
 from belljar.bin.git.repository.diff_output import colored, filter_pairs, render_pairs, show_pairs, wants_form
 from belljar.bin.git.repository.diffs import Pair
 from belljar.bin.git.repository.errors import GitError
@@ -10,6 +11,7 @@ from belljar.bin.git.repository.formats import NAMED, Formatter
 from belljar.bin.git.repository.graph import Graph
 from belljar.bin.git.repository.log_options import LogOptions
 from belljar.bin.git.repository.notes import Notes, default_ref, full_ref
+from belljar.bin.git.repository.pathspec import match_paths
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.selection import Selection, choose, count_text
 from belljar.bin.git.repository.text import text_of
@@ -98,11 +100,15 @@ def _print_log(repo: Repository, chosen: Selection) -> None:
         if (
             wants_diff
             and not options.lines
-            and (len(commit.parents) < 2 or options.first_parent_merges or options.first_parent)
+            and (len(commit.parents) < 2 or options.merge_form not in (None, "off") or options.first_parent)
         ):
             found = chosen.followed[sha] if options.follow else commit_pairs(repo, commit, chosen.paths)
             pairs = filter_pairs(found, options.filter)
         traced = chosen.traced.get(sha) if not options.no_patch else None
+        dense = len(commit.parents) > 1 and options.merge_form in ("dense", "combined") and not options.first_parent
+        if dense and (options.patch or not wants_diff) and not options.no_patch:
+            names = set(match_paths(repo, chosen.paths, list(repo.tree_of(sha)))) if chosen.paths else None
+            traced, pairs = merge_patches(repo, sha, names, dense=options.merge_form == "dense"), []
         if graph is not None:
             parents = [bytes(parent) for parent in commit.parents if parent in chosen.known]
             star, lines, rest = graph.step(sha, parents)

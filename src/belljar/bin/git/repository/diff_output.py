@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
-from belljar.bin._kit import flag, value
+from belljar.bin._kit import choice, flag, value
 from belljar.bin.git.repository.diffs import Key, Look, Pair, changes, counts, mode_lines, patch, quote_path, stat_text
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
@@ -58,6 +58,10 @@ class DiffOptions:
     algorithm: str | None = value("--diff-algorithm", "(one algorithm serves all)", metavar="NAME")
     word_diff: str | None = value("--word-diff", "show words that changed", metavar="MODE", bare="plain")
     color_words: bool = flag("--color-words", "--word-diff=color")
+    side: str | None = choice(
+        {"--base": "base", "--ours": "ours", "--theirs": "theirs"},
+        "the side of a conflict to compare with",
+    )
     no_index: bool = flag("--no-index", "compare two paths of the file system")
 
 

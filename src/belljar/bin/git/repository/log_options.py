@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
-from belljar.bin._kit import flag, many, value
+from belljar.bin._kit import choice, flag, many, value
 from belljar.bin.git.repository.diff_output import DiffOptions
 
 
@@ -59,4 +59,7 @@ class LogOptions(DiffOptions):
     show_notes: str | None = value("--show-notes", "show these notes, too", metavar="REF", bare="")
     no_notes: bool = flag("--no-notes", "don't show notes")
     show_signature: bool = flag("--show-signature", "(there are no keys here)")
-    first_parent_merges: bool = flag("-m", "-c", "--cc", "(merges are shown against their first parent)")
+    merge_form: str | None = choice(
+        {"-m": "separate", "-c": "combined", "--cc": "dense", "--no-diff-merges": "off"},
+        "how merges are shown",
+    )  # fmt: skip

@@ -10,7 +10,7 @@ from dulwich.objects import Blob
 from belljar.abi.dataclass import dataclass, field
 from belljar.abi.paths import fsencode
 from belljar.bin.diff.script import find_changes
-from belljar.bin.git.repository.diffs import split_lines
+from belljar.bin.git.repository.diffs import compare, split_lines
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.store import Flat
@@ -95,6 +95,10 @@ def merge_trees(
     result = Merged()
     style = repo.config("merge.conflictstyle") or "merge"
     names = Names(our_name, their_name, base_name if style in ("diff3", "zdiff3") else None, favour)
+    sides = _Renamed(dict(base), dict(ours), dict(theirs))
+    if repo.config_bool("merge.renames", True):
+        sides = _follow_renames(repo, sides)
+    base, ours, theirs = sides.base, sides.ours, sides.theirs
     for path in sorted(base.keys() | ours.keys() | theirs.keys()):
         repo.process.budget.charge()
         b, o, t = base.get(path), ours.get(path), theirs.get(path)
@@ -105,8 +109,52 @@ def merge_trees(
             if t is not None:
                 result.files[path] = t
         else:
-            _conflict(repo, result, path, b, o, t, names)
+            _conflict(repo, result, path, b, o, t, _named(names, path, sides))
     return result
+
+
+@dataclass(slots=True)
+class _Renamed:
+    """Three trees in which a file that one side renamed has its new name in all, and what it was called there."""
+
+    base: Flat
+    ours: Flat
+    theirs: Flat
+    our_names: dict[str, str] = field(default_factory=dict)
+    their_names: dict[str, str] = field(default_factory=dict)
+
+
+def _follow_renames(repo: Repository, sides: _Renamed) -> _Renamed:
+    base, ours, theirs = sides.base, sides.ours, sides.theirs
+    by_us, by_them = _renames(repo, base, ours), _renames(repo, base, theirs)
+    for old in by_us.keys() | by_them.keys():
+        mine, other = by_us.get(old), by_them.get(old)
+        if mine is not None and other is None and old in theirs and mine not in theirs and mine not in base:
+            theirs[mine], sides.their_names[mine] = theirs.pop(old), old
+            base[mine] = base.pop(old)
+        elif other is not None and mine is None and old in ours and other not in ours and other not in base:
+            ours[other], sides.our_names[other] = ours.pop(old), old
+            base[other] = base.pop(old)
+        elif mine is not None and mine == other and mine not in base:
+            base[mine] = base.pop(old)
+    return sides
+
+
+def _renames(repo: Repository, base: Flat, side: Flat) -> dict[str, str]:
+    """Files of the base under the names that a side gave them."""
+    gone = {path: entry for path, entry in base.items() if path not in side}
+    came = {path: entry for path, entry in side.items() if path not in base}
+    if not gone or not came:
+        return {}
+    return {str(pair.old): str(pair.new) for pair in compare(repo, gone, came) if pair.old and pair.new}
+
+
+def _named(names: Names, path: str, sides: _Renamed) -> Names:
+    """Markers name the file, too, where it was not called the same on both sides."""
+    if path not in sides.our_names and path not in sides.their_names:
+        return names
+    ours, theirs = sides.our_names.get(path, path), sides.their_names.get(path, path)
+    return Names(f"{names.ours}:{ours}", f"{names.theirs}:{theirs}", names.base, names.favour)
 
 
 def _conflict(
