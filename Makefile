@@ -13,7 +13,7 @@ DEEPAGENTS_CODE := deepagents-code==0.1.57 tomli-w==1.2.0 python-dotenv==1.2.2
 BIN := .venv/bin
 INSTALLED := .venv/.belljar-installed
 
-.PHONY: help demo test check docs wheel versions reliability elsewhere prepared format clean
+.PHONY: help demo test check docs wheel versions reliability elsewhere prepared fuzz format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo 'make versions  a quick set of tests on each other Python that is installed'
 	@echo 'make reliability  the whole battery of load, soak, faults and environments (half an hour)'
 	@echo 'make elsewhere  types as on macOS and Windows; a stand-in for both (minutes)'
+	@echo 'make fuzz    attack every protocol side for an hour (SECONDS=3600)'
 	@echo 'make format  rewrite the code in house style'
 	@echo 'make clean   remove caches and builds (.venv stays)'
 
@@ -64,6 +65,11 @@ elsewhere: $(INSTALLED)
 # What is built once per user: no test then waits for a compiler that has to share the processor with the others.
 prepared: $(INSTALLED)
 	$(BIN)/belljar prepare
+
+# What breaks is written to build/fuzz.
+SECONDS ?= 3600
+fuzz: prepared
+	$(BIN)/python -m tests.fuzz --seconds $(SECONDS)
 
 format: $(INSTALLED)
 	$(BIN)/ruff check --fix .

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from ipaddress import ip_address
 from typing import Final
 
@@ -14,6 +15,7 @@ import dns.flags
 import dns.message
 import dns.name
 import dns.rcode
+import dns.rdata
 import dns.rdatatype
 import dns.resolver
 import dns.rrset
@@ -45,8 +47,19 @@ def system_resolvers() -> tuple[tuple[str, int], ...]:
     return tuple((str(server), found.port) for server in found.nameservers)
 
 
+@cache
+def load_types() -> None:
+    """Load the parser of every type of record, before anybody else's message is parsed.
+
+    dnspython loads them when they are first met, and remembers for the whole process what a message of another class
+    made of a type: a record `A` of class `ANY` would spoil every sandbox's addresses.
+    """
+    dns.rdata.load_all_types(disable_dynamic_load=False)  # type: ignore[no-untyped-call]
+
+
 async def lookup(name: str, kind: str, resolvers: Sequence[tuple[str, int]], timeout: float) -> Answer:
     """Ask the resolvers in turn. NetError of kind dns or timeout."""
+    load_types()
     question = dns.message.make_query(name, kind)
     backend = dns.asyncbackend.get_backend("asyncio")
     why = NetError("timeout", f"no answer for {name} from any resolver")

@@ -16,6 +16,7 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 
+from belljar.net.broker.dns_host import load_types
 from belljar.net.broker.gate_host import Gate
 from belljar.net.broker.stream_host import Stream, in_background
 from belljar.net.errors import NetError
@@ -32,6 +33,7 @@ class NameServer:
     """Answers over UDP and TCP. Used on the broker's loop only."""
 
     def __init__(self, gate: Gate) -> None:
+        load_types()
         self._gate = gate
         self._asked = 0
         self._connections = 0
@@ -64,7 +66,7 @@ class NameServer:
 
     async def _answer(self, data: bytes, room: int) -> bytes | None:
         try:
-            question = dns.message.from_wire(data)
+            question = dns.message.from_wire(data, question_only=True)
             reply = dns.message.make_response(question, recursion_available=True)
         except (dns.exception.DNSException, ValueError):
             return None

@@ -1,0 +1,1 @@
+"""One module for each protocol side; its name is the target's. See `tests.fuzz.driver.Target`."""
