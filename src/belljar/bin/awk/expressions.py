@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkSyntaxError
 from belljar.bin.awk.lexer import Lexer, Token
@@ -27,6 +30,10 @@ ARITY = {
     "dcgettext": (1, 3), "dcngettext": (3, 5),
 }  # fmt: skip
 """How many arguments a built-in function takes."""
+
+
+Mark = tuple[Token, int, int, int]
+T = TypeVar("T")
 
 
 class Expressions:
@@ -84,14 +91,29 @@ class Expressions:
         if self.depth > MAX_NESTING:
             raise self.wrong("nesting too deep")
 
-    def inside(self) -> n.Expr:
-        """An expression inside parentheses, where `>` compares and `in` tests again."""
+    def mark(self) -> Mark:
+        """Where the parser is, for `back_to`."""
+        return self.token, self.lexer.position, self.lexer.line, self.previous_end
+
+    def back_to(self, mark: Mark) -> None:
+        self.token, self.lexer.position, self.lexer.line, self.previous_end = mark
+
+    def inside(self, parse: Callable[[], T]) -> T:
+        """Parse what is between parentheses or brackets, where `>` compares and `in` tests again."""
         saved = self.no_in, self.no_gt
         self.no_in = self.no_gt = False
         try:
-            return self.expression()
+            return parse()
         finally:
             self.no_in, self.no_gt = saved
+
+    def expressions(self) -> list[n.Expr]:
+        """Expressions with commas between them."""
+        found = [self.expression()]
+        while self.accept(","):
+            self.newlines()
+            found.append(self.expression())
+        return found
 
     def array_reference(self) -> n.Var | n.Index:
         token = self.expect("name")
@@ -164,10 +186,10 @@ class Expressions:
                 self.advance()
                 left = n.Compare(kind, left, self.concatenation())
             elif kind in ("|", "|&"):
-                state = (self.token, self.lexer.position, self.lexer.line, self.previous_end)
+                state = self.mark()
                 line = self.advance().line
                 if self.token.kind != "getline":
-                    self.token, self.lexer.position, self.lexer.line, self.previous_end = state
+                    self.back_to(state)
                     return left
                 self.advance()
                 # The result is an operand: arithmetic and concatenation go on from it.
@@ -315,13 +337,7 @@ class Expressions:
 
     def subscript(self, array: n.Var | n.Index) -> n.Index:
         line = self.expect("[").line
-        saved = self.no_in, self.no_gt
-        self.no_in = self.no_gt = False
-        subscripts = [self.expression()]
-        while self.accept(","):
-            self.newlines()
-            subscripts.append(self.expression())
-        self.no_in, self.no_gt = saved
+        subscripts = self.inside(self.expressions)
         self.expect("]")
         return n.Index(array, subscripts, line)
 
@@ -351,19 +367,12 @@ class Expressions:
     def grouping(self) -> n.Expr:
         self.expect("(")
         self.deeper()
-        saved = self.no_in, self.no_gt
-        self.no_in = self.no_gt = False
-        inner = self.expression()
-        items = [inner]
-        while self.accept(","):
-            self.newlines()
-            items.append(self.expression())
+        items = self.inside(self.expressions)
         self.newlines()
-        self.no_in, self.no_gt = saved
         self.expect(")")
         self.depth -= 1
         if len(items) == 1:
-            return n.Group(inner)
+            return n.Group(items[0])
         if self.token.kind != "in":
             raise self.wrong()
         self.advance()
@@ -372,18 +381,10 @@ class Expressions:
     def arguments(self) -> list[n.Expr]:
         self.expect("(")
         self.newlines()
-        saved = self.no_in, self.no_gt
-        self.no_in = self.no_gt = False
-        result: list[n.Expr] = []
-        while self.token.kind != ")":
-            result.append(self.expression())
-            self.newlines()
-            if not self.accept(","):
-                break
-            self.newlines()
-        self.no_in, self.no_gt = saved
+        found = [] if self.token.kind == ")" else self.inside(self.expressions)
+        self.newlines()
         self.expect(")")
-        return result
+        return found
 
     def builtin(self) -> n.Expr:
         token = self.advance()

@@ -9,7 +9,9 @@ from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkFatal
 from belljar.bin.awk.scope import (
     NUM,
+    PRINT,
     STR,
+    TEST,
     VAL,
     ArrayCode,
     Compiled,
@@ -42,14 +44,11 @@ def _expr_var(scope: Scope, node: n.Var, want: str) -> Compiled:
     if name in scope.locals:
         return _local(scope, node, scope.locals[name], want)
     record = scope.record
-    if name == "NR":
-        if want in (STR, "print"):
-            return STR, lambda frame: str(record.nr)
-        return NUM, lambda frame: float(record.nr)
-    if name == "FNR":
-        if want in (STR, "print"):
-            return STR, lambda frame: str(record.nr - record.nr_base)
-        return NUM, lambda frame: float(record.nr - record.nr_base)
+    if name in ("NR", "FNR"):
+        of_file = name == "FNR"
+        if want in (STR, PRINT):
+            return STR, lambda frame: str(record.nr - record.nr_base if of_file else record.nr)
+        return NUM, lambda frame: float(record.nr - record.nr_base if of_file else record.nr)
     if name == "NF":
 
         def field_count(_frame: Frame) -> float:
@@ -189,28 +188,11 @@ def key_code(scope: Scope, subscripts: list[n.Expr]) -> StringCode:
     return lambda frame: convert(separator[0]).join([part(frame) for part in parts])
 
 
-def _expr_index(scope: Scope, node: n.Index, want: str) -> Compiled:
-    key = key_code(scope, node.subscripts)
-    constant = scope.global_array(node.array)
-    if constant is not None:
-        array = constant
+def _expr_index(scope: Scope, node: n.Index, _want: str) -> Compiled:
+    key, known, array = key_code(scope, node.subscripts), scope.global_array(node.array), array_code(scope, node.array)
 
-        def element(frame: Frame) -> Value:
-            subscript = key(frame)
-            try:
-                value = array[subscript]
-            except KeyError:
-                array[subscript] = UNINIT
-                return UNINIT
-            if type(value) is dict:
-                raise _element_misuse(node, subscript)
-            return value
-
-        return VAL, element
-    container = array_code(scope, node.array)
-
-    def local_element(frame: Frame) -> Value:
-        held = container(frame)
+    def element(frame: Frame) -> Value:
+        held = array(frame) if known is None else known
         subscript = key(frame)
         try:
             value = held[subscript]
@@ -221,13 +203,13 @@ def _expr_index(scope: Scope, node: n.Index, want: str) -> Compiled:
             raise _element_misuse(node, subscript)
         return UNINIT if type(value) is Untyped else value
 
-    return VAL, local_element
+    return VAL, element
 
 
 def _expr_in(scope: Scope, node: n.In, want: str) -> Compiled:
     key = key_code(scope, node.subscripts)
     array = array_code(scope, node.array)
-    return "test", lambda frame: key(frame) in array(frame)
+    return TEST, lambda frame: key(frame) in array(frame)
 
 
 # -- fields -------------------------------------------------------------------------------------------------
@@ -242,7 +224,7 @@ def _expr_field(scope: Scope, node: n.Field, want: str) -> Compiled:
     record = scope.record
     place = scope.num(index)
     line = node.line
-    if want == VAL or want == "test":
+    if want in (VAL, TEST):
         get = record.get
         return VAL, lambda frame: get(field_number(place(frame), line))
     get_string = record.get_string
@@ -258,7 +240,7 @@ def _expr_field(scope: Scope, node: n.Field, want: str) -> Compiled:
             return value if type(value) is str else convert(value)
         return get_string(field_number(float(number), line))
 
-    if want in (STR, "print"):
+    if want in (STR, PRINT):
         return STR, text
 
     def number_of(frame: Frame) -> float:
@@ -271,7 +253,7 @@ def _expr_field(scope: Scope, node: n.Field, want: str) -> Compiled:
 def _walked_field(scope: Scope, holder: list[Value], want: str) -> Compiled:
     """`$i` inside a loop that walks the fields by i: the loop holds the field."""
     convert = scope.conversion.string
-    if want in (STR, "print"):
+    if want in (STR, PRINT):
 
         def text(_frame: Frame) -> str:
             value = holder[0]
@@ -296,12 +278,12 @@ def _constant_field(scope: Scope, number: int, want: str) -> Compiled:
             text = record.text
             return record.rebuild() if text is None else text
 
-        if want in (STR, "print"):
+        if want in (STR, PRINT):
             return STR, record_text
         return VAL, lambda frame: record.get(0)
     place = number - 1
     convert = scope.conversion.string
-    if want in (STR, "print"):
+    if want in (STR, PRINT):
 
         def text(_frame: Frame) -> str:
             fields = record.fields
@@ -354,15 +336,12 @@ def store_code(scope: Scope, node: n.Lvalue) -> StoreCode:
         put = scope.record.set
         line = node.line
         return lambda frame, value: put(field_number(place(frame), line), value)
-    array = array_code(scope, node.array)
-    key = key_code(scope, node.subscripts)
-
-    constant = scope.global_array(node.array)
-    if constant is not None and not scope.names.nested:
-        plain = constant
+    array, key = array_code(scope, node.array), key_code(scope, node.subscripts)
+    known = scope.global_array(node.array)
+    if known is not None and not scope.names.nested:
 
         def store_plain(frame: Frame, value: Value) -> None:
-            plain[key(frame)] = value
+            known[key(frame)] = value
 
         return store_plain
 
@@ -395,9 +374,7 @@ def _store_field(scope: Scope, number: int) -> StoreCode:
 def _store_variable(scope: Scope, node: n.Var) -> StoreCode:
     name = node.name
     if scope.is_array(name):
-        line = node.line
-
-        filled = scope.global_array(node)
+        line, filled = node.line, scope.global_array(node)
 
         def misuse(_frame: Frame, _value: Value) -> None:
             if filled is not None and not filled:
@@ -420,11 +397,10 @@ def _store_variable(scope: Scope, node: n.Var) -> StoreCode:
     hook = scope.runtime.hook(name)
     cell = scope.runtime.cell(name)
     if hook is not None:
-        special = hook
 
         def store_special(_frame: Frame, value: Value) -> None:
             cell[0] = value
-            special(value)
+            hook(value)
 
         return store_special
 
@@ -438,17 +414,11 @@ def place_code(scope: Scope, node: n.Lvalue) -> tuple[Callable[[Frame], Any], Ca
     """For read-modify-write: `locate(frame)` evaluates subscripts once, for `load(frame, where)` and
     `save(frame, where, value)`."""
     if isinstance(node, n.Field):
-        index = scope.num(node.index)
-        record = scope.record
-        line = node.line
-
-        def save_field(_frame: Frame, where: int, value: Value) -> None:
-            record.set(where, value)
-
+        index, record, line = scope.num(node.index), scope.record, node.line
         return (
-            (lambda frame: field_number(index(frame), line)),
-            (lambda frame, where: record.get(where)),
-            save_field,
+            lambda frame: field_number(index(frame), line),
+            lambda frame, where: record.get(where),
+            lambda frame, where, value: record.set(where, value),
         )
     if isinstance(node, n.Index):
         array = array_code(scope, node.array)

@@ -284,24 +284,8 @@ class Switch:
     cases: list[Case]
 
 
-Statement = (
-    Print
-    | ExprStatement
-    | If
-    | While
-    | Do
-    | For
-    | ForIn
-    | Block
-    | Break
-    | Continue
-    | Next
-    | NextFile
-    | Exit
-    | Return
-    | Delete
-    | Switch
-)
+_Branch = If | While | Do | For | ForIn | Block | Switch
+Statement = _Branch | Print | ExprStatement | Break | Continue | Next | NextFile | Exit | Return | Delete
 
 
 @dataclass(slots=True)

@@ -251,16 +251,16 @@ class Parser(Expressions):
         self.advance()
         test = self.condition()
         yes = self.body()
-        saved = (self.token, self.lexer.position, self.lexer.line, self.previous_end)
+        saved = self.mark()
         self.newlines()
         if self.accept("else"):
             return n.If(test, yes, self.body())
-        self.token, self.lexer.position, self.lexer.line, self.previous_end = saved
+        self.back_to(saved)
         return n.If(test, yes, None)
 
     def condition(self) -> n.Expr:
         self.expect("(")
-        test = self.inside()
+        test = self.inside(self.expression)
         self.expect(")")
         return test
 
@@ -299,7 +299,7 @@ class Parser(Expressions):
         start = None if self.token.kind == ";" else self.simple_statement()
         self.expect(";")
         self.newlines()
-        test = None if self.token.kind == ";" else self.inside()
+        test = None if self.token.kind == ";" else self.inside(self.expression)
         self.expect(";")
         self.newlines()
         step = None if self.token.kind == ")" else self.simple_statement()
@@ -313,13 +313,13 @@ class Parser(Expressions):
         """`(name in array)`; None, with nothing consumed, when it is the other kind of for."""
         if self.token.kind != "name":
             return None
-        saved = (self.token, self.lexer.position, self.lexer.line, self.previous_end)
+        saved = self.mark()
         name = self.advance()
         if self.accept("in") and self.token.kind == "name":
             array = self.array_reference()
             if self.accept(")"):
                 return n.ForIn(n.Var(name.text, name.line), array, self.loop_body(), line)
-        self.token, self.lexer.position, self.lexer.line, self.previous_end = saved
+        self.back_to(saved)
         return None
 
     def switch_statement(self) -> n.Statement:
@@ -433,42 +433,30 @@ class Parser(Expressions):
         saved, self.no_gt = self.no_gt, True
         try:
             if self.token.kind == "(":
-                state = (self.token, self.lexer.position, self.lexer.line, self.previous_end)
+                state = self.mark()
                 listed = self.parenthesised_list()
                 if listed is not None:
                     return listed
-                self.token, self.lexer.position, self.lexer.line, self.previous_end = state
-            arguments = [self.expression()]
-            while self.accept(","):
-                self.newlines()
-                arguments.append(self.expression())
-            return arguments
+                self.back_to(state)
+            return self.expressions()
         finally:
             self.no_gt = saved
 
     def parenthesised_list(self) -> list[n.Expr] | None:
         """`(a, b)` as all of print's arguments, or None when the parentheses only group a part."""
         self.advance()
-        saved = self.no_in, self.no_gt
-        self.no_in = self.no_gt = False
-        try:
-            if self.token.kind == ")":
-                return None
-            arguments = [self.expression()]
-            while self.accept(","):
-                self.newlines()
-                arguments.append(self.expression())
-            self.newlines()
-        finally:
-            self.no_in, self.no_gt = saved
+        if self.token.kind == ")":
+            return None
+        arguments = self.inside(self.expressions)
+        self.newlines()
         if not self.accept(")"):
             raise self.wrong()
         if self.token.kind in (";", "newline", "}", "eof", ">", ">>", "|", "|&"):
             if self.token.kind in ("|", "|&"):
-                state = (self.token, self.lexer.position, self.lexer.line, self.previous_end)
+                state = self.mark()
                 self.advance()
                 is_getline = self.token.kind == "getline"
-                self.token, self.lexer.position, self.lexer.line, self.previous_end = state
+                self.back_to(state)
                 if is_getline:
                     return None
             return arguments

@@ -8,11 +8,11 @@ from typing import Any
 from belljar.bin.awk import nodes as n
 from belljar.bin.awk.errors import AwkFatal
 from belljar.bin.awk.format import plan_format, sprintf
-from belljar.bin.awk.scope import STR, Code, Frame, Scope, StringCode
+from belljar.bin.awk.scope import PRINT, STR, TEST, Code, Frame, Scope, StringCode
 
 
 def stmt_print(scope: Scope, node: n.Print) -> Code:
-    text = _formatted(scope, node) if node.formatted else _printed(scope, node)
+    text = format_code(scope, node.arguments, node.line) if node.formatted else _printed(scope, node)
     runtime = scope.runtime
     if node.redirect == "":
         write = runtime.streams.stdout.write
@@ -73,10 +73,10 @@ def _printed_fields(scope: Scope, places: list[int], parts: list[StringCode]) ->
 
 def _output_text(scope: Scope, node: n.Expr) -> StringCode:
     """A value as print shows it: numbers by OFMT."""
-    kind, code = scope.compile(node, "print")
+    kind, code = scope.compile(node, PRINT)
     if kind == STR:
         return code
-    if kind == "test":
+    if kind == TEST:
         return lambda frame: "1" if code(frame) else "0"
     separators = scope.runtime.separators
     slow = scope.conversion.slow
@@ -92,10 +92,6 @@ def _output_text(scope: Scope, node: n.Expr) -> StringCode:
         return string(value)
 
     return shown
-
-
-def _formatted(scope: Scope, node: n.Print) -> StringCode:
-    return format_code(scope, node.arguments, node.line)
 
 
 def format_code(scope: Scope, arguments: list[n.Expr], line: int) -> StringCode:
@@ -114,9 +110,6 @@ def format_code(scope: Scope, arguments: list[n.Expr], line: int) -> StringCode:
     values = [scope.value(argument) for argument in arguments[1:]]
     conversion = scope.conversion
     charge_size = scope.runtime.charge_size
-    if len(values) == 1:
-        single = values[0]
-        return lambda frame: sprintf(form(frame), [single(frame)], conversion, line, charge_size)
 
     def formatted(frame: Frame) -> str:
         text = form(frame)

@@ -53,7 +53,6 @@ class Runtime:
         self.functions: dict[str, Any] = {}
         self.section = ""
         self.exit_status = 0
-        self.exiting = False
         self.cases_matter = False
         self.ignore_case = False
         self.splitting = "FS"
