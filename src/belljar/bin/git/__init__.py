@@ -5,9 +5,9 @@ Usage: git [-C PATH] [-c NAME=VALUE] [--git-dir=PATH] [--no-pager] COMMAND [ARG]
 Commands: init clone add rm mv status diff log show commit branch checkout switch restore merge rebase reset tag stash
 blame grep hook rev-parse ls-files ls-remote remote fetch pull push config apply am format-patch cherry cherry-pick
 revert clean reflog bisect archive describe name-rev shortlog whatchanged rev-list merge-base notes version worktree
-help; for scripts cat-file ls-tree mktree read-tree write-tree commit-tree merge-tree hash-object update-index
-update-ref symbolic-ref show-ref for-each-ref check-ref-format check-attr check-ignore diff-tree diff-index diff-files
-count-objects fsck gc var.
+bundle range-diff sparse-checkout help; for scripts cat-file ls-tree mktree read-tree write-tree commit-tree merge-tree
+hash-object update-index update-ref symbolic-ref show-ref for-each-ref check-ref-format check-attr check-ignore
+diff-tree diff-index diff-files count-objects fsck gc var.
 
 Repositories are in the sandbox's files, in git's own format; remotes are paths there, or http(s) URLs that its network
 policy allows.

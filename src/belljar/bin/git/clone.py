@@ -15,8 +15,10 @@ from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.remote import LocalRemote
 from belljar.bin.git.repository.remotes import FETCH_SPEC, open_remote, parse_depth, user_config
 from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.sparse import cone_patterns
 from belljar.bin.git.repository.tracking import configure_upstream
 from belljar.bin.git.repository.work import check_out
+from belljar.bin.git.sparse_checkout import change_sparse
 from belljar.kernel.process import Process
 
 
@@ -32,6 +34,7 @@ class Options:
     no_tags: bool = flag("--no-tags", "don't clone any tags")
     recurse: bool = flag("--recurse-submodules", "--recursive", "(submodules are left alone)")
     filter: str | None = value("--filter", "(everything is copied)", metavar="ARGS")
+    sparse: bool = flag("--sparse", "begin with the files at the top only")
     no_checkout: bool = flag("-n", "--no-checkout", "don't create a checkout")
     local: bool = flag("-l", "--local", "(always)")
     no_hardlinks: bool = flag("--no-hardlinks", "(always)")
@@ -50,7 +53,7 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
         if "://" in url or "does not appear" not in error.message:
             raise
         raise GitError(f"repository '{url}' does not exist") from None
-    base = url.rstrip("/").removesuffix("/.git").rpartition("/")[2].removesuffix(".git")
+    base = url.rstrip("/").removesuffix("/.git").rpartition("/")[2].removesuffix(".git").removesuffix(".bundle")
     name = parsed.operands[1] if len(parsed.operands) > 1 else base + (".git" if options.bare else "")
     path = process.absolute(name)
     with suppress(SysError):
@@ -108,6 +111,8 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
     else:
         repo.refs.set("HEAD", tip, f"clone: from {absolute}", repo.signature())
         configure_upstream(repo, wanted, options.origin, wanted)
+    if options.sparse:
+        change_sparse(repo, cone_patterns([]), cone=True)
     if not options.no_checkout:
         check_out(repo, {}, repo.tree_of(tip))
     if not options.quiet and isinstance(source, LocalRemote):

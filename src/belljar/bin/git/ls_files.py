@@ -12,6 +12,7 @@ from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.ignores import find_untracked
 from belljar.bin.git.repository.pathspec import from_here, match_paths
 from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.sparse import is_left_out
 from belljar.bin.git.repository.work import changed_files
 
 
@@ -49,7 +50,10 @@ def ls_files(repo: Repository, args: list[str]) -> int:
         or options.unmerged
         or not (options.others or options.modified or options.deleted)
     ):
-        rows += [("H" if isinstance(entry, IndexEntry) else "M", path) for path, entry in repo.index.items()]
+        rows += [
+            ("S" if is_left_out(entry) else "H" if isinstance(entry, IndexEntry) else "M", path)
+            for path, entry in repo.index.items()
+        ]
     if options.deleted:
         rows += [("R", path) for path, letter in changed.items() if letter == "D"]
     if options.modified:

@@ -14,6 +14,7 @@ from belljar.bin.git.archive import archive
 from belljar.bin.git.bisect import bisect
 from belljar.bin.git.blame import blame
 from belljar.bin.git.branch import branch
+from belljar.bin.git.bundle import bundle
 from belljar.bin.git.cat_file import cat_file
 from belljar.bin.git.check_attr import check_attr
 from belljar.bin.git.check_ignore import check_ignore
@@ -53,6 +54,7 @@ from belljar.bin.git.name_rev import name_rev
 from belljar.bin.git.notes import notes
 from belljar.bin.git.pull import pull
 from belljar.bin.git.push import push
+from belljar.bin.git.range_diff import range_diff
 from belljar.bin.git.read_tree import read_tree
 from belljar.bin.git.rebase import rebase
 from belljar.bin.git.reflog import reflog
@@ -69,6 +71,7 @@ from belljar.bin.git.rm import rm
 from belljar.bin.git.shortlog import shortlog
 from belljar.bin.git.show import show
 from belljar.bin.git.show_ref import show_ref
+from belljar.bin.git.sparse_checkout import sparse_checkout
 from belljar.bin.git.stash import stash
 from belljar.bin.git.status import status
 from belljar.bin.git.stripspace import stripspace
@@ -87,7 +90,7 @@ Command = Callable[[Repository, list[str]], int]
 
 COMMANDS: dict[str, Command] = {
     "add": add, "am": am, "annotate": blame, "apply": apply, "archive": archive, "bisect": bisect, "blame": blame,
-    "branch": branch, "cat-file": cat_file, "check-attr": check_attr, "check-ignore": check_ignore,
+    "branch": branch, "bundle": bundle, "cat-file": cat_file, "check-attr": check_attr, "check-ignore": check_ignore,
     "check-ref-format": check_ref_format,
     "checkout": checkout, "cherry": cherry, "cherry-pick": cherry_pick, "clean": clean, "commit": commit,
     "commit-tree": commit_tree, "count-objects": count_objects, "describe": describe, "diff": diff,
@@ -95,9 +98,11 @@ COMMANDS: dict[str, Command] = {
     "for-each-ref": for_each_ref, "format-patch": format_patch, "fsck": fsck, "gc": collect, "grep": grep,
     "hash-object": hash_object, "hook": hook, "log": log, "ls-files": ls_files, "ls-tree": ls_tree, "merge": merge,
     "merge-base": merge_base_command, "merge-tree": merge_tree, "mktree": mktree, "mv": mv, "name-rev": name_rev,
-    "notes": notes, "prune": collect, "pull": pull, "push": push, "read-tree": read_tree, "rebase": rebase,
+    "notes": notes, "prune": collect, "pull": pull, "push": push, "range-diff": range_diff,
+    "read-tree": read_tree, "rebase": rebase,
     "reflog": reflog, "remote": remote, "reset": reset, "restore": restore, "rev-list": rev_list,
     "rev-parse": rev_parse, "revert": revert, "rm": rm, "shortlog": shortlog, "show": show, "show-ref": show_ref,
+    "sparse-checkout": sparse_checkout,
     "stage": add, "stash": stash, "status": status, "stripspace": stripspace, "submodule": submodule, "switch": switch,
     "symbolic-ref": symbolic_ref, "tag": tag, "update-index": update_index, "update-ref": update_ref, "var": var,
     "whatchanged": whatchanged, "worktree": worktree, "write-tree": write_tree,

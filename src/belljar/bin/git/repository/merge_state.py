@@ -7,9 +7,10 @@ from contextlib import suppress
 from belljar.abi.errors import SysError
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.sparse import Sparse
 from belljar.bin.git.repository.store import Flat
 from belljar.bin.git.repository.text import text_of
-from belljar.bin.git.repository.work import changed_files, refusal, remove_file, stat_of, write_file
+from belljar.bin.git.repository.work import changed_files, check_out_entry, refusal, remove_file, stat_of
 
 
 def check_clean(repo: Repository, ours: Flat, new: Flat, conflicts: set[str]) -> None:
@@ -59,13 +60,13 @@ def end_step(repo: Repository) -> None:
 
 def reset_merge(repo: Repository, tree: Flat) -> None:
     """Give up what was merged: staged and conflicted files as a tree has them, other changes kept."""
-    staged = repo.staged()
+    staged, sparse = repo.staged(), Sparse(repo)
     touched = {path for path in staged.keys() | tree.keys() if staged.get(path) != tree.get(path)}
     for path in sorted(touched | set(repo.conflicts())):
         repo.process.budget.charge()
         if path in tree:
             mode, sha = tree[path]
-            repo.index[path] = repo.entry(write_file(repo, path, mode, repo.store.blob(sha)), mode, sha)
+            repo.index[path] = check_out_entry(repo, path, mode, sha, sparse)
         else:
             remove_file(repo, path)
             repo.index.pop(path, None)

@@ -13,8 +13,9 @@ from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.diffs import compare, split_lines
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.sparse import Sparse
 from belljar.bin.git.repository.store import Flat
-from belljar.bin.git.repository.work import remove_file, write_file
+from belljar.bin.git.repository.work import check_out_entry, remove_file, write_file
 from belljar.kernel.process import Process
 
 
@@ -198,7 +199,7 @@ def _conflict(
 
 def apply_merge(repo: Repository, ours: Flat, merged: Merged) -> None:
     """Write an outcome to the work tree and the index."""
-    index = repo.index
+    index, sparse = repo.index, Sparse(repo)
     for path in sorted(ours.keys() | merged.files.keys() | merged.conflicts.keys()):
         repo.process.budget.charge()
         if path in merged.conflicts:
@@ -211,7 +212,7 @@ def apply_merge(repo: Repository, ours: Flat, merged: Merged) -> None:
             index.pop(path, None)
         elif merged.files[path] != ours.get(path):
             mode, sha = merged.files[path]
-            index[path] = repo.entry(write_file(repo, path, mode, repo.store.blob(sha)), mode, sha)
+            index[path] = check_out_entry(repo, path, mode, sha, sparse)
     repo.write_index()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from belljar.abi.paths import fsdecode
+from belljar.bin.git.repository.bundles import BundleRemote, is_bundle
 from belljar.bin.git.repository.config import config_paths, config_values, read_config
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.remote import Remote, open_local
@@ -28,6 +29,8 @@ def open_remote(process: Process, url: str, settings: Settings) -> Remote:
         raise GitError(
             f"unable to access '{url}': git in this sandbox reaches repositories in its own files, and over https"
         )
+    if is_bundle(process, path):
+        return BundleRemote(process, path)
     return open_local(process, url)
 
 

@@ -10,6 +10,7 @@ from belljar.bin.git.repository.merge_state import read_state
 from belljar.bin.git.repository.pathspec import from_here
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import detached_text
+from belljar.bin.git.repository.sparse import is_left_out
 from belljar.bin.git.repository.status import Status
 from belljar.bin.git.repository.text import text_of
 from belljar.bin.git.repository.tracking import divergence, tracking_text
@@ -107,6 +108,7 @@ def long_status(repo: Repository, found: Status, *, hidden: bool = False) -> str
             out.append(_sequence(picking, todo, "cherry-pick", "cherry-picking", unmerged=bool(found.unmerged)))
         elif reverting is not None or todo is not None:
             out.append(_sequence(reverting, todo, "revert", "reverting", unmerged=bool(found.unmerged)))
+    out.append(_sparse(repo))
     if head is None:
         out.append("\nNo commits yet\n\n")
     unstage = (
@@ -164,6 +166,13 @@ def long_status(repo: Repository, found: Status, *, hidden: bool = False) -> str
 
 def _shown(repo: Repository, path: str) -> str:
     return quote_path(from_here(repo, path))
+
+
+def _sparse(repo: Repository) -> str:
+    if not repo.config_bool("core.sparseCheckout") or not repo.index:
+        return ""
+    out = sum(map(is_left_out, repo.index.values()))
+    return f"You are in a sparse checkout with {100 - out * 100 // len(repo.index)}% of tracked files present.\n\n"
 
 
 def _sequence(commit: str | None, todo: str | None, name: str, doing: str, *, unmerged: bool) -> str:

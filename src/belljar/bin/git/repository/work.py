@@ -12,6 +12,7 @@ from belljar.abi.records import NANO, Stat
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import folders_above
 from belljar.bin.git.repository.repo import Repository, mode_of
+from belljar.bin.git.repository.sparse import Sparse, is_left_out
 from belljar.bin.git.repository.store import EXECUTABLE, LINK, Flat
 
 
@@ -23,6 +24,8 @@ def changed_files(repo: Repository) -> dict[str, str]:
             continue
         repo.process.budget.charge(2)
         stat = stat_of(repo, path)
+        if stat is None and is_left_out(entry):
+            continue
         if stat is None or stat.is_dir:
             found[path] = "D"
         elif mode_of(stat) >> 12 != entry.mode >> 12:
@@ -120,6 +123,7 @@ def check_out(repo: Repository, old: Flat, new: Flat, *, force: bool = False, wh
         if staged == new.get(path):
             continue
         clean = isinstance(entry, IndexEntry) and stat is not None and not differs(repo, path, entry, stat)
+        clean = clean or (stat is None and is_left_out(entry))
         if staged != old.get(path) or (not clean and stat is not None):
             blocked.append(path)
     if blocked or strangers:
@@ -129,6 +133,7 @@ def check_out(repo: Repository, old: Flat, new: Flat, *, force: bool = False, wh
             if path in index or path in old:
                 remove_file(repo, path)
             index.pop(path, None)
+    sparse = Sparse(repo)
     for path in sorted(plan):
         if path not in new:
             continue
@@ -140,8 +145,18 @@ def check_out(repo: Repository, old: Flat, new: Flat, *, force: bool = False, wh
                 continue
             if not force:
                 continue
-        index[path] = repo.entry(write_file(repo, path, mode, repo.store.blob(sha)), mode, sha)
+        index[path] = check_out_entry(repo, path, mode, sha, sparse)
     repo.write_index()
+
+
+def check_out_entry(repo: Repository, path: str, mode: int, sha: bytes, sparse: Sparse) -> IndexEntry:
+    """Write a file as an object has it, unless a sparse checkout leaves it out; its entry for the index."""
+    if not sparse.wants(path):
+        remove_file(repo, path)
+        entry = repo.bare_entry(mode, sha)
+        entry.set_skip_worktree(True)
+        return entry
+    return repo.entry(write_file(repo, path, mode, repo.store.blob(sha)), mode, sha)
 
 
 def _work_entry(repo: Repository, path: str, stat: Stat) -> tuple[int, bytes]:
