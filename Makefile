@@ -47,7 +47,7 @@ docs: $(INSTALLED)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet --site-dir build/site
 
 wheel: $(INSTALLED)
-	addon=$$($(BIN)/python -m belljar.engines.js.build_host build/wheel) && \
+	addon=$$($(BIN)/python -m belljar.engines.owner.js_build_host build/wheel) && \
 	BELLJAR_WHEEL_ADDON=$$PWD/$$addon $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 
 # Each other supported Python that is installed, in an environment of its own.
@@ -82,8 +82,8 @@ clean:
 # An existing .venv is taken over as it is; it is brought up to date whenever pyproject.toml changes.
 $(INSTALLED): pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	$(BIN)/python -m belljar.engines.js.build_host >/dev/null
-	$(BIN)/python -m belljar.engines.quickjs.package_host
+	$(BIN)/python -m belljar.engines.owner.js_build_host >/dev/null
+	$(BIN)/python -m belljar.engines.owner.quickjs_package_host
 	rm -rf .venv/deepagents-code
 	$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target .venv/deepagents-code $(DEEPAGENTS_CODE)
 	@touch $@

@@ -24,8 +24,8 @@ from pathlib import Path
 import belljar
 from belljar import RunLimits
 from belljar.api.js import JsPrefix
-from belljar.engines.js.build_host import node
-from belljar.engines.template_host import EngineProcess
+from belljar.engines.owner.js_build_host import node
+from belljar.engines.owner.template_host import EngineProcess
 
 PACKAGES = ("lodash@4", "ajv@8", "zod@3", "esbuild@0.28", "isolated-vm@6")
 ENTRY = (

@@ -117,7 +117,7 @@ def loops(sandbox: Sandbox, turns: int) -> None:
 
 
 def memory(count: int) -> None:
-    from belljar.engines.template_host import template
+    from belljar.engines.owner.template_host import template
 
     boxes = [Sandbox() for _ in range(count)]
     for box in boxes:

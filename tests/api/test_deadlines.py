@@ -11,7 +11,7 @@ import time
 import pytest
 
 from belljar import AsyncSandbox, Limits, RunLimits, Sandbox, SandboxClosed, SandboxError, js
-from belljar.engines.template_host import EngineProcess
+from belljar.engines.owner.template_host import EngineProcess
 
 LARGE = bytes(20 << 20)
 

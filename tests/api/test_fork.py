@@ -15,7 +15,7 @@ import pytest
 
 from belljar import AsyncSandbox, Limits, Mount, Sandbox, SandboxClosed, SandboxError
 from belljar.api.events import Event
-from belljar.worker.supervisor_host import shared
+from belljar.owner.supervisor_host import shared
 from tests.escape.oracles import check_open_files, open_files, wait_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are Linux's")

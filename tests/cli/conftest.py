@@ -22,7 +22,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(cache))
         archive = archive_path()
-    subprocess.run([sys.executable, "-I", "-m", "belljar.worker.archive_host", archive], check=True, timeout=120)
+    subprocess.run([sys.executable, "-I", "-m", "belljar.zygote.recorder_host", archive], check=True, timeout=120)
     return {**os.environ, "XDG_CACHE_HOME": str(cache), "BELLJAR_NO_DAEMON": "1"}
 
 

@@ -20,8 +20,8 @@ import pytest
 from belljar.cli import shared_host, start_host
 from belljar.cli.shared_host import SharedZygote
 from belljar.cli.zygote_host import SharedZygoteServer, listen
-from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
-from belljar.worker.supervisor_host import Supervisor
+from belljar.owner.handle_host import WorkerHandle, WorkerUnavailable
+from belljar.owner.supervisor_host import Supervisor
 from tests.escape.oracles import is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there is a zygote to share only on Linux")

@@ -8,8 +8,8 @@ from typing import Final
 
 import pytest
 
-from belljar.engines import template_host
-from belljar.engines.quickjs.choice_host import VARIABLE
+from belljar.engines.owner import template_host
+from belljar.engines.owner.js_choice_host import VARIABLE
 
 ENGINES: Final = ("v8", "quickjs")
 _KINDS: Final[tuple[str, ...]] = ("js", "node")

@@ -11,8 +11,8 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDWR
 from belljar.bin._kit.discovery import find, names
 from belljar.engines.calls.client_host import Client
-from belljar.engines.calls.server import CallServer
-from belljar.engines.wasi.root import reserve_root
+from belljar.engines.worker.calls.server import CallServer
+from belljar.engines.worker.wasi_root import reserve_root
 from belljar.kernel.fiber import Hub, WaitQueue
 from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.kernel.process import Process

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from belljar.abi.flags import O_CREAT, O_DIRECTORY, O_EXCL, O_RDWR, O_WRONLY, S_IFMT, S_IFREG, WNOHANG
 from belljar.engines.calls.client_host import CallError, Client, ConnectionEnded
-from belljar.engines.calls.protocol import (
+from belljar.engines.wire.calls import (
     AT_FDCWD,
     CALLS,
     NEW_GROUP,
@@ -21,7 +21,7 @@ from belljar.engines.calls.protocol import (
     decode,
     encode,
 )
-from belljar.engines.calls.server import _SHARED, CallServer
+from belljar.engines.worker.calls.server import _SHARED, CallServer
 from tests.engines.rig import serve
 
 

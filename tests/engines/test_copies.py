@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, Template
+from belljar.engines.errors import EngineUnavailable
+from belljar.engines.owner.template_host import EngineLimits, EngineProcess, Template
 from belljar.forking.owner import copies_host
 from tests.escape.oracles import is_alive, wait_gone
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from belljar import Limits, Sandbox
-from belljar.engines.template_host import template
+from belljar.engines.owner.template_host import template
 from tests.escape.oracles import is_alive
 
 

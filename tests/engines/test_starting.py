@@ -7,8 +7,8 @@ import pytest
 
 from belljar.abi.errors import SysError
 from belljar.abi.wire import Plain
-from belljar.engines.calls.server import CallServer
-from belljar.engines.programs import find, names
+from belljar.engines.worker.calls.server import CallServer
+from belljar.engines.worker.programs import find, names
 from belljar.kernel.engines import EngineLink, NoEngines
 from belljar.kernel.machine_host import host_machine
 from belljar.worker.session import Session

@@ -13,8 +13,8 @@ import wasmtime
 
 from belljar import Mount, Sandbox
 from belljar.cli import __main__ as cli
-from belljar.engines.wasm import build_host
-from belljar.engines.wasm.build_host import parse_executables
+from belljar.engines.owner import wasm_build_host as build_host
+from belljar.engines.owner.wasm_build_host import parse_executables
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "wasm"
 

@@ -13,9 +13,11 @@ import wasmtime
 from belljar import Limits, Sandbox
 from belljar.abi.wire import Ask, WireError
 from belljar.api.engines_host import EngineBroker, Opening
-from belljar.engines.template_host import EngineLimits, EngineProcess
-from belljar.engines.wasm import natives_host, orders, start_host
-from belljar.engines.wasm.natives_host import Natives
+from belljar.engines.owner import wasm_natives_host as natives_host
+from belljar.engines.owner import wasm_start_host as start_host
+from belljar.engines.owner.template_host import EngineLimits, EngineProcess
+from belljar.engines.owner.wasm_natives_host import Natives
+from belljar.engines.wire import wasm as orders
 
 
 @pytest.fixture

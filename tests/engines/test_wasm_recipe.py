@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belljar.engines.wasm.recipe import BadRecipe, Command, is_rust, parse_commands
+from belljar.engines.owner.wasm_recipe import BadRecipe, Command, is_rust, parse_commands
 
 
 def test_without_a_recipe_all_sources_here_are_one_command() -> None:

@@ -21,8 +21,8 @@ import belljar
 from belljar import Limits, Mount, Sandbox, SandboxClosed, SandboxError
 from belljar.abi.wire import Ask, Exited, Failure, Incident, Output, Ready, Reply, Started, WorkerMessage, encode
 from belljar.api import forking
-from belljar.worker.handle_host import WorkerHandle
-from belljar.worker.supervisor_host import shared
+from belljar.owner.handle_host import WorkerHandle
+from belljar.owner.supervisor_host import shared
 from tests.escape.oracles import Watch, wait_gone
 
 
@@ -312,7 +312,7 @@ import os, signal, sys
 from belljar import Sandbox
 sandboxes = [Sandbox() for _ in range(3)]
 processes = [s.spawn("while :; do :; done") for s in sandboxes[:1]] + [s.spawn("sleep 1000") for s in sandboxes[1:]]
-from belljar.worker.supervisor_host import shared
+from belljar.owner.supervisor_host import shared
 print(shared.zygote.process.pid, *(s._link.pid for s in sandboxes), flush=True)
 {end}
 """

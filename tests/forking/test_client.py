@@ -13,7 +13,7 @@ from contextlib import suppress
 
 import pytest
 
-from belljar.engines.template_host import EngineProcess, _made
+from belljar.engines.owner.template_host import EngineProcess, _made
 from belljar.forking.owner.client_host import ForkClient, Refused
 from belljar.forking.wire import AHEAD, TAKEN
 

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import shutil
 from belljar import Sandbox
-from belljar.engines.js import build_host
+from belljar.engines.owner import js_build_host as build_host
 
 assert not any(map(shutil.which, ("cc", "c++", "gcc", "g++", "clang", "clang++"))), "a compiler is on PATH"
 assert build_host.addon() == build_host.addon_places()[0], "the addon is not the wheel's"
@@ -32,7 +32,7 @@ print("works")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("wheel")
     built = subprocess.run(
-        [sys.executable, "-m", "belljar.engines.js.build_host", str(made / "addon")],
+        [sys.executable, "-m", "belljar.engines.owner.js_build_host", str(made / "addon")],
         capture_output=True,
         text=True,
         check=True,

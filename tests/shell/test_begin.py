@@ -2,7 +2,7 @@
 
 import pytest
 
-from belljar.engines.programs import find, names
+from belljar.engines.worker.programs import find, names
 from belljar.kernel.machine_host import host_machine
 from belljar.worker.session import Session
 

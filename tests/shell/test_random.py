@@ -1,6 +1,6 @@
 """$RANDOM: nobody can foretell it who has not set it."""
 
-from belljar.engines.programs import find, names
+from belljar.engines.worker.programs import find, names
 from belljar.kernel.machine_host import host_machine
 from belljar.worker.session import Session
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from belljar.api import async_link_host, sandbox
-from belljar.engines import template_host
-from belljar.worker.supervisor_host import Supervisor
+from belljar.engines.owner import template_host
+from belljar.owner.supervisor_host import Supervisor
 
 HERE = Path(__file__).parent
 

@@ -31,7 +31,7 @@ from belljar import (
     SandboxCreationError,
     SandboxError,
 )
-from belljar.worker import launch_host, spawn_host
+from belljar.owner import launch_host, spawn_host
 
 spawn_host.WORKER = elsewhere.prelude(platform) + launch_host.WORKER  # type: ignore[attr-defined]
 

@@ -14,10 +14,10 @@ from belljar.kernel.engines import EngineUnavailable
 from belljar.kernel.loader import Program
 from belljar.kernel.process import Process
 from belljar.lockdown.forks_host import fork_alone
-from belljar.worker import zygote_host
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.files import FileCalls
 from belljar.worker.serve import Server
+from belljar.zygote import zygote_host
 
 
 def engine(process: Process) -> int:

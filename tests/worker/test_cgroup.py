@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from belljar import IsolationUnavailable, Limits, Sandbox
-from belljar.worker import cgroup_host
-from belljar.worker.cgroup_host import CORES, PROCESSES_MAX, Cgroup, find_places
+from belljar.owner import cgroup_host
+from belljar.owner.cgroup_host import CORES, PROCESSES_MAX, Cgroup, find_places
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="control groups are Linux's")
 divisible = pytest.mark.skipif(sys.platform != "linux" or not find_places(), reason="no control group to divide here")

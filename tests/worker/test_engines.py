@@ -14,7 +14,8 @@ import pytest
 
 from belljar import AsyncSandbox, Limits, Sandbox
 from belljar.api.engines_host import ENGINES_MAX
-from belljar.engines.template_host import EngineLimits, EngineUnavailable, Template, template
+from belljar.engines.errors import EngineUnavailable
+from belljar.engines.owner.template_host import EngineLimits, Template, template
 from tests.escape.oracles import check_open_files, is_alive, open_files, wait_gone
 
 pytestmark = [
@@ -127,8 +128,8 @@ OWNER = """
 import sys, time
 from belljar import Sandbox
 from belljar.api import sandbox
-from belljar.engines import template_host
-from belljar.worker.supervisor_host import Supervisor
+from belljar.engines.owner import template_host
+from belljar.owner.supervisor_host import Supervisor
 template_host.KINDS["echo"] = lambda: [sys.executable, "-I", sys.argv[2]]
 sandbox.shared = Supervisor([sys.executable, "-I", sys.argv[1]])
 one = Sandbox()

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from belljar import Limits, Sandbox, SandboxClosed, SandboxError
-from belljar.worker.supervisor_host import shared
+from belljar.owner.supervisor_host import shared
 from tests.escape.oracles import check_open_files, is_alive, open_files, wait_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are Linux's")
@@ -118,7 +118,7 @@ def test_zygotes_killed_under_load(seeds: range) -> None:
 OWNER = """
 import random, sys
 from belljar import Limits, Sandbox
-from belljar.worker.supervisor_host import shared
+from belljar.owner.supervisor_host import shared
 choice = random.Random(int(sys.argv[1]))
 sandboxes = [Sandbox() for _ in range(3)]
 print(shared.zygote.process.pid, *(s._link.pid for s in sandboxes), flush=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from belljar.engines.programs import find, names
+from belljar.engines.worker.programs import find, names
 from belljar.kernel.machine_host import host_machine
 from belljar.worker.session import Session
 from belljar.worker.task import Task

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from belljar import Sandbox
-from belljar.worker.supervisor_host import shared
+from belljar.owner.supervisor_host import shared
 from tests.escape.oracles import check_open_files, open_files, resident, wait_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are Linux's")

@@ -16,9 +16,9 @@ import pytest
 from belljar import Sandbox
 from belljar.api import sandbox as front
 from belljar.bin._kit.discovery import names
+from belljar.owner.launch_host import launch_worker
+from belljar.owner.spawn_host import SpawnedWorker, Spawner
 from belljar.worker.archive_host import Archive
-from belljar.worker.launch_host import launch_worker
-from belljar.worker.spawn_host import SpawnedWorker, Spawner
 from tests.escape.oracles import is_alive
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sealed workers are Linux's")
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sealed workers 
 @pytest.fixture(scope="module")
 def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("archive") / "modules"
-    subprocess.run([sys.executable, "-I", "-m", "belljar.worker.archive_host", str(path)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-I", "-m", "belljar.zygote.recorder_host", str(path)], check=True, timeout=120)
     return path
 
 
@@ -144,6 +144,6 @@ def test_little_is_loaded_before_the_lock() -> None:
     done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, timeout=60)
     loaded = set(done.stdout.split())
     heavy = {"packaging", "email", "logging", "tarfile", "zipfile", "hashlib", "asyncio", "ssl", "dulwich", "lxml"}
-    heavy |= {"belljar.bin.pip.run", "belljar.engines.python.program", "belljar.engines.js.program"}
+    heavy |= {"belljar.bin.pip.run", "belljar.engines.worker.python", "belljar.engines.worker.js"}
     assert "belljar.shell.builtins" in loaded, done.stderr
     assert not loaded & heavy

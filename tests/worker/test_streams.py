@@ -1,7 +1,7 @@
 """The pipes of commands: used again by the next one, unless somebody still has them."""
 
 from belljar.abi.flags import O_NONBLOCK, O_WRONLY
-from belljar.engines.programs import find, names
+from belljar.engines.worker.programs import find, names
 from belljar.kernel.machine_host import host_machine
 from belljar.worker.session import Session
 from belljar.worker.streams import Streams

@@ -15,7 +15,7 @@ PROGRAM = """
 import sys
 from belljar import Sandbox
 from belljar.api import sandbox
-from belljar.worker.supervisor_host import Supervisor
+from belljar.owner.supervisor_host import Supervisor
 if sys.argv[1:]:
     sandbox.shared = Supervisor(sys.argv[1:])
 with Sandbox(files={"a": "one\\ntwo\\n"}) as first, Sandbox() as second:
@@ -44,7 +44,7 @@ def test_without_proc() -> None:
 
 def test_without_pymalloc() -> None:
     """In the owner, and in the zygote, which ignores the owner's environment."""
-    plain = ["env", "PYTHONMALLOC=malloc", sys.executable, "-P", "-s", "-m", "belljar.worker.zygote_host"]
+    plain = ["env", "PYTHONMALLOC=malloc", sys.executable, "-P", "-s", "-m", "belljar.zygote.zygote_host"]
     run(sys.executable, "-c", PROGRAM, *plain, env={"PYTHONMALLOC": "malloc"})
 
 

@@ -22,8 +22,8 @@ from belljar.api.outgoing import Outgoing
 from belljar.api.request import GRACE, NOT_TAKEN, STOPPED
 from belljar.api.sockets_host import receive_without_blocking, send_some
 from belljar.api.stepper import finish_async
-from belljar.worker.handle_host import WorkerHandle
-from belljar.worker.supervisor_host import shared
+from belljar.owner.handle_host import WorkerHandle
+from belljar.owner.supervisor_host import shared
 
 if TYPE_CHECKING:
     from belljar.api.bridge import HostCall

@@ -37,7 +37,7 @@ from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.stepper import Stepper
 from belljar.api.usage_host import usage
-from belljar.worker.handle_host import WorkerUnavailable
+from belljar.owner.handle_host import WorkerUnavailable
 
 if TYPE_CHECKING:
     from belljar.net.broker.gate_host import Gate

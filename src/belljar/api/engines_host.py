@@ -11,8 +11,9 @@ from msgspec import Struct
 from belljar.abi.errno import EAGAIN, ENOENT, ENOEXEC, ENOMEM
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Answer, Ask, WireError, encode
-from belljar.engines.template_host import EngineLimits, EngineProcess, EngineUnavailable, Template, template
-from belljar.engines.wasm.orders import PROGRAM_MAX, CompilerRefused, NotCompiled
+from belljar.engines.errors import EngineUnavailable
+from belljar.engines.owner.template_host import EngineLimits, EngineProcess, Template, template
+from belljar.engines.wire.wasm import PROGRAM_MAX, CompilerRefused, NotCompiled
 
 ENGINES_MAX: Final = 16
 """Engine processes that one sandbox may have at a time."""
@@ -158,13 +159,13 @@ class EngineBroker:
     def _fork(self, opening: Opening) -> EngineProcess:
         limits = self._narrow(opening.options)
         if opening.origin == "wasm":
-            from belljar.engines.wasm.start_host import start  # with the cache behind it; few programs need them
+            from belljar.engines.owner.wasm_start_host import start  # with the cache behind it; few programs need them
 
             return start(limits, opening.options.get("program"))
         return self._origin(opening.origin).fork(limits, opening.options)
 
     def _compile(self, opening: Opening, program: bytearray) -> bytes:
-        from belljar.engines.wasm.start_host import compile_program
+        from belljar.engines.owner.wasm_start_host import compile_program
 
         def begun(process: EngineProcess) -> None:
             self._bound(process)

@@ -15,8 +15,8 @@ from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.offers import Offers
 from belljar.api.request import raise_failure
 from belljar.api.stepper import Waits
-from belljar.engines.template_host import EngineUnavailable
-from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
+from belljar.engines.errors import EngineUnavailable
+from belljar.owner.handle_host import WorkerHandle, WorkerUnavailable
 
 FORK_SECONDS: Final = 30.0
 """How long a worker may take to fork."""
@@ -196,7 +196,7 @@ def _copy_engines(link: ForkedLink, interpreters: Sequence[int]) -> Waits[Engine
 
 
 def _fork(link: ForkedLink, interpreters: Sequence[int], copies: EngineCopies) -> Waits[ForkedLink]:
-    from belljar.worker.branch_host import Branching  # few sandboxes are forked
+    from belljar.owner.branch_host import Branching  # few sandboxes are forked
 
     fork = Fork(link.conversation, link.offers, interpreters, copies.made)
     making = Branching(link.worker)

@@ -18,9 +18,9 @@ from belljar.api.owner_host import Owner, owned
 from belljar.api.runs import RunResult
 from belljar.api.saved import SavedVariables, check_language, check_size, lost_from, saved_from
 from belljar.api.stepper import Waits
-from belljar.engines.js.prefix_host import PrefixProcess
-from belljar.engines.quickjs.choice_host import check_wasm, expected
-from belljar.engines.template_host import EngineUnavailable as NoEngine
+from belljar.engines.errors import EngineUnavailable as NoEngine
+from belljar.engines.owner.js_choice_host import check_wasm, expected
+from belljar.engines.owner.js_prefix_host import PrefixProcess
 
 if TYPE_CHECKING:
     from belljar.net.broker.gate_host import Gate

@@ -18,7 +18,7 @@ from belljar.api.bridge import BridgeLimit, HostCall, HostFunction, read_message
 from belljar.api.dialogue import Mode, Run, Spent
 from belljar.api.errors import printable
 from belljar.api.runs import ErrorCode, RunError
-from belljar.engines.js.frames import MESSAGE, OUTPUT, BadFrame, Frames, frame
+from belljar.engines.wire.js import MESSAGE, OUTPUT, BadFrame, Frames, frame
 
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 _LIMITS: Final[dict[str, tuple[ErrorCode, str]]] = {

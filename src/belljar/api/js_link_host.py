@@ -17,8 +17,8 @@ from belljar.api.errors import SandboxClosed
 from belljar.api.js_dialogue import JsDialogue
 from belljar.api.owner_host import owned
 from belljar.api.sockets_host import receive_without_blocking, writable
-from belljar.engines.js.prefix_host import PrefixProcess
-from belljar.engines.template_host import EngineProcess
+from belljar.engines.owner.js_prefix_host import PrefixProcess
+from belljar.engines.owner.template_host import EngineProcess
 from belljar.lockdown.polling_host import Readiness
 
 _CHUNK = 256 << 10

@@ -32,7 +32,7 @@ from belljar.api.request import GRACE, NOT_TAKEN, STOPPED
 from belljar.api.sockets_host import Poller, receive_without_blocking, send_some, writable
 from belljar.api.stepper import finish
 from belljar.lockdown.polling_host import readable
-from belljar.worker.handle_host import WorkerHandle
+from belljar.owner.handle_host import WorkerHandle
 
 if TYPE_CHECKING:
     from belljar.api.bridge import HostCall

@@ -33,8 +33,8 @@ from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.stepper import Stepper
 from belljar.api.usage_host import usage
-from belljar.worker.handle_host import WorkerUnavailable
-from belljar.worker.supervisor_host import shared
+from belljar.owner.handle_host import WorkerUnavailable
+from belljar.owner.supervisor_host import shared
 
 if TYPE_CHECKING:
     from belljar.api.interpreter import Interpreter

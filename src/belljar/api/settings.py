@@ -18,7 +18,7 @@ from belljar.api.mounts import Mount, check_mount
 from belljar.api.request import FileContents, boot_message, check_contents, check_environment, check_path
 from belljar.api.results import Info
 from belljar.lockdown.layers import ON_DEMAND, missing
-from belljar.worker.handle_host import CgroupUnavailable, WorkerHandle
+from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
     from belljar.api.events import Event, OnEvent
@@ -163,7 +163,7 @@ class Settings(Struct, frozen=True):
 def _describe_js() -> str:
     if sys.platform != "linux":
         return "none (it needs Linux)"
-    from belljar.engines.quickjs.choice_host import describe  # who does not ask need not wait for it
+    from belljar.engines.owner.js_choice_host import describe  # who does not ask need not wait for it
 
     return describe()
 

@@ -15,7 +15,7 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 
 def run() -> int:
     from belljar.cli.screen_host import say
-    from belljar.engines.programs import find, names
+    from belljar.engines.worker.programs import find, names
 
     for name in names():
         program = find(name)

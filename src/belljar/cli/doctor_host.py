@@ -104,7 +104,7 @@ def _try_sandbox() -> tuple[frozenset[str], bool, bool]:
 
 
 def _control_groups() -> frozenset[str]:
-    from belljar.worker.cgroup_host import CONTROLLERS, find_places
+    from belljar.owner.cgroup_host import CONTROLLERS, find_places
 
     return frozenset(CONTROLLERS[name] for place in find_places() for name in place.controllers)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from belljar.engines.artefact_host import ArtefactError, Progress
-from belljar.engines.template_host import EngineUnavailable
+from belljar.engines.errors import EngineUnavailable
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def look() -> list[Engine]:
 
 def runs_js() -> str:
     """The engine that runs JavaScript on this machine, and why it is not V8."""
-    from belljar.engines.quickjs.choice_host import describe
+    from belljar.engines.owner.js_choice_host import describe
 
     return describe()
 
@@ -56,20 +56,20 @@ def _look(name: str, package: str, is_ready: Callable[[], bool]) -> Engine:
 
 def _python_is_ready() -> bool:
     from belljar.engines.artefact_host import find
-    from belljar.engines.python.package_host import source
+    from belljar.engines.owner.python_package_host import source
 
     found = find(source())
     return found is not None and found[1] == "optimised"
 
 
 def _js_is_ready() -> bool:
-    from belljar.engines.js.build_host import addon_places
+    from belljar.engines.owner.js_build_host import addon_places
 
     return any(place.exists() for place in addon_places())
 
 
 def _quickjs_is_ready() -> bool:
-    from belljar.engines.quickjs.package_host import is_ready
+    from belljar.engines.owner.quickjs_package_host import is_ready
 
     return is_ready()
 
@@ -77,20 +77,20 @@ def _quickjs_is_ready() -> bool:
 def prepare_python(progress: Progress) -> None:
     """Raises EngineUnavailable, ArtefactError."""
     from belljar.engines.artefact_host import prepare
-    from belljar.engines.python.package_host import source
+    from belljar.engines.owner.python_package_host import source
 
     prepare(source(), "optimised", progress)
 
 
 def prepare_js(_progress: Progress) -> None:
     """Raises EngineUnavailable."""
-    from belljar.engines.js.build_host import addon
+    from belljar.engines.owner.js_build_host import addon
 
     addon()
 
 
 def prepare_quickjs(progress: Progress) -> None:
     """Raises EngineUnavailable, ArtefactError."""
-    from belljar.engines.quickjs.package_host import prepare_all
+    from belljar.engines.owner.quickjs_package_host import prepare_all
 
     prepare_all(progress)

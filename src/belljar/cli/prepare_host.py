@@ -26,14 +26,14 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
 def run() -> int:
     from belljar.cli.engines_host import look, prepare_js, prepare_python, prepare_quickjs
     from belljar.engines.artefact_host import ArtefactError
-    from belljar.engines.progress_host import progress
-    from belljar.engines.template_host import EngineUnavailable
+    from belljar.engines.errors import EngineUnavailable
+    from belljar.engines.owner.progress_host import progress
     from belljar.worker.archive_host import Archive
 
     status = 0
     archive = archive_path()
     if archive and Archive.open(archive) is None:
-        command = [sys.executable, "-I", "-m", "belljar.worker.archive_host", archive]
+        command = [sys.executable, "-I", "-m", "belljar.zygote.recorder_host", archive]
         status = min(1, subprocess.run(command, check=False).returncode)  # noqa: S603 - our own module
     say("modules: " + ("no directory to keep them in: set BELLJAR_CACHE" if not archive else "ready"))
     for engine, prepare in zip(look(), (prepare_python, prepare_js, prepare_quickjs), strict=True):

@@ -61,7 +61,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
 
     from belljar.api.command import PIPE
     from belljar.api.sandbox import Sandbox
-    from belljar.worker.supervisor_host import shared
+    from belljar.owner.supervisor_host import shared
 
     shared.source = start
     stdin = own_input()

@@ -18,7 +18,7 @@ from belljar.lockdown.sockets_host import receive_descriptors
 
 TYPE_CHECKING = False  # as in `typing`, without loading that
 if TYPE_CHECKING:
-    from belljar.worker.handle_host import WorkerHandle
+    from belljar.owner.handle_host import WorkerHandle
 
 PATIENCE = 0.5
 """Seconds a run waits for the shared zygote before it helps itself."""
@@ -80,7 +80,7 @@ class SharedZygote:
         """The one worker of this run. WorkerUnavailable, and the run helps itself."""
         import socket
 
-        from belljar.worker.handle_host import WorkerHandle, WorkerUnavailable
+        from belljar.owner.handle_host import WorkerHandle, WorkerUnavailable
 
         fds: list[int] = []
         try:

@@ -35,7 +35,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         parser.error("needs a terminal; to run a command without one: belljar run 'COMMAND'")
     from belljar.api.sandbox import Sandbox
-    from belljar.worker.supervisor_host import shared
+    from belljar.owner.supervisor_host import shared
 
     shared.source = start
     with Sandbox(**sandbox_arguments(parser, arguments)) as sandbox:

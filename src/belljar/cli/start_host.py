@@ -12,14 +12,14 @@ import sys
 from zlib import crc32
 
 from belljar.abi.cache_host import PACKAGE, cache_directory
-from belljar.worker.launch_host import launch, launch_worker
+from belljar.owner.launch_host import launch, launch_worker
 
 TYPE_CHECKING = False  # as in `typing`, without loading that
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from belljar.worker.handle_host import WorkerHandle
-    from belljar.worker.spawn_host import Spawner
+    from belljar.owner.handle_host import WorkerHandle
+    from belljar.owner.spawn_host import Spawner
 
 
 class Start:
@@ -48,7 +48,7 @@ class Start:
             self._get_spawner().begin()
 
     def take(self, memory_bytes: int) -> WorkerHandle:
-        from belljar.worker.handle_host import WorkerUnavailable
+        from belljar.owner.handle_host import WorkerUnavailable
 
         gc.freeze()  # all that was loaded stays: the first collection need not look through it
         gc.enable()
@@ -68,7 +68,7 @@ class Start:
     def _get_spawner(self) -> Spawner:
         from socket import socket
 
-        from belljar.worker.spawn_host import Spawner
+        from belljar.owner.spawn_host import Spawner
 
         if self._spawner is None:
             self._spawner = Spawner(self._archive)
@@ -91,7 +91,7 @@ class Start:
         if self._address is not None:
             _leave_behind("belljar.cli.zygote_host", self._address, self._archive)
         elif self._lacks_archive:
-            _leave_behind("belljar.worker.archive_host", self._archive)
+            _leave_behind("belljar.zygote.recorder_host", self._archive)
 
 
 def archive_path() -> str:

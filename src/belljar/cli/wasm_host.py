@@ -29,9 +29,9 @@ def run(arguments: argparse.Namespace) -> int:
     from shlex import quote
 
     from belljar.cli.screen_host import complain, say
-    from belljar.engines.progress_host import progress
-    from belljar.engines.wasm.build_host import BuildFailed, build
-    from belljar.engines.wasm.recipe import BadRecipe
+    from belljar.engines.owner.progress_host import progress
+    from belljar.engines.owner.wasm_build_host import BuildFailed, build
+    from belljar.engines.owner.wasm_recipe import BadRecipe
 
     def short(path: Path) -> str:
         return min(str(path), os.path.relpath(path), key=len)

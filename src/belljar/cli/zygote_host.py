@@ -21,9 +21,9 @@ from typing import Final
 from belljar.abi.cache_host import PACKAGE
 from belljar.cli.shared_host import REQUEST_MAX, identity, peer_uid
 from belljar.lockdown.sockets_host import send_descriptors
+from belljar.owner.handle_host import WorkerUnavailable
+from belljar.owner.supervisor_host import USUAL, Supervisor
 from belljar.worker.archive_host import Archive
-from belljar.worker.handle_host import WorkerUnavailable
-from belljar.worker.supervisor_host import USUAL, Supervisor
 
 IDLE_SECONDS: Final = 120.0
 CLIENT_SECONDS: Final = 10.0
@@ -155,7 +155,7 @@ def record(archive: str) -> subprocess.Popen[bytes] | None:
     """Make the archive of modules, unless there is a good one: it is what a run without us starts from."""
     if not archive or Archive.open(archive) is not None:
         return None
-    command = [sys.executable, "-I", "-m", "belljar.worker.archive_host", archive]
+    command = [sys.executable, "-I", "-m", "belljar.zygote.recorder_host", archive]
     return subprocess.Popen(command, env={}, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)  # noqa: S603
 
 

@@ -2,8 +2,8 @@
 
 A zygote imports everything once, for all its workers. A worker that is started alone has no time for that: it imports
 what the shell needs, maps this archive, seals itself, and loads a utility when a guest first asks for it. The archive
-is recorded by importing everything (`python -I -m belljar.worker.archive_host FILE`), and holds the compiled modules as
-Python itself caches them. It is only ever read as a cache: one changed source, another interpreter, another owner of
+is recorded by importing everything (`zygote/recorder_host.py`), and holds the compiled modules as Python itself caches
+them. It is only ever read as a cache: one changed source, another interpreter, another owner of
 the file, and it is not used.
 """
 
@@ -182,20 +182,3 @@ def _compiled(source: str, draft: str) -> bytes:
         code = file.read()
     os.unlink(draft)
     return code
-
-
-def main() -> None:
-    """Import all that a worker could need, as a zygote does, and record what that was."""
-    from belljar.engines.programs import preload
-    from belljar.kernel.machine_host import host_machine
-    from belljar.worker import spawned_host, zygote_host
-
-    path = os.path.abspath(sys.argv[1])
-    os.chdir("/")
-    preload()
-    zygote_host.warm_up(host_machine())
-    write_archive(path, [spawned_host, *sys.modules.values()])
-
-
-if __name__ == "__main__":
-    main()

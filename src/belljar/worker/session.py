@@ -14,7 +14,7 @@ from belljar.abi.base import AGENT_NAME, HOSTNAME, WORKSPACE, environment
 from belljar.abi.limits import Limits
 from belljar.abi.records import Owner
 from belljar.abi.termios import WinSize
-from belljar.engines.wasm.loader import load_binary
+from belljar.engines.worker.wasm_loader import load_binary
 from belljar.kernel.fs.dev import DevServer
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.proc import ProcServer

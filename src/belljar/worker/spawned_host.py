@@ -38,11 +38,11 @@ def main() -> None:
 def serve(connection: socket.socket, archive: Archive | None) -> int:
     """Get ready, then become the worker that the first 8 bytes, its memory limit, ask for."""
     gc.disable()  # what is loaded now stays; looking through it would only take time
-    from belljar.engines.programs import find, names, preload
+    from belljar.engines.worker.programs import find, names, preload
     from belljar.kernel.machine_host import host_machine
     from belljar.lockdown.wall_host import SEALS, enter_namespaces
-    from belljar.worker.life_host import RECURSION, Life
     from belljar.worker.session import Session
+    from belljar.worker.worker_host import RECURSION, Worker
 
     sys.setrecursionlimit(RECURSION)
     if archive is not None:
@@ -60,6 +60,6 @@ def serve(connection: socket.socket, archive: Archive | None) -> int:
     if len(memory) != 8:
         return 0  # the owner changed its mind
     os.dup2(os.open(os.devnull, os.O_RDWR) if not SEALS else 0, 2)
-    life = Life(session, cast("DescriptorPoller", machine.poller))
-    life.connect(connection)
-    return life.live(int.from_bytes(memory, "little"), layers)
+    worker = Worker(session, cast("DescriptorPoller", machine.poller))
+    worker.connect(connection)
+    return worker.run(int.from_bytes(memory, "little"), layers)

@@ -244,7 +244,7 @@ def _resume(process: Process, original: Process) -> int:
     if original.engine is None:
         process.error("belljar: there is no interpreter to copy\n")
         return 126
-    from belljar.engines.python.program import resume  # when it is used: a sandbox in a hurry does without
+    from belljar.engines.worker.python import resume  # when it is used: a sandbox in a hurry does without
 
     return resume(process, original.engine)
 

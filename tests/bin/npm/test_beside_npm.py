@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from belljar import Network, Sandbox
-from belljar.engines.js.build_host import node
+from belljar.engines.owner.js_build_host import node
 from tests.net.servers import Registry
 
 RANGES = ("*", "^1.0.0", "^2.0.0", "1.x || 2.x", ">=1.1.0", "~1.0.0", "2", "latest")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from belljar import Sandbox
-from belljar.engines.js.build_host import node
+from belljar.engines.owner.js_build_host import node
 
 
 class Said(NamedTuple):

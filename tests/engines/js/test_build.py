@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from belljar.engines.js import build_host
-from belljar.engines.template_host import EngineUnavailable
+from belljar.engines.errors import EngineUnavailable
+from belljar.engines.owner import js_build_host as build_host
 
 ADDON = Path(build_host.__file__).parent / "addon"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from belljar import Sandbox
-from belljar.engines.js.build_host import node
+from belljar.engines.owner.js_build_host import node
 
 SCRIPTS: dict[str, str] = {
     "hello.js": "console.log('hello', [1, { a: 2 }], new Map([[1, 2]]), -0, 10n, null, undefined, Symbol('s'))",

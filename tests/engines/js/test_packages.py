@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from belljar import Network, Sandbox
-from belljar.engines.js.build_host import node
+from belljar.engines.owner.js_build_host import node
 from tests.engines.js.tarballs import PACKAGES, publish
 from tests.net.servers import Registry
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from belljar.abi.flags import O_CREAT, O_RDWR, O_TRUNC
 from belljar.bin._kit.discovery import find, names
-from belljar.engines.calls.server import CallServer
-from belljar.engines.template_host import EngineLimits, template
+from belljar.engines.owner.template_host import EngineLimits, template
+from belljar.engines.worker.calls.server import CallServer
 from belljar.kernel.machine_host import EpollPoller, host_machine
 from belljar.kernel.process import Process
 from belljar.kernel.status import ExitStatus

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from belljar import Sandbox
-from belljar.engines.js.build_host import node
+from belljar.engines.owner.js_build_host import node
 
 PROGRAMS: dict[str, str] = {
     "logs.js": r"""

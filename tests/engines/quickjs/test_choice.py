@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 import belljar
-from belljar.engines import artefact_host, template_host
-from belljar.engines.js import build_host
-from belljar.engines.quickjs import choice_host, package_host
-from belljar.engines.quickjs.choice_host import VARIABLE, Choice, SlowerEngine, choose, describe, expected
-from belljar.engines.template_host import EngineUnavailable
+from belljar.engines import artefact_host
+from belljar.engines.errors import EngineUnavailable
+from belljar.engines.owner import js_build_host as build_host
+from belljar.engines.owner import js_choice_host as choice_host
+from belljar.engines.owner import quickjs_package_host as package_host
+from belljar.engines.owner import template_host
+from belljar.engines.owner.js_choice_host import VARIABLE, Choice, SlowerEngine, choose, describe, expected
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import belljar
 from belljar import Limits, RunLimits, Sandbox
 from belljar.api.js import JsInterpreter, JsPrefix
-from belljar.engines.js.build_host import node
+from belljar.engines.owner.js_build_host import node
 from tests.engines.js_engines import using
 
 

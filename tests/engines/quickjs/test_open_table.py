@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belljar.engines.quickjs.open_table import NAME, number_bytes, open_table, read_number, sections
+from belljar.engines.owner.quickjs_open_table import NAME, number_bytes, open_table, read_number, sections
 
 HEAD = b"\0asm\1\0\0\0"
 MODULE = HEAD + bytes.fromhex("0405 0170 01 0303") + bytes.fromhex("0705 01 0161 0000") + bytes.fromhex("0a02 aabb")

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from belljar.engines.js.build_host import node
+from belljar.engines.owner.js_build_host import node
 from belljar.engines.quickjs.text import decode, encode, find
 
 ENCODINGS = {"ascii": 0, "utf8": 1, "base64": 2, "latin1": 4, "hex": 5, "base64url": 7}

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from belljar.engines.calls.protocol import (
+from belljar.engines.wire.calls import (
     ANSWER,
     ANSWER_MAX,
     CALLS,

@@ -14,12 +14,12 @@ from contextlib import suppress
 from typing import Final, NoReturn
 
 from belljar.engines.calls.client_host import CallError, Client, ConnectionEnded
-from belljar.engines.calls.protocol import CALLS, decode
 from belljar.engines.python.interrupt_host import Interrupter
 from belljar.engines.wasi.kernel_host import RemoteKernel
 from belljar.engines.wasi.memory import Fault
 from belljar.engines.wasi.preview1 import Preview1
 from belljar.engines.wasi.program import STDOUT, Refused
+from belljar.engines.wire.calls import CALLS, decode
 
 PARK, EXIT, MARK, COMPARE, IMMORTAL, LAST, PROCESSOR = 1000, 1001, 1002, 1003, 1004, 1005, 1006
 FAULT: Final = 0xFFFFFFFE

@@ -25,17 +25,17 @@ from belljar.abi.base import WORKSPACE, environment
 from belljar.abi.wire import HELLO
 from belljar.engines.artefact_host import open_checked
 from belljar.engines.calls.client_host import Client, ConnectionEnded, Program
-from belljar.engines.calls.protocol import ANSWER, AT_FDCWD, CALLS, START, BadFrame, Start, encode
+from belljar.engines.python.bundled_host import bundled_packages
 from belljar.engines.python.door_host import Door
 from belljar.engines.python.guest_host import added_modules
-from belljar.engines.python.library_host import PythonLibrary
-from belljar.engines.python.package_host import STDLIB_SHA256, bundled_packages
+from belljar.engines.python.library_host import STDLIB_SHA256, PythonLibrary
 from belljar.engines.python.watch_host import Watch
 from belljar.engines.wasi import numbers
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
 from belljar.engines.wasi.linker_host import Bindings, direct, engine, give_back_zeros, guest_memory
 from belljar.engines.wasi.preview1 import Preview1, functions
 from belljar.engines.wasi.program import Refused
+from belljar.engines.wire.calls import ANSWER, AT_FDCWD, CALLS, START, BadFrame, Start, encode
 from belljar.forking.server.copied_host import OwnerGone, fork_copy
 from belljar.forking.server.server_host import Child, become_child
 from belljar.forking.timeout_host import set_receive_timeout

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from belljar.engines.calls.client_host import Client
-from belljar.engines.js.frames import MESSAGE
 from belljar.engines.quickjs import text, url_host
 from belljar.engines.quickjs.deadline_host import Deadline
 from belljar.engines.quickjs.machine_host import EBADF, WASI, Machine, Trapped
@@ -25,6 +24,7 @@ from belljar.engines.quickjs.strip_host import Stripper
 from belljar.engines.quickjs.values_host import FAILED, OUT_OF_MEMORY, Handle, Pending, Thrown, Values
 from belljar.engines.quickjs.wire_host import Wire
 from belljar.engines.wasi.linker_host import Bindings
+from belljar.engines.wire.js import MESSAGE
 
 ENGINE, CPU, WALL, MEMORY, REASONS = 0, 1, 2, 3, 8
 """Why a run is ended, as addon/guest.h numbers it; our JavaScript has more reasons of its own."""

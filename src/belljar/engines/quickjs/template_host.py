@@ -20,11 +20,11 @@ import msgspec
 
 from belljar.abi.wire import HELLO
 from belljar.engines.artefact_host import open_checked
-from belljar.engines.calls.protocol import CALLS
-from belljar.engines.js.frames import FORK, MESSAGE
 from belljar.engines.quickjs.guest_host import Guest
 from belljar.engines.quickjs.strip_host import Stripper
 from belljar.engines.quickjs.wire_host import Wire
+from belljar.engines.wire.calls import CALLS
+from belljar.engines.wire.js import FORK, MESSAGE
 from belljar.forking.server.copied_host import OwnerGone, fork_copy
 from belljar.forking.server.server_host import Child, become_child, fork_child
 from belljar.forking.wire import Request

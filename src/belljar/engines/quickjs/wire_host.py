@@ -12,7 +12,7 @@ import socket
 import threading
 from typing import Final, NoReturn
 
-from belljar.engines.js.frames import FRAME_MAX, OUTPUT, frame
+from belljar.engines.wire.js import FRAME_MAX, OUTPUT, frame
 
 _BESIDE: Final = int.from_bytes(frame(0, b"")[:4], "little")
 """What a frame's length counts beside its body."""
@@ -38,7 +38,7 @@ class Wire:
         return head[4], self._take(self._length(head) - _BESIDE)
 
     def receive_body(self) -> bytes:
-        """A frame of a kernel's (belljar/engines/calls/protocol.py): a length and a body."""
+        """A frame of a kernel's (belljar/engines/wire/calls.py): a length and a body."""
         return self._take(self._length(self._take(4)))
 
     def readable(self, milliseconds: float) -> bool:

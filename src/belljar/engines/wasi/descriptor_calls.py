@@ -6,12 +6,12 @@ import struct
 from typing import Final
 
 from belljar.abi.flags import O_APPEND, O_NONBLOCK
-from belljar.engines.calls.protocol import DATA_MAX
 from belljar.engines.wasi import numbers as n
 from belljar.engines.wasi.descriptors import LOCAL_FIRST, Descriptor, LibraryFile
 from belljar.engines.wasi.numbers import RIGHT
 from belljar.engines.wasi.program import STDOUT, Program, Refused, unsigned
-from belljar.engines.wasi.root import ROOT
+from belljar.engines.wire.calls import DATA_MAX
+from belljar.engines.wire.wasi import ROOT
 
 _FDSTAT: Final = struct.Struct("<BxH4xQQ")
 _DIRENT: Final = struct.Struct("<QQIB3x")

@@ -15,12 +15,12 @@ from belljar.abi.flags import (
     O_TRUNC,
     O_WRONLY,
 )
-from belljar.engines.calls.protocol import AT_FDCWD
 from belljar.engines.wasi import numbers as n
 from belljar.engines.wasi.descriptors import Descriptor, LibraryFile, rights_for, wasi_flags
 from belljar.engines.wasi.numbers import RIGHT
 from belljar.engines.wasi.program import Program
-from belljar.engines.wasi.root import ROOT
+from belljar.engines.wire.calls import AT_FDCWD
+from belljar.engines.wire.wasi import ROOT
 
 
 class PathCalls(Program):

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 from zlib import crc32
 
-from belljar.engines.calls.protocol import AT_FDCWD
 from belljar.engines.wasi import numbers as n
 from belljar.engines.wasi.descriptors import (
     LOCAL_FIRST,
@@ -25,7 +24,8 @@ from belljar.engines.wasi.descriptors import (
 )
 from belljar.engines.wasi.memory import Memory
 from belljar.engines.wasi.numbers import RIGHT
-from belljar.engines.wasi.root import ROOT
+from belljar.engines.wire.calls import AT_FDCWD
+from belljar.engines.wire.wasi import ROOT
 
 PATH_MAX: Final = 4096
 _FILESTAT: Final = struct.Struct("<QQB7xQQQQQ")

@@ -21,14 +21,14 @@ from typing import Any, Final, NoReturn
 import wasmtime
 
 from belljar.engines.calls.client_host import CallError, Client, ConnectionEnded, Program
-from belljar.engines.calls.protocol import BadFrame
 from belljar.engines.python.watch_host import Watch
 from belljar.engines.wasi import numbers
 from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
 from belljar.engines.wasi.linker_host import Bindings, _address, _library, configuration, guest_memory
 from belljar.engines.wasi.preview1 import Preview1, functions
 from belljar.engines.wasi.program import Refused
-from belljar.engines.wasm.orders import COMPILE, LENGTH, MADE, PROGRAM_MAX, REFUSED, RESULT, RUN, SPENT
+from belljar.engines.wire.calls import BadFrame
+from belljar.engines.wire.wasm import COMPILE, LENGTH, MADE, PROGRAM_MAX, REFUSED, RESULT, RUN, SPENT
 from belljar.forking.server.server_host import become_child
 from belljar.forking.wire import Request
 from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal

@@ -61,7 +61,7 @@ class Wire {
     SendBytes(frame += body);
   }
 
-  // As a program of the sandbox (belljar/engines/calls/protocol.py): frames of a u32 length and a body.
+  // As a program of the sandbox (belljar/engines/wire/calls.py): frames of a u32 length and a body.
   std::string ReceiveBody() {
     char head[4];
     Take(head, 4);

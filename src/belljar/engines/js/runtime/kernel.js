@@ -1,4 +1,4 @@
-// System calls on the sandbox's kernel: the client of belljar/engines/calls/protocol.py, which has the wire format.
+// System calls on the sandbox's kernel: the client of belljar/engines/wire/calls.py, which has the wire format.
 'use strict';
 
 const { ArrayPrototypePush, ArrayPrototypeShift, BigInt, DataView, Error, JSONParse, Number, SafeMap, Uint8Array } = primordials;

@@ -1,0 +1,241 @@
+"""Warm processes that engine programs are forked from: one per kind and owner, started when first needed.
+
+A template is brought to the point where a program could begin, once; every program is a fork of it. The owner only
+talks to it over a control socket: a request in, the connection to a new process and a descriptor of that process out.
+`forking/server` is the other end. A template ends with its control socket, its children end with it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from belljar.abi.dataclass import dataclass, field
+from belljar.engines.errors import EngineUnavailable
+from belljar.forking.owner.client_host import ForkClient, Refused
+from belljar.forking.owner.process_host import RestartedServer
+from belljar.forking.wire import encode_request
+from belljar.lockdown.polling_host import readable
+from belljar.lockdown.server_process_host import ANSWER_SECONDS, kill_process
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from belljar.forking.owner.copies_host import Kin
+
+
+_relating = threading.Lock()
+"""Held while it is found out who a process's kin are."""
+
+
+@dataclass(slots=True)
+class EngineProcess:
+    """A program's process: its connection, and a descriptor that means it whatever becomes of the pid."""
+
+    pid: int
+    pidfd: int
+    connection: socket.socket
+    control: socket.socket | None = None
+    """Of one that can be forked itself, as its template was; or copied where it waits for an answer."""
+    kin: Kin | None = None
+    """Itself and its copies, once there is one."""
+    owner: int = field(default_factory=os.getpid)
+    _forks: ForkClient[EngineProcess] | None = None
+
+    def collect_listener(self) -> None:
+        """Receive where the kernel asks about its forks, if it has sent that by now."""
+        if self.control is not None and self.pidfd >= 0:
+            with suppress(OSError, ValueError):  # it has ended, or is being let go
+                self.related()
+
+    def copy(self) -> EngineProcess:
+        """Another like it, made where it waits for the kernel's answer, while nothing is on its way to it.
+
+        Blocks until it is made. Raises EngineUnavailable; one that does not answer at all is ended.
+        """
+        from belljar.forking.owner.copies_host import Copying, NoCopy  # an owner hardly ever needs it
+
+        if self.control is None or self.pidfd < 0:
+            raise EngineUnavailable("this engine process can't be copied")
+        kin = self.related()
+        with kin.making:
+            kin.expect()
+            copying = Copying(self.pid, self.pidfd, self.control, kin)
+            try:
+                pid, pidfd = copying.make()
+            except BaseException as error:
+                copying.abandon()
+                kin.finish(made=False)
+                if isinstance(error, TimeoutError):
+                    self.kill()
+                if isinstance(error, OSError | NoCopy):
+                    raise EngineUnavailable(f"the engine process gives no copy of itself: {error}") from error
+                raise
+            kin.finish(made=True)
+        copying.connection.setblocking(False)
+        copying.control.settimeout(ANSWER_SECONDS)
+        return EngineProcess(pid, pidfd, copying.connection, copying.control, kin)
+
+    def related(self) -> Kin:
+        """Itself and its copies; with where the kernel asks about their forks, if the process has said so by now."""
+        from belljar.forking.owner.copies_host import Kin
+
+        with _relating:
+            if self.kin is None:
+                self.kin = Kin(self.pid)
+                if self.control is not None:
+                    self.kin.take_listener(self.control)
+            return self.kin
+
+    def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
+        """A copy of it, made where it waits for that. Blocks until it does. Raises EngineUnavailable."""
+        try:
+            process = self._client().take(_request(limits, options))
+        except (OSError, Refused) as error:
+            raise EngineUnavailable(f"the engine process gives no copy of itself: {error}") from error
+        process.collect_listener()
+        return process
+
+    def take_spare(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess | None:
+        """As `fork`, without waiting: a spare, or None if there is none. Raises EngineUnavailable."""
+        try:
+            process = self._client().take_spare(_request(limits, options))
+        except (OSError, Refused):
+            return None  # `fork` says why
+        if process is not None:
+            process.collect_listener()
+        return process
+
+    def _client(self) -> ForkClient[EngineProcess]:
+        if self.control is None:
+            raise EngineUnavailable("this engine process can't be forked")
+        self._forks = self._forks or ForkClient(self.control, _made)
+        return self._forks
+
+    @property
+    def alive(self) -> bool:
+        return not readable(self.pidfd, 0)
+
+    def kill(self) -> None:
+        """End it at once and let go. Idempotent. In a forked child of its owner it is only let go of."""
+        pidfd, self.pidfd = self.pidfd, -1  # two threads may both come to end it
+        if pidfd >= 0 and os.getpid() != self.owner:
+            os.close(pidfd)
+        elif pidfd >= 0:
+            kill_process(pidfd)
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it hears of the end
+            if self.kin is not None:
+                self.kin.remove(self.pid)
+        self.connection.close()
+        if self.control is not None:
+            self.control.close()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """What one program's process may use of the machine."""
+
+    memory_bytes: int
+    cpu_seconds: float
+
+
+def _request(limits: EngineLimits, options: Mapping[str, Any]) -> bytes:
+    try:
+        return encode_request(limits.memory_bytes, limits.cpu_seconds, options)
+    except ValueError as error:
+        raise EngineUnavailable(f"an engine's {error}") from error
+
+
+def _made(pid: int, fds: list[int]) -> EngineProcess:
+    if sys.platform == "win32":
+        raise NotImplementedError
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fds[0])  # it would ask what it is otherwise
+    connection.setblocking(False)
+    own = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds[2]) if len(fds) == 3 else None
+    if own is not None:
+        own.settimeout(ANSWER_SECONDS)
+    return EngineProcess(pid, fds[1], connection, own)
+
+
+class Template:
+    """One template process. `command` gives the program to start; the number of its control socket is added to it."""
+
+    def __init__(self, command: Callable[[], list[str]]) -> None:
+        self._server = RestartedServer(command, _made)
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        """The process, if it was started."""
+        return None if self._server.process is None else self._server.process.process
+
+    def take_spare(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess | None:
+        """As `fork`, without waiting: a spare, or None if there is none. Raises EngineUnavailable."""
+        process = self._server.take_spare(_request(limits, options))
+        if process is not None:
+            process.collect_listener()
+        return process
+
+    def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
+        """A new process, its connection non-blocking. A template that does not answer is replaced once.
+
+        Raises EngineUnavailable.
+        """
+        try:
+            process, _ = self._server.take(_request(limits, options))
+        except Refused as error:
+            raise EngineUnavailable(f"the engine's template gives no process: {error}") from error
+        process.collect_listener()
+        return process
+
+    def close(self) -> None:
+        """End the template, and with it every process forked from it."""
+        self._server.close()
+
+
+KINDS: Final[dict[str, Callable[[], list[str]]]] = {}
+"""What starts the template of each kind; raises EngineUnavailable where something is missing."""
+
+_templates: Final[dict[str, Template]] = {}
+_making = threading.Lock()
+
+
+def template(kind: str) -> Template:
+    """The template of a kind, for all sandboxes of this process. Raises EngineUnavailable."""
+    if sys.platform != "linux":
+        raise EngineUnavailable(f"{kind} runs in processes that are forked and sealed, which needs Linux")
+    with _making:
+        if kind not in _templates:
+            if kind not in KINDS:
+                from belljar.engines.owner.kinds_host import commands  # they import this module
+
+                for name, command in commands().items():
+                    KINDS.setdefault(name, command)
+            if kind not in KINDS:
+                raise EngineUnavailable(f"there is no engine {kind!r}; there are: {', '.join(sorted(KINDS)) or 'none'}")
+            if not _templates:
+                atexit.register(_close_all)
+            _templates[kind] = Template(KINDS[kind])
+        return _templates[kind]
+
+
+def _close_all() -> None:
+    for found in _templates.values():
+        found.close()
+
+
+def _forget() -> None:
+    """In a forked child of the owner: the templates are the parent's."""
+    global _making, _relating
+    _making, _relating = threading.Lock(), threading.Lock()
+    _templates.clear()
+
+
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=_forget)

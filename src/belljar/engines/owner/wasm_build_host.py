@@ -1,0 +1,188 @@
+"""Builds WebAssembly commands from a directory's sources, with compilers of this machine: Zig's for C and C++, cargo.
+
+The compilers run as you, on your sources: build what you would compile anyway. What they make is run by sandboxes only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from belljar.abi.cache_host import cache_directory
+from belljar.engines.artefact_host import Progress
+from belljar.engines.owner.wasm_recipe import FILE, Command, is_rust, parse_commands
+from belljar.engines.wire.wasm import MAGIC
+
+TARGET: Final = "wasm32-wasip1"
+INSTALL: Final = "pip install 'belljar[wasm]'"
+_ZIG_TARGET: Final = "wasm32-wasi"
+_FLAGS: Final = {"cc": ("-O2", "-s"), "c++": ("-O2", "-s", "-fno-exceptions")}
+"""Before a command's own, which may contradict them. There is no library for C++'s exceptions."""
+_SUPPORT: Final = Path(__file__).parents[1] / "wasm" / "support" / "start.c"
+_ROUND: Final = 0.25
+
+
+class BuildFailed(RuntimeError):
+    """It could not be built; says what to do, or what the compiler said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A command that is ready."""
+
+    name: str
+    path: Path
+    size: int
+    warnings: str
+    """What the compiler said, though it built it."""
+
+
+class _Artefact(msgspec.Struct):
+    """What of cargo's messages matters here."""
+
+    reason: str
+    executable: str | None = None
+
+
+def build(directory: Path, out: Path, progress: Progress) -> list[Built]:
+    """Build what the directory describes, into `out`. Raises BadRecipe, BuildFailed, OSError."""
+    directory, out = directory.resolve(), out.resolve()
+    if is_rust(os.listdir(directory)):
+        made = _build_rust(directory, progress)
+    else:
+        made = {command.name: _build_c(directory, command, progress) for command in _commands(directory, out)}
+    out.mkdir(parents=True, exist_ok=True)
+    return [_install(out / name, program, warnings) for name, (program, warnings) in made.items()]
+
+
+def _commands(directory: Path, out: Path) -> list[Command]:
+    paths = (path for path in directory.rglob("*") if path.is_file() and out not in path.parents)
+    recipe = directory / FILE
+    text = recipe.read_text("utf-8", "replace") if recipe.is_file() else None
+    return parse_commands(directory.name, [str(path.relative_to(directory)) for path in paths], text)
+
+
+def _install(path: Path, program: bytes, warnings: str) -> Built:
+    if not program.startswith(MAGIC):
+        raise BuildFailed(f"{path.name}: the compiler made no WebAssembly; do its flags change the target?")
+    descriptor, beside = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(program)
+            os.fchmod(descriptor, 0o755)
+        os.replace(beside, path)
+    except BaseException:
+        os.unlink(beside)
+        raise
+    return Built(path.name, path, len(program), warnings)
+
+
+def _build_c(directory: Path, command: Command, progress: Progress) -> tuple[bytes, str]:
+    try:
+        distribution("ziglang")
+    except PackageNotFoundError:
+        raise BuildFailed(f"C and C++ are compiled by Zig's compiler, which is not installed: {INSTALL}") from None
+    driver = "c++" if command.is_cplusplus else "cc"
+    kept = cache_directory()
+    with tempfile.TemporaryDirectory() as scratch:
+        target = os.path.join(scratch, "out.wasm")
+        cache = os.path.join(kept or scratch, "zig")
+        environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
+        compiler = [sys.executable, "-I", "-m", "ziglang", driver, "-target", _ZIG_TARGET]
+        sources = [f"./{source}" for source in command.sources]
+        words = [
+            *compiler,
+            *_FLAGS[driver],
+            "-x",
+            "c",
+            str(_SUPPORT),
+            "-x",
+            "none",
+            *command.flags,
+            "-o",
+            target,
+            *sources,
+        ]
+        _, said = _compile(words, directory, environment, command.name, progress)
+        if not os.path.exists(target):
+            raise BuildFailed(f"{command.name}: the compiler made no program; do its flags stop it early (-c, -E)?")
+        return Path(target).read_bytes(), said
+
+
+def _build_rust(directory: Path, progress: Progress) -> dict[str, tuple[bytes, str]]:
+    _check_rust()
+    words = ["cargo", "build", "--release", "--target", TARGET, "--message-format=json-render-diagnostics"]
+    messages, said = _compile(words, directory, os.environ, directory.name, progress)
+    programs = [Path(path) for path in parse_executables(messages)]
+    if not programs:
+        raise BuildFailed("cargo built no program: the package has no [[bin]] and no src/main.rs")
+    warnings = [said] + [""] * (len(programs) - 1)
+    return {path.stem: (path.read_bytes(), text) for path, text in zip(programs, warnings, strict=True)}
+
+
+def parse_executables(messages: bytes) -> list[str]:
+    """The programs that cargo's messages tell of."""
+    found: list[str] = []
+    for line in messages.splitlines():
+        with suppress(msgspec.DecodeError):  # what a build script printed
+            artefact = msgspec.json.decode(line, type=_Artefact)
+            if artefact.reason == "compiler-artifact" and artefact.executable:
+                found.append(artefact.executable)
+    return found
+
+
+def _check_rust() -> None:
+    """Raises BuildFailed, with what to run, if Rust can't make WebAssembly programs here."""
+    for program in ("cargo", "rustc"):
+        if shutil.which(program) is None:
+            raise BuildFailed(f"Rust is compiled by cargo; {program} is not on the PATH: see https://rustup.rs")
+    asked = ["rustc", "--print", "target-libdir", "--target", TARGET]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603 - as the owner would
+    if done.returncode:
+        raise BuildFailed(f"this rustc does not know {TARGET} (1.78 and newer do): {done.stderr.strip()}")
+    if not os.path.isdir(done.stdout.strip()):
+        advice = f"rustup target add {TARGET}"
+        if shutil.which("rustup") is None:
+            advice = f"install your distribution's Rust library for {TARGET} (Debian: libstd-rust-dev-wasm32)"
+        raise BuildFailed(f"Rust's library for {TARGET} is not installed: {advice}")
+
+
+def _compile(
+    words: Sequence[str], directory: Path, environment: Mapping[str, str], title: str, progress: Progress
+) -> tuple[bytes, str]:
+    """Run a compiler: what it said on standard output and, in words, on standard error. Raises BuildFailed."""
+    start = time.monotonic()
+    compiler = subprocess.Popen(  # noqa: S603 - the owner's own compiler, as the owner would run it
+        words,
+        cwd=directory,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    try:
+        while True:
+            with suppress(subprocess.TimeoutExpired):
+                messages, said = compiler.communicate(timeout=_ROUND)
+                break
+            progress(title, time.monotonic() - start)
+    except BaseException:
+        compiler.kill()
+        compiler.wait()
+        raise
+    text = said.decode("utf-8", "replace")
+    if compiler.returncode:
+        raise BuildFailed(f"{text.rstrip()}\n{title}: not built: the compiler ended with status {compiler.returncode}")
+    return messages, text

@@ -1,0 +1,1 @@
+"""Frames between the owner, the worker and engine processes."""

@@ -1,0 +1,3 @@
+"""In the worker: programs that run in engine processes, and the kernel's side of their system calls."""
+
+CPU_GUARD = "raise"

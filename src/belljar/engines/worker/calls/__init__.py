@@ -1,0 +1,1 @@
+"""The kernel's side of an engine process's system calls."""

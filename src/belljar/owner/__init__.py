@@ -1,0 +1,1 @@
+"""In the owner's process: its hold on zygotes and workers."""

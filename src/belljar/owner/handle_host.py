@@ -1,0 +1,107 @@
+"""An owner's hold on a worker, and what it is to be a place where workers come from."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from belljar.lockdown.family_host import Family
+from belljar.lockdown.polling_host import readable
+from belljar.lockdown.server_process_host import kill_process
+
+if TYPE_CHECKING:
+    from belljar.owner.cgroup_host import Cgroup
+
+
+class WorkerUnavailable(RuntimeError):
+    """No worker could be had; says why."""
+
+
+class CgroupUnavailable(RuntimeError):
+    """There is no control group that this process may divide."""
+
+
+class Permits(Protocol):
+    """Whoever says when a worker may fork."""
+
+    def permit(self, family: int, pid: int) -> None:
+        """Let a worker fork, once and soon. OSError if there is nobody left to say so."""
+
+
+class WorkerHandle:
+    """A sealed worker: its connection, and a descriptor that means its process whatever becomes of the pid.
+
+    It keeps its zygote: that may be old, and give no more workers, but it is the one to say when this worker may fork.
+    """
+
+    __slots__ = ("_owner", "cgroup", "connection", "family", "pid", "pidfd", "zygote")
+
+    def __init__(
+        self,
+        pid: int,
+        pidfd: int,
+        connection: socket.socket,
+        zygote: Permits | None = None,
+        family: Family | None = None,
+    ) -> None:
+        self.pid = pid
+        self.pidfd = pidfd
+        self.connection = connection
+        self.zygote = zygote
+        self.family = family if family is not None else Family(pid)
+        self.family.add(pid)
+        self.cgroup: Cgroup | None = None
+        self._owner = os.getpid()
+
+    def confine(self, memory_bytes: int) -> None:
+        """Put it into a control group of its own, which bounds it and its engine processes. CgroupUnavailable."""
+        if sys.platform != "linux":
+            raise CgroupUnavailable("control groups are Linux's")
+        from belljar.owner.cgroup_host import Cgroup  # hardly ever needed
+
+        self.cgroup = Cgroup(memory_bytes)
+        try:
+            self.cgroup.add(self.pid)
+        except OSError as error:
+            raise CgroupUnavailable(f"can't put the worker into a control group: {error}") from error
+
+    @property
+    def alive(self) -> bool:
+        return not readable(self.pidfd, 0)
+
+    def kill(self) -> None:
+        """End it at once and let go. Idempotent. In a forked child of its owner it is only let go of."""
+        if os.getpid() != self._owner:
+            self.release()
+        else:
+            self.end()
+        self.connection.close()
+
+    def end(self) -> None:
+        """End it at once, and shut the connection down: threads that wait for it hear of the end. Idempotent."""
+        pidfd, self.pidfd = self.pidfd, -1  # two threads may both come to end it
+        if pidfd >= 0:
+            kill_process(pidfd)
+            self.family.remove(self.pid)
+            if self.cgroup is not None:
+                self.cgroup.remove()
+            with suppress(OSError):
+                self.connection.shutdown(socket.SHUT_RDWR)
+
+    def release(self) -> None:
+        """Let go of it without ending it: it was handed on, or is another's."""
+        if self.pidfd >= 0:
+            os.close(self.pidfd)
+            self.pidfd = -1
+        self.connection.close()
+
+
+class Workers(Protocol):
+    """Gives workers."""
+
+    def take(self, memory_bytes: int) -> WorkerHandle:
+        """A worker with this much memory. WorkerUnavailable."""
+        ...

@@ -1,0 +1,78 @@
+"""Starts the zygote of this process and gets workers from it; replaces it when it is gone or old."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from belljar.abi.limits import Limits
+from belljar.forking.owner.client_host import Refused
+from belljar.forking.owner.process_host import ForkServerProcess, RestartedServer
+from belljar.forking.wire import encode_request
+from belljar.owner.handle_host import WorkerHandle, Workers, WorkerUnavailable
+
+RECYCLE_AFTER: Final = 10_000
+"""Workers from one zygote: all of them share its memory layout and hash seed, so it does not live forever."""
+USUAL: Final = Limits().memory_bytes
+"""The memory of most workers."""
+ZYGOTE: Final = (sys.executable, "-I", "-m", "belljar.zygote.zygote_host")
+
+
+def _worker(pid: int, fds: list[int]) -> WorkerHandle:
+    return WorkerHandle(pid, fds[1], socket.socket(fileno=fds[0]))
+
+
+class Supervisor:
+    """The zygote that new workers come from, started when first needed; `command` starts it."""
+
+    def __init__(self, command: Sequence[str] = ZYGOTE) -> None:
+        self._command = command
+        self._lock = threading.Lock()
+        self._server = RestartedServer(lambda: command, _worker)
+        self.source: Workers | None = None
+        """Where workers come from first, if not from a zygote of our own."""
+
+    @property
+    def zygote(self) -> ForkServerProcess[WorkerHandle] | None:
+        """The zygote that the next worker comes from, if it was started."""
+        return self._server.process
+
+    def take(self, memory_bytes: int) -> WorkerHandle:
+        """A worker with this much memory. A zygote that does not answer is replaced once. Raises WorkerUnavailable."""
+        with self._lock:
+            if sys.platform != "linux":
+                from belljar.owner.spawn_host import Spawner  # what a worker is elsewhere: a process of its own
+
+                return Spawner().take(memory_bytes)
+            if self.source is not None:
+                try:
+                    return self.source.take(memory_bytes)
+                except WorkerUnavailable:
+                    self.source = None
+            if self.zygote is not None and self.zygote.taken >= RECYCLE_AFTER:
+                self._server.retire()  # its workers may still fork: it ends with the last of them
+            try:
+                worker, zygote = self._server.take(encode_request(memory_bytes, 0.0, {}))
+            except Refused as error:
+                raise WorkerUnavailable(f"the zygote gives no worker: {error}") from error
+            worker.zygote = zygote
+            return worker
+
+    def close(self) -> None:
+        """End the zygote; workers that were taken live on."""
+        with self._lock:
+            self._server.close()
+
+    def forget(self) -> None:
+        """In a forked child of the owner: the zygote is the parent's."""
+        self.__init__(self._command)  # type: ignore[misc]
+
+
+shared: Final = Supervisor()
+"""The zygote that every sandbox of this process comes from."""
+if sys.platform != "win32":
+    os.register_at_fork(after_in_child=shared.forget)

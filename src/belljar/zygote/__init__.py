@@ -1,0 +1,1 @@
+"""The zygote: the warm, clean process that forks workers."""

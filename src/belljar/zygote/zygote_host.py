@@ -1,0 +1,102 @@
+"""The zygote: a clean, warm process that forks sealed workers. Started as `python -I -m belljar.zygote.zygote_host FD`.
+
+It holds no secret and does no guest work. It imports everything, makes one session, gives up its privileges, and then
+only serves forks on its control socket (`forking/server`). It also judges the forks of its workers: a worker that forks
+waits in the kernel until the zygote lets it, which it does once for each permit of the owner. When the control socket
+ends, so does the zygote; a worker ends with its own connection.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import socket
+import sys
+from typing import Final
+
+from belljar.abi.wire import host_frames
+from belljar.engines.worker.programs import find, names, preload
+from belljar.forking.server.judge_host import ForkJudge
+from belljar.forking.server.server_host import ForkServer, Made
+from belljar.forking.wire import Request
+from belljar.kernel.machine import Machine
+from belljar.kernel.machine_host import EpollPoller, host_machine
+from belljar.lockdown.forks_host import fork_alone
+from belljar.lockdown.seal_host import enter_namespaces, prepare
+from belljar.worker.session import Session
+from belljar.worker.worker_host import RECURSION, WARM_UP_COMMAND, Worker
+
+SPARES: Final = 3
+QUIET: Final = 0.001
+"""Seconds without a request before a spare is made: the worker just handed over needs the processor first."""
+WARM_UPS: Final = 4
+"""More did not lower the number of pages that a worker copies."""
+WARM_UP: Final = (
+    WARM_UP_COMMAND,
+    "x=$(echo a | tr a b); for i in 1 2; do [[ $x == b* ]] && y=$((i + 1)); done; echo ${x/b/c} {1..2} * > f; cat f",
+    "f() { local a=$1; [ -f f ] && read -r b < f; }; f x; case $b in *) ls -la;; esac; cat << E | grep -c x\nx\nE",
+    "printf '%s\\n' 1 2 | sort | head -n 1; sed s/a/b/; awk '{ print $1 }' f; cut -c1 f; wc -l f; no-such-command",
+)
+"""One of each of what commands are made of."""
+
+
+class Zygote:
+    """Everything a worker is made of, but for its connection."""
+
+    def __init__(self, control: socket.socket) -> None:
+        self._machine = host_machine()
+        sys.setrecursionlimit(RECURSION)
+        poller = self._machine.poller
+        assert isinstance(poller, EpollPoller)
+        prepare()
+        preload()
+        warm_up(self._machine)
+        host_frames()
+        self._worker = Worker(Session(self._machine, programs=find, names=names()), poller)
+        self._worker.warm_up(WARM_UPS)
+        self._layers = enter_namespaces()
+        self._judge = ForkJudge()
+        self._server = ForkServer(control, self._fork, spares=SPARES, quiet=QUIET, judge=self._judge)
+        gc.collect()
+        gc.freeze()
+
+    def run(self) -> None:
+        """Serve until the owner goes away."""
+        self._server.run()
+
+    def _fork(self, request: Request, ahead: bool) -> Made:
+        ours, theirs = socket.socketpair()
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        # Before the fork: what is written now is shared, and not copied by the worker.
+        self._worker.connect(theirs)
+        try:
+            pid = fork_alone()
+            if pid == 0:
+                status = 1
+                try:
+                    status = self._worker.run(
+                        request.memory_bytes, self._layers, fork_judge=self._judge.door, warm_up=ahead
+                    )
+                finally:
+                    os._exit(status)
+        finally:
+            self._worker.disconnect()
+        self._judge.expect(pid)
+        return Made(pid, os.pidfd_open(pid), ours)
+
+
+def warm_up(machine: Machine) -> None:
+    """Run ordinary commands in a session that is thrown away, to fill caches that all workers then share."""
+    session = Session(machine, programs=find, names=names())
+    for command in WARM_UP:
+        session.exec(command, stdin=b"a b\n", merge_stderr=True)
+
+
+def main() -> None:
+    control = socket.socket(fileno=int(sys.argv[1]))
+    Zygote(control).run()
+
+
+if __name__ == "__main__":
+    main()
