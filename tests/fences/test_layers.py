@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -11,14 +12,30 @@ SOURCE = ROOT / "src/belljar"
 
 PACKAGES = [
     *["abi", "kernel", "regex", "lockdown", "net", "store", "image", "packages", "shell", "bin", "engines"],
-    *["worker", "vm", "native", "api", "cli", "integrations", "server", "cluster", "harness", "browser"],
+    *[
+        "forking",
+        "owner",
+        "zygote",
+        "worker",
+        "vm",
+        "native",
+        "api",
+        "cli",
+        "integrations",
+        "server",
+        "cluster",
+        "harness",
+        "browser",
+    ],
 ]
 
 ALLOWED = [
     ("cli", "api"),
     ("cli", "server"),
     ("integrations", "api"),
-    ("api", "worker"),
+    ("api", "owner"),
+    ("owner", "forking"),
+    ("zygote", "worker"),
     ("worker", "engines"),
     ("engines", "bin"),
     ("bin", "shell"),
@@ -34,6 +51,11 @@ ALLOWED = [
 UPWARD = [
     ("api", "cli"),
     ("worker", "api"),
+    ("worker", "owner"),
+    ("zygote", "owner"),
+    ("owner", "api"),
+    ("worker", "zygote"),
+    ("forking", "net"),
     ("engines", "worker"),
     ("bin", "engines"),
     ("shell", "bin"),
@@ -56,16 +78,24 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
 
+def named_in_contracts() -> set[str]:
+    """Packages that contracts name without parentheses: they must exist."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    keys = ("ancestors", "source_modules", "forbidden_modules")
+    return {name for contract in contracts for key in keys for name in contract.get(key, [])}
+
+
 def build(folder: Path, packages: list[str], imports: list[tuple[str, str]]) -> None:
     """An empty belljar with one module per import."""
     for package in packages:
-        (folder / "belljar" / package).mkdir(parents=True)
+        (folder / "belljar" / package).mkdir(parents=True, exist_ok=True)
         (folder / "belljar" / package / "__init__.py").touch()
     (folder / "belljar" / "__init__.py").touch()
-    git = folder / "belljar" / "bin" / "git"  # a contract names it
-    git.mkdir(parents=True)
-    for place in (git, git.parent):
-        (place / "__init__.py").touch()
+    for name in named_in_contracts():
+        place = folder.joinpath(*name.split("."))
+        place.mkdir(parents=True, exist_ok=True)
+        for package_folder in (place, place.parent):
+            (package_folder / "__init__.py").touch()
     for importer, imported in imports:
         module = folder / "belljar" / importer / f"uses_{imported}.py"
         module.write_text(f"import belljar.{imported}\n")
@@ -140,3 +170,32 @@ def test_a_worker_that_imports_the_broker_is_found(tmp_path: Path) -> None:
     assert run.returncode == 1
     assert "belljar.net.guest.across -> belljar.net.broker.gate_host" in run.stdout
     assert "belljar.worker.across -> belljar.net.broker.gate_host" in run.stdout
+
+
+ACROSS = [
+    ("worker", "owner.handle_host"),
+    ("zygote", "api.core"),
+    ("engines.worker", "engines.owner.template_host"),
+    ("engines.python", "forking.owner.client_host"),
+    ("forking.server", "forking.owner.client_host"),
+    ("api", "worker.session"),
+    ("engines.owner", "engines.worker.programs"),
+    ("forking.owner", "forking.server.server_host"),
+    ("engines.wasm", "engines.worker.wasm"),
+    ("engines.worker", "engines.calls.client_host"),
+]
+
+
+def test_an_import_from_another_process_is_found(tmp_path: Path) -> None:
+    shutil.copytree(SOURCE, tmp_path / "belljar")
+    for number, (importer, imported) in enumerate(ACROSS):
+        module = tmp_path.joinpath("belljar", *importer.split("."), f"across{number}.py")
+        module.write_text(f"import belljar.{imported}\n")
+    run = lint_imports(tmp_path)
+    assert run.returncode == 1
+    missed = [
+        (importer, imported)
+        for number, (importer, imported) in enumerate(ACROSS)
+        if f"belljar.{importer}.across{number} -> belljar.{imported}" not in run.stdout
+    ]
+    assert missed == []

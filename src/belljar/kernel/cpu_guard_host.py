@@ -1,9 +1,14 @@
 """A profiling timer that charges processor time to the running exec and stops it when there is none left.
 
 Python runs signal handlers between bytecodes, and `re` asks for them while it matches: so an exception raised by
-the handler also ends a pattern that would otherwise backtrack for hours. It is never raised inside the code of the
-kernel or of the worker, whose data it could leave half changed: there the budget is only marked, and the next charge
-raises. Nor for a process that is over, while those who wait for its end are told.
+the handler also ends a pattern that would otherwise backtrack for hours. It is not raised for a process that is over,
+while those who wait for its end are told.
+
+Each top-level package that a worker loads says in its `__init__.py` what may happen inside its code (CPU_GUARD):
+
+- "raise": it is the guest's doing; the exception may be raised anywhere.
+- "defer": it has data that an exception could leave half changed. The budget is only marked; the next charge raises.
+- "caller": it is a library, and as its caller says. So is all code that is not ours.
 
 Windows has no such timer. There a thread looks at the processor time and has Python run the handler; but a thread has
 no turn while `re` matches, so that such a pattern is ended by the sandbox's owner, with the sandbox.
@@ -12,6 +17,7 @@ no turn while `re` matches, so that such a pattern is ended by the sandbox's own
 import signal
 import sys
 import time
+from functools import cache
 from types import FrameType
 from typing import Final
 
@@ -20,8 +26,7 @@ from belljar.kernel.fiber import Hub
 from belljar.kernel.process import Process
 
 TICK: Final = 0.02
-_OURS: Final = ("belljar.kernel.", "belljar.worker.", "belljar.net.")
-_LIBRARIES: Final = ("belljar.abi.", "belljar.libc.", "belljar.regex.")
+_ROOT: Final = "belljar"
 if sys.platform != "win32":
     _PROF: Final = int(signal.ITIMER_PROF)
 
@@ -92,17 +97,26 @@ class CpuGuard:
         if isinstance(owner, Process):
             owner.cpu += used
             owner.kernel.cpu += used
-        if budget.charge_time(used) or ours(frame) or (isinstance(owner, Process) and owner.status is not None):
+        if budget.charge_time(used) or must_defer(frame) or (isinstance(owner, Process) and owner.status is not None):
             return
         assert budget.spent is not None
         raise budget.spent
 
 
-def ours(frame: FrameType | None) -> bool:
-    """Whether the code that runs is not the guest's doing. Libraries, also those of ours, are whoever called them."""
+def must_defer(frame: FrameType | None) -> bool:
+    """Whether the code that runs must not be interrupted by an exception."""
     while frame is not None:
-        name = str(frame.f_globals.get("__name__", ""))
-        if name.startswith("belljar.") and not name.startswith(_LIBRARIES):
-            return name.startswith(_OURS)
+        marker = _marker(str(frame.f_globals.get("__name__", "")))
+        if marker != "caller":
+            return marker != "raise"
         frame = frame.f_back
     return True
+
+
+@cache
+def _marker(module: str) -> str:
+    """Return the CPU_GUARD of a module's top-level package: "caller" if it is not ours, "defer" if it says nothing."""
+    root, _, rest = module.partition(".")
+    if root != _ROOT:
+        return "caller"
+    return str(getattr(sys.modules.get(f"{_ROOT}.{rest.partition('.')[0]}"), "CPU_GUARD", "defer"))

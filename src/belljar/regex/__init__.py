@@ -18,6 +18,8 @@ from belljar.regex.parse import parse
 from belljar.regex.perl import PerlRegex, check_rust
 from belljar.regex.program import Match, Spans
 
+CPU_GUARD = "caller"
+"""See kernel/cpu_guard_host.py."""
 __all__ = ["Match", "Regex", "RegexError", "Spans", "compile", "compile_any"]
 
 
