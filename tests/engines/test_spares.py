@@ -30,7 +30,7 @@ def test_no_process_and_no_descriptor_is_left() -> None:
     with Sandbox() as sandbox:
         for command in (RUN, "python3 -c 'print(1)'", "echo 'print(1)' | python3", "true; python3 -c 'print(1)'"):
             assert sandbox.exec(command).stdout == "1\n"
-        until(lambda: not sandbox._link._engines.busy)
+        until(lambda: not sandbox._link.engines.busy)
     check_open_files(before, more=4)  # the template's, if this is where it started
 
 
@@ -43,7 +43,7 @@ def test_a_spare_with_other_limits_is_not_used() -> None:
             assert sandbox.exec(allocate).stdout == "1\n"
             result = sandbox.exec(allocate, limits=small)
             assert (result.stdout, result.exit_code != 0) == ("", True)
-        until(lambda: not sandbox._link._engines.busy)
+        until(lambda: not sandbox._link.engines.busy)
 
 
 @pytest.mark.usefixtures("shared")
@@ -62,7 +62,7 @@ def test_a_branch_opens_processes_of_its_own() -> None:
             branch.files.write("/tmp/go", "")
             until(lambda: branch.files.exists("/tmp/said") and branch.files.read("/tmp/said") == "1\n")
             assert branch.exec(RUN).stdout == "1\n"
-        until(lambda: not sandbox._link._engines.busy)
+        until(lambda: not sandbox._link.engines.busy)
         assert sandbox.exec(RUN).stdout == "1\n"
 
 
@@ -81,4 +81,4 @@ def test_many_at_a_time() -> None:
         for thread in threads:
             thread.join(60)
         assert sorted(outputs) == sorted(f"{number}\n{number}\n" for number in range(4) for _ in range(5))
-        until(lambda: not sandbox._link._engines.busy)
+        until(lambda: not sandbox._link.engines.busy)

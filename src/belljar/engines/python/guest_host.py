@@ -6,7 +6,7 @@ from pathlib import Path
 
 _GUEST = Path(__file__).parent / "guest"
 _VALUES = Path(__file__).parent.parent.parent / "abi" / "values.py"
-_PROTOCOL = Path(__file__).parent.parent / "calls" / "protocol.py"
+_PROTOCOL = Path(__file__).parent.parent / "wire" / "calls.py"
 
 
 def added_modules() -> tuple[dict[str, bytes], frozenset[str]]:
