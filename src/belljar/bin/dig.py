@@ -79,7 +79,7 @@ def _parse(process: Process, args: list[str]) -> _Query | int:
                 query.name, named = following, True
             index += 1
         elif arg in ("-h", "--help"):
-            process.print(str(__doc__).rstrip())
+            process.print(main.help().rstrip())
             return 0
         elif arg.startswith("-"):
             if arg not in ("-4", "-6", "-u", "-r", "-m"):

@@ -19,7 +19,7 @@ from belljar.shell.echo import render
 @utility("echo")
 def main(process: Process, args: list[str]) -> int:
     if args == ["--help"]:
-        process.print((__doc__ or "").rstrip())
+        process.print(main.help().rstrip())
     elif args == ["--version"]:
         process.print(version("echo"))
     else:

@@ -10,12 +10,13 @@ from collections.abc import Callable, Mapping
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
+from belljar.abi.signals import UNCATCHABLE, Signal, parse_signal
 from belljar.bin._kit import UsageError, flag, many, value
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version
 from belljar.bin._kit.quoting import quote
 from belljar.kernel.loader import search_path
-from belljar.kernel.process import Process
+from belljar.kernel.process import IGNORE, Process
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,10 @@ class Options:
     unset: tuple[str, ...] = many("-u", "--unset", "remove variable from the environment", metavar="NAME")
     chdir: str | None = value("-C", "--chdir", "change working directory to DIR", metavar="DIR")
     split: str | None = value("-S", "--split-string", "process and split S into separate arguments", metavar="S")
+    block: tuple[str, ...] = many("--block-signal", "block delivery of SIG", metavar="SIG", bare="")
+    default: tuple[str, ...] = many("--default-signal", "reset handling of SIG to the default", metavar="SIG", bare="")
+    ignored: tuple[str, ...] = many("--ignore-signal", "set handling of SIG to do nothing", metavar="SIG", bare="")
+    listing: bool = flag("--list-signal-handling", "list signals that are not handled by default")
     debug: bool = flag("-v", "--debug", "print verbose information for each processing step")
 
 
@@ -63,11 +68,44 @@ def main(process: Process, args: list[str]) -> int:
             process.fs.chdir(options.chdir)
         except SysError as error:
             raise UsageError(f"cannot change directory to '{options.chdir}': {error.reason}", hint=False) from None
+    set_signals(process, options)
     if options.debug:
         process.error(f"executing: {operands[0]}\n")
         for place, word in enumerate(operands):
             process.error(f"   arg[{place}]= {quote(word, process.env)}\n")
     return become(process, operands, environment)
+
+
+def set_signals(process: Process, options: Options) -> None:
+    """Block, ignore and reset the signals that the options name."""
+    for number in _signals(process, options.default):
+        process.catch(number, None)
+    for number in _signals(process, options.ignored):
+        process.catch(number, IGNORE)
+    blocked = frozenset(_signals(process, options.block))
+    if blocked:
+        process.block(blocked)
+    if options.listing:
+        for signal in Signal:
+            words = ["BLOCK"] * (signal in blocked) + ["IGNORE"] * (process.handlers.get(signal) is IGNORE)
+            if words:
+                process.error(f"{signal.name:<10} ({int(signal):2d}): {','.join(words)}\n")
+
+
+def _signals(process: Process, texts: tuple[str, ...]) -> list[int]:
+    """The signals of lists of names and numbers; an empty list is all that can be caught."""
+    found: list[int] = []
+    for text in texts:
+        if not text:
+            found += [signal for signal in Signal if signal not in UNCATCHABLE]
+        for name in text.split(",") if text else ():
+            number = parse_signal(name)
+            if number is None:
+                raise UsageError(f"{quote(name, process.env)}: invalid signal")
+            if number in UNCATCHABLE:
+                raise UsageError(f"failed to set signal action for signal {number}: Invalid argument", hint=False)
+            found.append(number)
+    return found
 
 
 def become(

@@ -1,6 +1,6 @@
 """factor - print the prime factors of numbers
 
-Usage: factor [OPTION] [NUMBER]...
+Usage: factor [NUMBER]...
 
 Print the prime factors of each specified integer NUMBER. If none are specified, read them from standard input.
 """

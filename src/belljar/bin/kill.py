@@ -19,7 +19,7 @@ from belljar.shell.builtins.trap import signal_table
 @utility("kill")
 def main(process: Process, args: list[str]) -> int:
     if not args or args[0] in ("-h", "--help"):
-        process.print((__doc__ or "").rstrip())
+        process.print(main.help().rstrip())
         return 0 if args else 1
     if args[0] in ("-V", "--version"):
         process.print(version("kill"))

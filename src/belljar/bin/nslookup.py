@@ -20,7 +20,7 @@ def main(process: Process, args: list[str]) -> int:
     names: list[str] = []
     for arg in args:
         if arg in ("--help", "-h"):
-            process.print(str(__doc__).rstrip())
+            process.print(main.help().rstrip())
             return 0
         if arg.startswith("-"):
             key, _, text = arg[1:].partition("=")

@@ -65,7 +65,7 @@ class GnuDialect:
 @utility("printf")
 def main(process: Process, args: list[str]) -> int:
     if args == ["--help"]:
-        process.print((__doc__ or "").rstrip())
+        process.print(main.help().rstrip())
         return 0
     if args == ["--version"]:
         process.print(version("printf"))

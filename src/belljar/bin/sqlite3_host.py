@@ -68,6 +68,7 @@ class Database:
         self._changed = False
         self._starting = True
         self._spent: BudgetExceeded | None = None
+        data = self._load()  # before there is a connection to be closed
         self._connection = sqlite3.connect(":memory:", isolation_level=None, cached_statements=0)
         connection = self._connection
         connection.text_factory = fsdecode
@@ -76,7 +77,6 @@ class Database:
         most = process.budget.limits.expansion_bytes
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(most, 1 << 30))
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 2)
-        data = self._load()
         if data:
             if data[18:20] == b"\x02\x02":  # a write-ahead log would be a second file
                 data = data[:18] + b"\x01\x01" + data[20:]

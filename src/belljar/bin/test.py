@@ -67,7 +67,7 @@ class GnuWords(Words):
 def main(process: Process, args: list[str]) -> int:
     if process.name == "[":
         if args == ["--help"]:
-            process.print((__doc__ or "").rstrip())
+            process.print(main.help().rstrip())
             return 0
         if args == ["--version"]:
             process.print(version("["))

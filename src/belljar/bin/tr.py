@@ -1,6 +1,6 @@
 """tr - translate or delete characters
 
-Usage: tr [OPTION]... SET1 [SET2]
+Usage: tr [OPTION]... STRING1 [STRING2]
 
 Translate, squeeze, and/or delete characters from standard input, writing to standard output. Sets are strings of
 characters; \\NNN (octal), \\n and the like, ranges a-z, classes [:alpha:], [=c=], and in SET2 repeats [c*] and [c*n]

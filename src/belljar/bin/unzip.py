@@ -192,7 +192,7 @@ class Unzipper:
                     process.stdout.write(data)
             else:
                 self._extract(info)
-        except (zipfile.BadZipFile, zlib.error, EOFError):
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError):
             process.stdout.flush()
             process.error(f"  error:  invalid compressed data to inflate {info.filename}\n")
             self._status = 2

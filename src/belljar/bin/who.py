@@ -1,6 +1,6 @@
 """who - show who is logged on
 
-Usage: who [OPTION]... [FILE | ARG1 ARG2]
+Usage: who [OPTION]... [ FILE | ARG1 ARG2 ]
 
 Print information about users who are currently logged in: those whose standard input is a terminal.
 """

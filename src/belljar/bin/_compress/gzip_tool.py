@@ -142,7 +142,7 @@ class Gzip(Tool):
         source = iter(chunks)
         head = next(source, b"")
         everything = chain([head] if head else [], source)
-        if head.startswith(b"\x1f\x8b"):
+        if head.startswith(b"\x1f\x8b") and len(head) >= 10:
             self._overhead = header_size(head[:4096]) + 8
         elif self.options.force and self.to_stdout:
             return everything

@@ -77,14 +77,20 @@ def value(
     return field(default=default, metadata={"spec": spec})
 
 
-def many(*names_and_help: str, metavar: str = "VALUE", constants: Mapping[str, str] | None = None) -> Any:
-    """An option that may be given again and again: a tuple of its values, in order.
+def many(
+    *names_and_help: str,
+    metavar: str = "VALUE",
+    constants: Mapping[str, str] | None = None,
+    bare: str | None = None,
+) -> Any:
+    """An option that may be given again and again: a tuple of its values, in order. `bare` as of `value`.
 
     `constants` are flags that stand for one of its values: od's `-x` is `-t x2`.
     """
     fixed = tuple((constants or {}).items())
     names = (*names_and_help[:-1], *(name for name, _ in fixed))
-    return field(default=(), metadata={"spec": Spec(Kind.MANY, names, names_and_help[-1], metavar, choices=fixed)})
+    spec = Spec(Kind.MANY, names, names_and_help[-1], metavar, bare, choices=fixed)
+    return field(default=(), metadata={"spec": spec})
 
 
 def choice(meanings: Mapping[str, Any], help: str, default: Any = None) -> Any:

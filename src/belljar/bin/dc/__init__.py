@@ -53,7 +53,7 @@ def programs(process: Process, args: list[str], calculator: Calculator) -> Itera
             process.print("dc (GNU bc 1.07.1) 1.4.1")
             raise Quit(-1)
         elif arg in ("-h", "--help"):
-            process.print(__doc__.rstrip())
+            process.print(main.help().rstrip())
             raise Quit(-1)
         elif arg == "-":
             yield Text("", calculator.input)

@@ -34,7 +34,7 @@ from belljar.kernel.process import Process
 @utility("dd")
 def main(process: Process, args: list[str]) -> int:
     if args[:1] == ["--help"]:
-        process.print(__doc__.rstrip())
+        process.print(main.help().rstrip())
         return 0
     if args[:1] == ["--version"]:
         process.print(version("dd"))

@@ -31,7 +31,7 @@ from belljar.kernel.process import Process
 @utility("find")
 def main(process: Process, args: list[str]) -> int:
     if any(arg in ("-help", "--help") for arg in args[:1]):
-        process.print(__doc__.rstrip())
+        process.print(main.help().rstrip())
         return 0
     if any(arg in ("-version", "--version") for arg in args):
         process.print(version("find"))

@@ -54,7 +54,7 @@ def main(process: Process, args: list[str]) -> int:
         process.error(str(usage))
         return 2
     if "help" in options.flags:
-        process.stdout.write(__doc__.encode())
+        process.stdout.write(main.help().encode())
         return 0
     if "version" in options.flags:
         process.print(VERSION)

@@ -38,10 +38,10 @@ def main(process: Process, args: list[str]) -> int:
     try:
         switches, asked = parse(args, process.env.get("MAKEFLAGS", ""))
     except UsageError as error:
-        process.error(f"make: {error}\n{__doc__}")
+        process.error(f"make: {error}\n{main.help()}")
         return 2
     if asked:
-        process.print("GNU Make 4.3 (belljar)" if asked == "version" else str(__doc__).rstrip())
+        process.print("GNU Make 4.3 (belljar)" if asked == "version" else main.help().rstrip())
         return 0
     home = process.fs.cwd
     level = process.env.get("MAKELEVEL", "0")

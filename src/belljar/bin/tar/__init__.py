@@ -55,7 +55,7 @@ def main(process: Process, args: list[str]) -> int:
     try:
         settings = parser.parse(args)
         if settings.asked:
-            process.print(version("tar") if settings.asked == "version" else str(__doc__).rstrip())
+            process.print(version("tar") if settings.asked == "version" else main.help().rstrip())
             return 0
         if not settings.mode:
             raise UsageError("You must specify one of the '-Acdtrux', '--delete' or '--test-label' options")

@@ -27,7 +27,7 @@ def main(process: Process, args: list[str]) -> int:
         process.error(f"wget: {error}\n{_HINT}")
         return 2
     if parsed.asked == "help":
-        process.stdout.write(f"{str(__doc__).rstrip()}\n\n{describe(Options)}\n".encode())
+        process.stdout.write(f"{main.help()}\n{describe(Options)}\n".encode())
         return 0
     if parsed.asked == "version":
         process.print(version("GNU Wget 1.25.0"))

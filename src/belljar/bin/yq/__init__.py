@@ -39,7 +39,7 @@ def main(process: Process, args: list[str]) -> int:
         process.error(f"Error: {usage}\n")
         return 1
     if options.asked == "help":
-        process.stdout.write(__doc__.encode())
+        process.stdout.write(main.help().encode())
         return 0
     if options.asked == "version":
         process.print(VERSION)

@@ -153,14 +153,14 @@ class Reader:
 
     def block(self, indent: int, after_key: bool = False) -> Node:
         """The node whose lines are indented more than `indent`; a null if there is none."""
-        start_line = self.text.count("\n", 0, self.position) if after_key else -1
+        began = self.position
         self.end_of_line(carrier := Node(None))
         self.skip()
         anchor, tag = self.properties()
         if anchor or tag:
             self.end_of_line(carrier)
             self.skip()
-        node = self.bare_block(indent, after_key, start_line)
+        node = self.bare_block(indent, after_key, began)
         if carrier.line and not node.line:
             node.line = carrier.line
         if tag:
@@ -170,7 +170,7 @@ class Reader:
             self.anchors[anchor] = node
         return node
 
-    def bare_block(self, indent: int, after_key: bool, start_line: int) -> Node:
+    def bare_block(self, indent: int, after_key: bool, began: int) -> Node:
         column, ch = self.column(), self.peek()
         at_end = self.position >= len(self.text) or self.marker("---") or self.marker("...")
         dashes = ch == "-" and self.peek(1) in ("", " ", "\n", "\t")
@@ -184,7 +184,7 @@ class Reader:
         elif ch in "|>":
             node = self.block_scalar(indent)
         else:
-            same_line = after_key and self.text.count("\n", 0, self.position) == start_line
+            same_line = after_key and self.text.find("\n", began, self.position) < 0
             node = self.mapping_or_scalar(indent, column, same_line)
         node.head = head + node.head
         return node
