@@ -28,7 +28,6 @@ from belljar.bin.awk.values import (
     FieldText,
     Untyped,
     Value,
-    string_number,
     strnum,
     to_number,
     whole,
@@ -303,19 +302,15 @@ def _constant_field(scope: Scope, number: int, want: str) -> Compiled:
             if fields is None:
                 fields = record.split()
             try:
-                value = fields[place]
+                text = fields[place]
+                number = float(text)  # type: ignore[arg-type]
+                if number - number == 0.0 and "_" not in text and text.isascii():  # type: ignore[operator, union-attr]
+                    return number
             except IndexError:
                 return 0.0
-            if type(value) is str:
-                # string_number's quick path, without the call
-                try:
-                    number = float(value)
-                except ValueError:
-                    return string_number(value)
-                if number - number == 0.0 and "_" not in value and value.isascii():
-                    return number
-                return string_number(value)
-            return to_number(value)
+            except (AttributeError, TypeError, ValueError):
+                pass
+            return to_number(text)
 
         return NUM, amount
     get = record.get
