@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import re
 from contextlib import suppress
 
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
+from belljar.bin.git.log import log
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.history import walk
 from belljar.bin.git.repository.merge_state import read_state
@@ -42,6 +44,11 @@ def bisect(repo: Repository, args: list[str]) -> int:
             return _run(repo, rest)
         case "next":
             return _next(repo)
+        case "visualize" | "view":
+            _check_started(repo)
+            bad, good, _ = _sides(repo)
+            shown = [(bad or b"HEAD").decode(), *(f"^{sha.decode()}" for sha in good)]
+            return log(repo, [*rest, *shown])
     raise GitError("usage: git bisect [start|bad|good|new|old|skip|next|reset|log|run]", 129, "")
 
 
@@ -127,9 +134,7 @@ def _next(repo: Repository) -> int:
         return 0
     known = set(left)
     weights = {sha: len(ancestors(repo, sha) & known) for sha in left}
-    ranked = sorted(
-        (sha for sha in reversed(left) if sha != bad), key=lambda sha: -min(weights[sha], len(left) - weights[sha])
-    )
+    ranked = sorted((sha for sha in left if sha != bad), key=lambda sha: -min(weights[sha], len(left) - weights[sha]))
     usable = [sha for sha in ranked if sha not in skipped]
     if not usable:
         print_line("There are only 'skip'ped commits left to test.\nThe first bad commit could be any of:")
@@ -164,7 +169,7 @@ def _run(repo: Repository, command: list[str]) -> int:
     bad, good, _ = _sides(repo)
     if bad is None or not good:
         raise GitError("bisect run needs a good and a bad commit first", 1, "error: ")
-    words = " ".join("'" + word.replace("'", "'\\''") + "'" for word in command)
+    words = " ".join("'" + re.sub(r"(['!])", r"'\\\1'", word) + "'" for word in command)
     while True:
         repo.process.print(f"running  {words}")
         repo.process.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from belljar.bin.git.reflog import reflog
 from belljar.bin.git.repository.changes import commit_pairs
 from belljar.bin.git.repository.combined import merge_patches
 from belljar.bin.git.repository.diff_output import colored, filter_pairs, render_pairs, show_pairs, wants_form
@@ -18,6 +19,8 @@ from belljar.bin.git.repository.text import text_of
 
 
 def log(repo: Repository, args: list[str]) -> int:
+    if "-g" in args or "--walk-reflogs" in args:
+        return reflog(repo, [arg for arg in args if arg not in ("-g", "--walk-reflogs", "--oneline")])
     chosen = choose(repo, args)
     if chosen.options.count:
         repo.process.print(count_text(chosen))

@@ -22,21 +22,27 @@ def ls_remote(process: Process, repo: Repository | None, args: list[str], settin
     try:
         found = source.all_refs() if isinstance(source, WebRemote) else source.refs()
         branch = source.branch()
+    except BaseException:
+        source.close()
+        raise
+    try:
+        head = found.get("HEAD") or found.get(branch or "")
+        listed = ({"HEAD": head} if head else {}) | {ref: sha for ref, sha in sorted(found.items()) if ref != "HEAD"}
+        heads, tags = "--heads" in args or "-h" in args or "--branches" in args, "--tags" in args or "-t" in args
+        matched = False
+        for ref, sha in listed.items():
+            if (heads or tags) and not (
+                (heads and ref.startswith("refs/heads/")) or (tags and ref.startswith("refs/tags/"))
+            ):
+                continue
+            if words[1:] and not any(compile_pattern(f"*/{pattern}").matches(f"/{ref}") for pattern in words[1:]):
+                continue
+            if "--symref" in args and ref == "HEAD" and branch:
+                process.print(f"ref: {branch}\tHEAD")
+            process.print(f"{sha.decode()}\t{ref}")
+            if (peeled := source.peeled(sha)) is not None and ref.startswith("refs/tags/") and "--refs" not in args:
+                process.print(f"{peeled.decode()}\t{ref}^{{}}")
+            matched = True
+        return 2 if "--exit-code" in args and not matched else 0
     finally:
         source.close()
-    head = found.get("HEAD") or found.get(branch or "")
-    listed = ({"HEAD": head} if head else {}) | {ref: sha for ref, sha in sorted(found.items()) if ref != "HEAD"}
-    heads, tags = "--heads" in args or "-h" in args or "--branches" in args, "--tags" in args or "-t" in args
-    matched = False
-    for ref, sha in listed.items():
-        if (heads or tags) and not (
-            (heads and ref.startswith("refs/heads/")) or (tags and ref.startswith("refs/tags/"))
-        ):
-            continue
-        if words[1:] and not any(compile_pattern(f"*/{pattern}").matches(f"/{ref}") for pattern in words[1:]):
-            continue
-        if "--symref" in args and ref == "HEAD" and branch:
-            process.print(f"ref: {branch}\tHEAD")
-        process.print(f"{sha.decode()}\t{ref}")
-        matched = True
-    return 2 if "--exit-code" in args and not matched else 0

@@ -38,7 +38,11 @@ def pull(repo: Repository, args: list[str]) -> int:
     rebasing = "--rebase" in flags or "-r" in flags or repo.config_bool("pull.rebase")
     head = repo.head()
     if rebasing and head is not None:
-        return rebase(repo, [tip.decode()])
+        if tip in ancestors(repo, head):
+            if not quiet:
+                repo.process.print("Already up to date.")
+            return 0
+        return rebase(repo, [*(flag for flag in flags if flag in ("--autostash", "-q", "--quiet")), tip.decode()])
     if head is not None and tip not in ancestors(repo, head) and head not in ancestors(repo, tip):
         chosen = "--no-rebase" in flags or "--no-ff" in flags or "--ff" in flags
         if not chosen and repo.config("pull.rebase") is None and repo.config("pull.ff") is None:
@@ -48,7 +52,13 @@ def pull(repo: Repository, args: list[str]) -> int:
             raise GitError("Need to specify how to reconcile divergent branches.")
     ff = "no-ff" if "--no-ff" in flags else "only" if "--ff-only" in flags else "ff"
     what = f"branch '{wanted}' of {shown_url(url)}"
-    return merge_commit(repo, tip, tip.decode(), what, MergeOptions(ff=ff, quiet="-q" in flags or "--quiet" in flags))
+    return merge_commit(
+        repo,
+        tip,
+        tip.decode(),
+        what,
+        MergeOptions(ff=ff, quiet=quiet, unrelated="--allow-unrelated-histories" in flags, squash="--squash" in flags),
+    )
 
 
 _DIVERGENT = """\

@@ -160,7 +160,8 @@ def _plan(repo: Repository, target: Remote, url: str, source_name: str, target_n
     old = target.refs().get(ref)
     if not source_name:
         if old is None:
-            raise GitError(f"unable to delete '{short}': remote ref does not exist", 1, "error: ")
+            reason = f"unable to delete '{short}': remote ref does not exist"
+            raise GitError(f"{reason}\nerror: failed to push some refs to '{url}'", 1, "error: ")
         return _Plan(f" - [deleted]         {short}\n", short, Update(ref, old, None))
     try:
         sha = resolve(repo, source_name)

@@ -60,6 +60,11 @@ def remote(repo: Repository, args: list[str]) -> int:
             config.set((b"remote", fsencode(new)), b"url", fsencode(known[name]))
             config.set((b"remote", fsencode(new)), b"fetch", fsencode(FETCH_SPEC.format(name=new)))
             del config[(b"remote", fsencode(name))]
+            for section in list(config.sections()):
+                if section[0] == b"branch" and config_values(config, f"branch.{fsdecode(section[-1])}.remote") == [
+                    name
+                ]:
+                    config.set(section, b"remote", fsencode(new))
             write_config(repo.process, path, config)
             for ref, sha in repo.refs.under(f"refs/remotes/{name}/").items():
                 repo.refs.write(ref.replace(f"refs/remotes/{name}/", f"refs/remotes/{new}/", 1), sha.decode())

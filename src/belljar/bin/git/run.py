@@ -41,6 +41,7 @@ from belljar.bin.git.grep import grep
 from belljar.bin.git.hash_object import hash_object
 from belljar.bin.git.hook import hook
 from belljar.bin.git.init import init
+from belljar.bin.git.interpret_trailers import interpret_trailers
 from belljar.bin.git.log import log, whatchanged
 from belljar.bin.git.ls_files import ls_files
 from belljar.bin.git.ls_remote import ls_remote
@@ -52,6 +53,7 @@ from belljar.bin.git.mktree import mktree
 from belljar.bin.git.mv import mv
 from belljar.bin.git.name_rev import name_rev
 from belljar.bin.git.notes import notes
+from belljar.bin.git.pack_refs import pack_refs
 from belljar.bin.git.pull import pull
 from belljar.bin.git.push import push
 from belljar.bin.git.range_diff import range_diff
@@ -96,9 +98,11 @@ COMMANDS: dict[str, Command] = {
     "commit-tree": commit_tree, "count-objects": count_objects, "describe": describe, "diff": diff,
     "diff-files": diff_files, "diff-index": diff_index, "diff-tree": diff_tree, "fetch": fetch,
     "for-each-ref": for_each_ref, "format-patch": format_patch, "fsck": fsck, "gc": collect, "grep": grep,
-    "hash-object": hash_object, "hook": hook, "log": log, "ls-files": ls_files, "ls-tree": ls_tree, "merge": merge,
+    "hash-object": hash_object, "hook": hook,
+    "interpret-trailers": interpret_trailers, "log": log, "ls-files": ls_files, "ls-tree": ls_tree, "merge": merge,
     "merge-base": merge_base_command, "merge-tree": merge_tree, "mktree": mktree, "mv": mv, "name-rev": name_rev,
-    "notes": notes, "prune": collect, "pull": pull, "push": push, "range-diff": range_diff,
+    "maintenance": collect, "notes": notes, "pack-refs": pack_refs, "prune": collect, "repack": collect,
+    "rerere": collect, "pull": pull, "push": push, "range-diff": range_diff,
     "read-tree": read_tree, "rebase": rebase,
     "reflog": reflog, "remote": remote, "reset": reset, "restore": restore, "rev-list": rev_list,
     "rev-parse": rev_parse, "revert": revert, "rm": rm, "shortlog": shortlog, "show": show, "show-ref": show_ref,
@@ -149,6 +153,9 @@ def run(process: Process, args: list[str], doc: str) -> int:
                 work = arg[12:]
             elif arg == "--version" or arg == "-v":
                 process.print("git version 2.39.5")
+                return 0
+            elif arg == "--exec-path":
+                process.print("/usr/lib/git-core")
                 return 0
             elif arg in ("--help", "-h"):
                 process.print(doc.rstrip())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_WRONLY
@@ -157,6 +158,19 @@ class Refs:
                 f"{sha.decode()} {ref}\n" for ref, sha in sorted(packed.items())
             )
             self._process.write_file(f"{self._common}/packed-refs", fsencode(text))
+
+    def pack(self, *, everything: bool) -> None:
+        """Put refs into packed-refs; tags only unless everything is asked for."""
+        refs = {**self._packed()}
+        for name, sha in self.under("refs/" if everything else "refs/tags/").items():
+            text = self.raw(name)
+            if text is not None and not text.startswith("ref: "):
+                refs[name] = sha
+                with suppress(SysError):
+                    self._process.fs.unlink(f"{self._folder(name)}/{name}")
+        rows = "".join(f"{sha.decode()} {ref}\n" for ref, sha in sorted(refs.items()))
+        header = "# pack-refs with: peeled fully-peeled sorted \n"
+        self._process.write_file(f"{self._common}/packed-refs", fsencode(header + rows))
 
     def _prune(self, folder: str) -> None:
         """Folders that a name with slashes leaves empty."""

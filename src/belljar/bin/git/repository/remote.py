@@ -58,6 +58,10 @@ class Remote(ABC):
     def close(self) -> None:
         """Let go of what is open."""
 
+    def peeled(self, sha: bytes) -> bytes | None:
+        """What a tag object points to, if that is known without fetching it."""
+        return None
+
     def under(self, prefix: str) -> dict[str, bytes]:
         return {ref: sha for ref, sha in self.refs().items() if ref.startswith(prefix)}
 
@@ -74,6 +78,10 @@ class LocalRemote(Remote):
 
     def branch(self) -> str | None:
         return self._repository.refs.branch()
+
+    def peeled(self, sha: bytes) -> bytes | None:
+        item = self._repository.store.get(sha)
+        return bytes(item.object[1]) if isinstance(item, Tag) else None
 
     def bring(self, repo: Repository, tips: list[bytes], depth: int | None = None) -> None:
         copy_objects(self._repository, repo, tips)

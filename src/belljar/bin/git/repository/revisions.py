@@ -18,7 +18,7 @@ from belljar.regex import compile as compile_regex
 
 def resolve(repo: Repository, name: str) -> bytes:
     """The object a revision means. Raises KeyError."""
-    match = re.fullmatch(r"(.+?)((?:\^\{[a-z]*\}|\^\d*|~\d*)*)", name, re.S)
+    match = re.fullmatch(r"(.+?)((?:\^\{(?:[a-z]*|/[^}]*)\}|\^\d*|~\d*)*)", name, re.S)
     if match is None:
         raise KeyError(name)
     base, steps = match[1], match[2]
@@ -35,7 +35,7 @@ def resolve(repo: Repository, name: str) -> bytes:
             return bytes(entry.sha)
         return _path_in(repo, revision, path)
     sha = _base(repo, base)
-    for step in re.findall(r"\^\{[a-z]*\}|\^\d*|~\d*", steps):
+    for step in re.findall(r"\^\{(?:[a-z]*|/[^}]*)\}|\^\d*|~\d*", steps):
         sha = _step(repo, sha, step)
     return sha
 
@@ -85,8 +85,12 @@ def _by_message(repo: Repository, pattern: str, starts: list[bytes]) -> bytes:
 
 def _logged(repo: Repository, name: str, number: str) -> bytes:
     if number in ("u", "upstream"):
-        upstream = repo.upstream(name or (repo.refs.branch() or "").removeprefix("refs/heads/"))
-        sha = repo.refs.get(upstream) if upstream else None
+        branch = (name if name not in ("", "HEAD") else repo.refs.branch() or "").removeprefix("refs/heads/")
+        if (upstream := repo.upstream(branch)) is None:
+            raise GitError(
+                f"no upstream configured for branch '{branch}'" if branch else "HEAD does not point to a branch"
+            )
+        sha = repo.refs.get(upstream)
         if sha is None:
             raise KeyError(name)
         return sha
@@ -150,6 +154,8 @@ def _abbreviated(repo: Repository, prefix: str) -> bytes:
 
 def _step(repo: Repository, sha: bytes, step: str) -> bytes:
     item = repo.store.get(sha)
+    if step.startswith("^{/"):
+        return _by_message(repo, step[3:-1], [sha])
     if step.startswith("^{"):
         kind = step[2:-1]
         while isinstance(item, Tag):

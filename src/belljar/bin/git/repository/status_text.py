@@ -108,6 +108,9 @@ def long_status(repo: Repository, found: Status, *, hidden: bool = False) -> str
             out.append(_sequence(picking, todo, "cherry-pick", "cherry-picking", unmerged=bool(found.unmerged)))
         elif reverting is not None or todo is not None:
             out.append(_sequence(reverting, todo, "revert", "reverting", unmerged=bool(found.unmerged)))
+    if (started := read_state(repo, "BISECT_START")) is not None:
+        out.append(f"You are currently bisecting, started from branch '{started}'.\n")
+        out.append('  (use "git bisect reset" to get back to the original branch)\n\n')
     out.append(_sparse(repo))
     if head is None:
         out.append("\nNo commits yet\n\n")

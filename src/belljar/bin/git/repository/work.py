@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from dulwich.index import ConflictedIndexEntry, IndexEntry
+from dulwich.index import FLAG_VALID, ConflictedIndexEntry, IndexEntry
 from dulwich.objects import Blob
 
 from belljar.abi.errors import SysError
@@ -24,8 +24,8 @@ def changed_files(repo: Repository) -> dict[str, str]:
             continue
         repo.process.budget.charge(2)
         stat = stat_of(repo, path)
-        if stat is None and is_left_out(entry):
-            continue
+        if entry.flags & FLAG_VALID or is_left_out(entry):
+            continue  # said to be unchanged, or not there by intent
         if stat is None or stat.is_dir:
             found[path] = "D"
         elif mode_of(stat) >> 12 != entry.mode >> 12:
