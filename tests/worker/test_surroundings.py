@@ -24,6 +24,9 @@ with Sandbox(files={"a": "one\\ntwo\\n"}) as first, Sandbox() as second:
     assert second.exec("ls").stdout == ""
     result = second.exec("while :; do :; done", timeout=0.2)
     assert result.timed_out, result
+    with first.fork() as branch:
+        assert branch.exec("echo more >> b; cat b").stdout == "tw0\\n0ne\\nmore\\n"
+    assert first.exec("cat b").stdout == "tw0\\n0ne\\n"
 print("done")
 """
 
