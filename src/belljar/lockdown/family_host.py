@@ -121,6 +121,8 @@ def _session(pid: int) -> int | None:
 
 def _start_time(pid: int) -> float | None:
     """When a process was started, in seconds since boot; None if it is gone, or /proc does not show it."""
+    if sys.platform != "linux":
+        return None
     # Not `open`, which is gone when a sandbox that nobody closed ends with its interpreter.
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
