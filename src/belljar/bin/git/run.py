@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
@@ -139,7 +140,10 @@ def run(process: Process, args: list[str], doc: str) -> int:
                 value = args[index]
                 index += 1
                 if arg == "-C":
-                    process.fs.chdir(value)
+                    try:
+                        process.fs.chdir(value)
+                    except SysError as error:
+                        raise GitError(f"cannot change to '{value}': {error.reason}") from None
                 elif arg == "-c":
                     name, equals, text = value.partition("=")
                     settings.append((name, text if equals else "true"))
@@ -182,6 +186,9 @@ def run(process: Process, args: list[str], doc: str) -> int:
     except UsageError as error:
         process.stdout.flush()
         text = str(error)
+        if "unrecognized option" in text and args[index] in ("log", "show", "rev-list", "shortlog", "whatchanged"):
+            process.error(f"fatal: unrecognized argument: {text.split(chr(39))[1]}\n")
+            return 128
         if "unrecognized option" in text:
             text = f"unknown option `{text.split(chr(39))[1].lstrip('-')}'"
         elif "invalid option" in text:
@@ -209,6 +216,10 @@ def _command(process: Process, name: str, args: list[str], before: Before) -> in
         return clone(process, args, before.settings)
     if before.folder is not None:
         full = process.absolute(before.folder)
+        try:
+            process.fs.stat(f"{full}/HEAD")
+        except SysError:
+            raise GitError(f"not a git repository: '{before.folder}'") from None
         found: tuple[str, str] | None = (full.removesuffix("/.git") if full.endswith("/.git") else "", full)
     else:
         found = find_repository(process, process.fs.getcwd())
@@ -241,6 +252,8 @@ def _in_repository(process: Process, repo: Repository | None, name: str, args: l
             process.leave()
     if name not in COMMANDS:
         process.error(f"git: '{name}' is not a git command. See 'git --help'.\n")
+        if close := get_close_matches(name, [*COMMANDS, "clone", "config", "init", "ls-remote"], 1):
+            process.error(f"\nThe most similar command is\n\t{close[0]}\n")
         return 1
     if repo is None:
         if name == "diff" and "--no-index" in args:

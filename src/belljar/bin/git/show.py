@@ -11,6 +11,7 @@ from belljar.bin.git.repository.changes import commit_pairs
 from belljar.bin.git.repository.combined import merge_patches
 from belljar.bin.git.repository.diff_output import filter_pairs, show_pairs, wants_form
 from belljar.bin.git.repository.diffs import compare
+from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.log_options import LogOptions
 from belljar.bin.git.repository.pathspec import match_paths, restrict
 from belljar.bin.git.repository.repo import Repository
@@ -23,6 +24,9 @@ def show(repo: Repository, args: list[str]) -> int:
     options = LogOptions(**parsed.values)
     revisions, paths = split_operands(repo, args, parsed.operands)
     process = repo.process
+    if not revisions and repo.head() is None:
+        branch = (repo.refs.branch() or "HEAD").removeprefix("refs/heads/")
+        raise GitError(f"your current branch '{branch}' does not have any commits yet")
     for number, revision in enumerate(revisions or ["HEAD"]):
         try:
             sha = resolve(repo, revision)

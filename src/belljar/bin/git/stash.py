@@ -8,7 +8,8 @@ from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.checkout import checkout
-from belljar.bin.git.repository.diffs import compare, patch, stat_text
+from belljar.bin.git.repository.diff_output import DiffOptions, show_pairs, wants_form
+from belljar.bin.git.repository.diffs import compare
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.ignores import find_untracked
 from belljar.bin.git.repository.merging import apply_merge, merge_trees
@@ -50,14 +51,23 @@ def stash(repo: Repository, args: list[str]) -> int:
         case "show":
             sha = _entry(repo, _number(rest))
             parent = bytes(repo.store.commit(sha).parents[0])
-            pairs = compare(repo, repo.tree_of(parent), repo.tree_of(sha))
-            if "-p" in rest or "--patch" in rest or "-u" in rest:
-                for pair in pairs:
-                    repo.process.stdout.write(patch(repo.process, pair))
-            else:
-                repo.process.print(stat_text(repo.process, pairs), end="")
+            extra = {"-u": "both", "--include-untracked": "both", "--only-untracked": "only"}
+            which = next((extra[word] for word in reversed(rest) if word in extra), "")
+            parsed = parse(DiffOptions, [word for word in rest if word not in extra and not _is_entry(word)])
+            options = DiffOptions(**parsed.values)
+            parents = repo.store.commit(sha).parents
+            old, new = ({}, {}) if which == "only" else (repo.tree_of(parent), repo.tree_of(sha))
+            if which and len(parents) > 2:
+                new = {**new, **repo.tree_of(bytes(parents[2]))}
+            if not wants_form(options):
+                options = DiffOptions(**{**parsed.values, "stat": ""})
+            show_pairs(repo, compare(repo, old, new), options)
             return 0
     raise GitError(f"subcommand wasn't specified; 'push' can't be assumed due to unexpected token '{verb}'")
+
+
+def _is_entry(word: str) -> bool:
+    return word.startswith("stash@{") or word.isdecimal()
 
 
 def _number(args: list[str]) -> int:

@@ -58,6 +58,7 @@ class DiffOptions:
     algorithm: str | None = value("--diff-algorithm", "(one algorithm serves all)", metavar="NAME")
     word_diff: str | None = value("--word-diff", "show words that changed", metavar="MODE", bare="plain")
     color_words: bool = flag("--color-words", "--word-diff=color")
+    output: str | None = value("--output", "write to a file", metavar="FILE")
     side: str | None = choice(
         {"--base": "base", "--ours": "ours", "--theirs": "theirs"},
         "the side of a conflict to compare with",
@@ -131,7 +132,11 @@ def show_pairs(
 
     `unstored` are paths whose new side is a file that is no object yet.
     """
-    for part in render_pairs(repo, pairs, options, default=default, unstored=unstored):
+    parts = render_pairs(repo, pairs, options, default=default, unstored=unstored)
+    if options.output is not None:
+        repo.process.write_file(options.output, b"".join(parts))
+        return
+    for part in parts:
         repo.process.stdout.write(part)
 
 
