@@ -30,7 +30,7 @@ from h2.connection import H2Connection
 from h2.errors import ErrorCodes
 from h2.events import ConnectionTerminated
 
-from belljar import AuditLog, Network, NetworkLimits, Sandbox
+from belljar import AsyncSandbox, AuditLog, Network, NetworkLimits, Sandbox
 from belljar.abi.errors import PolicyError
 from belljar.net.addresses import Address, Endpoint
 from belljar.net.broker import pool_host, proxy_host, stream_host
@@ -945,3 +945,24 @@ def test_node_tells_a_denial_from_a_missing_name(
     result = sandbox.exec(["node", "-e", script])
     assert result.stdout.startswith("EACCES"), result.stdout + result.stderr
     assert reason in result.stdout
+
+
+def test_closing_on_an_event_loop_does_not_wait_for_a_slow_audit() -> None:
+    release = threading.Event()
+
+    async def main() -> None:
+        with HttpServer({"/": b"ok"}) as server:
+            network = Network.allow(server.authority, audit=lambda event: release.wait(30))
+            async with AsyncSandbox(network=network) as sandbox:
+                command = asyncio.ensure_future(sandbox.exec(f"curl -s {server.url}/"))
+                door = sandbox._link.offers.network
+                assert door is not None
+                while door._gate is None or not door._gate.record._running:
+                    await asyncio.sleep(0.01)
+                closing = time.monotonic()
+                door.close()
+                assert time.monotonic() - closing < 3, "the loop stood still"
+                release.set()
+                await asyncio.wait([command], timeout=30)
+
+    run(main())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import asyncio
@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from belljar.net.broker.gate_host import Gate
     from belljar.net.network import Network
 
+_EVENTS_MAX: Final = 1024
+"""Events that wait for the owner's event loop."""
+_BEHIND_SECONDS: Final = 5.0
 Observe = Callable[[str, dict[str, Any]], None]
 """Takes the kind of an event and its data."""
 
@@ -37,7 +40,7 @@ class NetworkDoor:
         """The sandbox is gone: end what it has under way. Idempotent."""
         with self._lock:
             if self._gate is not None:
-                self._gate.close()
+                self._gate.close(wait=self._owner is None)  # an event loop must not wait for the owner's audit
 
     def gate(self, observe: Observe | None) -> Gate:
         """The sandbox's one way out, whoever asks for it and how often: limits count everything."""
@@ -62,8 +65,17 @@ class NetworkDoor:
         if owner is None:
             return lambda data: observe("network", data)
 
+        room = threading.Semaphore(_EVENTS_MAX)
+
+        def take(data: dict[str, Any]) -> None:
+            room.release()
+            observe("network", data)
+
         def emit(data: dict[str, Any]) -> None:
+            """Called on the record's thread, which waits for a loop that is behind."""
+            if not room.acquire(timeout=_BEHIND_SECONDS):
+                raise TimeoutError("the event loop takes no events")
             if not owner.is_closed():
-                owner.call_soon_threadsafe(observe, "network", data)
+                owner.call_soon_threadsafe(take, data)
 
         return emit
