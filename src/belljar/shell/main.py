@@ -186,7 +186,9 @@ class _Begun(Struct):
 
 
 _begun: list[_Begun] = []
-_DECIDING = frozenset({"BASH_ENV", "BASHOPTS", "POSIXLY_CORRECT", "SHELLOPTS"})
+TRACE_PROMPT = "+[$BASHPID] "
+"""PS4 of a shell that traces because the environment has TRACE=1, as all shells that it starts do."""
+_DECIDING = frozenset({"BASH_ENV", "BASHOPTS", "POSIXLY_CORRECT", "SHELLOPTS", "TRACE"})
 """Variables of the environment that a shell begins otherwise with."""
 
 
@@ -278,6 +280,10 @@ class Session:
         for name in (shell.process.env.get("SHELLOPTS") or "").split(":"):
             if name in SET_OPTIONS:
                 shell.set_option(name, True)
+        if shell.process.env.get("TRACE") == "1":
+            shell.set_option("xtrace", True)
+            if "PS4" not in shell.process.env:
+                shell.vars.set("PS4", TRACE_PROMPT)
         for name in (shell.process.env.get("BASHOPTS") or "").split(":"):
             if name in shell.shopts:
                 shell.set_shopt(name, True)
