@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 from belljar.shell.expand.fields import MAGIC
@@ -31,6 +32,22 @@ def plain_texts(sequence: BraceSequence) -> list[str] | None:
             return None
         results = [left + right for left in results for right in choices] if results != [""] else choices
     return results if all(text and text[0] != "~" for text in results) else None
+
+
+def unclosed_backquote(sequence: BraceSequence) -> str | None:
+    """The end of a word that begins with a backquote made by a range, as in `{Z..a}x`.
+
+    Bash reads the words again, and finds no closing one.
+    """
+    for item, following in pairwise(sequence.items):
+        if (
+            isinstance(item, BraceRange)
+            and item.letters
+            and "`" in range_texts(item)
+            and isinstance(following, Literal)
+        ):
+            return f"`{following.text}"
+    return None
 
 
 def merge_literals(parts: tuple[WordPart, ...]) -> tuple[WordPart, ...]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.shell.compile.arith_shape import has_effects
-from belljar.shell.compile.braces import count, expand, merge_literals, plain_texts
+from belljar.shell.compile.braces import count, expand, merge_literals, plain_texts, unclosed_backquote
 from belljar.shell.compile.words import Text, compile_quoted, compile_text, constant_text, merge_constants
+from belljar.shell.control import ExpansionError
 from belljar.shell.expand.fields import MAGIC, Fields
 from belljar.shell.nodes import (
     AnsiQuoted,
@@ -267,6 +268,8 @@ def _compile_braced(word: Word) -> Callable[[Shell, list[str]], None]:
             out += plain(shell)
             return
         if not cached:
+            if (rest := unclosed_backquote(sequence)) is not None:
+                raise ExpansionError(f'bad substitution: no closing "`" in {rest}')
             shell.budget.charge_size(size * 16)
             if size > 1000:
                 shell.budget.charge(size // 10)

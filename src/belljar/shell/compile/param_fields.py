@@ -12,7 +12,7 @@ from belljar.shell.compile.param_text import assign_default, compile_param, miss
 from belljar.shell.compile.params import AnyParam, Values, compile_base_values, compile_value, is_joined, is_list
 from belljar.shell.compile.words import compile_scalar
 from belljar.shell.expand.fields import Fields
-from belljar.shell.nodes import Default, Length, Param
+from belljar.shell.nodes import Default, Length, Param, ParamNames
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -36,7 +36,19 @@ def compile_param_emit(part: AnyParam, *, quoted: bool) -> Emit:
             return lambda shell, fields: fields.expanded(text(shell))
     joined = part.joined if not isinstance(part, Param) else is_joined(part)
     values = compile_values(part)
-    return _emit_list(values, joined=joined, quoted=quoted)
+    emit = _emit_list(values, joined=joined, quoted=quoted)
+    if isinstance(part, Param) or quoted or not joined:
+        return emit
+    separator = "" if isinstance(part, ParamNames) else " "
+
+    def names(shell: Shell, fields: Fields) -> None:
+        """Names and keys, which bash makes one field if IFS is empty."""
+        if shell.vars.get("IFS") == "":
+            fields.expanded(separator.join(values(shell)))
+        else:
+            emit(shell, fields)
+
+    return names
 
 
 def _emit_list(values: Values, *, joined: bool, quoted: bool) -> Emit:

@@ -9,7 +9,17 @@ from belljar.shell.compile.commands import compile_command, compile_subshell_bod
 from belljar.shell.compile.direct import direct_program, pure_builtin
 from belljar.shell.compile.simple import compile_simple, compile_stage
 from belljar.shell.compile.words import constant
-from belljar.shell.nodes import Command, Coproc, Group, Pipeline, SimpleCommand, Subshell, Word
+from belljar.shell.nodes import (
+    ArithCommand,
+    Command,
+    Conditional,
+    Coproc,
+    Group,
+    Pipeline,
+    SimpleCommand,
+    Subshell,
+    Word,
+)
 from belljar.shell.pipeline import QuickStage, Stage, run_coproc, run_pipeline, start_background, start_subshell, timed
 from belljar.shell.print import print_command
 
@@ -19,25 +29,53 @@ if TYPE_CHECKING:
 
 
 def compile_pipeline(node: Pipeline, *, checks: bool) -> Run:
+    if node.negated and checks and node.commands:
+        return _compile_negated(node)
     if not node.commands:
         run: Run = _succeed
     elif len(node.commands) == 1:
-        run = compile_command(node.commands[0], checks=checks and not node.negated)
+        run = compile_command(node.commands[0], checks=checks)
     else:
-        run = _compile_stages(node, checks=checks and not node.negated)
-        if checks and not node.negated:
+        run = _compile_stages(node, checks=checks)
+        if checks:
             run = _checked(run, node)
     if node.timed:
         run = timed(run, posix=node.posix_time)
-    if not node.negated:
-        return run
-    inner = run
+    return _negated(run) if node.negated else run
 
+
+def _negated(run: Run) -> Run:
     def negated(shell: Shell) -> int:
-        shell.status = status = 0 if inner(shell) else 1
+        shell.status = status = 0 if run(shell) else 1
         return status
 
     return negated
+
+
+def _compile_negated(node: Pipeline) -> Run:
+    """`! command` outside of conditions: `set -e` acts inside only if it is set there, as bash looks at it before."""
+    made: dict[bool, Run] = {}
+
+    def run(shell: Shell) -> int:
+        inside = not shell.errexit
+        found = made.get(inside)
+        if found is None:
+            found = made[inside] = _compile_inverted(node, inside=inside)
+        return found(shell)
+
+    return _negated(timed(run, posix=node.posix_time) if node.timed else run)
+
+
+def _compile_inverted(node: Pipeline, *, inside: bool) -> Run:
+    """The command of `! command`, whose own failure is none; `inside`: that of what it runs is."""
+    if len(node.commands) > 1:
+        return _compile_stages(node, checks=inside)
+    command = node.commands[0]
+    if isinstance(command, SimpleCommand):
+        return compile_simple(command, checks=False, inside=inside)
+    if isinstance(command, Subshell) and not command.redirects:
+        return compile_subshell(command, checks=False, inside=inside)
+    return compile_command(command, checks=inside and not isinstance(command, Subshell | ArithCommand | Conditional))
 
 
 def _succeed(shell: Shell) -> int:
@@ -99,8 +137,9 @@ def _stage_body(command: Command) -> Command:
     return command
 
 
-def compile_subshell(node: Subshell, *, checks: bool) -> Run:
-    body = compile_subshell_body(node.body) if checks else compile_command(node.body, checks=False)
+def compile_subshell(node: Subshell, *, checks: bool, inside: bool = False) -> Run:
+    """`inside`: failures in it count, though its own does not."""
+    body = compile_subshell_body(node.body) if checks or inside else compile_command(node.body, checks=False)
     line = node.line
 
     def run(shell: Shell) -> int:

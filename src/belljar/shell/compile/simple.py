@@ -50,9 +50,14 @@ def compile_stage(node: SimpleCommand) -> Run:
     return stage
 
 
-def compile_simple(node: SimpleCommand, *, checks: bool, last: bool = False) -> Run:
-    """`checks`: a failure may end the shell or run the ERR trap. `last`: the process has nothing else to do."""
-    run = _compile_unchecked(node, checks=checks, last=last)
+def compile_simple(node: SimpleCommand, *, checks: bool, last: bool = False, inside: bool = False) -> Run:
+    """`checks`: a failure may end the shell or run the ERR trap; `inside`: only that of a command in a function.
+
+    `last`: the process has nothing else to do.
+    """
+    run = _compile_unchecked(node, checks=checks or (inside and bool(node.words)), last=last)
+    if inside:
+        return _noted(node, run)
     if not checks:
         return run
 
@@ -65,6 +70,17 @@ def compile_simple(node: SimpleCommand, *, checks: bool, last: bool = False) -> 
         return status
 
     return checked
+
+
+def _noted(node: SimpleCommand, run: Run) -> Run:
+    """BASH_COMMAND is the command, as where it is checked."""
+
+    def noted(shell: Shell) -> int:
+        if not shell.in_trap:
+            shell.command = node
+        return run(shell)
+
+    return noted
 
 
 def _compile_unchecked(node: SimpleCommand, *, checks: bool, last: bool) -> Run:

@@ -10,6 +10,7 @@ from belljar.shell.nodes import (
     Assignment,
     FdVariable,
     FileRedirect,
+    Index,
     Literal,
     Redirect,
     SimpleCommand,
@@ -201,7 +202,7 @@ class SimpleReader(TokenReader):
             self.pos -= 1
             index = self.subscript(start)
             equals = EQUALS(self.text, self.pos)
-            if equals is None:
+            if equals is None or (declaring and _has_blank(index)):
                 self.pos = start
                 return None
             operator = equals.group()
@@ -334,6 +335,12 @@ class SimpleReader(TokenReader):
                 redirects.append(redirect)
             else:
                 return tuple(redirects)
+
+
+def _has_blank(index: Index) -> bool:
+    """Whether a subscript has unquoted blanks, which end an argument, though not an assignment."""
+    parts = index.word.parts if isinstance(index, Subscript) else ()
+    return any(isinstance(part, Literal) and any(char in part.text for char in " \t\n") for part in parts)
 
 
 def _flatten(array: ArrayLiteral) -> list[WordPart]:
