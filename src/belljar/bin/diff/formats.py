@@ -10,6 +10,7 @@ from belljar.abi.paths import fsencode
 from belljar.bin._kit.clock import format_time
 from belljar.bin.diff.script import Change
 from belljar.bin.diff.sides import Comparison, Side
+from belljar.libc.quotearg import c_escape
 from belljar.libc.zones import Zone
 from belljar.regex import Regex
 
@@ -117,14 +118,8 @@ def _header(side: Side, mark: bytes, style: Style) -> bytes:
 
 def header_name(name: str) -> str:
     """A name with characters that would confuse patch is shown as C would write it."""
-    if all(char.isprintable() and char not in '"\\' for char in name):
-        return name
-    special = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b"}
-    parts = [
-        special.get(char) or (char if char.isprintable() else "".join(f"\\{byte:03o}" for byte in fsencode(char)))
-        for char in name
-    ]
-    return '"' + "".join(parts) + '"'
+    escaped = c_escape(name, also='"')
+    return name if escaped == name else f'"{escaped}"'
 
 
 def unified(comparison: Comparison, style: Style) -> Iterator[bytes]:

@@ -12,6 +12,7 @@ from belljar.bin.diff.script import Change, find_changes
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.store import Flat
 from belljar.kernel.process import Process
+from belljar.libc.quotearg import c_escape
 
 _FUNCTION = re.compile(rb"[A-Za-z_$]")
 
@@ -176,11 +177,9 @@ def _similarity(gone: Pair, came: Pair) -> int:
 
 
 def quote_path(path: str) -> str:
-    raw = fsencode(path)
-    if all(32 <= byte < 127 and byte not in (34, 92) for byte in raw):
-        return path
-    names = {9: "\\t", 10: "\\n", 34: '\\"', 92: "\\\\", 13: "\\r"}
-    return '"' + "".join(names.get(b, chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in raw) + '"'
+    """A path as git shows it: quoted if C would escape something in it, or it is not ASCII."""
+    escaped = c_escape(path, utf8=False, also='"')
+    return path if escaped == path else f'"{escaped}"'
 
 
 def patch(process: Process, pair: Pair, look: Look = PLAIN) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dulwich.objects import Commit
 
+from belljar.bin._kit.clock import zone_of
 from belljar.bin.git.repository.notes import Notes, default_ref
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.text import body_of, date, relative_date, subject_of, text_of, trailer_lines, who
@@ -67,9 +68,13 @@ class Formatter:
     def when(self, seconds: int, offset: int) -> str:
         if self._date == "relative":
             return relative_date(seconds, self._repo.process.kernel.now() // 1_000_000_000)
-        if self._date == "local":
-            return date(seconds, 0).rpartition(" ")[0]
-        return date(seconds, offset, self._date)
+        kind, colon, form = self._date.partition(":")
+        if kind != "local" and not kind.endswith("-local"):
+            return date(seconds, offset, self._date)
+        here = zone_of(self._repo.process.env).at(seconds)
+        style = kind.removesuffix("local").removesuffix("-")
+        text = date(seconds, here.seconds, style + colon + form, here.name)
+        return text if style not in ("", "default") else text.rpartition(" ")[0]
 
     def show(self, sha: bytes) -> str:
         """A commit's text, without a newline at its end."""

@@ -9,10 +9,10 @@ from belljar.libc.calendar import moment_at
 from belljar.libc.strftime import offset_digits, strftime
 
 
-def date(seconds: int, offset: int, style: str = "default") -> str:
-    """A time as --date shows it."""
+def date(seconds: int, offset: int, style: str = "default", name: str = "") -> str:
+    """A time as --date shows it, on a clock so many seconds east of UTC; the zone may have a name."""
     zone = offset_digits(offset)
-    when = moment_at(seconds, offset, "")
+    when = moment_at(seconds, offset, name)
     if style.startswith("format:"):
         return strftime(style[7:], when)
     match style:
