@@ -21,12 +21,12 @@ from belljar.api.runs import NotExported
 
 # Runs the "code" of each request as shell commands; they say on descriptor 4 what an interpreter would.
 _SHELL = r"""
-echo '{"op":"ready"}' >&4
+echo '0 {"op":"ready"}' >&4
 while read -r -u 3 line; do
-    code=$(jq -r .code <<< "$line")
+    code=$(jq -r .code <<< "$line") run=$(jq -r .run <<< "$line")
     done='{"op":"done","ok":true,"exports":{},"unsent":{}}'
     eval "$code"
-    [ -n "$done" ] && printf '%s\n' "$done" >&4
+    [ -n "$done" ] && printf '%s %s\n' "$run" "$done" >&4
 done
 """
 FAKE = Engine("fake", ("bash", "-c", _SHELL), (), "<run {}>")
@@ -83,8 +83,8 @@ def test_a_value_that_could_not_cross_says_why(fake: Interpreter) -> None:
 
 def test_outputs_keep_their_order(fake: Interpreter) -> None:
     result = fake.run(
-        """echo '{"op":"output","mime":"image/png","data":{"$bytes":"aGk="}}' >&4
-        echo '{"op":"output","mime":"text/plain","data":"t"}' >&4"""
+        """echo "$run" '{"op":"output","mime":"image/png","data":{"$bytes":"aGk="}}' >&4
+        echo "$run" '{"op":"output","mime":"text/plain","data":"t"}' >&4"""
     )
     assert [(o.mime, o.data) for o in result.outputs] == [("image/png", b"hi"), ("text/plain", b"t")]
     assert result.outputs[1].text == "t"
@@ -105,7 +105,7 @@ def test_an_error_of_the_guest(fake: Interpreter) -> None:
     assert fake.run("").ok
 
 
-_CALL = """echo '{"op":"call","id":1,"name":"f","args":[2],"kwargs":{"b":3}}' >&4; read -r -u 3 answer
+_CALL = """echo "$run" '{"op":"call","id":1,"name":"f","args":[2],"kwargs":{"b":3}}' >&4; read -r -u 3 answer
 echo "$answer" """
 
 

@@ -43,6 +43,7 @@ ERRORS = [
     NotExported("no x"),
     belljar.PolicyError("bad"),
     belljar.SnapshotError("bad"),
+    belljar.ToolError("for the guest"),
     belljar.SandboxCreationError("bad"),
 ]
 

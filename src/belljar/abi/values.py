@@ -26,6 +26,9 @@ Value: TypeAlias = Any
 
 DEPTH_MAX: Final = 200
 """How deep lists and dicts may nest."""
+VALUES_MAX: Final = 1_000_000
+CONTAINERS_MAX: Final = 250_000
+"""Values that cross at once, and lists and dicts among them: an empty list is 3 bytes of text and 64 of memory."""
 _SHALLOW: Final = 2 * DEPTH_MAX + 100
 """Brackets that may be open at once: a dict with odd keys takes two for one level."""
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?')
@@ -53,18 +56,24 @@ def loads(text: str | bytes) -> Value:
     try:
         if isinstance(text, bytes):
             text = text.decode("ascii")
-        _check_depth(text)
+        _check_size(text)
         tree = _DECODER.decode(text)
         return _untagged(tree, 0) if '"$' in text or '"\\u0024' in text else tree
     except RecursionError:
         raise ValueError(f"a value nested deeper than {DEPTH_MAX}") from None
 
 
-def _check_depth(text: str) -> None:
-    """ValueError for a text so deep that reading it could overflow the stack, where Python's own limit was raised."""
-    if text.count("[") + text.count("{") <= _SHALLOW:
+def _check_size(text: str) -> None:
+    """ValueError for a text of so many values that reading it would take much more memory than the text itself, or so
+    deep that it could overflow the stack, where Python's own limit was raised."""
+    opened = text.count("[") + text.count("{")
+    if opened <= _SHALLOW and text.count(",") <= VALUES_MAX:
         return
-    brackets = _NOT_BRACKET.sub("", _STRING.sub("", text))
+    bare = _STRING.sub("", text)
+    opened = bare.count("[") + bare.count("{")
+    if opened > CONTAINERS_MAX or opened + bare.count(",") > VALUES_MAX:
+        raise ValueError(f"more than {VALUES_MAX} values, or {CONTAINERS_MAX} lists and dicts, in one message")
+    brackets = _NOT_BRACKET.sub("", bare)
     if max(accumulate(map(_STEP.__getitem__, brackets)), default=0) > _SHALLOW:
         raise ValueError(f"a value nested deeper than {DEPTH_MAX}")
 

@@ -6,7 +6,7 @@ does not decode to one of the shapes below ends the conversation: neither side e
 
 # No `from __future__ import annotations`: msgspec would have to compile every annotation once more, in every process.
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
@@ -26,6 +26,8 @@ FDS_MAX: Final = 32
 CONTROL_IN: Final = 3
 CONTROL_OUT: Final = 4
 """The descriptors by which an interpreter talks with its owner."""
+LIST_PAGE: Final = 10_000
+"""Entries of a directory in one answer."""
 USER_RIGHTS: Final = "user:"
 """Before the name of a call about files: done with the rights of the sandbox's commands, not with all."""
 
@@ -226,12 +228,35 @@ def encode(message: HostMessage | WorkerMessage) -> bytes:
     return _HEADER.pack(len(body)) + body
 
 
-class FrameReader(Generic[T]):
-    """From bytes as they come to messages of one direction."""
+_SMALL: Final = 64 << 10
+"""Frames up to this are decoded as they are: what they become is small, too."""
+ELEMENTS_MAX: Final = 200_000
+"""Values in one larger frame, lists and dicts included. A million empty lists would be 1 MB there and 64 MB here."""
+_TAG: Final = 16
+"""Bytes of a frame's body in which its tag is."""
+_WORKER_LIMITS: Final = {
+    b"output": CHUNK_MAX + 64,
+    b"exited": 16 << 20,
+    b"reply": 16 << 20,
+    b"ask": (16 << 20) + 4096,
+    b"incident": 1 << 20,
+}
+"""The longest frame of each kind that a worker may send, where that is more than a small one."""
 
-    def __init__(self, decoder: msgspec.msgpack.Decoder[T], limit: int = FRAME_MAX) -> None:
+
+class FrameReader(Generic[T]):
+    """From bytes as they come to messages of one direction.
+
+    `kinds`: the longest frame by tag; a longer one is refused before it is received, one of too many values before it
+    is decoded.
+    """
+
+    def __init__(
+        self, decoder: msgspec.msgpack.Decoder[T], limit: int = FRAME_MAX, kinds: Mapping[bytes, int] | None = None
+    ) -> None:
         self._decoder = decoder
         self._limit = limit
+        self._kinds = kinds
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[T]:
@@ -248,6 +273,8 @@ class FrameReader(Generic[T]):
                 if not 0 < length <= self._limit:
                     raise WireError(f"a frame claims {length} bytes; the limit is {self._limit}")
                 end = position + 4 + length
+                if length > _SMALL and self._kinds is not None and len(buffer) - position >= 4 + _TAG:
+                    _check_kind(buffer[position + 4 : position + 4 + _TAG], length, self._kinds)
                 if len(buffer) < end:
                     break
                 with memoryview(buffer) as view, view[position + 4 : end] as body:
@@ -258,6 +285,9 @@ class FrameReader(Generic[T]):
             del buffer[:position]
 
     def _decode(self, body: memoryview) -> T:
+        if len(body) > _SMALL and self._kinds is not None:
+            _check_kind(bytes(body[:_TAG]), len(body), self._kinds)
+            check_elements(body, ELEMENTS_MAX)
         try:
             return self._decoder.decode(body)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -267,6 +297,48 @@ class FrameReader(Generic[T]):
     def partial(self) -> bool:
         """Whether the bytes so far end inside a frame."""
         return bool(self._buffer)
+
+
+def _check_kind(head: bytes | bytearray, length: int, kinds: Mapping[bytes, int]) -> None:
+    """Check the length of a frame by its tag: the first item of a short array, and a short string."""
+    tag = bytes(head[2 : 2 + (head[1] & 0x1F)]) if 0x90 <= head[0] <= 0x9F and 0xA0 <= head[1] <= 0xBF else b""
+    if length > kinds.get(tag, _SMALL):
+        raise WireError(f"a frame of {length} bytes, which is too long for its kind ({bytes(tag)!r})")
+
+
+def _sizes() -> list[int]:
+    """How long a msgpack value is by its first byte, without the values in it; 0: it says so itself, or is none."""
+    sizes = [1] * 256
+    sizes[0xA0:0xC0] = range(1, 33)
+    sizes[0xC1] = 0
+    sizes[0xC4:0xCA] = [0] * 6
+    sizes[0xCA:0xD4] = [5, 9, 2, 3, 5, 9, 2, 3, 5, 9]
+    sizes[0xD4:0xE0] = [0] * 8 + [3, 5, 3, 5]
+    return sizes
+
+
+_SIZES: Final = _sizes()
+_LENGTHS: Final = {0xC4: 1, 0xC5: 2, 0xC6: 4, 0xD9: 1, 0xDA: 2, 0xDB: 4}
+"""Bytes and strings: how many bytes their length takes."""
+
+
+def check_elements(body: memoryview, most: int) -> None:
+    """WireError if a msgpack message has more than so many values in it, at whatever depth. Nothing is decoded."""
+    position, end = 0, len(body)
+    sizes = _SIZES
+    for _ in range(most):
+        if position >= end:
+            return
+        kind = body[position]
+        size = sizes[kind]
+        if size:
+            position += size
+        elif (width := _LENGTHS.get(kind)) is not None:
+            position += 1 + width + int.from_bytes(body[position + 1 : position + 1 + width], "big")
+        else:
+            raise WireError("a frame with a value of no known kind")
+    if position < end:
+        raise WireError(f"a frame with more than {most} values")
 
 
 @cache
@@ -287,4 +359,4 @@ def host_frames() -> FrameReader[HostMessage]:
 
 def worker_frames() -> FrameReader[WorkerMessage]:
     """What a host reads."""
-    return FrameReader(_worker_decoder())
+    return FrameReader(_worker_decoder(), max(_WORKER_LIMITS.values()), _WORKER_LIMITS)

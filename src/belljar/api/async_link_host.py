@@ -78,9 +78,7 @@ class AsyncLink:
         self._spawn(self._open_engine(opening))
 
     async def _open_engine(self, opening: Opening) -> None:
-        frame, fds = await in_thread(
-            lambda: self.engines.open(opening), lambda opened: _close(opened[1]), self.threads.start
-        )
+        frame, fds = await in_thread(lambda: self.engines.open(opening), lambda opened: _close(opened[1]))
         if self._gone is None:
             self.send(frame, fds)
         else:

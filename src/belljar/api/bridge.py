@@ -9,7 +9,8 @@ from typing import Any
 
 from belljar.abi.limits import RunLimits
 from belljar.abi.values import NotPlain, dumps, loads
-from belljar.api.await_host import call_async, is_being_cancelled, run_awaitable, told
+from belljar.api.arguments import public_text
+from belljar.api.await_host import call_async, is_being_cancelled, run_awaitable
 from belljar.api.errors import printable
 from belljar.api.request import check_mapping
 
@@ -65,7 +66,8 @@ class HostCall:
             return self._raised(TypeError(str(error).replace("['value']", "", 1)))
 
     def _raised(self, error: BaseException) -> str:
-        what = {"name": type(error).__name__, "message": printable(told(error))}
+        text = public_text(error, f"{self.args!r:.10000} {self.kwargs!r:.10000}")
+        what = {"name": type(error).__name__, "message": printable(text)}
         return dumps({"op": "answer", "id": self.number, "error": what})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
@@ -12,7 +13,7 @@ from belljar.abi.limits import Limits
 from belljar.abi.paths import join
 from belljar.abi.signals import parse_signal
 from belljar.abi.wire import CHUNK_MAX, Credit, Input, Resize, Signal
-from belljar.api.core import Conversation, OnChunk, Pending, Running
+from belljar.api.core import Conversation, OnChunk, Pending, Running, join_small
 from belljar.api.errors import SandboxError
 from belljar.api.owner_host import refuse_copy
 from belljar.api.request import (
@@ -58,6 +59,12 @@ class Listening:
 
         def hear(data: bytes) -> None:
             if not self.stopped:
+                with suppress(IndexError):
+                    heard, last = self.waiting.pop()
+                    if heard is not function or len(last) + len(data) > CHUNK_MAX:
+                        self.waiting.append((heard, last))
+                    else:
+                        data = last + data
                 self.waiting.append((function, data))
 
         return hear
@@ -130,10 +137,10 @@ class Chunks:
     """What a stream brought and nobody has read yet."""
 
     def __init__(self) -> None:
-        self.waiting: deque[bytes] = deque()
+        self.waiting: deque[bytes | bytearray] = deque()
 
     def put(self, data: bytes) -> None:
-        self.waiting.append(data)
+        join_small(self.waiting, data)
 
 
 class StandardInput(Struct, frozen=True):
@@ -333,7 +340,7 @@ class Command:
         waiting = self.chunks[stream].waiting
         if not waiting:
             return b""
-        data = waiting.popleft()
+        data = bytes(waiting.popleft())
         if not self.exited:
             self.state.granted[stream] += len(data)
             self._send(self._conversation.message(Credit(self._number, stream, len(data))))

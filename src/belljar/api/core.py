@@ -5,7 +5,7 @@ Both fronts share it: they move the bytes and decide how to wait. Everything a w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, MutableSequence
 from contextvars import ContextVar
 from typing import Any, Final
 
@@ -36,6 +36,8 @@ from belljar.api.errors import SandboxClosed, SandboxError, printable
 _ANSWERS: Final = (Exited, Output, Reply, Failure, Started)
 _SLACK: Final = 1 << 20
 ASKS_PER_TURN: Final = 32
+INCIDENTS_MAX: Final = 1000
+"""Of one sandbox. An owner's log is not endless."""
 _TRACE_LINES: Final = 60
 
 OnChunk = Callable[[bytes], object]
@@ -69,7 +71,7 @@ class Running(Pending):
     def __init__(self, allowed: int, on_chunk: dict[int, OnChunk], *, control: bool = False) -> None:
         super().__init__()
         self._allowed = allowed
-        self.parts: dict[int, list[bytes]] = {1: [], 2: []}
+        self.parts: dict[int, list[bytes | bytearray]] = {1: [], 2: []}
         self.on_chunk = on_chunk
         self.granted = {1: WINDOW, 2: WINDOW}
         if control:
@@ -93,7 +95,28 @@ class Running(Pending):
         if callback is not None:
             callback(data)
         else:
-            self.parts[stream].append(data)
+            join_small(self.parts[stream], data)
+
+
+_PIECE: Final = 64 << 10
+
+
+def join_small(pieces: MutableSequence[bytes | bytearray], data: bytes) -> None:
+    """Append data, to the last piece if that is small: each piece takes some 50 bytes more than its length.
+
+    Another thread may take the first piece meanwhile.
+    """
+    try:
+        last = pieces.pop()
+    except IndexError:
+        last = b""
+    if isinstance(last, bytearray) and len(last) + len(data) <= _PIECE:
+        last += data
+        pieces.append(last)
+        return
+    if last:
+        pieces.append(last)
+    pieces.append(bytearray(data) if len(data) < _PIECE else data)
 
 
 class Conversation:
@@ -105,6 +128,7 @@ class Conversation:
         """Numbers below the first are an origin's, in its branches: nobody here wants to hear of them."""
         self._waiting: dict[int, Pending] = {}
         self.ready: Ready | None = None
+        self._incidents = 0
         self.bug: str | None = None
         """Where in our own code the worker failed, if it had the time to say so."""
         self.outbox: list[bytes] = []
@@ -213,6 +237,8 @@ class Conversation:
                 running.finish()
             case Output(id=number, stream=stream, data=piece):
                 running = self._running(number)
+                if not piece:
+                    raise WireError("a piece of output with nothing in it")
                 running.take(stream, piece)
                 running.granted[stream] -= len(piece)
                 if running.granted[stream] < 0:
@@ -232,7 +258,10 @@ class Conversation:
                 pending.error = message
                 pending.finish()
             case Started(id=number, pid=pid):
-                self._running(number).pid = pid
+                running = self._running(number)
+                if running.pid or pid <= 0:
+                    raise WireError(f"started twice ({number})")
+                running.pid = pid
             case Ready():
                 if self.ready is not None:
                     raise WireError("ready twice")
@@ -258,6 +287,9 @@ class Conversation:
         """Tell the owner of a bug of ours that ended one process: by an event, or else by the log."""
         name, command = (printable(text.decode("utf-8", "replace")) for text in (incident.id, incident.command))
         trace = _shown_trace(incident.trace.decode("utf-8", "replace"))
+        self._incidents += 1
+        if self._incidents > INCIDENTS_MAX:
+            raise WireError(f"more than {INCIDENTS_MAX} incidents")
         if self.observe is not None:
             self.observe("incident", {"id": name, "command": command, "trace": trace})
         else:

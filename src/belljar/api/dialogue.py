@@ -2,13 +2,16 @@
 
 An interpreter is a program with a control channel; lines of JSON go over it (`abi/values.py`):
 
-    to it      {"op": "run", "code", "mode", "file", "globals": [names], "values": {name: value}}
+    to it      {"op": "run", "run", "code", "mode", "file", "globals": [names], "values": {name: value}}
                {"op": "branched"}                                  it is a copy, and draws its own random numbers
                {"op": "answer", "id", "value"}  or  {"op": "answer", "id", "error": {"name", "message"}}
     from it    {"op": "ready"}                                     it has started
                {"op": "call", "id", "name", "args", "kwargs"}      a host function is wanted
                {"op": "output", "mime", "data"}                    a figure or a table was shown
                {"op": "done", "ok", "exports", "unsent", "error"}  the run is over; it waits for the next
+
+Each line from it begins with the number of the run that it belongs to, and a space; `ready` has the number 0. What
+does not belong to the run that is under way is dropped: whatever an earlier one left behind can't answer for it.
 
 Everything that comes from it is hostile until checked.
 """
@@ -42,6 +45,7 @@ _WITHOUT_END: Final = 1 << 60
 _NOTHING: Final = '"globals":[],"values":{}'
 """What most runs are given."""
 _LINE_MAX: Final = 64 << 20
+_READY: Final = b'0 {"op":"ready"}'
 _GUEST_CODES: Final[tuple[ErrorCode, ...]] = ("SYNTAX_ERROR", "RUNTIME_ERROR", "MEMORY_LIMIT")
 _LIMIT_CODES: Final[dict[str, ErrorCode]] = {
     "cpu_seconds": "CPU_LIMIT",
@@ -51,6 +55,8 @@ _LIMIT_CODES: Final[dict[str, ErrorCode]] = {
     "output_bytes": "OUTPUT_LIMIT",
 }
 _NOT_STARTED: Final = (126, 127)
+_OUTPUT_COST: Final = 200
+"""Bytes that an output takes besides its own."""
 STARTING: Final = 900.0
 """Seconds that an interpreter may take to start: the first of a machine is compiled."""
 BEGINNING: Final = 4096
@@ -104,18 +110,18 @@ class Run:
         self.done = False
         self.error: RunError | None = None
         self._room = output_bytes
-        self._streams: dict[int, list[bytes]] = {1: [], 2: []}
+        self._streams = {1: bytearray(), 2: bytearray()}
         self._outputs: list[Output] = []
         self._exports = Exports()
 
     def say(self, stream: int, data: bytes) -> None:
         self._charge(len(data))
-        self._streams[stream].append(data)
+        self._streams[stream] += data
 
     def show(self, message: Mapping[str, Any]) -> None:
         match message:
             case {"mime": str(mime), "data": str() | bytes() as data}:
-                self._charge(len(data))
+                self._charge(len(data) + len(mime) + _OUTPUT_COST)
                 self._outputs.append(Output(printable(mime), data.encode() if isinstance(data, str) else data))
             case _:
                 raise ValueError("an output without its parts")
@@ -155,8 +161,8 @@ class Run:
         return RunResult(
             ok=self.error is None,
             exports=self._exports,
-            stdout=decode(b"".join(self._streams[1])),
-            stderr=decode(b"".join(self._streams[2])),
+            stdout=decode(bytes(self._streams[1])),
+            stderr=decode(bytes(self._streams[2])),
             duration_ms=seconds * 1e3,
             error=self.error,
             outputs=self._outputs,
@@ -192,8 +198,11 @@ class Dialogue:
         self._limits = limits
         self._call = call
         self._functions: dict[str, HostFunction] = dict(forks._functions) if forks is not None else {}
-        self._line: list[bytes] = []
-        self._size = 0
+        self._line = bytearray()
+        self._skips = False
+        """Whether the rest of a line is dropped."""
+        self.dropped = 0
+        """Lines that were not of the run under way."""
         self._runs: int = forks._runs if forks is not None else 0
         self._renewed: dict[str, int | float] | None = None
         """The limits of the last run."""
@@ -230,7 +239,7 @@ class Dialogue:
         twin = copy(self)
         twin._conversation, twin._send, twin._call = conversation, send, call
         twin._functions = dict(self._functions)
-        twin._line = list(self._line)
+        twin._line = bytearray(self._line)
         twin.run = None
         twin.running = conversation.adopt(self.number, _WITHOUT_END, twin._listeners())
         twin._write('{"op":"branched"}')
@@ -261,7 +270,7 @@ class Dialogue:
         bound = _NOTHING
         if functions or values:
             bound = f'"globals":{dumps(list(functions))},"values":{dumps(dict(values))}'
-        line = f'{{"op":"run","code":{dumps(code)},"mode":"{mode}","file":"{file}",{bound}}}'
+        line = f'{{"op":"run","run":{self._runs},"code":{dumps(code)},"mode":"{mode}","file":"{file}",{bound}}}'
         self._write(line, self._conversation.message(renewal))  # with the first piece: the worker is woken once
         return run
 
@@ -322,23 +331,42 @@ class Dialogue:
     def _hear(self, data: bytes) -> None:
         """A piece of the control channel."""
         self.running.received = 0
-        self._size += len(data)
-        while b"\n" in data:
-            head, _, data = data.partition(b"\n")
-            line, self._line, self._size = b"".join([*self._line, head]), [], len(data)
-            if self.run is not None and not self.run.done:
-                self._take(self.run, line)
-        if data:
-            self._line.append(data)
-        if self._size > _LINE_MAX and self.run is not None:
-            self._stop(self.run, RunError("OUTPUT_LIMIT", "output_bytes", "a message too long to take"))
+        *ends, rest = data.split(b"\n")
+        for end in ends:
+            self._keep(end)
+            line, self._line = bytes(self._line), bytearray()
+            if self._skips:
+                self._skips = False
+                self.dropped += 1
+            else:
+                self._hear_line(line)
+        self._keep(rest)
+
+    def _keep(self, part: bytes) -> None:
+        """Keep a part of a line, if there is a run that it may be for."""
+        run = self.run
+        if run is None or run.done:
+            self._line.clear()
+            self._skips = self._skips or bool(part)
+        elif not self._skips:
+            self._line += part
+            if len(self._line) > _LINE_MAX:
+                self._line.clear()
+                self._stop(run, RunError("OUTPUT_LIMIT", "output_bytes", "a message too long to take"))
+
+    def _hear_line(self, line: bytes) -> None:
+        number, _, message = line.partition(b" ")
+        if line == _READY:
+            self.ready = True
+        elif self.run is not None and not self.run.done and number == b"%d" % self._runs:
+            self._take(self.run, message)
+        else:
+            self.dropped += 1
 
     def _take(self, run: Run, line: bytes) -> None:
         try:
             message = read_message(line)
             match message["op"]:
-                case "ready":
-                    self.ready = True
                 case "call":
                     self._call(self, run.bridge.take(message, len(line)))
                 case "output":

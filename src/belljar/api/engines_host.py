@@ -65,6 +65,9 @@ class EngineBroker:
         """None while it is being made."""
         self._programs: dict[int, bytearray] = {}
         """What has come so far of programs to compile."""
+        self._program_bytes = 0
+        self._opening_now = 0
+        """How many are being made, those included that are not wanted any more: a thread is at work for each."""
         self._closed = False
 
     def pids(self) -> list[int]:
@@ -82,17 +85,23 @@ class EngineBroker:
                 return self._opening(ask.id, number, kind, options)
             case "fork", [int(number), int(original), dict(options)]:
                 return self._opening(ask.id, number, original, options)
-            case "piece", [int(number), bytes(piece)]:
+            case "piece", [int(number), bytes(piece)] if piece:
                 return self._collect(ask.id, number, piece)
             case "compile", [int(number), dict(options)]:
-                return self._opening(ask.id, number, "wasm", options, self._programs.pop(number, bytearray()))
+                return self._opening(ask.id, number, "wasm", options, self._take_program(number))
         raise WireError(f"asked the engines for {ask.operation!r}")
 
     def _collect(self, ask: int, number: int, piece: bytes) -> bytes:
-        if sum(map(len, self._programs.values())) + len(piece) > PROGRAM_MAX:
+        if self._program_bytes + len(piece) > PROGRAM_MAX or len(self._programs) > ENGINES_MAX:
             return _refusal(ask, ENOMEM, "programs to compile are over the limit")
         self._programs.setdefault(number, bytearray()).extend(piece)
+        self._program_bytes += len(piece)
         return encode(Answer(ask, None))
+
+    def _take_program(self, number: int) -> bytearray:
+        program = self._programs.pop(number, bytearray())
+        self._program_bytes -= len(program)
+        return program
 
     def _opening(
         self, ask: int, number: int, origin: str | int, options: dict[str, Any], program: bytearray | None = None
@@ -100,9 +109,10 @@ class EngineBroker:
         with self._lock:
             if number in self._engines:
                 raise WireError(f"engine {number} is open already")
-            if self._count() >= ENGINES_MAX:
+            if self._count() >= ENGINES_MAX or self._opening_now >= ENGINES_MAX:
                 return _refusal(ask, EAGAIN, f"a sandbox may run {ENGINES_MAX} engine processes at a time")
             self._engines[number] = None
+            self._opening_now += 1
         return Opening(ask, number, origin, options, program)
 
     def _count(self) -> int:
@@ -114,6 +124,16 @@ class EngineBroker:
 
     def open(self, opening: Opening) -> tuple[bytes, list[int]]:
         """The frame that answers, and the descriptors that go with it. Blocks while the template forks."""
+        try:
+            return self._open(opening)
+        finally:
+            self._opened()
+
+    def _opened(self) -> None:
+        with self._lock:
+            self._opening_now -= 1
+
+    def _open(self, opening: Opening) -> tuple[bytes, list[int]]:
         try:
             if opening.program is not None:
                 return self._compile(opening, opening.program), []
@@ -144,6 +164,7 @@ class EngineBroker:
             self._bound(process)
         except EngineUnavailable:
             return None  # `open` says why
+        self._opened()
         return self._hand_over(opening, process)
 
     def _hand_over(self, opening: Opening, process: EngineProcess) -> tuple[bytes, list[int]]:
@@ -247,7 +268,7 @@ class EngineBroker:
     def kill(self, number: int) -> None:
         with self._lock:
             process = self._engines.pop(number, None)
-            self._programs.pop(number, None)
+            self._take_program(number)
         if process is not None:
             process.kill()
 

@@ -72,6 +72,13 @@ class ExecError(SandboxError):
         self.result = result
 
 
+class ToolError(SandboxError):
+    """Raise it in a tool or host function: the guest sees its text as it is.
+
+    Of any other exception it sees the text without paths and addresses of your process.
+    """
+
+
 class SnapshotError(SandboxError):
     """A snapshot could not be made, read or trusted."""
 

@@ -52,6 +52,9 @@ class JsDialogue:
         self._output_bytes = output_bytes
         self._functions: dict[str, HostFunction] = {}
         self._frames = Frames()
+        self._runs = 0
+        self.dropped = 0
+        """Messages that were not of the run under way."""
         self.run: Run | None = None
         self.layers: tuple[str, ...] = ()
         """The layers that hold around the process."""
@@ -81,9 +84,11 @@ class JsDialogue:
         """
         self._functions.update(functions)
         self.run = run = Run({**(bound or {}), **self._functions}, limits, self._output_bytes)
+        self._runs += 1
         known = bound or {}
         message = {
             "op": "run",
+            "run": self._runs,
             "code": code,
             "mode": mode,
             "file": file,
@@ -127,6 +132,9 @@ class JsDialogue:
         message = read_message(text)
         if "\\ud" in text.lower():
             message = _well_formed(message)
+        if message["op"] in ("call", "done") and message.get("run") != self._runs:
+            self.dropped += 1
+            return
         match message:
             case {"op": "call"}:
                 yield run.bridge.take(message, len(body))

@@ -23,7 +23,7 @@ from belljar.abi.wire import Plain, WireError
 from belljar.api.asks import Asks
 from belljar.api.await_host import Threads
 from belljar.api.core import Conversation, Pending
-from belljar.api.engines_host import EngineBroker, Opening
+from belljar.api.engines_host import ENGINES_MAX, EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.forking import check_origin, fork_link
 from belljar.api.offers import Offers, answer_frame
@@ -75,6 +75,7 @@ class Link:
         self._gone: SandboxError | None = None
         self._limits = limits
         self.threads = Threads()
+        self._openers = Threads(ENGINES_MAX)
         self.offers = offers if offers is not None else Offers(threading.RLock())
         self.engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
         conversation.on_ask = Asks(self, conversation, self.offers, self.engines).take
@@ -96,7 +97,7 @@ class Link:
             with suppress(SandboxError):  # the sandbox ended, and its engines with it
                 self.send(frame, fds)
 
-        self.threads.start(open_)
+        self._openers.start(open_)
 
     def call_function(self, number: int, call: HostCall, ended: Callable[[], None]) -> None:
         self._call(number, lambda: call.run().encode(), ended)

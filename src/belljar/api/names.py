@@ -15,6 +15,7 @@ from belljar.api.errors import (
     SandboxCreationError,
     SandboxError,
     SnapshotError,
+    ToolError,
 )
 from belljar.api.events import Event
 from belljar.api.interpreter import Interpreter, Prefix, PrefixError
@@ -66,6 +67,7 @@ __all__ = [
     "SavedVariables",
     "SnapshotError",
     "Terminal",
+    "ToolError",
     "async_js",
     "async_python",
     "js",

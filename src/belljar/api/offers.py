@@ -130,7 +130,7 @@ class Offers:
             case [bytes(line)] if tool is not None:
                 from belljar.api.bridge import HostCall  # most sandboxes have no tools
 
-                return HostCall.parse(ask.id, tool.name, tool.function, line)
+                return HostCall.parse(ask.id, tool.name, tool.checked, line)
         raise WireError(f"asked for a call of {ask.target[:40]!r}, which was never offered")
 
     def tool_call(self, ask: Ask) -> tuple[Tool, list[str]]:

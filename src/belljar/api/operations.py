@@ -14,8 +14,8 @@ from belljar.abi.base import WORKSPACE
 from belljar.abi.errno import EFBIG
 from belljar.abi.errors import SysError
 from belljar.abi.paths import basename, fsdecode, fsencode, join
-from belljar.abi.wire import USER_RIGHTS
-from belljar.api.errors import FileError
+from belljar.abi.wire import LIST_PAGE, USER_RIGHTS
+from belljar.api.errors import FileError, SandboxError
 from belljar.api.local_host import create_local, make_local_directory, read_local, walk_local
 from belljar.api.mounts import Mount, check_mount
 from belljar.api.offers import Offers
@@ -27,6 +27,8 @@ from belljar.api.stepper import Stepper
 PIECE: Final = 8 << 20
 READ_MAX: Final = 1 << 30
 """Bytes of one file that are read into the owner's memory. What has no end is given up after the first piece."""
+ENTRIES_MAX: Final = 2_000_000
+"""Entries of one directory that are listed."""
 _GLOB: Final = 'IFS=; printf "%s\\0" $1'
 
 
@@ -104,8 +106,25 @@ def _file_to_write(file: object) -> tuple[str, bytes, int | None]:
 
 def list_directory(path: AnyPath) -> Steps[list[Entry]]:
     path = check_path(path)
-    entries = yield from _ask(path, "list", fsencode(path))
-    return [Entry.from_fields(fsdecode(name), join(path, fsdecode(name)), *fields) for name, *fields in entries]
+    found: list[Entry] = []
+    while True:
+        last = found[-1].name if found else ""
+        page = check_entries((yield from _ask(path, "list", fsencode(path), fsencode(last))))
+        found += [Entry.from_fields(fsdecode(name), join(path, fsdecode(name)), *fields) for name, *fields in page]
+        if len(page) < LIST_PAGE or found[-1].name <= last:
+            return found
+        if len(found) > ENTRIES_MAX:
+            raise FileError(EFBIG, path)
+
+
+def check_entries(page: Any) -> list[list[Any]]:
+    """What a worker says is in a directory. SandboxError for anything that is no list of names and numbers."""
+    if isinstance(page, list) and all(
+        isinstance(entry, list) and len(entry) >= 6 and type(entry[0]) is bytes and {*map(type, entry[1:])} == {int}
+        for entry in page
+    ):
+        return page
+    raise SandboxError("the sandbox does not say what is in the directory")
 
 
 def stat(path: AnyPath, follow: bool = True) -> Steps[Entry]:

@@ -140,7 +140,7 @@ class Settings(Struct, frozen=True):
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """The tools, as an interpreter names them."""
-        named = {tool.name.replace("-", "_"): tool.function for tool in self.tools}
+        named = {tool.name.replace("-", "_"): tool.checked for tool in self.tools}
         return {name: function for name, function in named.items() if name.isidentifier()}
 
     def info(self, layers: list[str]) -> Info:

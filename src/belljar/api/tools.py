@@ -11,7 +11,8 @@ from enum import Enum
 from functools import partial, wraps
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from belljar.api.await_host import call_async, is_being_cancelled, run_awaitable, told
+from belljar.api.arguments import check_argument, check_value, checked, public_text
+from belljar.api.await_host import call_async, is_being_cancelled, run_awaitable
 
 Answer = tuple[bytes, bytes, int]
 """stdout, stderr, exit code."""
@@ -98,6 +99,8 @@ class Tool:
         self.rest = next((key for key, parameter in whole.items() if parameter.kind is parameter.VAR_POSITIONAL), None)
         self.any_option = any(parameter.kind is parameter.VAR_KEYWORD for parameter in whole.values())
         self.types = _types(function)
+        self.checked = checked(function, {key: hint for key, hint in self.types.items() if key in whole})
+        """The function for calls by values, its arguments checked against its annotations."""
 
     def run(self, args: list[str]) -> Answer:
         """Call it and wait. What it raises is its exit code 1 and a line on stderr; never an exception of ours."""
@@ -109,7 +112,7 @@ class Tool:
             result = self.function(*positional, **named)
             return _render(run_awaitable(result) if inspect.isawaitable(result) else result), b"", 0
         except BaseException as error:  # noqa: BLE001 - the owner's own function: whatever it raises is its answer
-            return self._raised(error)
+            return self._raised(error, args)
 
     async def run_async(self, args: list[str], start: Callable[[Callable[[], None]], None]) -> Answer:
         """The same on an event loop: a plain function runs on a thread that `start` gives."""
@@ -122,7 +125,7 @@ class Tool:
         except BaseException as error:  # as above: SystemExit, and a cancellation of its own, too
             if is_being_cancelled():
                 raise
-            return self._raised(error)
+            return self._raised(error, args)
 
     def _arguments(self, values: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """How the function takes them: by position what comes before `*rest`, or has no name."""
@@ -145,8 +148,8 @@ class Tool:
         except ValueError as error:
             return b"", f"{self.name}: {error}\nTry '{self.name} --help'.\n".encode("utf-8", "surrogateescape"), 2
 
-    def _raised(self, error: BaseException) -> Answer:
-        what = told(error)
+    def _raised(self, error: BaseException, args: list[str]) -> Answer:
+        what = public_text(error, " ".join(args))
         if isinstance(error, SystemExit):
             what = f"it wanted to exit{f' ({what})' if what else ''}"
         return b"", f"{self.name}: {what or type(error).__name__}\n".encode("utf-8", "backslashreplace"), 1
@@ -156,17 +159,27 @@ class Tool:
         if len(args) == 1 and args[0].lstrip().startswith("{"):
             try:
                 values = json.loads(args[0])
-            except ValueError as error:
-                raise ValueError(f"bad JSON: {error}") from None
+            except (ValueError, RecursionError) as error:
+                why = "it is nested too deep" if isinstance(error, RecursionError) else error
+                raise ValueError(f"bad JSON: {why}") from None
             unknown = set(values) - set(self.parameters) - {self.rest}
             if unknown and not self.any_option:
                 raise ValueError(f"no such argument: {', '.join(sorted(unknown))}")
+            values = {key: self._check(key, value) for key, value in values.items()}
         else:
             values = self._flags(args)
         missing = [k for k, p in self.parameters.items() if p.default is p.empty and k not in values]
         if missing:
             raise ValueError(f"missing argument: {', '.join(missing)}")
         return dict(values)
+
+    def _check(self, key: str, value: Any) -> Any:
+        """By the annotation of the parameter, as in a call by values. ValueError."""
+        if key == self.rest:
+            return check_value(list[self.types.get(key, Any)], value, key)  # type: ignore[misc]
+        if key not in self.parameters:
+            return value
+        return check_argument(self.parameters[key], self.types.get(key, Any), value)
 
     def _flags(self, args: list[str]) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -247,10 +260,10 @@ def _convert(key: str, text: str, wanted: Any) -> Any:
             return choices[text]
         if isinstance(wanted, type) and wanted is not str and text[:1] in ("{", "["):
             return json.loads(text)  # a model of the tool's own
-    except (ValueError, KeyError):
+    except (ValueError, KeyError, RecursionError):
         choices = _choices(wanted)
         what = f"one of {', '.join(choices)}" if choices else f"a valid {wanted.__name__}"
-        raise ValueError(f"--{key}: {text!r} is not {what}") from None
+        raise ValueError(f"--{key}: {text[:200]!r} is not {what}") from None
     return text
 
 

@@ -13,7 +13,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_APPEND, O_CREAT, O_RDONLY, O_TRUNC, O_WRONLY
 from belljar.abi.paths import dirname, fsdecode, fsencode, join
 from belljar.abi.records import Stat
-from belljar.abi.wire import Plain
+from belljar.abi.wire import LIST_PAGE, Plain
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.kernel.vfs.view import View
 
@@ -81,10 +81,11 @@ class FileCalls:
             self._make_parents(parent)
             self._view.mkdir(parent)
 
-    def list(self, path: bytes) -> Plain:
-        name = self._path(path)
+    def list(self, path: bytes, after: bytes = b"") -> Plain:
+        """A page of a directory: the first entries, by name, of those that follow a name."""
+        name, last = self._path(path), fsdecode(after)
         entries = []
-        for entry in sorted(self._view.readdir(name)):
+        for entry in sorted(entry for entry in self._view.readdir(name) if entry.name > last)[:LIST_PAGE]:
             try:
                 stat = self._view.stat(join(name, entry.name), follow=False)
             except SysError:

@@ -35,6 +35,7 @@ for (let why = 0; why < limits.length; why++) {
 const pending = new SafeMap(); // host calls
 const unhandled = new SafeMap(); // rejected promises
 let calls = 0;
+let number = 0; // of the run under way, or the last
 let run; // { code, mode, file, settled, failed, value, exports }
 
 function hostFunction(name) {
@@ -48,7 +49,7 @@ function callHost(name, values) {
     let args = '';
     for (let i = 0; i < values.length; i++) args += (i > 0 ? ',' : '') + dumps(values[i], `${name}() argument ${i + 1}`);
     const id = ++calls;
-    const text = `{"op":"call","id":${id},"name":${JSONStringify(name)},"args":[${args}],"kwargs":{}}`;
+    const text = `{"op":"call","run":${number},"id":${id},"name":${JSONStringify(name)},"args":[${args}],"kwargs":{}}`;
     if (run !== undefined && text.length > run.bridgeBytes) native.stop(BRIDGE);
     pending.set(id, { resolve, reject });
     native.send(text);
@@ -95,6 +96,7 @@ function start(code, compiled) {
 
 function begin(message) {
   const { code, mode, file, limits } = message;
+  number = message.run;
   run = { mode, file, compiled: false, settled: false, failed: undefined, bridgeBytes: limits.max_bridge_bytes };
   for (const name of message.globals) {
     if (name === 'fetch') setTransport(hostFunction(name));
@@ -152,7 +154,7 @@ function cut(text) {
 
 // A run of nothing, which leaves nothing and says nothing.
 const REHEARSAL = {
-  op: 'run', code: 'await 0; export default { a: 1 }', mode: 'module', file: 'run.mjs', globals: [], values: {},
+  op: 'run', run: 0, code: 'await 0; export default { a: 1 }', mode: 'module', file: 'run.mjs', globals: [], values: {},
   limits: { cpu_ms: 0, wall_ms: 0, memory_mb: 1, max_bridge_bytes: 1 },
 };
 
@@ -160,7 +162,7 @@ function finish() {
   const { failed, namespace, mode, value } = run;
   let text;
   if (failed !== undefined) {
-    text = `{"op":"done","ok":false,"error":${JSONStringify(describe(failed))}}`;
+    text = `{"op":"done","run":${number},"ok":false,"error":${JSONStringify(describe(failed))}}`;
   } else {
     const exports = [], unsent = { __proto__: null };
     const given = namespace ?? (mode === 'repl' && value !== undefined ? { __proto__: null, default: value } : {});
@@ -175,7 +177,7 @@ function finish() {
         unsent[name] = error.message;
       }
     }
-    text = `{"op":"done","ok":true,"exports":{${ArrayPrototypeJoin(exports, ',')}},"unsent":${JSONStringify(unsent)}}`;
+    text = `{"op":"done","run":${number},"ok":true,"exports":{${ArrayPrototypeJoin(exports, ',')}},"unsent":${JSONStringify(unsent)}}`;
   }
   const { silent } = run;
   run = undefined;

@@ -36,6 +36,8 @@ class Session:
 
     handler = _signal.default_int_handler
     """What ^C does to a run."""
+    number = 0
+    """Of the run under way: each line to the owner begins with it."""
 
     def __init__(self, read, write, converse, park):
         self.read = read
@@ -57,7 +59,7 @@ class Session:
         self.put(dumps(message))
 
     def put(self, line):
-        data = line.encode("ascii") + b"\n"
+        data = f"{self.number} {line}\n".encode("ascii")
         while data:
             data = data[self.write(data[:PIECE]) :]
 
@@ -66,7 +68,7 @@ class Session:
         if self.buffer or len(line) >= PIECE:
             self.put(line)
         else:
-            self.buffer = self.converse(line.encode("ascii") + b"\n", PIECE)
+            self.buffer = self.converse(f"{self.number} {line}\n".encode("ascii"), PIECE)
             if not self.buffer:
                 raise Closed
         return self.receive()
@@ -91,13 +93,14 @@ class Session:
                 if message["op"] != "run":
                     message = self.receive()  # an answer that came too late
                     continue
+                self.number = message["run"]
                 done = self.run(message)
                 main.flush()
                 if message["mode"] == "prefix" and '"ok":true' in done:
                     self.put(done)
                     self.buffer = b""
                     self.park()
-                    done = READY
+                    done, self.number = READY, 0
                 message = self.answer(done)
         except Closed:
             return
@@ -321,7 +324,7 @@ def show_figures():
 
 def rehearse(sources):
     """Run code as for an owner who is not there."""
-    run = {"op": "run", "mode": "repl", "file": "<run>", "globals": ["look"], "values": {"x": 1}}
+    run = {"op": "run", "run": 0, "mode": "repl", "file": "<run>", "globals": ["look"], "values": {"x": 1}}
     lines = [dumps({**run, "code": source}).encode() + b"\n" for source in sources]
 
     def read(size):
@@ -341,7 +344,7 @@ def practise_run():
     if sys.gettrace() is not None or sys.getprofile() is not None:
         return
     stand_in = Session.__new__(Session)
-    run = {"op": "run", "mode": "module", "file": "<practice>", "globals": [], "values": {}}
+    run = {"op": "run", "run": 0, "mode": "module", "file": "<practice>", "globals": [], "values": {}}
     lines = [dumps({**run, "code": source}).encode() + b"\n" for source in PRACTICE]
     stand_in.read, stand_in.write = (lambda size: lines.pop(0)), len
     stand_in.buffer, stand_in.namespace = b"", {"__name__": "__main__", "__builtins__": builtins}
