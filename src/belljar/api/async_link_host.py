@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from belljar.abi.limits import Limits
@@ -88,17 +88,17 @@ class AsyncLink:
         async def run() -> Plain:
             return (await call.run_async(self.threads.start)).encode()
 
-        self._spawn(self._call(number, run(), ended))
+        self._spawn(self._call(number, run, ended))
 
     def call_tool(self, number: int, tool: Tool, args: list[str], ended: Callable[[], None]) -> None:
         async def run() -> Plain:
             return list(await tool.run_async(args, self.threads.start))
 
-        self._spawn(self._call(number, run(), ended))
+        self._spawn(self._call(number, run, ended))
 
-    async def _call(self, number: int, run: Coroutine[None, None, Plain], ended: Callable[[], None]) -> None:
+    async def _call(self, number: int, run: Callable[[], Awaitable[Plain]], ended: Callable[[], None]) -> None:
         try:
-            value = await run
+            value = await run()
             if self._gone is None:
                 self.send(answer_frame(number, value))
                 await self.wait_until(lambda: self._gone is not None or not self._outgoing)
@@ -223,6 +223,7 @@ class AsyncLink:
         self._write()
         if self._gone is None:
             self._watch()
+            self._go_on()
             self._tell()
 
     async def _send_all(self) -> None:
@@ -276,7 +277,7 @@ class AsyncLink:
             self._received(data)
 
     def _go_on(self) -> None:
-        if self._gone is None and self._more:
+        if self._gone is None and self._more and not self._outgoing.congested:
             self._received(b"")
 
     def _received(self, data: bytes) -> None:

@@ -285,6 +285,10 @@ class Link:
 
     def _receive(self, timeout: float | None) -> None:
         """Take what there is, or comes within the time; one turn of it, so that a worker can't keep us for ever."""
+        if self._outgoing.congested:
+            writable(self.worker.connection, timeout)
+            self._flush()
+            return
         if not self._more and not self._ready(timeout):
             return
         try:
@@ -305,10 +309,6 @@ class Link:
         """Whether there is something to take, or nothing will ever come."""
         try:
             if self._outgoing:
-                if self._outgoing.congested:
-                    writable(self.worker.connection, timeout)
-                    self._flush()
-                    return False
                 arrived = self._poller.wait(timeout, sending=True)
                 self._flush()
                 return arrived
@@ -393,7 +393,7 @@ class Link:
                 news = Poller(self.worker.connection, ear)
             seen = -1
             while (seen := self._stand_aside(seen, bell)) >= 0:
-                if not self._more:
+                if not self._more or self._outgoing.congested:
                     news.wait(None, sending=bool(self._outgoing), receiving=not self._outgoing.congested)
                 with self._lock:
                     self._bell = None
