@@ -96,7 +96,7 @@ class Session:
         if user != AGENT_NAME:
             self._become(user)
         given = {**self.env, "HOSTNAME": hostname, **env}
-        if given != self.env:  # else it stays the same object, and the first shell begins as one did in rehearsal
+        if given != self.env:  # else it stays the same object, and the first shell begins as the warm-up's did
             self.env = given
         self.cwd = cwd
         self.kernel.configure(hostname, limits)

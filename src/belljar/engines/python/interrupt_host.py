@@ -57,8 +57,11 @@ class Interrupter:
                     found.add((at, new & ~old))
         return found
 
-    def settle(self) -> None:
-        """Learn from the rounds. What does not fit is not used: then a program is only interrupted in its calls."""
+    def locate_flags(self) -> None:
+        """Find, from the rounds, the words that signals set.
+
+        What does not fit is not used: then a program is only interrupted in its calls.
+        """
         noise = {at for changes in self._rounds.get(0, []) for at, _ in changes}
         sure = {
             number: {change for change in set.intersection(*rounds) if change[0] not in noise}

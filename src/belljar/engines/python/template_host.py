@@ -58,13 +58,13 @@ OVERHEAD: Final = 192 << 20
 MEMORY_MAX: Final = (1 << 32) - (1 << 16)
 
 
-PRACTICE: Final = 32
+WARM_UPS: Final = 32
 DIRECTORY: Final = (0o040755, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)
 OPTIONS: Final = {"executable": "/usr/bin/python3", "session": False, "site": False, "directory": DIRECTORY}
 """What a program in a sandbox like most is told."""
 _PROGRAM: Final = struct.Struct("<iII6q")
 REHEARSAL_NS: Final = 1_000_000_000
-"""Processor time of a rehearsal."""
+"""Processor time of a warm-up."""
 READY, REHEARSE = 0, -1
 """What comes with a program: whether it is one to run, or to do as if."""
 
@@ -154,18 +154,18 @@ class Template:
     def _park(self) -> bytes:
         """Where the template waits; returns in each child with what it is to run.
 
-        A child made ahead first returns with nothing, to rehearse: the memory that any program writes to is its own by
+        A child made ahead first returns with nothing, to warm up: the memory that any program writes to is its own by
         the time it is needed. Then it is here again, and waits.
         """
         if self._client is not None:
             return self._wait(self._client)
         if self._door.interrupter is not None:
-            self._door.interrupter.settle()
+            self._door.interrupter.locate_flags()
         prepare_filter(judged=False, copies=False, compiles=False)
         prepare_filter(judged=False, copies=True, compiles=False)
         prepare_judged()
         enter_namespaces()
-        self._practise(PRACTICE)
+        self._warm_up(WARM_UPS)
         gc.collect()
         gc.freeze()
         give_back_zeros(self._wasi.memory, self._grown_from)
@@ -173,8 +173,8 @@ class Template:
         if child is None:
             os._exit(0)
         # A session lives long, and what it never needs would be its own for as long.
-        rehearses = child.ahead and not child.request.options.get("session")
-        program = self._practise(1) if rehearses else None
+        warms_up = child.ahead and not child.request.options.get("session")
+        program = self._warm_up(1) if warms_up else None
         self._client = self._become(child)
         return _told(program, REHEARSE) if program is not None else self._wait(self._client)
 
@@ -201,7 +201,7 @@ class Template:
         child = become_child(control, RUN_SPARES, sealed=True)
         if child is None:
             os._exit(0)
-        program = self._practise(1) if child.ahead else None
+        program = self._warm_up(1) if child.ahead else None
         try:
             tighten({child.connection.fileno()})
             prove()
@@ -212,7 +212,7 @@ class Template:
         if program is None:
             return self._wait(client)
         self._enter(client, lambda: self._learn(client))
-        # What the prefix made of the interpreter takes part in the rehearsal: it must not take for ever.
+        # What the prefix made of the interpreter takes part in the warm-up: it must not take for ever.
         self._watch.allow(REHEARSAL_NS)
         return _told(program, REHEARSE)
 
@@ -261,7 +261,7 @@ class Template:
         if directory is not None:
             self._wasi.directory = program.cwd, directory
 
-    def _practise(self, rounds: int) -> Program:
+    def _warm_up(self, rounds: int) -> Program:
         """Do what each program's process does, with nobody; gives the program that it would be.
 
         In a template, what Python makes of code while it runs is then made for all; in a process made ahead, the memory

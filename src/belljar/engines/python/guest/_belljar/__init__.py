@@ -19,7 +19,7 @@ def start(kind):
     pools.install()
     tools.install()
     main.prime()
-    preload.settle()
+    preload.hand_to_template()
     program, real = door.park()
     while not real:
         main.rehearse(program)

@@ -16,8 +16,8 @@ from _belljar import door
 BATCH = 2000
 
 
-def settle():
-    """For all there is now, of which collections need not look at anything either."""
+def freeze_all():
+    """Make all objects that there are now immortal, of which collections need not look at anything either."""
     gc.unfreeze()
     gc.collect()
     sample = object()

@@ -38,7 +38,7 @@ def multiply():
     numpy.matmul(square, square)
 
 
-def settle():
-    """What is there now belongs to the template."""
+def hand_to_template():
+    """Make what is there now the template's: immortal, and ignored by collections."""
     sys.path_importer_cache.pop("", None)
-    immortal.settle()
+    immortal.freeze_all()
