@@ -14,6 +14,7 @@ from belljar.bin.git.repository.ignores import Ignores, find_untracked
 from belljar.bin.git.repository.pathspec import match_paths, relative, restrict
 from belljar.bin.git.repository.picking import STAGE, Picker
 from belljar.bin.git.repository.repo import Repository
+from belljar.bin.git.repository.store import SUBMODULE
 from belljar.bin.git.repository.work import differs, stage, stat_of, work_files
 
 
@@ -64,6 +65,10 @@ def add(repo: Repository, args: list[str]) -> int:
     for path in sorted(set(chosen)):
         stat = stat_of(repo, path)
         entry = repo.index.get(path)
+        link = isinstance(entry, IndexEntry) and entry.mode == SUBMODULE
+        if stat is not None and stat.is_dir and link:
+            stage(repo, path)
+            continue
         if stat is None or stat.is_dir:
             if entry is not None:
                 del repo.index[path]

@@ -92,6 +92,7 @@ def _items(repo: Repository, tree: dict[str, tuple[int, bytes]], options: Option
                 made.add(folder)
                 yield Item(folder, 0o775, b"")
         if mode == SUBMODULE:
+            yield Item(f"{options.prefix}{path}/", 0o775, b"")
             continue
         data = repo.store.blob(sha)
         size += len(data) + BLOCK

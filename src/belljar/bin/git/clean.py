@@ -74,6 +74,8 @@ class _Search:
         return ([path], True) if goes else ([], False)
 
     def _folder(self, path: str) -> tuple[list[str], bool]:
+        if path in self._tracked:
+            return [], False  # a submodule
         if path in self._folders:
             return self.visit(path)[0], False
         named = self._is_named(path)

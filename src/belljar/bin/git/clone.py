@@ -32,7 +32,8 @@ class Options:
     single: bool = flag("--single-branch", "clone only one branch, HEAD or --branch")
     no_single: bool = flag("--no-single-branch", "clone all branches, with --depth too")
     no_tags: bool = flag("--no-tags", "don't clone any tags")
-    recurse: bool = flag("--recurse-submodules", "--recursive", "(submodules are left alone)")
+    recurse: str | None = value("--recurse-submodules", "clone submodules, too", metavar="PATHS", bare="")
+    recursive: bool = flag("--recursive", "clone submodules, too")
     filter: str | None = value("--filter", "(everything is copied)", metavar="ARGS")
     sparse: bool = flag("--sparse", "begin with the files at the top only")
     no_checkout: bool = flag("-n", "--no-checkout", "don't create a checkout")
@@ -117,4 +118,6 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
         check_out(repo, {}, repo.tree_of(tip))
     if not options.quiet and isinstance(source, LocalRemote):
         process.error("done.\n")
+    if options.recursive or options.recurse is not None:
+        return process.run(["/usr/bin/git", "-C", path, "submodule", "update", "--init", "--recursive"]).shell
     return 0

@@ -17,6 +17,7 @@ from belljar.bin.git.repository.ignores import find_untracked
 from belljar.bin.git.repository.pathspec import from_here, match_paths
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_object
+from belljar.bin.git.repository.store import SUBMODULE
 from belljar.bin.git.repository.work import stat_of
 from belljar.regex import Regex, RegexError, compile_any
 
@@ -174,7 +175,9 @@ def _sources(
 ) -> Iterator[tuple[str, str, bytes]]:
     """Prefix, path and contents of each file that is searched."""
     for revision in revisions:
-        for path, (_, sha) in repo.tree_at(find_object(repo, revision)).items():
+        for path, (mode, sha) in repo.tree_at(find_object(repo, revision)).items():
+            if mode == SUBMODULE:
+                continue
             if not paths or match_paths(repo, paths, [path]):
                 yield f"{revision}:", path, repo.store.blob(sha)
     if revisions:

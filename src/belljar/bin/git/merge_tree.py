@@ -63,7 +63,7 @@ def _show_sides(repo: Repository, names: list[str]) -> int:
         b, o, t = base.get(path), ours.get(path), theirs.get(path)
         if o == t or b == t:
             continue
-        before, mine, other = (repo.store.blob(side[1]) if side is not None else b"" for side in (b, o, t))
+        before, mine, other = (repo.contents(side) if side is not None else b"" for side in (b, o, t))
         if b == o and b is not None and t is not None:
             rows, merged = [("result", t), ("our", o)], other
             title = "merged"

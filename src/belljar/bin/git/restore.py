@@ -93,7 +93,7 @@ def restore_paths(
             if wanted is None:
                 remove_file(repo, path)
                 continue
-            stat = write_file(repo, path, wanted[0], repo.store.blob(wanted[1]))
+            stat = write_file(repo, path, wanted[0], repo.contents(wanted))
             now = repo.index.get(path)
             if isinstance(now, IndexEntry) and (now.mode, bytes(now.sha)) == wanted:
                 repo.index[path] = repo.entry(stat, *wanted)

@@ -7,6 +7,7 @@ from dulwich.objects import Tree
 from belljar.bin.git.log import make_formatter
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.selection import choose, count_text
+from belljar.bin.git.repository.store import SUBMODULE
 from belljar.bin.git.repository.text import subject_of, text_of
 
 
@@ -49,5 +50,5 @@ def _list_objects(repo: Repository, commits: list[bytes]) -> None:
             repo.process.print(f"{name.decode()} {path}")
             item = repo.store.get(name)
             if isinstance(item, Tree):
-                below = [(bytes(e.sha or b""), text_of(e.path or b"")) for e in item.iteritems()]
+                below = [(bytes(e.sha or b""), text_of(e.path or b"")) for e in item.iteritems() if e.mode != SUBMODULE]
                 stack += [(child, f"{path}/{part}" if path else part) for child, part in reversed(below)]

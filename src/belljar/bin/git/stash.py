@@ -221,7 +221,7 @@ def _put_back(repo: Repository, paths: set[str], tree: Flat) -> None:
             repo.index.pop(path, None)
             continue
         mode, sha = tree[path]
-        repo.index[path] = repo.entry(write_file(repo, path, mode, repo.store.blob(sha)), mode, sha)
+        repo.index[path] = repo.entry(write_file(repo, path, mode, repo.contents((mode, sha))), mode, sha)
     repo.write_index()
 
 

@@ -210,8 +210,8 @@ def merge_patches(repo: Repository, sha: bytes, chosen: set[str] | None, *, dens
         if any(side == after for side in sides) or (chosen is not None and path not in chosen):
             continue
         filled = [
-            (side[0], side[1], repo.store.blob(side[1])) if side is not None else (0, b"0" * 40, b"") for side in sides
+            (side[0], side[1], repo.contents(side)) if side is not None else (0, b"0" * 40, b"") for side in sides
         ]
-        merged = (after[0], after[1], repo.store.blob(after[1])) if after is not None else None
+        merged = (after[0], after[1], repo.contents(after)) if after is not None else None
         out.append(combined_patch(repo.process, path, filled, merged, dense=dense))
     return b"".join(out)

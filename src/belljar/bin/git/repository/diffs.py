@@ -118,8 +118,8 @@ def compare(
         before, after = old.get(path), new.get(path)
         if before == after:
             continue
-        data_before = repo.store.blob(before[1]) if before else b""
-        data_after = contents[path] if path in contents else repo.store.blob(after[1]) if after else b""
+        data_before = repo.contents(before) if before else b""
+        data_after = contents[path] if path in contents else repo.contents(after) if after else b""
         pairs.append(
             Pair(
                 path if before else None,

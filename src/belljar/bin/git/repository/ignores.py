@@ -101,6 +101,8 @@ def find_untracked(repo: Repository, *, everything: bool, ignored: bool) -> tupl
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.name == ".git":
                 continue
+            if entry.is_dir and path in tracked:
+                continue  # a submodule
             if entry.is_dir:
                 if path not in folders and ignores.ignored(path, directory=True):
                     hidden.append(path + "/")

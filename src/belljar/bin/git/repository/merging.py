@@ -176,10 +176,10 @@ def _conflict(
             f"CONFLICT (modify/delete): {path} deleted in {gone_in} and modified in {changed_in}.  "
             f"Version {changed_in} of {path} left in tree."
         )
-        result.conflicts[path] = (entry, repo.store.blob(kept[1]), kept[0])
+        result.conflicts[path] = (entry, repo.contents(kept), kept[0])
         return
-    before = repo.store.blob(b[1]) if b is not None else b""
-    first, second = repo.store.blob(o[1]), repo.store.blob(t[1])
+    before = repo.contents(b) if b is not None else b""
+    first, second = repo.contents(o), repo.contents(t)
     mode = t[0] if b is not None and o[0] == b[0] else o[0]
     if any(b"\0" in data[:8000] for data in (before, first, second)):
         result.messages.append(f"warning: Cannot merge binary files: {path} ({our_name} vs. {their_name})")

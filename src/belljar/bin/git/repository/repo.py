@@ -20,7 +20,7 @@ from belljar.bin._kit.dates import BadDate, parse_date
 from belljar.bin.git.repository.config import config_paths, config_values, read_config
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.refs import Refs
-from belljar.bin.git.repository.store import EXECUTABLE, FILE_MODE, LINK, Flat, Store
+from belljar.bin.git.repository.store import EXECUTABLE, FILE_MODE, LINK, SUBMODULE, Flat, Store
 from belljar.kernel.process import Process
 from belljar.libc.zones import localtime
 
@@ -284,6 +284,11 @@ class Repository:
         if isinstance(self.store.get(sha), Tree):
             return self.store.flatten(sha)
         return self.tree_of(bytes(self.store.commit(sha).id))
+
+    def contents(self, entry: tuple[int, bytes]) -> bytes:
+        """What a file of a tree holds; of another repository's commit, the line that stands for it."""
+        mode, sha = entry
+        return b"Subproject commit " + sha + b"\n" if mode == SUBMODULE else self.store.blob(sha)
 
     # Files.
 

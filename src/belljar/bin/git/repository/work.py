@@ -11,9 +11,9 @@ from belljar.abi.errors import SysError
 from belljar.abi.records import NANO, Stat
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import folders_above
-from belljar.bin.git.repository.repo import Repository, mode_of
+from belljar.bin.git.repository.repo import Repository, find_repository, mode_of
 from belljar.bin.git.repository.sparse import Sparse, is_left_out
-from belljar.bin.git.repository.store import EXECUTABLE, LINK, Flat
+from belljar.bin.git.repository.store import EXECUTABLE, LINK, SUBMODULE, Flat
 
 
 def changed_files(repo: Repository) -> dict[str, str]:
@@ -26,13 +26,25 @@ def changed_files(repo: Repository) -> dict[str, str]:
         stat = stat_of(repo, path)
         if entry.flags & FLAG_VALID or is_left_out(entry):
             continue  # said to be unchanged, or not there by intent
-        if stat is None or stat.is_dir:
+        if entry.mode == SUBMODULE and stat is not None and stat.is_dir:
+            if submodule_head(repo, path) not in (None, bytes(entry.sha)):
+                found[path] = "M"
+        elif stat is None or stat.is_dir:
             found[path] = "D"
         elif mode_of(stat) >> 12 != entry.mode >> 12:
             found[path] = "T"
         elif differs(repo, path, entry, stat):
             found[path] = "M"
     return found
+
+
+def submodule_head(repo: Repository, path: str) -> bytes | None:
+    """The commit that a submodule is at; None if it is not cloned."""
+    folder = repo.path(path)
+    found = find_repository(repo.process, folder)
+    if found is None or found[0] != folder:
+        return None
+    return Repository(repo.process, *found).head()
 
 
 def stat_of(repo: Repository, path: str) -> Stat | None:
@@ -43,6 +55,8 @@ def stat_of(repo: Repository, path: str) -> Stat | None:
 
 
 def differs(repo: Repository, path: str, entry: IndexEntry, stat: Stat) -> bool:
+    if entry.mode == SUBMODULE:
+        return not stat.is_dir
     if mode_of(stat) != entry.mode:
         return True
     same = entry.size == stat.size & 0xFFFFFFFF and entry.mtime == divmod(stat.mtime, NANO)
@@ -64,6 +78,10 @@ def write_file(repo: Repository, path: str, mode: int, data: bytes) -> Stat:
     if ".git" in [part.lower() for part in path.split("/")] or ".." in path.split("/"):
         raise GitError(f"invalid path '{path}'")
     make_parents(repo, path)
+    if mode == SUBMODULE:
+        with suppress(SysError):
+            fs.mkdir(full)  # what belongs into it is another repository's
+        return fs.stat(full, follow=False)
     with suppress(SysError):
         fs.unlink(full)
     if mode == LINK:
@@ -93,7 +111,10 @@ def remove_file(repo: Repository, path: str) -> None:
     try:
         fs.unlink(repo.path(path))
     except SysError:
-        return
+        try:
+            fs.rmdir(repo.path(path))  # an empty place of a submodule
+        except SysError:
+            return
     for folder in reversed(folders_above(path)):
         try:
             fs.rmdir(repo.path(folder))
@@ -156,7 +177,7 @@ def check_out_entry(repo: Repository, path: str, mode: int, sha: bytes, sparse: 
         entry = repo.bare_entry(mode, sha)
         entry.set_skip_worktree(True)
         return entry
-    return repo.entry(write_file(repo, path, mode, repo.store.blob(sha)), mode, sha)
+    return repo.entry(write_file(repo, path, mode, repo.contents((mode, sha))), mode, sha)
 
 
 def _work_entry(repo: Repository, path: str, stat: Stat) -> tuple[int, bytes]:
@@ -182,6 +203,10 @@ def stage(repo: Repository, path: str, mode: int | None = None) -> None:
     """Put a file's present contents into the index."""
     stat = stat_of(repo, path)
     assert stat is not None
+    known = repo.index.get(path)
+    if stat.is_dir and isinstance(known, IndexEntry) and known.mode == SUBMODULE:
+        repo.index[path] = repo.bare_entry(SUBMODULE, submodule_head(repo, path) or bytes(known.sha))
+        return
     blob = Blob.from_string(repo.read_work(path, stat))
     for folder in [p for p in repo.index if p.startswith(path + "/")]:
         del repo.index[folder]
@@ -191,7 +216,9 @@ def stage(repo: Repository, path: str, mode: int | None = None) -> None:
 def restage(repo: Repository, path: str) -> None:
     """Make a path's entry in the index follow the work tree, where the file may be gone."""
     stat = stat_of(repo, path)
-    if stat is None or stat.is_dir:
+    entry = repo.index.get(path)
+    link = isinstance(entry, IndexEntry) and entry.mode == SUBMODULE
+    if stat is None or (stat.is_dir and not link):
         del repo.index[path]
     else:
         stage(repo, path)
@@ -205,6 +232,10 @@ def work_files(repo: Repository) -> tuple[Flat, dict[str, bytes]]:
         stat = stat_of(repo, path)
         if letter == "D" or stat is None:
             del files[path]
+            continue
+        if files[path][0] == SUBMODULE and stat.is_dir:
+            head = submodule_head(repo, path) or files[path][1]
+            contents[path], files[path] = repo.contents((SUBMODULE, head)), (SUBMODULE, head)
             continue
         contents[path] = repo.read_work(path, stat)
         files[path] = (mode_of(stat), hash_blob(contents[path]))
