@@ -28,9 +28,9 @@ from belljar.api.core import INCIDENTS_MAX, Conversation
 from belljar.api.dialogue import PYTHON, Dialogue
 from belljar.api.engines_host import ENGINES_MAX, EngineBroker, Opening
 from belljar.api.outgoing import OWED_MAX
-from belljar.engines.js.frames import MESSAGE, frame
-from belljar.worker.handle_host import WorkerHandle
-from belljar.worker.supervisor_host import shared
+from belljar.engines.wire.js import MESSAGE, frame
+from belljar.owner.handle_host import WorkerHandle
+from belljar.owner.supervisor_host import shared
 from tests.escape.test_ipc import Impostor, exited, send_all
 
 MB = 1 << 20
