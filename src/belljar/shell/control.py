@@ -8,7 +8,7 @@ class ControlFlow(BaseException):
 
 
 class Break(ControlFlow):
-    """`break n`: the loop that catches it lowers `levels` and raises again while some are left.
+    """`break n`: the loop that catches it raises it again while `levels` are left.
 
     `status` is that of the loop: 1 after `break 0`.
     """
@@ -17,12 +17,22 @@ class Break(ControlFlow):
         self.levels = levels
         self.status = status
 
+    def outward(self) -> Break:
+        """The same for the next loop outside."""
+        return Break(self.levels - 1, self.status)
+
 
 class Continue(ControlFlow):
     """`continue n`."""
 
+    status = 0
+
     def __init__(self, levels: int = 1) -> None:
         self.levels = levels
+
+    def outward(self) -> Continue:
+        """The same for the next loop outside."""
+        return Continue(self.levels - 1)
 
 
 class Return(ControlFlow):

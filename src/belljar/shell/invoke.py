@@ -166,7 +166,7 @@ def _dispatch(
     temporary: list[AssignmentArg],
 ) -> int:
     if temporary and shell.posix:
-        _check_writable(shell, temporary)
+        _check_writable(shell, temporary, special=builtin is not None and builtin.special)
     if function is not None:
         return shell.call(function, argv, call.checks, temporary)
     if builtin is not None:
@@ -200,14 +200,14 @@ def _keep_exported(frame: Frame, args: list[str], *, lasting: bool) -> None:
             frame.saved.pop(str(arg), None)
 
 
-def _check_writable(shell: Shell, temporary: list[AssignmentArg]) -> None:
+def _check_writable(shell: Shell, temporary: list[AssignmentArg], *, special: bool) -> None:
     """In POSIX mode an assignment in front of any command that can't be made ends the shell, or the typed line."""
     for arg in temporary:
         if shell.vars.attrs(arg.name) & READONLY:
             shell.error(str(ReadonlyError(arg.name)))
             if shell.interactive:
                 raise Discard(1)
-            raise ExitShell(1)
+            raise ExitShell(127 if special and shell.from_argument and not shell.subshell_process else 1)
 
 
 class Environment:

@@ -187,8 +187,13 @@ class Processes(State):
 
     # Finding commands.
 
-    def find_command(self: Shell, name: str, path: str | None = None) -> str | None:  # type: ignore[misc]
-        """The file a command name means by PATH (or `path`), through the hash table; None if there is none."""
+    def find_command(  # type: ignore[misc]
+        self: Shell, name: str, path: str | None = None, *, hashes: bool = True
+    ) -> str | None:
+        """The file a command name means by PATH (or `path`), through the hash table; None if there is none.
+
+        `hashes` False: for a child, which would have a hash table of its own.
+        """
         if "/" in name:
             return name
         if path is None:
@@ -197,14 +202,15 @@ class Processes(State):
                 self.located.pop(name, None)
                 found = None
             if found is not None:
-                self.hash[name] = (found[0], found[1] + 1)
+                if hashes:
+                    self.hash[name] = (found[0], found[1] + 1)
                 return found[0]
-        located = self.located.get(name) if path is None and self.subshell_process else None
+        located = self.located.get(name) if path is None and (self.subshell_process or not hashes) else None
         if located is None:
             located = self.search_path(name, self.vars.get("PATH") if path is None else path)
         if located is not None and path is None:
             self.located[name] = located
-            if self.options["hashall"]:
+            if self.options["hashall"] and hashes:
                 self.hash[name] = (located, 1)
         return located
 

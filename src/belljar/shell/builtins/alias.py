@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _BAD_NAME: Final = re.compile(r"[ \t\n/$`=|&;()<>'\"\\]")
 
 
-def _show(shell: Shell, name: str) -> None:
-    command = "" if shell.posix else "alias -- " if name.startswith("-") else "alias "
+def _show(shell: Shell, name: str, *, reusable: bool = False) -> None:
+    command = "" if shell.posix and not reusable else "alias -- " if name.startswith("-") else "alias "
     shell.write(f"{command}{name}={single(shell.aliases[name])}\n")
 
 
@@ -26,7 +26,7 @@ def alias(shell: Shell, options: Options, args: list[str]) -> int:
     """
     if not args or "p" in options:
         for name in sorted(shell.aliases):
-            _show(shell, name)
+            _show(shell, name, reusable="p" in options)
     status = 0
     for arg in args:
         name, equals, value = arg.partition("=")

@@ -209,7 +209,7 @@ def hash_(shell: Shell, options: Options, args: list[str]) -> int:
 
 def _list_hash(shell: Shell, *, commands: bool) -> None:
     if not shell.hash:
-        shell.write("" if commands else "hash: hash table empty\n")
+        shell.write("" if commands or shell.posix else "hash: hash table empty\n")
         return
     order = sorted(reversed(shell.hash), key=lambda name: hash_key(name) % _BUCKETS)
     if commands:

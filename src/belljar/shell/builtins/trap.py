@@ -35,9 +35,9 @@ def _rank(name: str) -> int:
     return _ORDER.get(name, parse_signal(name) or 0)
 
 
-def _show(shell: Shell, name: str, command: str) -> None:
+def _show(shell: Shell, name: str, command: str | None) -> None:
     shown = name if name in PSEUDO or name.isdecimal() or shell.posix else f"SIG{name}"
-    shell.write(f"trap -- {single(command)} {shown}\n")
+    shell.write(f"trap -- {single(command) if command is not None else '-'} {shown}\n")
 
 
 @builtin("trap", "lp", special=True)
@@ -52,6 +52,8 @@ def trap(shell: Shell, options: Options, args: list[str]) -> int:
         shell.write(signal_table())
         return 0
     listing = shell.traps.listing()
+    if "p" in options and not args and shell.posix:
+        return _print_all(shell, listing)
     if "p" in options or not args:
         return _print(shell, listing, args)
     command: str | None = None
@@ -75,6 +77,14 @@ def trap(shell: Shell, options: Options, args: list[str]) -> int:
     return status
 
 
+def _print_all(shell: Shell, listing: dict[str, str]) -> int:
+    """`trap -p` in POSIX mode: those that are as they were at the start, too."""
+    names = ["EXIT", *(signal_name(number) for number in range(1, RTMAX + 1)), "DEBUG", "ERR", "RETURN"]
+    for name in names:
+        _show(shell, name, listing.get(name))
+    return 0
+
+
 def _print(shell: Shell, listing: dict[str, str], args: list[str]) -> int:
     if not args:
         for name in sorted(listing, key=_rank):
@@ -86,6 +96,6 @@ def _print(shell: Shell, listing: dict[str, str], args: list[str]) -> int:
         if found is None:
             shell.error(f"trap: {spec}: invalid signal specification")
             status = 1
-        elif found in listing:
-            _show(shell, found, listing[found])
+        elif found in listing or shell.posix:
+            _show(shell, found, listing.get(found))
     return status

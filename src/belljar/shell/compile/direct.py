@@ -127,7 +127,7 @@ class DirectProgram(Struct, frozen=True):
             argv = self.arguments(shell)
             if not argv or argv[0] in shell.functions or shell.find_builtin(argv[0]) is not None:
                 return None
-            path = shell.find_command(argv[0])
+            path = shell.find_command(argv[0], hashes=False)
             if path is None:
                 return None
             program, full = load(process, path, argv)

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 
+def ends_loop(shell: Shell, jump: Break | Continue) -> bool:
+    """A `break` or `continue` reached a loop: whether it ends it. One that is meant for an outer loop is passed on."""
+    if jump.levels > 1 and shell.loops > 1:
+        raise jump.outward()
+    return isinstance(jump, Break)
+
+
 def compile_while(node: While, condition: Run, body: Run) -> Run:
     until = node.until
 
@@ -36,15 +43,10 @@ def compile_while(node: While, condition: Run, body: Run) -> Run:
                     while (condition(shell) == 0) is not until:
                         status = body(shell)
                     break
-                except Continue as jump:
-                    status = 0
-                    if jump.levels > 1 and shell.loops > 1:
-                        raise Continue(jump.levels - 1) from None
-                except Break as jump:
+                except (Break, Continue) as jump:
                     status = jump.status
-                    if jump.levels > 1 and shell.loops > 1:
-                        raise Break(jump.levels - 1, status) from None
-                    break
+                    if ends_loop(shell, jump):
+                        break
         finally:
             shell.loops -= 1
         shell.status = status
@@ -85,15 +87,10 @@ def compile_for(node: For, body: Run) -> Run:
                     break
                 try:
                     status = body(shell)
-                except Continue as jump:
-                    status = 0
-                    if jump.levels > 1 and shell.loops > 1:
-                        raise Continue(jump.levels - 1) from None
-                except Break as jump:
+                except (Break, Continue) as jump:
                     status = jump.status
-                    if jump.levels > 1 and shell.loops > 1:
-                        raise Break(jump.levels - 1, status) from None
-                    break
+                    if ends_loop(shell, jump):
+                        break
         finally:
             shell.loops -= 1
         shell.status = status
@@ -148,15 +145,10 @@ def compile_arith_for(node: ArithFor, body: Run) -> Run:
                     budget.check()
                 try:
                     status = body(shell)
-                except Continue as jump:
-                    status = 0
-                    if jump.levels > 1 and shell.loops > 1:
-                        raise Continue(jump.levels - 1) from None
-                except Break as jump:
+                except (Break, Continue) as jump:
                     status = jump.status
-                    if jump.levels > 1 and shell.loops > 1:
-                        raise Break(jump.levels - 1, status) from None
-                    break
+                    if ends_loop(shell, jump):
+                        break
                 step(shell)
         except ArithError as error:
             shell.line = line

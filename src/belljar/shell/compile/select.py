@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from belljar.abi.paths import fsdecode
 from belljar.libc.width import display_width
 from belljar.shell.compile.fields import compile_words
-from belljar.shell.compile.loops import bind_loop_variable
+from belljar.shell.compile.loops import bind_loop_variable, ends_loop
 from belljar.shell.control import Break, Continue, ShellError
 from belljar.shell.nodes import Select
 from belljar.shell.print import print_word
@@ -55,14 +55,10 @@ def compile_select(node: Select, body: Run) -> Run:
                     break
                 try:
                     status = body(shell)
-                except Continue as jump:
-                    if jump.levels > 1 and shell.loops > 1:
-                        raise Continue(jump.levels - 1) from None
-                except Break as jump:
+                except (Break, Continue) as jump:
                     status = 0
-                    if jump.levels > 1 and shell.loops > 1:
-                        raise Break(jump.levels - 1) from None
-                    break
+                    if ends_loop(shell, jump):
+                        break
                 show = not shell.vars.get("REPLY")
         finally:
             shell.loops -= 1

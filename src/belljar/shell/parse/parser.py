@@ -32,6 +32,7 @@ from belljar.shell.parse.tokens import END, WORD
 from belljar.shell.parse.words import HEREDOC, SUBSCRIPT
 
 PLAIN_SUBSCRIPT = re.compile(r"\[([^\[\]$`\"'\\]*)\]").match
+OPTION = re.compile(r"[ \t]*-").match
 LIST_ENDS = CASE_ENDS | {")", END}
 _TERMINATORS = frozenset({";", "\n", END})
 
@@ -59,6 +60,10 @@ class Parser(CompoundReader):
             error = self.too_deep()
             self._recover()
             raise error from None
+
+    def _is_time_utility(self) -> bool:
+        """In POSIX mode `time` with an option is no reserved word."""
+        return self.options.posix and OPTION(self.text, self.pos) is not None
 
     def _recover(self) -> None:
         self.depth = self.inside = 0
@@ -131,7 +136,7 @@ class Parser(CompoundReader):
         if self.kind == WORD:
             if self.options.alias is not None:
                 self.expand_command_aliases()
-            while self.kind == WORD and self.value in ("!", "time"):
+            while self.kind == WORD and (self.value == "!" or (self.value == "time" and not self._is_time_utility())):
                 if self.value == "!":
                     negated = not negated
                     self.advance()
