@@ -47,7 +47,7 @@ class Rules:
     default_modes: bool = False
     """New files get the mode of any new file, not that of their source."""
     force: bool = False
-    existing: Literal["overwrite", "ask", "keep"] = "overwrite"
+    existing: Literal["overwrite", "ask", "keep", "fail"] = "overwrite"
     update: bool = False
     link: Literal["", "hard", "symbolic"] = ""
     remove_destination: bool = False
@@ -139,6 +139,8 @@ class Copier:
                 return self._fail(f"{quote_name(source)} and {quote_name(target)} are the same file")
         if rules.update and not stat.is_dir and old.mtime >= stat.mtime:
             return True
+        if rules.existing == "fail":
+            return self._fail(f"not replacing {quote_name(target)}")
         if not stat.is_dir:
             if rules.existing == "keep":
                 return True

@@ -14,7 +14,7 @@ from belljar.bin._kit import Program, UsageError, choice, flag, utility, value
 from belljar.bin._kit.modes import ModeChange, parse_mode, render_mode
 from belljar.bin._kit.quoting import quote, quote_if_odd, quote_name
 from belljar.bin._root import refuse_root
-from belljar.bin._tree import Problem, Visit, Walk
+from belljar.bin._tree import Follow, Problem, Visit, Walk
 from belljar.kernel.process import Process
 
 _MARK = "\0"
@@ -32,6 +32,15 @@ class Options:
     root: str = choice({"--preserve-root": "preserve", "--no-preserve-root": ""}, "fail to operate on '/'", default="")
     reference: str | None = value("--reference", "use RFILE's mode instead of MODE values", metavar="RFILE")
     recursive: bool = flag("-R", "--recursive", "change files and directories recursively")
+    dereference: bool | None = choice(
+        {"--dereference": True, "-h": False, "--no-dereference": False},
+        "affect the referent of each symbolic link (this is the default), or (-h) leave links alone",
+    )
+    traverse: str = choice(
+        {"-H": "operands", "-L": "always", "-P": "never"},
+        "with -R, traverse symlinks to directories: -H those given, -L every, -P none",
+        default="operands",
+    )
 
 
 @utility("chmod", Options)
@@ -80,7 +89,8 @@ class Changer:
         self._change = change
         self._surprises = surprises
         """Whether to say when the umask held something back."""
-        self._walk = Walk(process, self._problem, follow="operands", max_depth=None if options.recursive else 0)
+        follow: Follow = "never" if options.dereference is False else options.traverse  # type: ignore[assignment]
+        self._walk = Walk(process, self._problem, follow=follow, max_depth=None if options.recursive else 0)
         self.failed = False
 
     def change(self, path: str) -> None:
@@ -94,6 +104,9 @@ class Changer:
     def _visit(self, visit: Visit) -> None:
         process, fs = self._process, self._process.fs
         if visit.stat.is_symlink:
+            if self._options.dereference is False and visit.depth == 0:
+                self._fail(f"changing permissions of {quote_name(visit.path)}: Operation not supported")
+                return
             if visit.depth == 0:
                 self._fail(f"cannot operate on dangling symlink {quote_name(visit.path)}")
             elif self._options.say == "all":

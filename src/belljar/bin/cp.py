@@ -12,7 +12,7 @@ from belljar.abi.errors import SysError
 from belljar.bin._backup import BACKUP_HELP, SUFFIX_HELP, parse_backup
 from belljar.bin._copy import Copier, Rules, preserve_attributes
 from belljar.bin._kit import UsageError, choice, flag, many, utility, value
-from belljar.bin._kit.choices import pick
+from belljar.bin._kit.choices import pick, update_mode
 from belljar.bin._kit.quoting import quote_name
 from belljar.bin._target import inside, split_operands
 from belljar.kernel.process import Process
@@ -68,7 +68,11 @@ class Options:
         "-t", "--target-directory", "copy all SOURCE arguments into DIRECTORY", metavar="DIRECTORY"
     )
     no_target_directory: bool = flag("-T", "--no-target-directory", "treat DEST as a normal file")
-    update: bool = flag("-u", "--update", "copy only when the SOURCE file is newer than the destination file")
+    newer: bool = flag("-u", "copy only when the SOURCE file is newer than the destination file")
+    update: str | None = value(
+        "--update", "which existing files to update: all, none, none-fail, older", metavar="UPDATE", bare="older"
+    )
+    debug: bool = flag("--debug", "explain how a file is copied (as -v)")
     verbose: bool = flag("-v", "--verbose", "explain what is being done")
     one_file_system: bool = flag("-x", "--one-file-system", "stay on this file system")
     context: bool = flag("-Z", "(ignored)")
@@ -121,6 +125,7 @@ def _rules(process: Process, options: Options) -> Rules:
         raise UsageError("options --backup and --no-clobber are mutually exclusive")
     if options.hard and options.symbolic:
         raise UsageError("cannot make both hard and symbolic links")
+    update = update_mode(process, options.update, newer=options.newer)
     recursive = options.recursive or options.archive
     follow = options.follow
     if follow is None:
@@ -134,8 +139,8 @@ def _rules(process: Process, options: Options) -> Rules:
         preserve=_preserved(process, options),
         default_modes="mode" in _listed(process, "--no-preserve", options.no_preserve),
         force=options.force,
-        existing=options.existing,  # type: ignore[arg-type]
-        update=options.update,
+        existing={"none": "keep", "none-fail": "fail"}.get(update, options.existing),  # type: ignore[arg-type]
+        update=update == "older",
         link="hard" if options.hard else "symbolic" if options.symbolic else "",
         remove_destination=options.remove_destination,
         verbose=options.verbose,

@@ -24,6 +24,7 @@ class Options:
     ignore: bool = flag("-i", "--ignore-environment", "start with an empty environment")
     null: bool = flag("-0", "--null", "end each output line with NUL, not newline")
     unset: tuple[str, ...] = many("-u", "--unset", "remove variable from the environment", metavar="NAME")
+    argv0: str | None = value("-a", "--argv0", "pass ARG as the zeroth argument of COMMAND", metavar="ARG")
     chdir: str | None = value("-C", "--chdir", "change working directory to DIR", metavar="DIR")
     split: str | None = value("-S", "--split-string", "process and split S into separate arguments", metavar="S")
     block: tuple[str, ...] = many("--block-signal", "block delivery of SIG", metavar="SIG", bare="")
@@ -73,7 +74,7 @@ def main(process: Process, args: list[str]) -> int:
         process.error(f"executing: {operands[0]}\n")
         for place, word in enumerate(operands):
             process.error(f"   arg[{place}]= {quote(word, process.env)}\n")
-    return become(process, operands, environment)
+    return become(process, operands, environment, argv0=options.argv0)
 
 
 def set_signals(process: Process, options: Options) -> None:
@@ -113,11 +114,12 @@ def become(
     argv: list[str],
     environment: Mapping[str, str],
     failing: Callable[[str, Mapping[str, str]], str] | None = None,
+    argv0: str | None = None,
 ) -> int:
     """Run a command in our place; 127 or 126 with the reason if it can't be."""
     try:
         path = search_path(process, argv[0], environment.get("PATH"))
-        process.execute(path, argv, environment)
+        process.execute(path, argv if argv0 is None else [argv0, *argv[1:]], environment)
     except SysError as error:
         what = (failing or quote)(argv[0], process.env)
         process.warn(f"{what}: {error.reason}")

@@ -16,6 +16,7 @@ from belljar.bin._backup import BACKUP_HELP, SUFFIX_HELP, Backup, parse_backup
 from belljar.bin._copy import Copier, Rules
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin._kit.asking import ask
+from belljar.bin._kit.choices import update_mode
 from belljar.bin._kit.quoting import quote_name
 from belljar.bin._remove import Remover
 from belljar.bin._target import inside, split_operands
@@ -43,7 +44,13 @@ class Options:
         "-t", "--target-directory", "move all SOURCE arguments into DIRECTORY", metavar="DIRECTORY"
     )
     no_target_directory: bool = flag("-T", "--no-target-directory", "treat DEST as a normal file")
-    update: bool = flag("-u", "--update", "move only when the SOURCE file is newer than the destination file")
+    newer: bool = flag("-u", "move only when the SOURCE file is newer than the destination file")
+    update: str | None = value(
+        "--update", "which existing files to update: all, none, none-fail, older", metavar="UPDATE", bare="older"
+    )
+    debug: bool = flag("--debug", "explain how a file is copied (as -v)")
+    no_copy: bool = flag("--no-copy", "do not copy if renaming fails")
+    exchange: bool = flag("--exchange", "exchange source and destination")
     verbose: bool = flag("-v", "--verbose", "explain what is being done")
     context: bool = flag("-Z", "(ignored)")
 
@@ -62,9 +69,28 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         if options.strip:
             source = source.rstrip("/") or source
         target = operands[-1] if directory is None else inside(directory, source)
+        if options.exchange:
+            status = status if _exchange(process, options, source, target) else 1
+            continue
         if not mover.move(source, target):
             status = 1
     return status
+
+
+def _exchange(process: Process, options: Options, source: str, target: str) -> bool:
+    """Each file gets the other's name, by way of a third."""
+    between = f"{target}.exchange.{process.pid}"
+    try:
+        process.fs.stat(target, follow=False)
+        process.fs.rename(source, between)
+        process.fs.rename(target, source)
+        process.fs.rename(between, target)
+    except SysError as error:
+        process.warn(f"cannot exchange {quote_name(source)} and {quote_name(target)}: {error.reason}")
+        return False
+    if options.verbose:
+        process.print(f"exchanged {quote_name(source)} <-> {quote_name(target)}")
+    return True
 
 
 class Mover:
@@ -85,6 +111,7 @@ class Mover:
             ),
         )
         self._moved: set[str] = set()
+        self._update = update_mode(process, options.update, newer=options.newer)
 
     def move(self, source: str, target: str) -> bool:
         """Whether it went well; what did not is said."""
@@ -116,9 +143,11 @@ class Mover:
         options = self._options
         if (stat.dev, stat.ino) == (old.dev, old.ino):
             return self._fail(f"{quote_name(source)} and {quote_name(target)} are the same file")
-        if options.update and not stat.is_dir and old.mtime >= stat.mtime:
+        if self._update == "older" and not stat.is_dir and old.mtime >= stat.mtime:
             return True
-        if options.existing == "keep":
+        if self._update == "none-fail":
+            return self._fail(f"not replacing {quote_name(target)}")
+        if options.existing == "keep" or self._update == "none":
             return True
         if not self._agreed(target, old):
             return True

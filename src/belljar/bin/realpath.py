@@ -22,6 +22,8 @@ class Options:
         {
             "-e": "none",
             "--canonicalize-existing": "none",
+            "-E": "last",
+            "--canonicalize": "last",
             "-m": "any",
             "--canonicalize-missing": "any",
         },

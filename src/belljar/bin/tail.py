@@ -43,6 +43,7 @@ class Options:
         "never (-q) or always (-v) output headers giving file names",
         "auto",
     )
+    debug: bool = flag("--debug", "indicate which implementation is used (there is one)")
     retry: bool = flag("--retry", "keep trying to open a file if it is inaccessible")
     unchanged: str = value("--max-unchanged-stats", "(has no effect here)", metavar="N", default="5")
     interval: str = value(

@@ -18,8 +18,10 @@ from belljar.kernel.status import ExitStatus
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    preserve_status: bool = flag("--preserve-status", "exit with the same status as COMMAND, even when it times out")
-    foreground: bool = flag("--foreground", "allow COMMAND to read from the TTY; do not time out its children")
+    preserve_status: bool = flag(
+        "-p", "--preserve-status", "exit with the same status as COMMAND, even when it times out"
+    )
+    foreground: bool = flag("-f", "--foreground", "allow COMMAND to read from the TTY; do not time out its children")
     kill_after: str | None = value(
         "-k", "--kill-after", "also send KILL if still running this long after", metavar="DURATION"
     )

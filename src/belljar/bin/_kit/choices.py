@@ -27,3 +27,10 @@ def pick(
     lines = [f"{what} argument {quote(text, process.env)} for {quote(option, process.env)}", "Valid arguments are:"]
     lines += ["  - " + ", ".join(quote(n, process.env) for n in (word, *also)) for word, also in words.items()]
     raise BadChoice("\n".join(lines))
+
+
+def update_mode(process: Process, text: str | None, *, newer: bool) -> str:
+    """Which existing files cp and mv replace: all, older ones, none, or none with an error."""
+    if text is None:
+        return "older" if newer else "all"
+    return pick(process, "--update", text, {"all": (), "none": (), "none-fail": (), "older": ()})
