@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import Program, UsageError, flag, utility, value
-from belljar.bin._kit.quoting import quote
+from belljar.bin._kit.quoting import quote, quote_if_odd
 from belljar.kernel.process import Process
 
 
@@ -121,7 +121,7 @@ def run(process: Process, codec: Codec, operands: list[str], *, decode: bool, ig
             return _decode(process, codec, process.chunks(name), ignore_garbage)
         _encode(process, codec, process.chunks(name), int(wrap) if len(wrap) < 19 else 0)
     except SysError as error:
-        process.warn(f"{name}: {error.reason}")
+        process.warn(f"{quote_if_odd(name)}: {error.reason}")
         return 1
     except ValueError as error:
         process.warn(str(error) or "invalid input")

@@ -13,6 +13,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFREG, SEEK_CUR
 from belljar.abi.records import Stat
 from belljar.bin._kit import flag, utility
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.kernel.process import Process
 
 
@@ -47,7 +48,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 process.stdout.write(formatter.feed(chunk) if formatter.active else chunk)
                 process.stdout.flush()
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             status = 1
     return status
 

@@ -15,6 +15,7 @@ from belljar.bin import sum as sum_utility
 from belljar.bin._digest import Algorithm, Checker, compute, digest_length, escape, refuse_checking_options
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin._kit.choices import pick
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.kernel.process import Process
 
 _NAMED = {
@@ -84,7 +85,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 continue
             emit(process, options, name, shown=bool(operands))
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             status = 1
     return status
 

@@ -14,7 +14,7 @@ from belljar import regex
 from belljar.abi.dataclass import dataclass, replace
 from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, utility, value
-from belljar.bin._kit.quoting import quote, quote_name
+from belljar.bin._kit.quoting import quote, quote_if_odd, quote_name
 from belljar.kernel.process import Process
 
 _SUFFIX = re.compile(r"%([-#0+' ]*)(\d*)(?:\.(\d*))?([diouxX])", re.A)
@@ -182,7 +182,7 @@ class Splitter:
             try:
                 self._process.fs.unlink(name)
             except SysError as error:
-                self._process.warn(f"{name}: {error.reason}")
+                self._process.warn(f"{quote_if_odd(name)}: {error.reason}")
 
     def _by_line(self, pattern: Pattern, turn: int) -> bool:
         line = pattern.line * (turn + 1) - 1

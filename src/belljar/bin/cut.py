@@ -14,6 +14,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, line_batches, many, utility, value
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.kernel.process import Process
 
 _END = 1 << 62
@@ -85,7 +86,7 @@ def cut_files(
                 if chosen := list(select(batch)):
                     process.stdout.write(newline.join(chosen) + newline)
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             status = 1
     return status
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, many, utility
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.bin._kit.text import line_batches
 from belljar.bin._tabs import TabStops, digits_as_tabs, parse_tabs
 from belljar.kernel.process import Process
@@ -45,7 +46,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                     text = b"\n".join([convert(line) if b"\t" in line else line for line in batch])
                 process.stdout.write(text + b"\n" if lines.complete else text)
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             status = 1
     return status
 

@@ -12,6 +12,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, utility, value
 from belljar.bin._kit.numbers import bounded
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.bin._kit.text import line_batches
 from belljar.kernel.process import Process
 
@@ -37,7 +38,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 text = b"\n".join([_fold(line, width, options) if len(line) > 0 else line for line in batch])
                 process.stdout.write(text + b"\n" if lines.complete else text)
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             status = 1
     return status
 

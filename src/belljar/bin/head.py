@@ -15,6 +15,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY, SEEK_CUR
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin._kit.numbers import bounded
+from belljar.bin._kit.quoting import quote_name
 from belljar.kernel.process import Process
 
 _CHUNK = 1 << 16
@@ -68,7 +69,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         try:
             fd = 0 if name == "-" else process.open(name, O_RDONLY)
         except SysError as error:
-            process.warn(f"cannot open '{name}' for reading: {error.reason}")
+            process.warn(f"cannot open {quote_name(name)} for reading: {error.reason}")
             status = 1
             continue
         try:
@@ -82,7 +83,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
             for piece in part(process, fd, count, delimiter):
                 process.stdout.write(piece)
         except SysError as error:
-            process.warn(f"error reading '{name}': {error.reason}")
+            process.warn(f"error reading {quote_name(name)}: {error.reason}")
             status = 1
         finally:
             if fd:

@@ -17,7 +17,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.numbers import bounded
-from belljar.bin._kit.quoting import quote
+from belljar.bin._kit.quoting import quote, quote_if_odd
 from belljar.bin._kit.text import line_batches
 from belljar.kernel.process import Process
 from belljar.regex import RegexError, compile
@@ -69,7 +69,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 process.budget.charge(len(batch) // 8 + 1)
                 process.stdout.write(numbering.number(batch))
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             status = 1
     return status
 

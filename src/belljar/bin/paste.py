@@ -15,6 +15,7 @@ from belljar.abi.errno import EISDIR
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, line_batches, utility, value
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.kernel.process import Process
 
 _ESCAPES = {b"\\0": b"", b"\\b": b"\b", b"\\f": b"\f", b"\\n": b"\n", b"\\r": b"\r", b"\\t": b"\t", b"\\v": b"\v"}
@@ -46,7 +47,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
             if name != "-":
                 process.close(process.open(name))
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             return 1
         streams[name] = line_batches(process, name, newline).lines()
         columns.append(streams[name])
@@ -87,7 +88,7 @@ def serial(process: Process, names: list[str], delimiters: list[bytes], newline:
             for index, line in enumerate(line_batches(process, name, newline).lines()):
                 process.stdout.write(next(between) + line if index else line)
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             status = 1
             if error.errno != EISDIR:
                 continue

@@ -15,6 +15,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._kit import UsageError, choice, flag, utility, value
 from belljar.bin._kit.choices import pick
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.kernel.process import Process
 from belljar.regex import RegexError, compile
 
@@ -102,7 +103,7 @@ def _words(process: Process, name: str | None, fold: bool) -> frozenset[bytes] |
     try:
         data = process.read_file(name)
     except SysError as error:
-        raise UsageError(f"{name}: {error.reason}", hint=False) from error
+        raise UsageError(f"{quote_if_odd(name)}: {error.reason}", hint=False) from error
     return frozenset((data.upper() if fold else data).split(b"\n")) - {b""}
 
 
@@ -127,7 +128,7 @@ def collect(process: Process, options: Options, names: list[str]) -> list[Entry]
         try:
             data = process.read_file(name)
         except SysError as error:
-            raise UsageError(f"{name}: {error.reason}", hint=False) from error
+            raise UsageError(f"{quote_if_odd(name)}: {error.reason}", hint=False) from error
         shown = "" if name == "-" else name
         number = 1
         for raw in _sentences(data, sentence, options):

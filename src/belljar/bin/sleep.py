@@ -24,11 +24,15 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     if not operands:
         raise UsageError("missing operand")
     total = 0.0
+    wrong: list[str] = []
     for text in operands:
         seconds = parse_interval(text)
         if seconds is None:
-            raise UsageError(f"invalid time interval {quote(text, process.env)}")
+            wrong.append(f"invalid time interval {quote(text, process.env)}")
+            continue
         total += seconds
+    if wrong:
+        raise UsageError(f"\n{process.called}: ".join(wrong))
     process.sleep(total)
     return 0
 

@@ -8,6 +8,7 @@ Print or check BSD (16-bit) checksums. With no FILE, or when FILE is -, read sta
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import choice, utility
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.kernel.process import Process
 
 
@@ -31,7 +32,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 continue
             total, size = (system_v if options.sysv else bsd)(process, name)
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             status = 1
             continue
         shown = f" {name}" if operands else ""

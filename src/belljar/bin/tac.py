@@ -12,6 +12,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, utility, value
+from belljar.bin._kit.quoting import quote_name
 from belljar.kernel.process import Process
 from belljar.regex import Regex, RegexError
 from belljar.regex import compile as compile_regex
@@ -39,7 +40,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 continue
             data = process.read_file(name)
         except SysError as error:
-            process.warn(f"failed to open '{name}' for reading: {error.reason}")
+            process.warn(f"failed to open {quote_name(name)} for reading: {error.reason}")
             status = 1
             continue
         if options.regex or options.before:

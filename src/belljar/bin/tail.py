@@ -20,6 +20,7 @@ from belljar.bin._kit.choices import pick
 from belljar.bin._kit.numbers import bounded
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version
+from belljar.bin._kit.quoting import quote_name
 from belljar.kernel.process import Process
 
 _BLOCK = 1 << 16
@@ -121,7 +122,7 @@ class Tail:
             try:
                 fd = 0 if name == "-" else process.open(name, O_RDONLY)
             except SysError as error:
-                process.warn(f"cannot open '{name}' for reading: {error.reason}")
+                process.warn(f"cannot open {quote_name(name)} for reading: {error.reason}")
                 status = 1
                 if self._retry:
                     followed.append((name, None))
@@ -135,7 +136,7 @@ class Tail:
                 reason = error.reason
                 if process.fstat(fd).is_dir:
                     reason = SysError(EISDIR).reason
-                process.warn(f"error reading '{name}': {reason}")
+                process.warn(f"error reading {quote_name(name)}: {reason}")
                 status = 1
                 continue
             if self._follow is None and fd:

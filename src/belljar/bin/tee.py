@@ -12,6 +12,7 @@ from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.signals import Signal
 from belljar.bin._kit import flag, utility, value
 from belljar.bin._kit.choices import pick
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.kernel.process import IGNORE, Process
 
 _MODES = ("warn", "warn-nopipe", "exit", "exit-nopipe")
@@ -40,7 +41,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         try:
             outputs[process.open(name, O_WRONLY | O_CREAT | (O_APPEND if options.append else O_TRUNC))] = name
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             status = 1
             if mode.startswith("exit"):
                 return status
@@ -52,7 +53,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 del outputs[fd]
                 if error.errno == EPIPE and mode.endswith("nopipe"):
                     continue
-                process.warn(f"{name}: {error.reason}")
+                process.warn(f"{quote_if_odd(name)}: {error.reason}")
                 status = 1
                 if mode.startswith("exit"):
                     return status

@@ -12,6 +12,7 @@ from functools import partial
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, many, utility
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.bin._kit.text import line_batches
 from belljar.bin._tabs import TabStops, digits_as_tabs, parse_tabs
 from belljar.kernel.process import Process
@@ -42,7 +43,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
                 text = b"\n".join([convert(line, tabs, everywhere) for line in batch])
                 process.stdout.write(text + b"\n" if lines.complete else text)
         except SysError as error:
-            process.warn(f"{name}: {error.reason}")
+            process.warn(f"{quote_if_odd(name)}: {error.reason}")
             status = 1
     return status
 

@@ -12,12 +12,14 @@ from itertools import compress, groupby, islice
 from operator import ne, sub
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errno import EISDIR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CREAT, O_TRUNC, O_WRONLY
 from belljar.bin._kit import LineBatches, UsageError, flag, line_batches, value
 from belljar.bin._kit.choices import pick
 from belljar.bin._kit.options import parse
 from belljar.bin._kit.program import utility, version
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.kernel.process import Process
 
 _FIELD = re.compile(rb"[ \t]*[^ \t]*")
@@ -72,7 +74,8 @@ def main(process: Process, args: list[str]) -> int:
         for block in filtered(process, options, name, newline):
             process.stdout.write(block)
     except SysError as error:
-        process.warn(f"{error.path}: {error.reason}" if error.path else f"error reading '{name}'")
+        opened = error.errno != EISDIR
+        process.warn(f"{quote_if_odd(error.path or name)}: {error.reason}" if opened else f"error reading '{name}'")
         return 1
     return 0
 

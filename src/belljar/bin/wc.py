@@ -18,6 +18,7 @@ from belljar.bin._kit import flag, utility, value
 from belljar.bin._kit.choices import pick
 from belljar.bin._kit.files0 import files0_entries
 from belljar.bin._kit.locale import is_utf8
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.kernel.process import Process
 from belljar.libc.quote import is_printable
 from belljar.libc.width import character_width
@@ -60,7 +61,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     chosen = [n for n in ("lines", "words", "chars", "bytes", "width") if getattr(options, n)]
     chosen = chosen or ["lines", "words", "bytes"]
     if options.files0 is None:
-        return report(process, options, chosen, operands or [""])
+        return report(process, options, chosen, operands or [""], stdin=not operands)
     if operands:
         process.warn(f"extra operand '{operands[0]}'")
         process.error("file operands cannot be combined with --files0-from\n")
@@ -75,17 +76,23 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     return status if len(names) == len(entries) else 1
 
 
-def report(process: Process, options: Options, chosen: list[str], names: list[str], given: int = 0) -> int:
+def report(
+    process: Process, options: Options, chosen: list[str], names: list[str], given: int = 0, *, stdin: bool = False
+) -> int:
     """`given` counts names that could not be used too."""
     status = 0
     utf8 = is_utf8(process.env)
     total = Counts()
     width = 1 if _is_stream(process, options.files0) else _column_width(process, chosen, names)
     for name in names:
+        if not name and not stdin:
+            process.warn("invalid zero-length file name")
+            status = 1
+            continue
         try:
             counts = count(process.chunks(name or "-"), chosen, utf8)
         except SysError as error:
-            process.warn(f"{name or '-'}: {error.reason}")
+            process.warn(f"{quote_if_odd(name or '-')}: {error.reason}")
             if error.name != "EISDIR":
                 status = 1
                 continue

@@ -6,12 +6,12 @@ from typing import Final
 
 _PACKAGES: Final = {
     "GNU coreutils) 9.1": """
-        [ arch b2sum base32 base64 basename basenc cat chgrp chmod chown cksum comm coreutils cp csplit cut date
-        dd df dir dircolors dirname du echo env expand expr factor false fmt fold groups head id install join
-        link ln logname ls md5sum mkdir mkfifo mknod mktemp mv nice nl nohup nproc numfmt od paste pathchk pr
+        [ arch b2sum base32 base64 basename basenc cat chgrp chmod chown chroot cksum comm coreutils cp csplit cut date
+        dd df dir dircolors dirname du echo env expand expr factor false fmt fold groups head hostid id install join
+        link ln logname ls md5sum mkdir mkfifo mknod mktemp mv nice nl nohup nproc numfmt od paste pathchk pinky pr
         printenv printf ptx pwd readlink realpath rm rmdir seq sha1sum sha224sum sha256sum sha384sum sha512sum
-        shred shuf sleep sort split stat stty sum sync tac tail tee test timeout touch tr true truncate tsort
-        tty uname unexpand uniq unlink vdir wc whoami yes
+        shred shuf sleep sort split stat stdbuf stty sum sync tac tail tee test timeout touch tr true truncate tsort
+        tty uname unexpand uniq unlink users vdir wc who whoami yes
     """,
     "GNU grep) 3.8": "grep egrep fgrep",
     "GNU sed) 4.9": "sed",

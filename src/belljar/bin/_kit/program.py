@@ -12,6 +12,7 @@ from belljar.abi.version import __version__
 from belljar.bin._kit.locale import is_utf8
 from belljar.bin._kit.models import model_of
 from belljar.bin._kit.options import Order, Parsed, UsageError, describe, parse
+from belljar.bin._kit.quoting import quote_if_odd
 from belljar.kernel.process import Process
 
 __all__ = ["Program", "UsageError", "utility"]
@@ -51,7 +52,7 @@ class Program:
                 process.error(f"{before}Try '{process.called} --help' for more information.\n")
             return self.usage_status
         except SysError as error:
-            process.warn(str(error))
+            process.warn(error.reason if error.path is None else f"{quote_if_odd(error.path)}: {error.reason}")
             return self.usage_status
         return status
 

@@ -22,7 +22,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, flag, line_batches, many, utility, value
 from belljar.bin._kit.files0 import files0_entries
-from belljar.bin._kit.quoting import quote
+from belljar.bin._kit.quoting import quote, quote_if_odd
 from belljar.bin.sort.debug import underlined
 from belljar.bin.sort.keys import Key, KeySpec, check_orders, comparer, extractor, numeric, parse_key
 from belljar.kernel.process import Process
@@ -142,7 +142,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
             try:
                 process.fs.access(name, 4)
             except SysError as error:
-                raise UsageError(f"cannot read: {name}: {error.reason}", hint=False) from None
+                raise UsageError(f"cannot read: {quote_if_odd(name)}: {error.reason}", hint=False) from None
     lines: Iterable[bytes] = ordering.merged(names) if options.merge else ordering.sorted(names)
     if options.debug:
         rules = f"using {quote(_locale(process), process.env)} sorting rules"
