@@ -13,6 +13,7 @@ from belljar.kernel.fs.srv import SrvServer
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.server import FileServer, Node
+from belljar.net.guest.local import LocalNetwork
 from belljar.net.guest.netfs import NetServer
 from belljar.net.guest.uplink import Uplink
 from belljar.net.guest.webfs import WebServer
@@ -33,12 +34,16 @@ def offered(kernel: Kernel) -> FileServer:
     return server
 
 
+def _uplink(kernel: Kernel) -> Uplink:
+    return Uplink(kernel.hub, LocalNetwork(kernel.hub, lambda: kernel.hostname))
+
+
 SERVERS: dict[str, Callable[[Kernel], FileServer]] = {
     "dev": DevServer,
     "proc": lambda kernel: ProcServer(kernel, kernel.init.space),
     "srv": posted,
-    "net": lambda kernel: NetServer(Uplink(kernel.hub), kernel.now),
-    "web": lambda kernel: WebServer(Uplink(kernel.hub), kernel.now),
+    "net": lambda kernel: NetServer(_uplink(kernel), kernel.now),
+    "web": lambda kernel: WebServer(_uplink(kernel), kernel.now),
     "tools": offered,
 }
 

@@ -25,6 +25,7 @@ from belljar.kernel.loader import Program, program_file
 from belljar.kernel.machine import Machine
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.credentials import Credentials
+from belljar.net.guest.local import LocalNetwork
 from belljar.net.guest.netfs import NetServer
 from belljar.net.guest.uplink import Uplink
 from belljar.net.guest.webfs import WebServer
@@ -78,7 +79,9 @@ class Session:
         self.cwd = cwd
         self.env = {**environment(hostname), **(env or {})}
         fs = self.kernel.init.fs
-        self.uplink = Uplink(self.kernel.hub)
+        self.ports = LocalNetwork(self.kernel.hub, lambda: self.kernel.hostname)
+        """The servers inside, and the connections to them."""
+        self.uplink = Uplink(self.kernel.hub, self.ports)
         """The way to the owner's network broker; leads nowhere until it is given one."""
         for server, path in (
             (DevServer(self.kernel), "/dev"),

@@ -61,12 +61,21 @@ class Directory(Generic[N]):
         found = self._live.get(name)
         return found[1] if found is not None and found[0].refs else None
 
+    def items(self) -> list[N]:
+        """Those that are in use."""
+        return [item for item, _ in self._live.values() if item.refs]
+
     def _open_clone(self) -> Handle:
+        return self.open_new(lambda _item: None)
+
+    def open_new(self, prepare: Callable[[N], None]) -> Handle:
+        """The `ctl` file of a new directory. EMFILE when there are too many."""
         for key in [key for key, (item, _) in self._live.items() if not item.refs]:
             del self._live[key]
         if len(self._live) >= self._limit:
             raise SysError(EMFILE)
         item = self._make(self._next)
+        prepare(item)
         files = self._files(item)
         self._live[str(self._next)] = item, folder(files)
         self._next += 1

@@ -3,6 +3,9 @@
 `tcp/clone` opened is the `ctl` file of a new connection, and reading it gives its number N. `connect host!port` written
 to it dials; `tcp/N/data` is the connection itself. `udp` is the same with datagrams. `dns` takes `name type` and gives
 records. The connection lives while one of its files is open.
+
+A server writes `bind address!port` and `listen` instead. Then opening `tcp/N/listen` waits for a client, and gives the
+`ctl` file of the connection with it; `tcp/N/data` is readable while a client waits.
 """
 
 from __future__ import annotations
@@ -12,17 +15,17 @@ from typing import Final, NoReturn
 
 from belljar.abi.errno import EBUSY, EINVAL, EISCONN, ENOENT, ENOTCONN
 from belljar.abi.errors import SysError
-from belljar.abi.flags import POLLERR, POLLOUT
+from belljar.abi.flags import O_NONBLOCK, POLLERR, POLLOUT
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.synthetic import Device, Entry, SyntheticServer, folder
 from belljar.kernel.vfs.server import Handle
 from belljar.net.guest.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
+from belljar.net.guest.local import GUEST_ADDRESS, Listener, LocalStream
 from belljar.net.guest.uplink import Stream, Uplink, errno_of
 from belljar.net.hosts import RECORD_TYPES, BadHost, parse_host, parse_name, parse_port
 from belljar.net.wire import Dial, Failed, Resolve
 
-CONNECTIONS_MAX: Final = 256
-GUEST_ADDRESS: Final = "10.0.2.15"
+CONNECTIONS_MAX: Final = 1024
 _FIRST_PORT: Final = 32768
 
 
@@ -33,14 +36,15 @@ class Connection(Numbered):
         super().__init__(number)
         self._uplink = uplink
         self.protocol = protocol
+        self.listener: Listener | None = None
         self._timeout = 0.0
         self._waits = True
         self._web = False
-        self._stream: Stream | None = None
+        self._stream: Stream | LocalStream | None = None
         self._error: Failed | None = None
 
     @property
-    def stream(self) -> Stream:
+    def stream(self) -> Stream | LocalStream:
         """ENOTCONN before it is connected, and why it is not."""
         if self._stream is None or self._stream.opened is None:
             if self._stream is not None:
@@ -50,15 +54,17 @@ class Connection(Numbered):
 
     @property
     def begun(self) -> bool:
-        """Whether `connect` was written, and has not failed while somebody waited."""
-        return self._stream is not None
+        """Whether `connect` or `listen` was written, and has not failed while somebody waited."""
+        return self._stream is not None or self.listener is not None
 
     @property
     def waiters(self) -> WaitQueue | None:
-        return self._stream.waiters if self._stream is not None else None
+        source = self._stream or self.listener
+        return source.waiters if source is not None else None
 
     def poll(self) -> int:
-        return self._stream.poll() if self._stream is not None else POLLERR
+        source = self._stream or self.listener
+        return source.poll() if source is not None else POLLERR
 
     @property
     def error(self) -> Failed | None:
@@ -68,6 +74,10 @@ class Connection(Numbered):
         match word:
             case "connect":
                 self._connect(rest)
+            case "bind":
+                self._bind(rest)
+            case "listen":
+                self._listen()
             case "timeout":
                 self._timeout = self._checked(lambda: parse_seconds(rest))
             case "nowait":
@@ -81,7 +91,9 @@ class Connection(Numbered):
             case "hangup":
                 self.close()
             case _:
-                self._fail(f"{word!r}: commands are connect, timeout, nowait, web, tls, shutdown and hangup")
+                self._fail(
+                    f"{word!r}: commands are connect, bind, listen, timeout, nowait, web, tls, shutdown and hangup"
+                )
 
     def _checked(self, parse: Callable[[], float]) -> float:
         try:
@@ -93,6 +105,25 @@ class Connection(Numbered):
         self._error = Failed(0, "protocol", message)
         raise SysError(EINVAL)
 
+    def _bind(self, where: str) -> None:
+        """`bind ADDRESS!PORT`: port 0 is any that is free. EADDRINUSE, EADDRNOTAVAIL."""
+        address, mark, port = where.strip().rpartition("!")
+        if self.begun or self.protocol != "tcp":
+            raise SysError(EINVAL)
+        if not mark or not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
+            self._fail("write `bind address!port`")
+        self.listener = self._uplink.local.bind(address, int(port), self.number)
+
+    def _listen(self) -> None:
+        if self.listener is None:
+            self._bind("*!0")
+        assert self.listener is not None
+        self.listener.listening = True
+
+    def adopt(self, stream: LocalStream) -> None:
+        """Be the server's end of a connection."""
+        self._stream = stream
+
     def _connect(self, where: str) -> None:
         if self._stream is not None:
             raise SysError(EISCONN if self._stream.opened is not None else EBUSY)
@@ -100,21 +131,26 @@ class Connection(Numbered):
         try:
             if not mark:
                 raise BadHost("write `connect host!port`")
-            parse_host(host)
+            wanted = parse_host(host)
             number = parse_port(port)
         except BadHost as error:
             self._fail(str(error))
         self._error = None
+        local = self._uplink.local
+        if self.protocol == "tcp" and local.serves(wanted, number):
+            self._stream = local.connect(number)
+            return
+        inside = local.is_local(wanted)
         self._stream = stream = self._uplink.open(
             lambda id: Dial(id, self.protocol, host, number, self._timeout, self._web)
         )
-        if not self._waits:
+        if not self._waits and not inside:
             return
         try:
             stream.wait_open()
             if stream.failure is not None:
-                self._error = stream.failure
-                raise SysError(errno_of(stream.failure))
+                self._error = refused_inside(number, stream.failure) if inside else stream.failure
+                raise SysError(errno_of(self._error))
         except BaseException:
             stream.drop()
             self._stream = None
@@ -134,6 +170,8 @@ class Connection(Numbered):
         self.stream.secure("" if name == "-" else name, protocols, announcement)
 
     def close(self) -> None:
+        if self.listener is not None:
+            self.listener.close()
         if self._stream is not None:
             self._stream.drop()
             if self._stream.failure is None:
@@ -142,7 +180,7 @@ class Connection(Numbered):
     def status(self) -> bytes:
         stream = self._stream
         if stream is None:
-            return b"Closed\n"
+            return b"Listen\n" if self.listener is not None and self.listener.listening else b"Closed\n"
         if stream.failure is not None:
             return b"Hungup\n"
         if stream.opened is None:
@@ -150,6 +188,10 @@ class Connection(Numbered):
         return b"Finished\n" if stream.ended else b"Established\n"
 
     def local(self) -> bytes:
+        if isinstance(self._stream, LocalStream):
+            return f"{self._stream.local.address}!{self._stream.local.port}\n".encode()
+        if self.listener is not None:
+            return f"{self.listener.place.address}!{self.listener.place.port}\n".encode()
         return f"{GUEST_ADDRESS}!{_FIRST_PORT + self.number % 28000}\n".encode()
 
     def remote(self) -> bytes:
@@ -238,6 +280,11 @@ class DnsHandle(Handle):
         return super().poll() | POLLOUT
 
 
+def refused_inside(port: int, failure: Failed) -> Failed:
+    """Why a connection to the sandbox itself failed: nothing listens there, and the owner's own machine is closed."""
+    return Failed(0, "connect", f"nothing listens on port {port}") if failure.kind == "denied" else failure
+
+
 def parse_seconds(text: str) -> float:
     """Up to a day. BadHost."""
     try:
@@ -255,15 +302,39 @@ class NetServer(SyntheticServer):
     kind = "net"
 
     def __init__(self, uplink: Uplink, now: Callable[[], int]) -> None:
-        def protocol(name: str) -> Entry:
-            return Directory(lambda number: Connection(uplink, name, number), _files, CONNECTIONS_MAX).entry()
-
-        tree = {"tcp": protocol("tcp"), "udp": protocol("udp"), "dns": Device(lambda _flags: DnsHandle(uplink), RDEV)}
+        self._directories = {name: self._protocol(uplink, name) for name in ("tcp", "udp")}
+        tree: dict[str, Entry] = {name: directory.entry() for name, directory in self._directories.items()}
+        tree["dns"] = Device(lambda _flags: DnsHandle(uplink), RDEV)
         super().__init__(folder(tree), now)
 
+    @staticmethod
+    def _protocol(uplink: Uplink, name: str) -> Directory[Connection]:
+        def files(connection: Connection) -> dict[str, Entry]:
+            return _files(connection, lambda flags: _accept(directory, connection, flags))
 
-def _files(connection: Connection) -> dict[str, Entry]:
+        directory = Directory(lambda number: Connection(uplink, name, number), files, CONNECTIONS_MAX)
+        return directory
+
+    def tcp(self) -> list[Connection]:
+        """The connections and listeners that there are."""
+        return self._directories["tcp"].items()
+
+
+def _accept(directory: Directory[Connection], connection: Connection, flags: int) -> Handle:
+    """Open `listen`: wait for a client. EINVAL if the connection does not listen."""
+    if connection.listener is None:
+        raise SysError(EINVAL)
+    stream = connection.listener.accept(nonblocking=bool(flags & O_NONBLOCK))
+    try:
+        return directory.open_new(lambda accepted: accepted.adopt(stream))
+    except BaseException:
+        stream.drop()
+        raise
+
+
+def _files(connection: Connection, accept: Callable[[int], Handle]) -> dict[str, Entry]:
     return {
+        "listen": Device(accept, RDEV),
         "ctl": Device(lambda _flags: ControlHandle(connection, connection.command), RDEV),
         "data": Device(lambda _flags: DataHandle(connection), RDEV),
         "local": text(connection, connection.local),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from belljar.abi import errno
 from belljar.abi.errors import SysError
@@ -30,6 +30,9 @@ from belljar.net.wire import (
     Secured,
     encode,
 )
+
+if TYPE_CHECKING:
+    from belljar.net.guest.local import LocalNetwork
 
 STREAMS_MAX: Final = 256
 
@@ -63,10 +66,14 @@ class Carrier(Protocol):
 
 
 class Uplink:
-    """The streams of one sandbox. `connect` gets a way to the broker when it is needed; EACCES if there is none."""
+    """The streams of one sandbox that lead out of it; `local` has those inside.
 
-    def __init__(self, hub: Hub) -> None:
+    `connect` gets a way to the broker when it is needed; EACCES if there is none.
+    """
+
+    def __init__(self, hub: Hub, local: LocalNetwork) -> None:
         self.hub = hub
+        self.local = local
         self.connect: Callable[[Uplink], Carrier] | None = None
         self._carrier: Carrier | None = None
         self._connecting = False

@@ -16,7 +16,8 @@ from belljar.abi.flags import O_ACCMODE, O_RDONLY, POLLOUT
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.synthetic import Device, Entry, SyntheticServer
 from belljar.net.guest.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
-from belljar.net.guest.netfs import parse_seconds
+from belljar.net.guest.local_http import LocalFetch
+from belljar.net.guest.netfs import parse_seconds, refused_inside
 from belljar.net.guest.uplink import Stream, Uplink, errno_of
 from belljar.net.headers import BadMessage, Headers, check_method, check_request, parse_field
 from belljar.net.hosts import BadHost, Url, parse_url
@@ -46,7 +47,7 @@ class Request(Numbered):
         self._held: list[bytes] = []
         self._held_size = 0
         self._posted = False
-        self._stream: Stream | None = None
+        self._stream: Stream | LocalFetch | None = None
         self._error: Failed | None = None
 
     # ctl
@@ -133,19 +134,27 @@ class Request(Numbered):
         if body and ended and announced is None:
             headers.set("content-length", str(self._held_size))
             headers.remove("transfer-encoding")
-        self._stream = stream = self._uplink.open(
-            lambda id: Fetch(
-                id, method, str(url), headers.raw(), body,
+
+        def fetch(number: int) -> Fetch:
+            return Fetch(
+                number, method, str(url), headers.raw(), body,
                 self._redirects, self._timeout, self._connect_timeout, self._http,
-            )
-        )  # fmt: skip
+            )  # fmt: skip
+
+        local = self._uplink.local
+        stream: Stream | LocalFetch
+        if url.scheme == "http" and local.serves(url.host, url.port):
+            stream = LocalFetch(local.connect(url.port), fetch(0), url.authority, url.target)
+        else:
+            stream = self._uplink.open(fetch)
+        self._stream = stream
         held, self._held = b"".join(self._held), []
         while held:
             held = held[stream.write(held) :]
         if ended and body and "upgrade" not in headers:
             stream.end()
 
-    def open_body(self) -> Stream:
+    def open_body(self) -> Stream | LocalFetch:
         """Send the request if that has not happened, and wait for the head of the response."""
         if self._stream is None:
             self._send(ended=True)
@@ -153,7 +162,10 @@ class Request(Numbered):
         assert stream is not None
         stream.wait_open()
         if stream.failure is not None and stream.opened is None:
-            raise SysError(errno_of(stream.failure))
+            assert self._url is not None
+            if self._uplink.local.is_local(self._url.host):
+                self._error = refused_inside(self._url.port, stream.failure)
+            raise SysError(errno_of(self._error or stream.failure))
         return stream
 
     @property

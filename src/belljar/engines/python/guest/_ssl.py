@@ -154,7 +154,7 @@ class _Connection:
 
     def __init__(self, context, server_side, server_hostname, owner):
         if server_side:
-            raise SSLError(SSL_ERROR_SSL, "a sandbox accepts no connections, so it can't be a TLS server")
+            raise SSLError(SSL_ERROR_SSL, "TLS is spoken by the sandbox's owner: a server inside is a plain one (http)")
         if context.check_hostname and not server_hostname:
             raise ValueError("check_hostname requires server_hostname")
         self.context = context

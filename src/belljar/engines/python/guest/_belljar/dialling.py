@@ -61,9 +61,10 @@ def wait(fd, events, timeout):
 class Dialled:
     """One connection: its control file, and its data once it is under way."""
 
-    def __init__(self, protocol):
+    def __init__(self, protocol, control=-1):
+        """A new one, or that of a control file."""
         try:
-            self.control = _open(f"/net/{protocol}/clone")
+            self.control = control if control >= 0 else _open(f"/net/{protocol}/clone")
         except OSError:
             raise explained(errno.EACCES, NO_NETWORK) from None
         number = door.call("read", self.control, 64)[0].decode().strip()
@@ -81,6 +82,26 @@ class Dialled:
             self.data = _open(f"{self.directory}/data")
         except OSError as error:
             raise self.failure(error) from None
+
+    def bind(self, host, port):
+        """Reserve a port. OSError."""
+        self.command(f"bind {host}!{port}")
+
+    def listen(self):
+        """Let clients connect; `data` is readable while one waits."""
+        self.command("listen")
+        self.data = _open(f"{self.directory}/data")
+
+    def accept(self):
+        """The connection with the next client. OSError; EAGAIN if there is none, in which case wait for `data`."""
+        flags = O_RDWR | O_CLOEXEC | O_NONBLOCK
+        accepted = Dialled("tcp", door.call("open", AT_FDCWD, f"{self.directory}/listen".encode(), flags, 0)[0])
+        try:
+            accepted.data = _open(f"{accepted.directory}/data")
+        except BaseException:
+            accepted.close()
+            raise
+        return accepted
 
     def secure(self, name, protocols):
         """Begin with TLS: SECURED comes as the next data when it is there, or reading fails."""

@@ -249,12 +249,6 @@ def run_source(source, name, level, namespace=None):
 def run_module(name, safe):
     import runpy
 
-    if name in ("http.server", "socketserver", "xmlrpc.server"):
-        sys.stderr.write(
-            f"{sys.executable}: {name}: a sandbox accepts no connections, so it can't be a server; "
-            "read its files through the sandbox's API instead\n"
-        )
-        raise SystemExit(1)
     if not safe:
         sys.path.insert(0, os.getcwd())
     namespace = fresh_main()

@@ -1,9 +1,42 @@
-"""Pools of threads where there are none: what is submitted is done at once, by whoever submits it."""
+"""Threads where there are none: pools do at once what is submitted, servers one request after the other.
+
+A thread that is started by itself can't be had, and the error says what works instead.
+"""
 
 import queue
 
+NO_THREADS = (
+    "can't start new thread: WebAssembly has none here. concurrent.futures and asyncio.to_thread work (serially), "
+    "asyncio works, and subprocess runs programs side by side"
+)
+
 
 def install():
+    _install_executor()
+    _install_servers()
+    _explain_threads()
+
+
+def _install_servers():
+    """Have servers with a thread for each request do requests themselves, in turn."""
+    import socketserver
+
+    def process_request(self, request, client_address):
+        self.process_request_thread(request, client_address)
+
+    socketserver.ThreadingMixIn.process_request = process_request
+
+
+def _explain_threads():
+    import threading
+
+    def start(*_arguments, **_options):
+        raise RuntimeError(NO_THREADS)
+
+    threading._start_joinable_thread = start
+
+
+def _install_executor():
     from asyncio import base_events
     from concurrent.futures import _base, thread
 

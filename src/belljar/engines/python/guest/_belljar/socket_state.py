@@ -17,10 +17,12 @@ class State:
         self.family, self.type, self.proto = family, type, proto
         self.fds = set()
         self.dialled = None
+        self.server = None
+        """The port that it has bound."""
         self.others = {}
         """Connections of a datagram socket that has sent to several places."""
         self.bound = None
-        self.connecting = self.deaf = False
+        self.connecting = self.deaf = self.listening = False
         self.ahead = b""
         self.options = {}
 
@@ -38,7 +40,7 @@ def close(fd, /):
     if state is not None:
         state.fds.discard(fd)
         if not state.fds:
-            for dialled in (state.dialled, *state.others.values()):
+            for dialled in (state.dialled, state.server, *state.others.values()):
                 if dialled is not None:
                     dialled.close()
     os.close(fd)

@@ -1,7 +1,6 @@
-"""The class `_socket.socket` of a sandbox: client connections over /net.
+"""The class `_socket.socket` of a sandbox: connections over /net, and servers for the programs of the sandbox.
 
-A socket's descriptor is its connection's data file, so `select` and event loops see when it is ready. There are no
-servers in a sandbox.
+A socket's descriptor is its connection's data file, so `select` and event loops see when it is ready.
 """
 
 import errno
@@ -20,6 +19,7 @@ from _belljar.numbers import (
     MSG_WAITALL,
     SHUT_RD,
     SHUT_WR,
+    SO_ACCEPTCONN,
     SO_DOMAIN,
     SO_ERROR,
     SO_PROTOCOL,
@@ -32,7 +32,7 @@ from _belljar.numbers import (
 )
 from _belljar.socket_state import State, close, opened, states
 
-NO_SERVERS = "a sandbox accepts no connections"
+NO_DATAGRAM_SERVERS = "a sandbox has TCP servers only"
 PREFACE = b"\x16\x03belljar-tls "
 """How a TLS hello begins that goes through an ssl.MemoryBIO: the rest of its line says whom it is for."""
 LOOPBACK = {"": "127.0.0.1", **{ANY[family]: address for family, address in names.LOOPBACK.items()}}
@@ -56,7 +56,7 @@ def _host(address, what):
 class socket:
     """socket(family=AF_INET, type=SOCK_STREAM, proto=0) -> socket object
 
-    A client's end of a connection, as far as the sandbox's owner grants it one.
+    An end of a connection: inside the sandbox, or out of it as far as its owner grants one.
     """
 
     __slots__ = ("_fd", "_state", "_timeout")
@@ -196,13 +196,20 @@ class socket:
             return problem.errno
         return 0
 
-    def _adopt(self, dialled):
-        """Have the socket's descriptor be the connection's."""
-        state = self._state
-        for fd in state.fds:
+    def _take_place(self, dialled):
+        """Have the socket's descriptors be the connection's data file."""
+        for fd in self._state.fds:
             os.dup2(dialled.data, fd, False)
         os.close(dialled.data)
         dialled.data = -1
+
+    def _adopt(self, dialled):
+        """Have the socket be this connection's."""
+        state = self._state
+        self._take_place(dialled)
+        if state.server is not None and not state.listening:
+            state.server.close()
+            state.server = None
         if state.dialled is not None:
             state.dialled.close()
         state.dialled = dialled
@@ -370,18 +377,64 @@ class socket:
                 raise explained(errno.ENOTCONN, "") from None
 
     def bind(self, address, /):
-        """A client may say that any port will do; there is nothing else to choose."""
         self._check()
+        state = self._state
         _, port = _host(address, "bind")
-        if port:
-            raise explained(errno.EACCES, f"{NO_SERVERS}, so port {port} can't be bound")
-        self._state.bound = address[0] or ANY[self._state.family], 0
+        host = names.text_of(address[0]) or ANY[state.family]
+        if state.dialled is not None or state.bound is not None:
+            raise explained(errno.EINVAL, "")
+        if state.type != SOCK_STREAM:
+            if port:
+                raise explained(errno.EACCES, f"{NO_DATAGRAM_SERVERS}, so port {port} can't be bound")
+            state.bound = host, 0
+            return
+        if names.family_of(host) is None:
+            host = names.resolve(host, state.family)[0][1]
+        dialled = dialling.Dialled("tcp")
+        try:
+            dialled.bind(host, port)
+        except OSError as problem:
+            dialled.close()
+            raise explained(problem.errno, "") from None
+        state.server = dialled
+        state.bound = host, dialled.place("local")[1]
 
     def listen(self, backlog=0, /):
-        raise explained(errno.EACCES, NO_SERVERS)
+        self._check()
+        state = self._state
+        if state.type != SOCK_STREAM or state.dialled is not None:
+            raise explained(errno.EOPNOTSUPP if state.type != SOCK_STREAM else errno.EINVAL, "")
+        if state.listening:
+            return
+        if state.server is None:
+            self.bind((ANY[state.family], 0))
+        state.server.listen()
+        self._take_place(state.server)
+        state.listening = True
 
     def _accept(self):
-        raise explained(errno.EINVAL, NO_SERVERS)
+        self._check()
+        state = self._state
+        if not state.listening:
+            raise explained(errno.EINVAL, "")
+        deadline = None if self._timeout is None else time.monotonic() + self._timeout
+        while True:
+            left = None if deadline is None else max(0, deadline - time.monotonic())
+            if not dialling.wait(self._fd, POLLIN, left):
+                if self._timeout == 0:
+                    raise explained(errno.EAGAIN, "")
+                raise TimeoutError("timed out")
+            try:
+                accepted = state.server.accept()
+            except BlockingIOError:
+                continue  # another program that has this socket was faster
+            made = State(state.family, state.type, state.proto)
+            fd = opened(made)
+            made.dialled = accepted
+            os.dup2(accepted.data, fd, False)
+            os.close(accepted.data)
+            accepted.data = -1
+            return fd, self._address(accepted.place("remote"))
 
     def setsockopt(self, level, option, value, length=None, /):
         self._check()
@@ -397,6 +450,8 @@ class socket:
             if not state.dialled.reason()[0]:
                 return 0
             return state.dialled.failure(OSError(errno.ECONNREFUSED, "")).errno
+        if level == SOL_SOCKET and option == SO_ACCEPTCONN:
+            return int(state.listening)
         known = {SO_TYPE: state.type, SO_DOMAIN: state.family, SO_PROTOCOL: state.proto or numbers.IPPROTO_TCP}
         value = known[option] if level == SOL_SOCKET and option in known else state.options.get((level, option), 0)
         if not size:

@@ -1,0 +1,251 @@
+"""Connections inside the sandbox: servers that its programs run, and their clients. No byte leaves the kernel."""
+
+from __future__ import annotations
+
+from collections import deque
+from ipaddress import IPv4Address, IPv6Address
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from belljar.abi.errno import (
+    EADDRINUSE,
+    EADDRNOTAVAIL,
+    EAGAIN,
+    ECONNABORTED,
+    ECONNREFUSED,
+    EINVAL,
+    EPIPE,
+    EPROTO,
+)
+from belljar.abi.errors import SysError
+from belljar.abi.flags import POLLERR, POLLHUP, POLLIN, POLLOUT
+from belljar.kernel.fiber import Hub, WaitQueue
+from belljar.net.guest.uplink import errno_of
+from belljar.net.wire import WINDOW, Failed, Opened
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from belljar.net.addresses import Address
+    from belljar.net.wire import Secured
+
+GUEST_ADDRESS: Final = "10.0.2.15"
+LOOPBACK: Final = "127.0.0.1"
+BACKLOG_MAX: Final = 1024
+EPHEMERAL: Final = range(32768, 61000)
+_ANY: Final = ("0.0.0.0", "::")  # noqa: S104 - a guest's words
+
+
+class Place(NamedTuple):
+    """One end of a connection."""
+
+    address: str
+    port: int
+
+
+class Row(NamedTuple):
+    """A listener or a connection, as /proc/net/tcp shows it."""
+
+    local: Place
+    remote: Place | None
+    number: int
+
+
+class LocalStream:
+    """One end of a connection between two programs of the sandbox. It has the calls of an uplink's `Stream`."""
+
+    def __init__(self, hub: Hub, local: Place, remote: Place) -> None:
+        self.hub = hub
+        self.waiters = WaitQueue(hub)
+        self.local = local
+        self.opened: Opened | None = Opened(0, {"remote-ip": remote.address, "remote-port": str(remote.port)})
+        self.failure: Failed | None = None
+        self.secured: Secured | None = None
+        self._peer: LocalStream | None = None
+        self._chunks: deque[memoryview] = deque()
+        self._buffered = 0
+        self.ended = False
+        """Whether the other end has said that it writes no more."""
+        self._end_sent = False
+        self.dropped = False
+
+    def join(self, peer: LocalStream) -> None:
+        self._peer, peer._peer = peer, self
+
+    def wait_open(self) -> None:
+        """It is open from the start."""
+
+    def check(self) -> None:
+        if self.failure is not None:
+            raise SysError(errno_of(self.failure))
+
+    def read(self, size: int, *, nonblocking: bool = False, whole: bool = False) -> bytes:
+        """At most `size` bytes; b"" at the end."""
+        while not self._chunks:
+            self.check()
+            if self.ended or self.dropped or size <= 0:
+                return b""
+            if nonblocking:
+                raise SysError(EAGAIN)
+            self.waiters.wait()
+        chunk = self._chunks.popleft()
+        if len(chunk) > size:
+            self._chunks.appendleft(chunk[size:])
+            chunk = chunk[:size]
+        self._buffered -= len(chunk)
+        if self._peer is not None:
+            self._peer.waiters.wake_all()
+        return bytes(chunk)
+
+    def write(self, data: bytes, *, nonblocking: bool = False, whole: bool = False) -> int:
+        """Some of `data`, when there is room. EPIPE after the end, or when the other side is gone."""
+        if not data:
+            return 0
+        while True:
+            self.check()
+            peer = self._peer
+            if self._end_sent or peer is None or peer.dropped:
+                raise SysError(EPIPE)
+            if peer._buffered < WINDOW:
+                break
+            if nonblocking:
+                raise SysError(EAGAIN)
+            self.waiters.wait()
+        piece = memoryview(bytes(data[: WINDOW - peer._buffered]))
+        peer._chunks.append(piece)
+        peer._buffered += len(piece)
+        peer.waiters.wake_all()
+        return len(piece)
+
+    def end(self) -> None:
+        """No more will be written."""
+        if not self._end_sent:
+            self._end_sent = True
+            if self._peer is not None:
+                self._peer.ended = True
+                self._peer.waiters.wake_all()
+
+    def drop(self) -> None:
+        """Let go of it."""
+        if not self.dropped:
+            self.end()
+            self.dropped = True
+            self._chunks.clear()
+            self.waiters.wake_all()
+            if self._peer is not None:
+                self._peer.waiters.wake_all()
+
+    def take(self, failure: Failed) -> None:
+        self.failure = failure
+        self.waiters.wake_all()
+
+    def secure(self, name: str, protocols: list[str], announcement: bytes = b"") -> None:
+        """Refuse TLS: it is spoken by the sandbox's owner, who is not on the way here."""
+        self.take(Failed(0, "tls", "connections inside the sandbox have no TLS: use http"))
+        raise SysError(EPROTO)
+
+    def poll(self) -> int:
+        if self.failure is not None:
+            return POLLIN | POLLOUT | POLLERR
+        events = POLLIN if self._chunks or self.ended else 0
+        peer = self._peer
+        if not self._end_sent and (peer is None or peer.dropped or peer._buffered < WINDOW):
+            events |= POLLOUT
+        return events | (POLLHUP if self.ended and self._end_sent else 0)
+
+
+class Listener:
+    """A port that a program has bound; clients can connect once it listens."""
+
+    def __init__(self, network: LocalNetwork, place: Place, number: int) -> None:
+        self._network = network
+        self.place = place
+        self.number = number
+        self.listening = False
+        self.closed = False
+        self.pending: deque[LocalStream] = deque()
+        self.waiters = WaitQueue(network.hub)
+
+    def accept(self, *, nonblocking: bool) -> LocalStream:
+        """The next client's connection. EINVAL if it does not listen; ECONNABORTED if it is closed meanwhile."""
+        if not self.listening:
+            raise SysError(EINVAL)
+        while not self.pending:
+            if self.closed:
+                raise SysError(ECONNABORTED)
+            if nonblocking:
+                raise SysError(EAGAIN)
+            self.waiters.wait()
+        return self.pending.popleft()
+
+    def poll(self) -> int:
+        return POLLIN if self.pending else 0
+
+    def close(self) -> None:
+        """Free the port. Clients that nobody accepted see the end."""
+        if not self.closed:
+            self.closed = True
+            self._network.forget(self)
+            while self.pending:
+                self.pending.popleft().drop()
+            self.waiters.wake_all()
+
+
+class LocalNetwork:
+    """The ports of one sandbox."""
+
+    def __init__(self, hub: Hub, hostname: Callable[[], str]) -> None:
+        self.hub = hub
+        self._hostname = hostname
+        self._listeners: dict[int, Listener] = {}
+        self._last = EPHEMERAL.start
+
+    def is_local(self, host: Address | str) -> bool:
+        """Whether a host is the sandbox itself."""
+        if isinstance(host, IPv4Address | IPv6Address):
+            return host.is_loopback or host.is_unspecified or str(host) == GUEST_ADDRESS
+        return host == "localhost" or host.endswith(".localhost") or host == self._hostname().lower()
+
+    def bind(self, address: str, port: int, number: int) -> Listener:
+        """Reserve a port, any free one if it is 0. EADDRINUSE, EADDRNOTAVAIL."""
+        if address not in ("*", *_ANY, GUEST_ADDRESS, "::1") and not address.startswith("127."):
+            raise SysError(EADDRNOTAVAIL)
+        if port == 0:
+            port = self.free_port()
+        if port in self._listeners:
+            raise SysError(EADDRINUSE)
+        listener = Listener(self, Place(_ANY[0] if address == "*" else address, port), number)
+        self._listeners[port] = listener
+        return listener
+
+    def free_port(self) -> int:
+        """A port that nobody has bound. EADDRINUSE when there is none."""
+        for _ in EPHEMERAL:
+            self._last = self._last + 1 if self._last + 1 in EPHEMERAL else EPHEMERAL.start
+            if self._last not in self._listeners:
+                return self._last
+        raise SysError(EADDRINUSE)
+
+    def serves(self, host: Address | str, port: int) -> bool:
+        """Whether a program of the sandbox listens there."""
+        listener = self._listeners.get(port)
+        return listener is not None and listener.listening and self.is_local(host)
+
+    def connect(self, port: int) -> LocalStream:
+        """A connection to a program that listens. ECONNREFUSED if none does, or it accepts too slowly."""
+        listener = self._listeners.get(port)
+        if listener is None or not listener.listening or len(listener.pending) >= BACKLOG_MAX:
+            raise SysError(ECONNREFUSED)
+        address = LOOPBACK if listener.place.address in _ANY else listener.place.address
+        here, there = Place(address, self.free_port()), Place(address, port)
+        client, server = LocalStream(self.hub, here, there), LocalStream(self.hub, there, here)
+        client.join(server)
+        listener.pending.append(server)
+        listener.waiters.wake_all()
+        return client
+
+    def forget(self, listener: Listener) -> None:
+        if self._listeners.get(listener.place.port) is listener:
+            del self._listeners[listener.place.port]
+
+    def listeners(self) -> list[Listener]:
+        return [each for each in self._listeners.values() if each.listening]
