@@ -40,6 +40,10 @@ from belljar.api.usage_host import usage
 from belljar.owner.handle_host import WorkerUnavailable
 
 if TYPE_CHECKING:
+    from asyncio import Server
+    from socket import socket
+
+    from belljar.api.ports_host import AsyncPort
     from belljar.net.broker.gate_host import Gate
 
 
@@ -72,6 +76,7 @@ class AsyncSandbox:
         self._started = link
         self._starting = asyncio.Lock()
         self._closed = False
+        self._exposed: list[Server] = []
         limits, functions = self._settings.limits, self._settings.functions()
         self.python = AsyncInterpreter(lambda: self._link, PYTHON, limits, tools=functions)
         network = None if settings.network is None else self._gate
@@ -310,9 +315,42 @@ class AsyncSandbox:
         told = await self._run(operations.stats())
         return {**told, **usage(self._link.pids()), **self._link.offers.network_stats()}
 
+    def port(self, number: int) -> AsyncPort:
+        """A port on which a program inside listens. See `Sandbox.port`."""
+        from belljar.api.ports_host import AsyncPort, check_port
+
+        return AsyncPort(self._open_port, check_port(number))
+
+    async def expose(self, port: int, host_port: int = 0) -> tuple[str, int]:
+        """Let this machine's own programs reach a port of the sandbox. See `Sandbox.expose`."""
+        from belljar.api.ports_host import check_port, listen
+
+        number = check_port(port)
+        server = await listen(host_port, lambda: self._open_port(number))
+        self._exposed.append(server)
+        host, found = server.sockets[0].getsockname()[:2]
+        return host, found
+
+    async def _open_port(self, port: int) -> socket:
+        from belljar.api.ports_host import check_opened, socket_pair
+
+        ours, theirs = socket_pair()
+        try:
+            pending, frame = self._link.conversation.call("port", port, fds=1)
+            self._link.send(frame, [theirs])
+            await self._link.expect(lambda: pending.done)
+            check_opened(pending, port)
+        except BaseException:
+            ours.close()
+            raise
+        ours.setblocking(False)
+        return ours
+
     async def close(self) -> None:
         """End every process and release everything. Idempotent."""
         self._closed = True
+        while self._exposed:
+            self._exposed.pop().close()
         await self.js.close()
         if self._started is not None:
             self._started.close()

@@ -37,8 +37,11 @@ from belljar.owner.handle_host import WorkerUnavailable
 from belljar.owner.supervisor_host import shared
 
 if TYPE_CHECKING:
+    from socket import socket
+
     from belljar.api.interpreter import Interpreter
     from belljar.api.js import JsInterpreter
+    from belljar.api.ports_host import Exposed, Port
 
 OnOutput = Callable[[bytes], object]
 
@@ -103,6 +106,7 @@ class Sandbox:
     def _assemble(self, settings: Settings, link: Link) -> None:
         self._settings = settings
         self._link = link
+        self._exposed: list[Exposed] = []
         owned.add(link)
         self.files = Files(self._run, lambda: self._link)
         if settings.network is not None:
@@ -318,6 +322,44 @@ class Sandbox:
     def unmount(self, path: AnyPath) -> None:
         self._run(operations.unmount(path))
 
+    def port(self, number: int) -> Port:
+        """A port on which a program inside listens: `.get("/")` and the like for web servers, `.connect()` for bytes.
+
+        >>> server = sandbox.spawn("python3 -m http.server 8000")
+        >>> sandbox.port(8000).wait().get("/").status
+        200
+        """
+        from belljar.api.ports_host import Port, check_port
+
+        return Port(self._open_port, check_port(number))
+
+    def expose(self, port: int, host_port: int = 0) -> tuple[str, int]:
+        """Let this machine's own programs reach a port of the sandbox: a listener on loopback, closed with the sandbox.
+
+        `host_port` 0 is any that is free. Gives its host and port. OSError if it is taken.
+        """
+        from belljar.api.ports_host import Exposed, check_port
+
+        number = check_port(port)
+        exposed = Exposed(host_port, lambda: self._open_port(number))
+        self._exposed.append(exposed)
+        return exposed.address
+
+    def _open_port(self, port: int) -> socket:
+        from belljar.api.ports_host import check_opened, socket_pair
+
+        ours, theirs = socket_pair()
+        try:
+            pending, frame = self._conversation.call("port", port, fds=1)
+            self._link.send(frame, [theirs])
+            self._link.expect(lambda: pending.done)
+            check_opened(pending, port)
+        except BaseException:
+            ours.close()
+            raise
+        self._link.serve_in_background()
+        return ours
+
     def stats(self) -> dict[str, float]:
         """How it is now: `processes`, `files` and their `bytes`, `uptime`; of its own process and the interpreters that
         are live beside it, `cpu` seconds and resident `memory` in bytes, what it shares with other sandboxes included;
@@ -328,6 +370,8 @@ class Sandbox:
     def close(self) -> None:
         """End every process and release everything. Idempotent."""
         self._link.close()
+        while self._exposed:
+            self._exposed.pop().close()
         if "js" in self.__dict__:
             self.js.close()
 
@@ -342,7 +386,7 @@ class Sandbox:
     def __del__(self) -> None:
         link = getattr(self, "_link", None)
         if link is not None:
-            link.close()
+            self.close()
 
     def __repr__(self) -> str:
         return f"<Sandbox {self._settings.name}{' (closed)' if self._link.closed else ''}>"

@@ -101,6 +101,44 @@ class NetFiles:
         self.close()
 
 
+class Listener(NetFiles):
+    """A TCP port that this program has bound, for clients inside the sandbox."""
+
+    def __init__(self, process: Process, port: int, address: str = "*") -> None:
+        """SysError: EADDRINUSE, EADDRNOTAVAIL."""
+        super().__init__(process)
+        control = self._open(f"{ROOT}/tcp/clone")
+        self._directory = f"{ROOT}/tcp/{process.read(control, 64).decode('ascii').strip()}"
+        try:
+            process.write_all(control, f"bind {address}!{port}\nlisten\n".encode())
+        except SysError:
+            self.close()
+            raise
+        self.port = int(process.read_file(f"{self._directory}/local").decode("ascii").strip().rpartition("!")[2])
+
+    def accept(self) -> Accepted:
+        """Wait for a client."""
+        return Accepted(self._process, self._open(f"{self._directory}/listen"))
+
+
+class Accepted(NetFiles):
+    """The connection with a client."""
+
+    def __init__(self, process: Process, control: int) -> None:
+        super().__init__(process)
+        self._fds.append(control)
+        self._control = control
+        directory = f"{ROOT}/tcp/{process.read(control, 64).decode('ascii').strip()}"
+        self.data = self._open(f"{directory}/data")
+        address, _, port = process.read_file(f"{directory}/remote").decode("ascii").strip().rpartition("!")
+        self.address, self.port = address, int(port)
+
+    def shut_down(self) -> None:
+        """No more will be written."""
+        with suppress(SysError):
+            self._process.write_all(self._control, b"shutdown\n")
+
+
 class Connection(NetFiles):
     """A TCP or UDP connection."""
 

@@ -1,8 +1,10 @@
 """nc - arbitrary TCP and UDP connections
 
 Usage: nc [-46NnUuvz] [-w TIMEOUT] HOST PORT[-PORT]
+       nc -l [-knv] [-p] PORT
 
-Connects where the sandbox's network policy allows it. Nothing can connect to a sandbox: there is no -l.
+Connects to programs of the sandbox, and elsewhere as far as its network policy allows it. Listens for programs of the
+sandbox and for its owner.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import POLLERR, POLLHUP, POLLIN
 from belljar.bin._kit import flag, utility, value
-from belljar.bin._net import Connection, NetFailure
+from belljar.bin._net import Accepted, Connection, Listener, NetFailure
 from belljar.kernel.process import Process
 
 _PORTS = {"http": 80, "https": 443, "ssh": 22, "domain": 53, "smtp": 25, "ftp": 21, "postgresql": 5432}
@@ -28,12 +30,12 @@ class Options:
     timeout: str | None = value("-w", "timeout for connects and final net reads", metavar="SECONDS")
     shutdown: bool = flag("-N", "shut down the connection after EOF on stdin")
     linger: str | None = value("-q", "quit after EOF on stdin and a delay", metavar="SECONDS")
-    listen: bool = flag("-l", "(nothing can connect to a sandbox)")
-    keep: bool = flag("-k", "(with -l)")
+    listen: bool = flag("-l", "listen for a connection")
+    keep: bool = flag("-k", "with -l: stay listening for another one after it")
     numeric: bool = flag("-n", "(names are resolved outside the sandbox)")
     four: bool = flag("-4", "use IPv4")
     six: bool = flag("-6", "use IPv6")
-    source: str | None = value("-p", "(the port is chosen outside the sandbox)", metavar="PORT")
+    source: str | None = value("-p", "with -l: the port to listen on", metavar="PORT")
     interval: str | None = value("-i", "delay between ports scanned", metavar="SECONDS")
     unix: bool = flag("-U", "(there are no Unix sockets)")
     proxy: str | None = value("-x", "(there are no proxies)", metavar="ADDRESS")
@@ -44,8 +46,7 @@ class Options:
 @utility("nc", Options)
 def main(process: Process, options: Options, operands: list[str]) -> int:
     if options.listen:
-        process.error("nc: -l: nothing can connect to a sandbox, so there is nothing to listen for\n")
-        return 1
+        return _listen(process, options, operands)
     if options.unix or options.proxy is not None:
         process.error("nc: only TCP and UDP leave this sandbox, and no proxy is used\n")
         return 1
@@ -62,6 +63,29 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     for port in ports:
         status = min(status, _one(process, options, operands[0], port))
     return status
+
+
+def _listen(process: Process, options: Options, operands: list[str]) -> int:
+    words = [*operands[-1:], *([options.source] if options.source is not None else [])]
+    ports = _ports(words[0]) if len(words) == 1 and len(operands) <= 2 else None
+    if options.udp or ports is None or len(ports) != 1:
+        process.error("nc: only TCP can be listened for\n" if options.udp else "usage: nc -l [-knv] [-p] port\n")
+        return 1
+    try:
+        listener = Listener(process, ports[0], operands[0] if len(operands) == 2 else "*")
+    except SysError as error:
+        process.error(f"nc: {error.reason}\n")
+        return 1
+    with listener:
+        if options.verbose:
+            process.error(f"Listening on 0.0.0.0 {listener.port}\n")
+        while True:
+            with listener.accept() as client:
+                if options.verbose:
+                    process.error(f"Connection received on {client.address} {client.port}\n")
+                _talk(process, options, client, _seconds(options.timeout))
+            if not options.keep:
+                return 0
 
 
 def _ports(text: str) -> range | None:
@@ -100,7 +124,7 @@ def _seconds(text: str | None) -> float | None:
     return float(text) if text is not None and re.fullmatch(r"\d{1,6}(\.\d+)?", text) and float(text) > 0 else None
 
 
-def _talk(process: Process, options: Options, connection: Connection, wait: float | None) -> None:
+def _talk(process: Process, options: Options, connection: Connection | Accepted, wait: float | None) -> None:
     """Both ways at once, until the other side is done."""
     wanted = {connection.data: POLLIN}
     if not options.no_stdin:
@@ -123,7 +147,7 @@ def _talk(process: Process, options: Options, connection: Connection, wait: floa
             return
 
 
-def _send(process: Process, options: Options, connection: Connection, wanted: dict[int, int]) -> None:
+def _send(process: Process, options: Options, connection: Connection | Accepted, wanted: dict[int, int]) -> None:
     data = process.read(0)
     if data:
         process.write_all(connection.data, data.replace(b"\n", b"\r\n") if options.crlf else data)

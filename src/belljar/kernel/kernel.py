@@ -13,6 +13,7 @@ from belljar.kernel.budget import Budget
 from belljar.kernel.engines import Engines, NoEngines
 from belljar.kernel.fdtable import FdTable
 from belljar.kernel.fiber import Fiber, FiberKilled, Hub
+from belljar.kernel.fs.proc_net import TcpSocket
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.known import Known
 from belljar.kernel.loader import Program
@@ -73,6 +74,8 @@ class Kernel:
         self.known = Known()
         """Where commands are and what they are."""
         self.report_bug: BugReport = _raise_bug
+        self.tcp_sockets: Callable[[], list[TcpSocket]] = list
+        """The listeners and connections that /proc/net shows."""
         self._next_dev = 1
         self.pipes = PipeServer(self.hub)
         self._pipe_mount = Mount(self.pipes, self.pipes.root, None)

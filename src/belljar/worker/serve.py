@@ -39,6 +39,7 @@ from belljar.abi.wire import (
 from belljar.kernel.engines import EngineLink
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.process import Process
+from belljar.net.guest.local import LocalStream
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.files import FileCalls
 from belljar.worker.hosted import Hosted
@@ -127,6 +128,8 @@ class Server:
         self._collect_seconds = _COLLECT_LEAST
         self._collected = 0.0
         self.hosted = Hosted(session, send)
+        self.join_port: Callable[[int, LocalStream], object] | None = None
+        """Carries bytes between a descriptor of the owner's and a connection inside."""
         self._watching = Watching(session.kernel)
         self._view = session.kernel.init.fs.fork()
         self._view.namespace = session.kernel.init.fs.namespace
@@ -140,6 +143,8 @@ class Server:
                 self._start(message)
             case Call(name="fork"):
                 self.hosted.when_quiet(lambda: self._fork(message, descriptors))
+            case Call(name="port"):
+                self._open_port(message, descriptors)
             case Call(name="input"):
                 self._take_input(message)
             case Call():
@@ -321,6 +326,20 @@ class Server:
                     job.task.give_input(0, data, lambda taken: self._send(Reply(message.id, taken)))
             case _:
                 raise WireError("input needs a command and bytes")
+
+    def _open_port(self, message: Call, descriptors: Sequence[Descriptor]) -> None:
+        """Connect the owner, by a socket of theirs, to a program that listens on a port."""
+        match message.arguments:
+            case [int(port)] if len(descriptors) == 1 and self.join_port is not None:
+                try:
+                    stream = self._session.ports.connect(port)
+                except SysError as error:
+                    self._send(_failure(message.id, error))
+                else:
+                    self.join_port(descriptors[0].take(), stream)
+                    self._send(Reply(message.id, None))
+            case _:
+                raise WireError("a port needs a number and a descriptor")
 
     def _signal(self, number: int, message: Signal) -> None:
         job = self._jobs.get(number)

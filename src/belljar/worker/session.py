@@ -83,12 +83,14 @@ class Session:
         """The servers inside, and the connections to them."""
         self.uplink = Uplink(self.kernel.hub, self.ports)
         """The way to the owner's network broker; leads nowhere until it is given one."""
+        network = NetServer(self.uplink, self.kernel.now)
+        self.kernel.tcp_sockets = network.tcp_sockets
         for server, path in (
             (DevServer(self.kernel), "/dev"),
             (MemoryServer(machine.clock.time_ns, quota, mode=0o1777), "/dev/shm"),
             (ProcServer(self.kernel, self.kernel.init.space), "/proc"),
             (SrvServer(self.kernel), "/mnt/srv"),
-            (NetServer(self.uplink, self.kernel.now), "/net"),
+            (network, "/net"),
             (WebServer(self.uplink, self.kernel.now), "/mnt/web"),
         ):
             self.kernel.register(server)

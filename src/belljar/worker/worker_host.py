@@ -23,6 +23,7 @@ from belljar.worker.channel_host import Channel
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.engines_host import HostEngines
 from belljar.worker.network_host import network_dialer
+from belljar.worker.port_host import PortConnections
 from belljar.worker.serve import Server
 from belljar.worker.session import Session
 
@@ -61,6 +62,8 @@ class Worker:
         session.kernel.report_bug = self._report_incident
         session.kernel.engines = self._engines = HostEngines(self._server.hosted, hub, poller)
         session.uplink.connect = network_dialer(self._server.hosted, hub, poller)
+        self._ports = PortConnections(hub, poller)
+        self._server.join_port = self._ports.join
 
     def _send(self, message: WorkerMessage) -> None:
         if isinstance(message, Exited) and message.id == _NOBODY:
@@ -183,6 +186,7 @@ class Worker:
             self._poller.renew()
             self._engines.part(engines)
             self._session.uplink.hang_up()
+            self._ports.hang_up()
             self._guard.resume()
             ours = socket.socket(*_BRANCH, 0, descriptor.take())
             ours.send(HELLO)

@@ -12,6 +12,7 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.system import DOMAINNAME, OSRELEASE, OSTYPE, VERSION
 from belljar.kernel.fs import proc_system as system
 from belljar.kernel.fs import proc_text as text
+from belljar.kernel.fs.proc_net import tcp_table
 from belljar.kernel.fs.synthetic import Entry, Folder, Link, SyntheticServer, Text, folder, static_text
 from belljar.kernel.vfs.namespace import Place
 
@@ -62,6 +63,10 @@ class ProcServer(SyntheticServer):
             "cmdline": static_text("belljar\n"),
             "swaps": static_text("Filename\t\t\t\tType\t\tSize\t\tUsed\t\tPriority\n"),
             "mounts": Link(lambda: "self/mounts"),
+            "net": folder({
+                "tcp": Text(lambda: tcp_table(kernel.tcp_sockets(), 4)),
+                "tcp6": Text(lambda: tcp_table(kernel.tcp_sockets(), 6)),
+            }),
             "sys": folder({
                 "kernel": folder(kernel_settings),
                 "fs": folder({

@@ -61,6 +61,8 @@ def place_name(viewer: Process, place: Place) -> str:
 def file_name(process: Process, file: OpenFile) -> str:
     """What /proc/<pid>/fd/<n> points at."""
     node = file.place.node
+    if file.handle.link_name is not None:
+        return file.handle.link_name
     if isinstance(node, PipeNode):
         return f"pipe:[{node.ino}]"
     if node.is_dir:

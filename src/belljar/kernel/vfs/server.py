@@ -56,6 +56,11 @@ class Handle:
     may_be_terminal = True
     """False where `isatty` needs no asking."""
 
+    @property
+    def link_name(self) -> str | None:
+        """The text of its link in /proc/PID/fd, where that is not its path."""
+        return None
+
     def __init__(self) -> None:
         self.nonblocking = False
 

@@ -66,6 +66,7 @@ class LocalStream:
         self.ended = False
         """Whether the other end has said that it writes no more."""
         self._end_sent = False
+        self._reset = False
         self.dropped = False
 
     def join(self, peer: LocalStream) -> None:
@@ -97,14 +98,18 @@ class LocalStream:
         return bytes(chunk)
 
     def write(self, data: bytes, *, nonblocking: bool = False, whole: bool = False) -> int:
-        """Some of `data`, when there is room. EPIPE after the end, or when the other side is gone."""
+        """Some of `data`, when there is room. EPIPE after the end, and after a write to one who is gone."""
         if not data:
             return 0
         while True:
             self.check()
             peer = self._peer
-            if self._end_sent or peer is None or peer.dropped:
+            if self._end_sent or peer is None or self._reset:
                 raise SysError(EPIPE)
+            if peer.dropped:
+                # As with TCP: nobody has heard yet that the other side is gone. The next write hears it.
+                self._reset = True
+                return len(data)
             if peer._buffered < WINDOW:
                 break
             if nonblocking:

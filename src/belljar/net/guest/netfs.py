@@ -17,16 +17,19 @@ from belljar.abi.errno import EBUSY, EINVAL, EISCONN, ENOENT, ENOTCONN
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_NONBLOCK, POLLERR, POLLOUT
 from belljar.kernel.fiber import WaitQueue
+from belljar.kernel.fs.proc_net import ESTABLISHED, LISTEN, TcpSocket, any_address
 from belljar.kernel.fs.synthetic import Device, Entry, SyntheticServer, folder
 from belljar.kernel.vfs.server import Handle
 from belljar.net.guest.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
 from belljar.net.guest.local import GUEST_ADDRESS, Listener, LocalStream
-from belljar.net.guest.uplink import Stream, Uplink, errno_of
+from belljar.net.guest.uplink import NOT_GRANTED, Stream, Uplink, errno_of
 from belljar.net.hosts import RECORD_TYPES, BadHost, parse_host, parse_name, parse_port
 from belljar.net.wire import Dial, Failed, Resolve
 
 CONNECTIONS_MAX: Final = 1024
 _FIRST_PORT: Final = 32768
+SOCKET_INODES: Final = 20_000
+"""Where the inode numbers of sockets begin, in /proc."""
 
 
 class Connection(Numbered):
@@ -198,6 +201,18 @@ class Connection(Numbered):
         opened = self._stream.opened if self._stream is not None else None
         return f"{opened.info['remote-ip']}!{opened.info['remote-port']}\n".encode() if opened else b"::!0\n"
 
+    def socket(self) -> TcpSocket | None:
+        """What /proc/net/tcp shows of it."""
+        inode = SOCKET_INODES + self.number
+        stream = self._stream
+        if stream is not None and stream.opened is not None and not stream.ended:
+            local, remote = (_place(text()) for text in (self.local, self.remote))
+            return TcpSocket(local, remote, ESTABLISHED, inode)
+        if self.listener is not None and self.listener.listening:
+            place = self.listener.place
+            return TcpSocket(place, (any_address(place.address), 0), LISTEN, inode)
+        return None
+
     def tls(self) -> bytes:
         secured = self._stream.secured if self._stream is not None else None
         return "".join(f"{key} {value}\n" for key, value in secured.info.items()).encode() if secured else b""
@@ -206,10 +221,19 @@ class Connection(Numbered):
         return f"{self.error.kind}: {self.error.text}\n".encode() if self.error is not None else b""
 
 
+def _place(text: bytes) -> tuple[str, int]:
+    address, _, port = text.decode().strip().rpartition("!")
+    return address, int(port)
+
+
 class DataHandle(StreamHandle):
     """The connection's bytes, both ways."""
 
     __slots__ = ("_connection",)
+
+    @property
+    def link_name(self) -> str | None:
+        return f"socket:[{SOCKET_INODES + self._connection.number}]" if self._connection.protocol == "tcp" else None
 
     def __init__(self, connection: Connection) -> None:
         if not connection.begun:
@@ -281,8 +305,8 @@ class DnsHandle(Handle):
 
 
 def refused_inside(port: int, failure: Failed) -> Failed:
-    """Why a connection to the sandbox itself failed: nothing listens there, and the owner's own machine is closed."""
-    return Failed(0, "connect", f"nothing listens on port {port}") if failure.kind == "denied" else failure
+    """Why a connection to the sandbox itself failed: without a network, because nothing listens there."""
+    return Failed(0, "connect", f"nothing listens on port {port}") if failure is NOT_GRANTED else failure
 
 
 def parse_seconds(text: str) -> float:
@@ -315,9 +339,10 @@ class NetServer(SyntheticServer):
         directory = Directory(lambda number: Connection(uplink, name, number), files, CONNECTIONS_MAX)
         return directory
 
-    def tcp(self) -> list[Connection]:
-        """The connections and listeners that there are."""
-        return self._directories["tcp"].items()
+    def tcp_sockets(self) -> list[TcpSocket]:
+        """The listeners and connections that there are."""
+        found = (connection.socket() for connection in self._directories["tcp"].items())
+        return [each for each in found if each is not None]
 
 
 def _accept(directory: Directory[Connection], connection: Connection, flags: int) -> Handle:

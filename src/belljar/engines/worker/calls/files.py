@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from belljar.abi.errno import EFBIG, EINVAL, EISDIR, ENOTDIR
+from belljar.abi.errno import EBADF, EFBIG, EINVAL, EISDIR, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_PATH, O_RDONLY, O_WRONLY, PERMISSIONS, POLLIN, R_OK, S_IFIFO
 from belljar.abi.paths import fsdecode, fsencode
@@ -62,9 +62,11 @@ def close(process: Process, fd: int) -> None:
 
 
 def read(process: Process, fd: int, size: int) -> tuple[bytes]:
-    handle = process.fds[fd].handle
-    if not handle.seekable and not handle.nonblocking:
+    file = process.fds[fd]
+    if not file.handle.seekable and not file.handle.nonblocking:
         process.poll({fd: POLLIN})  # a stream's own wait does not end with a signal
+        if process.fds.get(fd) is not file:
+            raise SysError(EBADF)  # it was closed meanwhile, and the number may be another's
     return (process.read(fd, _size(size)),)
 
 

@@ -160,6 +160,8 @@ class CallServer:
                 raise BadFrame("too many calls under way")
             self._background += 1
             self._process.add_fiber(lambda: self._later(id, number, body))
+            # It begins before the next call does: that may close its descriptor, and give the number to another file.
+            self._process.kernel.hub.pause()
         else:
             self.link.waits = not flags & NO_ANSWER and not buffer
             answer = self._answer(id, number, body)

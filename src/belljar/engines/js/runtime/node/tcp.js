@@ -95,8 +95,6 @@ class TCP extends Stream {
   #attach() {
     const data = kernel.call('open', AT_FDCWD, `/net/tcp/${this.#number}/data`, O_RDWR, 0)[0];
     this.attach(data, data);
-    this.#local = this.#address('local');
-    this.#peer = this.#address('remote');
   }
 
   #address(name) {
@@ -112,11 +110,16 @@ class TCP extends Stream {
     return 0;
   }
 
-  getsockname(out) { return this.#tell(out, this.#local); }
-  getpeername(out) { return this.#tell(out, this.#peer); }
-  #tell(out, address) {
-    if (address === undefined) return ENOTCONN;
-    primordials.ObjectAssign(out, address);
+  // Looked up when they are asked for: most servers never ask.
+  getsockname(out) { return this.#tell(out, () => (this.#local ??= this.#address('local'))); }
+  getpeername(out) { return this.#tell(out, () => (this.#peer ??= this.#address('remote'))); }
+  #tell(out, find) {
+    if (this.#number === undefined) return ENOTCONN;
+    try {
+      primordials.ObjectAssign(out, find());
+    } catch {
+      return ENOTCONN; // it is closed
+    }
     return 0;
   }
 

@@ -28,6 +28,8 @@ TEXTS = {
     errno.ENOTSOCK: "Socket operation on non-socket",
     errno.EAFNOSUPPORT: "Address family not supported by protocol",
     errno.EMSGSIZE: "Message too long",
+    errno.EADDRINUSE: "Address already in use",
+    errno.EADDRNOTAVAIL: "Cannot assign requested address",
 }
 """Where Linux has other words for an error than this C library."""
 SECURED = b"secured "
