@@ -40,10 +40,9 @@ from belljar.api.usage_host import usage
 from belljar.owner.handle_host import WorkerUnavailable
 
 if TYPE_CHECKING:
-    from asyncio import Server
     from socket import socket
 
-    from belljar.api.ports_host import AsyncPort
+    from belljar.api.ports_host import AsyncPort, LoopbackListener
     from belljar.net.broker.gate_host import Gate
 
 
@@ -76,7 +75,7 @@ class AsyncSandbox:
         self._started = link
         self._starting = asyncio.Lock()
         self._closed = False
-        self._exposed: list[Server] = []
+        self._exposed: list[LoopbackListener] = []
         limits, functions = self._settings.limits, self._settings.functions()
         self.python = AsyncInterpreter(lambda: self._link, PYTHON, limits, tools=functions)
         network = None if settings.network is None else self._gate
@@ -323,13 +322,13 @@ class AsyncSandbox:
 
     async def expose(self, port: int, host_port: int = 0) -> tuple[str, int]:
         """Let this machine's own programs reach a port of the sandbox. See `Sandbox.expose`."""
-        from belljar.api.ports_host import check_port, listen
+        from belljar.api.ports_host import LoopbackListener, check_port
 
         number = check_port(port)
-        server = await listen(host_port, lambda: self._open_port(number))
-        self._exposed.append(server)
-        host, found = server.sockets[0].getsockname()[:2]
-        return host, found
+        listener = LoopbackListener(lambda: self._open_port(number))
+        address = await listener.start(host_port)
+        self._exposed.append(listener)
+        return address
 
     async def _open_port(self, port: int) -> socket:
         from belljar.api.ports_host import check_opened, socket_pair
@@ -350,7 +349,7 @@ class AsyncSandbox:
         """End every process and release everything. Idempotent."""
         self._closed = True
         while self._exposed:
-            self._exposed.pop().close()
+            await self._exposed.pop().close()
         await self.js.close()
         if self._started is not None:
             self._started.close()

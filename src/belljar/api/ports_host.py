@@ -190,24 +190,46 @@ def _request(
         connection.close()
 
 
-async def listen(host_port: int, open_port: Callable[[], Awaitable[socket.socket]]) -> asyncio.Server:
-    """A listener on loopback whose connections lead to a port of a sandbox. OSError."""
+class LoopbackListener:
+    """A listener on this machine's loopback whose connections lead to a port of a sandbox."""
 
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, open_port: Callable[[], Awaitable[socket.socket]]) -> None:
+        self._open = open_port
+        self._server: asyncio.Server | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, host_port: int) -> tuple[str, int]:
+        """Give its host and port. OSError if that is taken."""
+        self._server = await asyncio.start_server(self._accept, LOOPBACK, host_port)
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return host, port
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         ends = [writer]
         try:
-            inside_reader, inside = await asyncio.open_connection(sock=await open_port())
+            inside_reader, inside = await asyncio.open_connection(sock=await self._open())
             ends.append(inside)
             await asyncio.gather(_carry(reader, inside), _carry(inside_reader, writer))
-            for end in ends:
-                await end.drain()
         except (SandboxError, OSError):
             return  # nothing listens, or the sandbox is gone
         finally:
             for end in ends:
                 end.close()
 
-    return await asyncio.start_server(serve, LOOPBACK, host_port)
+    async def close(self) -> None:
+        """Close it and its connections."""
+        if self._server is not None:
+            self._server.close()
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # transports close in the loop's next turn
 
 
 async def _carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -231,16 +253,16 @@ class Exposed:
         self._loop, self._over, self.address = self._started.result()
 
     async def _serve(self, host_port: int, open_port: Callable[[], Awaitable[socket.socket]]) -> None:
+        listener = LoopbackListener(open_port)
         try:
-            server = await listen(host_port, open_port)
+            address = await listener.start(host_port)
         except OSError as error:
             self._started.set_exception(error)
             return
         over = asyncio.Event()
-        host, port = server.sockets[0].getsockname()[:2]
-        self._started.set_result((asyncio.get_running_loop(), over, (host, port)))
+        self._started.set_result((asyncio.get_running_loop(), over, address))
         await over.wait()
-        server.close()
+        await listener.close()
 
     def close(self) -> None:
         """Close the listener and its connections. Idempotent."""
