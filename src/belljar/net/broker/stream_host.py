@@ -13,8 +13,10 @@ from belljar.net.addresses import Address, Endpoint
 from belljar.net.errors import NetError
 from belljar.net.memory import Memory
 
-_HIGH: Final = 128 << 10
+_HIGH: Final = 256 << 10
 """Unread bytes at which we stop taking more from the network."""
+_SMALL: Final = 16 << 10
+"""Pieces up to this size become one: each costs as much to keep as some bytes more."""
 _UNSENT_MAX: Final = 64 << 10
 """Bytes of datagrams that wait for the network; what is more is lost."""
 _UNREAD_MAX: Final = 256 << 10
@@ -54,7 +56,8 @@ class Stream(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self.memory = memory
         """What unread bytes are counted in."""
-        self._unread = bytearray()
+        self._unread: deque[bytes] = deque()
+        self._size = 0
         self._counted = 0
         self._eof = False
         self._error: Exception | None = None
@@ -77,8 +80,12 @@ class Stream(asyncio.Protocol):
             self.close()
             self._wake()
             return
-        self._unread += data
-        if len(self._unread) >= _HIGH and not self._paused and self._transport is not None:
+        if self._unread and len(self._unread[-1]) + len(data) <= _SMALL:
+            self._unread[-1] += data
+        else:
+            self._unread.append(data)
+        self._size += len(data)
+        if self._size >= _HIGH and not self._paused and self._transport is not None:
             self._paused = True
             self._transport.pause_reading()
         self._wake()
@@ -131,10 +138,13 @@ class Stream(asyncio.Protocol):
             else:
                 async with asyncio.timeout(timeout):
                     await asyncio.shield(self._news)
-        piece = bytes(self._unread if size is None else self._unread[:size])
-        del self._unread[: len(piece)]
+        piece = self._unread.popleft()
+        if size is not None and len(piece) > size:
+            self._unread.appendleft(piece[size:])
+            piece = piece[:size]
+        self._size -= len(piece)
         self._count(-len(piece))
-        if self._paused and len(self._unread) < _HIGH // 2 and self._transport is not None:
+        if self._paused and self._size < _HIGH // 2 and self._transport is not None:
             self._paused = False
             self._transport.resume_reading()
         return piece
@@ -156,8 +166,9 @@ class Stream(asyncio.Protocol):
 
     def close(self) -> None:
         """End it. What was written is sent; what was not read is lost."""
-        self._count(-len(self._unread))
+        self._count(-self._size)
         self._unread.clear()
+        self._size = 0
         if self._transport is not None:
             if self._transport.get_write_buffer_size():
                 self._transport.close()
