@@ -115,6 +115,8 @@ def _list_branches(repo: Repository, options: BranchOptions, patterns: list[str]
         if upstream is not None:
             ahead, behind = divergence(repo, upstream, sha)
             state = ", ".join([f"ahead {ahead}"] * bool(ahead) + [f"behind {behind}"] * bool(behind))
+            if repo.refs.get(upstream) is None:
+                state = "gone"
             if options.verbose > 1:
                 name = upstream.removeprefix("refs/remotes/").removeprefix("refs/heads/")
                 track = f"[{name}{': ' + state if state else ''}] "

@@ -25,7 +25,7 @@ from belljar.kernel.process import Process
 @dataclass(frozen=True, slots=True)
 class Options:
     quiet: bool = flag("-q", "--quiet", "be quiet")
-    bare: bool = flag("--bare", "create a bare repository")
+    bare: bool = flag("--bare", "--mirror", "create a bare repository")
     branch: str | None = value("-b", "--branch", "checkout a branch", metavar="BRANCH")
     origin: str = value("-o", "--origin", "name of the remote", metavar="NAME", default="origin")
     depth: str | None = value("--depth", "create a shallow clone of that depth (over https)", metavar="N")

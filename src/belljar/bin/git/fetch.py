@@ -5,6 +5,7 @@ from __future__ import annotations
 from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.merging import ancestors
+from belljar.bin.git.repository.remote import Remote
 from belljar.bin.git.repository.remotes import open_remote, parse_depth, remotes, shown_url
 from belljar.bin.git.repository.repo import Repository
 
@@ -43,6 +44,38 @@ def _take_depth(args: list[str]) -> tuple[int | None, list[str]]:
     return depth, rest
 
 
+def _fetch_into(repo: Repository, source: Remote, pairs: list[str], url: str, *, quiet: bool) -> None:
+    """Fetch `there:here`: refs of the other side into refs that are named."""
+    refs = source.refs()
+    rows: list[str] = []
+    for pair in pairs:
+        force = pair.startswith("+")
+        there, _, here = pair.lstrip("+").partition(":")
+        names = (there, f"refs/{there}", f"refs/heads/{there}", f"refs/tags/{there}")
+        found = next((name for name in names if name in refs), None)
+        if found is None:
+            raise GitError(f"couldn't find remote ref {there}")
+        local = (
+            here if here.startswith("refs/") else f"refs/{'tags' if found.startswith('refs/tags/') else 'heads'}/{here}"
+        )
+        source.bring(repo, [refs[found]])
+        old = repo.refs.get(local)
+        if local == repo.refs.branch() and repo.work:
+            raise GitError(f"refusing to fetch into branch '{local}' checked out at '{repo.work}'")
+        short = found.removeprefix("refs/heads/").removeprefix("refs/tags/")
+        shown = local.removeprefix("refs/heads/").removeprefix("refs/tags/")
+        if old is not None and old != refs[found] and not force and old not in ancestors(repo, refs[found]):
+            raise GitError(f"From {url}\n ! [rejected]        {short} -> {shown}  (non-fast-forward)", 1, "")
+        repo.refs.set(local, refs[found], f"fetch {pair}: storing head", repo.signature())
+        if old is None:
+            kind = "[new tag]" if found.startswith("refs/tags/") else "[new branch]"
+            rows.append(f" * {kind:<17} {short:<10} -> {shown}\n")
+        elif old != refs[found]:
+            rows.append(f"   {old[:7].decode()}..{refs[found][:7].decode()}  {short:<10} -> {shown}\n")
+    if rows and not quiet:
+        repo.process.error(f"From {url}\n{''.join(rows)}")
+
+
 def fetch_from(
     repo: Repository, name: str, branches: list[str], *, prune: bool = False, depth: int | None = None,
     quiet: bool = False,
@@ -52,6 +85,11 @@ def fetch_from(
     source = open_remote(repo.process, url, repo.config_all)
     repo.others.append(source)
     heads, tags = source.under("refs/heads/"), source.under("refs/tags/")
+    if pairs := [branch for branch in branches if ":" in branch]:
+        _fetch_into(repo, source, pairs, shown_url(url), quiet=quiet)
+        branches = [branch for branch in branches if ":" not in branch]
+        if not branches:
+            return heads
     chosen = {ref: sha for ref, sha in heads.items() if not branches or ref.removeprefix("refs/heads/") in branches}
     for wanted in branches:
         if f"refs/heads/{wanted}" not in heads and f"refs/tags/{wanted}" not in tags:

@@ -79,15 +79,11 @@ def rev_parse(repo: Repository, args: list[str]) -> int:
                     process.print(arg)
                     find_commit(repo, arg)
                     raise
-                if names_ref:
+                if names_ref and not abbreviated:
                     process.print(full_name(repo, arg))
                 elif abbreviated:
-                    branch = repo.refs.branch() if arg in ("HEAD", "@") else None
-                    if arg.endswith(("@{u}", "@{upstream}")):
-                        upstream = repo.upstream((repo.refs.branch() or "").removeprefix("refs/heads/"))
-                        process.print((upstream or "").removeprefix("refs/remotes/"))
-                        continue
-                    process.print((branch or arg).removeprefix("refs/heads/"))
+                    named = full_name(repo, arg) if arg in ("HEAD", "@") or "@{u" in arg else arg
+                    process.print(re.sub(r"^refs/(heads|tags|remotes)/", "", named))
                 else:
                     process.print(sha.decode()[:7] if short else sha.decode())
     return 0

@@ -21,7 +21,7 @@ from belljar.regex import compile as compile_regex
 
 def make_filter(repo: Repository, options: LogOptions, paths: list[str]) -> Callable[[bytes], bool]:
     try:
-        syntax = "fixed" if options.fixed else "egrep" if options.extended else "grep"
+        syntax = "fixed" if options.fixed else "perl" if options.perl else "egrep" if options.extended else "grep"
         authors = [compile_regex(p, syntax=syntax, ignore_case=options.ignore_case) for p in options.author]
         committers = [compile_regex(p, syntax=syntax, ignore_case=options.ignore_case) for p in options.committer]
         greps = [compile_regex(p, syntax=syntax, ignore_case=options.ignore_case) for p in options.grep]

@@ -45,6 +45,8 @@ class LogOptions(DiffOptions):
     all_match: bool = flag("--all-match", "messages that match every --grep")
     extended: bool = flag("-E", "--extended-regexp", "patterns are extended ones")
     fixed: bool = flag("-F", "--fixed-strings", "patterns are plain text")
+    perl: bool = flag("-P", "--perl-regexp", "patterns are Perl's")
+    encoding: str | None = value("--encoding", "(UTF-8)", metavar="NAME")
     full_history: bool = flag("--full-history", "--sparse", "--dense", "(nothing is simplified away here)")
     by_decoration: bool = flag("--simplify-by-decoration", "only commits that refs point to")
     ancestry_path: bool = flag("--ancestry-path", "only what is between the ends of a range")

@@ -220,6 +220,9 @@ def full_name(repo: Repository, name: str) -> str:
     """The ref that a name stands for; nothing if it is none."""
     if name in ("HEAD", "@"):
         return repo.refs.branch() or "HEAD"
+    if name.endswith(("@{u}", "@{upstream}")):
+        branch = name.rpartition("@")[0] or repo.refs.branch() or ""
+        return repo.upstream(branch.removeprefix("refs/heads/")) or ""
     for prefix in ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/"):
         if (prefix or name.startswith("refs/")) and repo.refs.get(prefix + name) is not None:
             return prefix + name
