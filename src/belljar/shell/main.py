@@ -14,7 +14,7 @@ from belljar.shell.control import Break, Continue, Discard, ExitShell, KilledByS
 from belljar.shell.input import read_line
 from belljar.shell.options import LETTERS, SET_OPTIONS
 from belljar.shell.parse import Parser, ShellSyntaxError
-from belljar.shell.programs import SyntaxFailure, options_for, report_warnings, run_program
+from belljar.shell.programs import SyntaxFailure, options_for, report_warnings, run_script
 from belljar.shell.shell import Shell
 from belljar.shell.special import bind, install
 from belljar.shell.variables import EXPORT, Var
@@ -237,7 +237,7 @@ class Session:
             shell.table["BASH_EXECUTION_STRING"] = invocation.command
             shell.line = 1
             shell.from_argument = True
-            return self._run_main(lambda: run_program(shell, invocation.command or "", line=1, what="-c", top=True))
+            return self._run_main(lambda: run_script(shell, invocation.command or "", line=1, what="-c", top=True))
         if "s" in shell.invocation_letters:
             shell.args = shell.script_args = operands
             return self._run_main(self._read_stdin)
@@ -365,7 +365,7 @@ class Session:
         if not text.startswith("() {"):
             return
         try:
-            run_program(shell, f"{name} {text}", line=1, what="")
+            run_script(shell, f"{name} {text}", line=1, what="")
         except SyntaxFailure:
             return
         if name in shell.functions:
@@ -436,7 +436,7 @@ class Session:
             return 126
         shell.name = path
         shell.script = path
-        return self._run_main(lambda: run_program(shell, fsdecode(data.replace(b"\0", b"")), line=1, what="", top=True))
+        return self._run_main(lambda: run_script(shell, fsdecode(data.replace(b"\0", b"")), line=1, what="", top=True))
 
     def _read_stdin(self) -> int:
         """Commands from standard input, each read only as far as it goes: the rest is the commands' own input."""

@@ -74,7 +74,7 @@ def report_warnings(shell: Shell, parser: Parser) -> None:
     parser.warnings.clear()
 
 
-def run_program(shell: Shell, text: str, *, line: int, what: str, top: bool = False, verbose: bool = True) -> int:
+def run_script(shell: Shell, text: str, *, line: int, what: str, top: bool = False, verbose: bool = True) -> int:
     """Run a script's text. `top`: it is the shell's own script, so a discarded command does not end it.
 
     `verbose`: `set -v` shows it.

@@ -31,6 +31,7 @@ from belljar.kernel.budget import Budget
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.shell import terminal
+from belljar.shell.capture import close_process_files
 from belljar.shell.control import (
     Abandon,
     ArithError,
@@ -41,7 +42,7 @@ from belljar.shell.control import (
     ShellError,
     SubscriptError,
 )
-from belljar.shell.expansion import Expansion
+from belljar.shell.expand_text import Expansion
 from belljar.shell.functions import FunctionDef
 from belljar.shell.history import History
 from belljar.shell.input import read_line
@@ -51,9 +52,8 @@ from belljar.shell.options import LETTERS
 from belljar.shell.print import print_function
 from belljar.shell.processes import Processes
 from belljar.shell.reporting import Reporting
+from belljar.shell.run_traps import Trapping
 from belljar.shell.state import SAME, State
-from belljar.shell.substitute import close_process_files
-from belljar.shell.trapping import Trapping
 from belljar.shell.traps import Traps
 from belljar.shell.variables import ASSOC, Entry, Frame, Var, Variables, is_name
 
@@ -373,10 +373,10 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         `what` is put into syntax errors as `bash: WHAT: line N:` (eval gives "eval"). The compiled form is kept.
         `verbose`: the text is one that `set -v` shows.
         """
-        from belljar.shell.programs import SyntaxFailure, run_program
+        from belljar.shell.programs import SyntaxFailure, run_script
 
         try:
-            return run_program(self, text, line=line, what=what, verbose=verbose)
+            return run_script(self, text, line=line, what=what, verbose=verbose)
         except Abandon as end:
             if what != "eval":
                 raise
@@ -390,7 +390,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
 
     def source(self, path: str, text: str, args: list[str] | None) -> int:
         """Run a file's text in this shell as `.` does, in a `source` frame; `args` replaces $@ meanwhile."""
-        from belljar.shell.programs import SyntaxFailure, run_program
+        from belljar.shell.programs import SyntaxFailure, run_script
 
         process = self.process
         process.enter()
@@ -402,7 +402,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.vars.push(frame)
         try:
             try:
-                status = run_program(self, text, line=1, what="")
+                status = run_script(self, text, line=1, what="")
             except Return as end:
                 status = end.status
             except SyntaxFailure:

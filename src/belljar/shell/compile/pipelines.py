@@ -9,6 +9,7 @@ from belljar.shell.compile.commands import compile_command, compile_subshell_bod
 from belljar.shell.compile.direct import direct_program, pure_builtin
 from belljar.shell.compile.simple import compile_simple, compile_stage
 from belljar.shell.compile.words import constant
+from belljar.shell.launch import QuickStage, Stage, run_coproc, run_pipeline, start_background, start_subshell, timed
 from belljar.shell.nodes import (
     ArithCommand,
     Command,
@@ -20,7 +21,6 @@ from belljar.shell.nodes import (
     Subshell,
     Word,
 )
-from belljar.shell.pipeline import QuickStage, Stage, run_coproc, run_pipeline, start_background, start_subshell, timed
 from belljar.shell.print import print_command
 
 if TYPE_CHECKING:

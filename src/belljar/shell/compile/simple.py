@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from belljar.shell.capture import close_process_files
 from belljar.shell.compile.assignments import compile_argument, compile_assignment
 from belljar.shell.compile.conditionals import Fallback, compile_test_command
 from belljar.shell.compile.fields import FieldList, compile_words
@@ -12,6 +13,7 @@ from belljar.shell.compile.redirects import Apply, compile_redirects
 from belljar.shell.compile.words import compile_scalar, constant
 from belljar.shell.control import Break, Continue, ShellError
 from belljar.shell.invoke import Call, invoke, run_builtin
+from belljar.shell.launch import start_subshell
 from belljar.shell.nodes import (
     ArrayLiteral,
     Assignment,
@@ -23,11 +25,9 @@ from belljar.shell.nodes import (
     Word,
     WordPart,
 )
-from belljar.shell.pipeline import start_subshell
 from belljar.shell.print import print_command
 from belljar.shell.redirections import Saved
 from belljar.shell.reporting import assignment_text
-from belljar.shell.substitute import close_process_files
 from belljar.shell.variables import Var, Variables
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY
+from belljar.shell.capture import capture_here, capture_output, open_process, tidy
 from belljar.shell.compile.direct import direct_program, pure_builtin
 from belljar.shell.compile.fields import compile_words
 from belljar.shell.compile.relocate import layout, relocate, single_line
@@ -14,7 +15,6 @@ from belljar.shell.compile.words import Text
 from belljar.shell.control import ShellError
 from belljar.shell.nodes import BackquoteSub, Command, CommandSub, FileRedirect, ProcSub, SimpleCommand
 from belljar.shell.parse import Parser, ShellSyntaxError
-from belljar.shell.substitute import capture_here, capture_output, open_process, tidy
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

@@ -13,8 +13,8 @@ from belljar.abi.flags import O_RDONLY
 from belljar.abi.signals import Signal
 from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.vfs.openfile import OpenFile
+from belljar.shell.capture import collect_here
 from belljar.shell.redirections import Saved
-from belljar.shell.substitute import collect_here
 from belljar.shell.times import invalid_character, render_times
 
 if TYPE_CHECKING:
