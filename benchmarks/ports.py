@@ -31,7 +31,7 @@ def rate(ask: Callable[[], object]) -> float:
 def main() -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    from belljar.engines.js.build_host import node
+    from belljar.engines.owner.js_build_host import node
 
     native = subprocess.Popen([str(node()), "-e", SERVER, str(port)])
     try:
