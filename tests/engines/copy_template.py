@@ -46,18 +46,18 @@ def live(connection: socket.socket, control: socket.socket) -> None:
             if ends is not None:
                 connection.close()
                 control.close()
-                connection, control = ends
+                connection, control = ends.connection, ends.control
                 control.send(HELLO)
 
 
 def main() -> None:
-    prepare_judged()
+    prepare_judged(threads=True)
     enter_namespaces()
     child = become_child(socket.socket(fileno=int(sys.argv[-1])))
     if child is None or child.control is None:
         return
     child.connection.setblocking(True)
-    seal({child.connection.fileno(), child.control.fileno()}, 1 << 30, 60, child.control)
+    seal({child.connection.fileno(), child.control.fileno()}, 1 << 30, 60, child.control, threads=True)
     prove(forks=True)
     with suppress(OwnerGone):
         live(child.connection, child.control)

@@ -63,7 +63,7 @@ def test_allows_exactly_what_is_listed(machine: Machine) -> None:
     for number in range(600):
         name = names.get(number, "")
         got = verdict(program, machine.audit, number)
-        if name in bpf.ALLOWED or name in ("mmap", "mprotect"):
+        if name in bpf.ALLOWED or name in bpf.MESSAGE_FLAGS or name in ("mmap", "mprotect"):
             assert got == ALLOW, name
         elif name in bpf.REFUSED or name == "clone":
             assert got == ERRNO | EPERM, name
@@ -88,8 +88,17 @@ def test_x32_calls_are_killed() -> None:
 @pytest.mark.parametrize(
     ("call", "arguments", "answer"),
     [
-        ("clone", (bpf.CLONE_THREAD | 0x100,), ALLOW),
+        ("clone", (bpf.THREAD_FLAGS[0],), ERRNO | EPERM),
         ("clone", (17,), ERRNO | EPERM),
+        ("sendto", (3, 0, 0, bpf.MSG_NOSIGNAL | bpf.MSG_DONTWAIT), ALLOW),
+        ("sendto", (3, 0, 0, 1), ERRNO | EPERM),
+        ("sendto", (3, 0, 0, 0x4000000), ERRNO | EPERM),
+        ("recvfrom", (3, 0, 0, bpf.MSG_PEEK), ALLOW),
+        ("recvfrom", (3, 0, 0, 1), ERRNO | EPERM),
+        ("recvmsg", (3, 0, bpf.MSG_CMSG_CLOEXEC), ALLOW),
+        ("recvmsg", (3, 0, 1), ERRNO | EPERM),
+        ("mmap", (0, 4096, 3, 0x122), ERRNO | EPERM),
+        ("mmap", (0, 4096, 3, 0x40022), ERRNO | EPERM),
         ("mmap", (0, 4096, 3, 0x22), ALLOW),
         ("mmap", (0, 4096, 3, 0x21), ERRNO | EPERM),
         ("mmap", (0, 4096, 7, 0x22), ERRNO | EACCES),
@@ -122,7 +131,7 @@ def test_no_instruction_is_dead(machine: Machine) -> None:
     seen: set[int] = set()
     calls = [(number, ()) for number in range(600)]
     extra = [
-        (machine.numbers["clone"], (bpf.CLONE_THREAD,)),
+        *((machine.numbers[call], (0, 0, 1, 1)) for call in bpf.MESSAGE_FLAGS),
         (machine.numbers["mmap"], (0, 1, 7, 2)),
         (machine.numbers["mmap"], (0, 1, 3, 1)),
         (machine.numbers["mprotect"], (0, 1, 4)),
@@ -148,17 +157,29 @@ def test_a_compiling_process_may_map_code_and_lower_its_own_limits_only(machine:
     assert ask("prlimit64", 1) == ERRNO | EPERM
     assert ask("clone", 17) == ERRNO | EPERM
     assert ask("openat") == ask("socket") == ask("kill") == ERRNO | EPERM
-    assert ask("seccomp") == ask("socketpair") == KILL_PROCESS
 
 
-def test_a_template_may_fork_but_make_no_namespace(machine: Machine) -> None:
-    program = decode(worker_filter(machine, compiles=True, forks=True))
+def test_threads_are_started_as_the_c_library_does_or_not_at_all(machine: Machine) -> None:
+    clone = machine.numbers["clone"]
+    with_threads, without = decode(worker_filter(machine, threads=True)), decode(worker_filter(machine))
+    for flags in bpf.THREAD_FLAGS:
+        assert verdict(with_threads, machine.audit, clone, (flags,)) == ALLOW
+        assert verdict(without, machine.audit, clone, (flags,)) == ERRNO | EPERM
+        for namespace in (0x80, 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000):
+            assert verdict(with_threads, machine.audit, clone, (flags | namespace,)) == ERRNO | EPERM
+    for flags in (17, 0x10000, 0x100, FORK_FLAGS):
+        assert verdict(with_threads, machine.audit, clone, (flags,)) == ERRNO | EPERM
 
-    def ask(call: str, *arguments: int) -> int:
-        return verdict(program, machine.audit, machine.numbers[call], arguments)
 
-    assert all(ask(call) == ALLOW for call in bpf.FORKING)
-    assert ask("clone", 17) == ALLOW
-    for flag in (0x10000000, 0x00020000, 0x40000000, 0x20000000):
-        assert ask("clone", 17 | flag) == ERRNO | EPERM
-    assert ask("openat") == ask("socket") == ask("kill") == ERRNO | EPERM
+@pytest.mark.parametrize("compiles", [False, True])
+@pytest.mark.parametrize("threads", [False, True])
+@pytest.mark.parametrize("judged", [False, True])
+def test_no_filter_lets_a_process_name_another_or_pass_descriptors(
+    machine: Machine, compiles: bool, threads: bool, judged: bool
+) -> None:
+    program = decode(worker_filter(machine, compiles=compiles, threads=threads, judged=judged))
+    same_everywhere = {"pidfd_open": 434, "pidfd_getfd": 438, "pidfd_send_signal": 424}
+    for number in same_everywhere.values():
+        assert verdict(program, machine.audit, number) == KILL_PROCESS
+    for call in ("sendmsg", "kill", "tgkill", "prctl", "socket"):
+        assert verdict(program, machine.audit, machine.numbers[call]) == ERRNO | EPERM

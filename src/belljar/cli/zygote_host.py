@@ -20,9 +20,10 @@ from typing import Final
 
 from belljar.abi.cache_host import PACKAGE
 from belljar.cli.shared_host import REQUEST_MAX, identity, peer_uid
+from belljar.forking.wire import HANDS_OVER
 from belljar.lockdown.sockets_host import send_descriptors
 from belljar.owner.handle_host import WorkerUnavailable
-from belljar.owner.supervisor_host import USUAL, Supervisor
+from belljar.owner.supervisor_host import USUAL, ZYGOTE, Supervisor
 from belljar.worker.archive_host import Archive
 
 IDLE_SECONDS: Final = 120.0
@@ -137,7 +138,7 @@ def main() -> None:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return  # another run was first
-        supervisor = Supervisor()
+        supervisor = Supervisor([*ZYGOTE, HANDS_OVER])
         supervisor.take(USUAL).kill()  # it is warm now
         with listen(path) as listener:
             recorder = record(archive)

@@ -6,7 +6,8 @@ From the owner:
   if the process can be asked for copies of itself, its control socket; or by `-REASON`.
 - TAKEN: a spare was used or discarded; another may be made.
 - PERMIT and two pids of four bytes, a family's and a member's: that process may fork once, soon.
-- COPY with two sockets, to a process that can be copied: fork, and go on with these as connection and control.
+- COPY, perhaps with a word on what the copy is to be, and two sockets, to a process that can be copied: fork, and go on
+  with these as connection and control.
 
 From the server, beside the answers: AHEAD, a PID, a space and a request, for a spare made before anybody asked, with
 descriptors as above.
@@ -27,6 +28,8 @@ AHEAD: Final = b"*"
 TAKEN: Final = b"-"
 PERMIT: Final = b"f"
 COPY: Final = b"copy"
+HANDS_OVER: Final = "hands-over"
+"""Argument of a zygote whose workers are handed to other processes, and do not end with its owner."""
 SPARE_REQUEST_MAX: Final = 2048
 """The longest request for which spares are made."""
 

@@ -27,17 +27,28 @@ NUMBER: Final = 0
 ARCHITECTURE: Final = 4
 ARGUMENTS: Final = 16
 
-CLONE_THREAD: Final = 0x00010000
-CLONE_NAMESPACES: Final = 0x7E020080
-"""Every flag that makes a namespace."""
+THREAD_FLAGS: Final = (0x003D0F00, 0x007D0F00)
+"""What the C library (glibc, musl) gives to clone for a thread: all it must share, and no namespace."""
 FORK_FLAGS: Final = 0x00200000 | 0x01000000 | 17
 """What the C library's fork() gives to clone: CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, and SIGCHLD at the end."""
-MAP_SHARED: Final = 1
+MAP_SHARED: Final = 0x1
+MAP_GROWSDOWN: Final = 0x100
+MAP_HUGETLB: Final = 0x40000
 PROT_EXEC: Final = 4
+MSG_PEEK: Final = 0x2
+MSG_DONTWAIT: Final = 0x40
+MSG_WAITALL: Final = 0x100
+MSG_NOSIGNAL: Final = 0x4000
+MSG_CMSG_CLOEXEC: Final = 0x40000000
+_SEND_FLAGS: Final = MSG_DONTWAIT | MSG_NOSIGNAL
+_RECEIVE_FLAGS: Final = MSG_PEEK | MSG_DONTWAIT | MSG_WAITALL | MSG_CMSG_CLOEXEC
+MESSAGE_FLAGS: Final = {"sendto": (3, _SEND_FLAGS), "recvfrom": (3, _RECEIVE_FLAGS), "recvmsg": (2, _RECEIVE_FLAGS)}
+"""By call: which argument has its flags, and those that are let through. No MSG_OOB: with such a byte in a socket, poll
+says that it is readable, and recv waits."""
 
 ALLOWED: Final = (
     "read", "write", "readv", "writev", "close", "fstat", "lseek", "poll", "ppoll", "epoll_wait", "epoll_pwait",
-    "epoll_ctl", "epoll_create1", "sendto", "recvfrom", "recvmsg", "munmap", "brk", "mremap", "madvise",
+    "epoll_ctl", "epoll_create1", "munmap", "brk", "mremap", "madvise",
     "futex", "sched_yield", "nanosleep", "clock_nanosleep", "clock_gettime", "getrandom", "gettid", "getpid",
     "getrusage", "setitimer", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "set_robust_list",
     "rseq", "restart_syscall", "exit", "exit_group",
@@ -51,12 +62,6 @@ REFUSED: Final = (
     "dup", "pipe2",
 )  # fmt: skip
 """What library code may try in passing: EPERM, which Python turns into an exception."""
-
-FORKING: Final = (
-    "socketpair", "sendmsg", "pidfd_open", "seccomp", "prctl", "landlock_create_ruleset", "landlock_restrict_self",
-    "setsid", "close_range", "getppid",
-)  # fmt: skip
-"""What a template calls on top, to make a process and to seal it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +89,6 @@ X86_64: Final = Machine(
         "openat": 257, "newfstatat": 262, "unlinkat": 263, "readlinkat": 267, "faccessat": 269, "ppoll": 271,
         "set_robust_list": 273, "epoll_pwait": 281, "epoll_create1": 291, "pipe2": 293, "prlimit64": 302,
         "getrandom": 318, "statx": 332, "rseq": 334, "clone3": 435, "faccessat2": 439,
-        "socketpair": 53, "setsid": 112, "seccomp": 317, "pidfd_open": 434, "close_range": 436,
-        "landlock_create_ruleset": 444, "landlock_restrict_self": 446,
     },
     foreign=0x40000000,
 )  # fmt: skip
@@ -104,8 +107,6 @@ AARCH64: Final = Machine(
         "getsockname": 204, "sendto": 206, "recvfrom": 207, "sendmsg": 211, "recvmsg": 212, "brk": 214,
         "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222, "mprotect": 226, "madvise": 233, "prlimit64": 261,
         "getrandom": 278, "statx": 291, "rseq": 293, "clone3": 435, "faccessat2": 439,
-        "setsid": 157, "socketpair": 199, "seccomp": 277, "pidfd_open": 434, "close_range": 436,
-        "landlock_create_ruleset": 444, "landlock_restrict_self": 446,
     },
 )  # fmt: skip
 
@@ -125,65 +126,54 @@ def fork_filter(machine: Machine) -> bytes:
     return b"".join(program)
 
 
-def worker_filter(machine: Machine, *, compiles: bool = False, forks: bool = False, judged: bool = False) -> bytes:
+def worker_filter(machine: Machine, *, compiles: bool = False, threads: bool = False, judged: bool = False) -> bytes:
     """The whole filter: check the architecture, allow what is needed, refuse politely, kill for anything else.
 
-    `compiles`: for a process whose engine makes machine code; it may also lower its own limits. `forks`: for a
-    template of such processes, which makes copies of itself that seal themselves further. `judged`: the fork filter
-    is there too, so that its answer decides.
+    `compiles`: for a process whose engine makes machine code; it may also lower its own limits. `threads`: for one that
+    starts threads. `judged`: the fork filter is there too, so that its answer decides.
     """
     numbers = machine.numbers
     program = [_load(ARCHITECTURE), _jump(JUMP_EQUAL, machine.audit, 1, 0), _return(KILL_PROCESS), _load(NUMBER)]
     if machine.foreign is not None:
         program += [_jump(JUMP_GREATER_EQUAL, machine.foreign, 0, 1), _return(KILL_PROCESS)]
-    for name in ALLOWED + (FORKING if forks else ()):
+    for name in ALLOWED:
         if name in numbers:
             program += [_jump(JUMP_EQUAL, numbers[name], 0, 1), _return(ALLOW)]
+    for name, (argument, flags) in MESSAGE_FLAGS.items():
+        program += _check(numbers[name], argument, [_jump(JUMP_SET, ~flags & 0xFFFFFFFF, 1, 0), _return(ALLOW)], EPERM)
     if compiles:
         # Of any other process than itself: refused. Nobody may raise a hard limit.
-        program += [
-            _jump(JUMP_EQUAL, numbers["prlimit64"], 0, 4),
-            _load(ARGUMENTS),
-            _jump(JUMP_EQUAL, 0, 0, 1),
-            _return(ALLOW),
-            _return(ERRNO | EPERM),
-        ]
+        program += _check(numbers["prlimit64"], 0, [_jump(JUMP_EQUAL, 0, 0, 1), _return(ALLOW)], EPERM)
     # clone3 keeps its flags in memory, where a filter can't look: without it the C library falls back to clone.
     program += [_jump(JUMP_EQUAL, numbers["clone3"], 0, 1), _return(ERRNO | ENOSYS)]
-    allowed_clones = [_jump(JUMP_SET, CLONE_NAMESPACES, 1, 0) if forks else _jump(JUMP_SET, CLONE_THREAD, 0, 1)]
-    allowed_clones.append(_return(ALLOW))
-    if judged:
-        allowed_clones += [_jump(JUMP_EQUAL, FORK_FLAGS, 0, 1), _return(ALLOW)]
-    program += [
-        _jump(JUMP_EQUAL, numbers["clone"], 0, len(allowed_clones) + 2),
-        _load(ARGUMENTS),
-        *allowed_clones,
-        _return(ERRNO | EPERM),
-    ]
-    # Shared anonymous memory escapes RLIMIT_DATA; executable memory is how a bug becomes native code.
+    allowed_clones = []
+    for flags in (*(THREAD_FLAGS if threads else ()), *((FORK_FLAGS,) if judged else ())):
+        allowed_clones += [_jump(JUMP_EQUAL, flags, 0, 1), _return(ALLOW)]
+    program += _check(numbers["clone"], 0, allowed_clones, EPERM)
+    # Shared anonymous memory, huge pages and mappings that grow by themselves escape RLIMIT_DATA.
     program += [
         _jump(JUMP_EQUAL, numbers["mmap"], 0, 4),
         _load(ARGUMENTS + 8 * 3),
-        _jump(JUMP_SET, MAP_SHARED, 0, 1),
+        _jump(JUMP_SET, MAP_SHARED | MAP_GROWSDOWN | MAP_HUGETLB, 0, 1),
         _return(ERRNO | EPERM),
         _load(NUMBER),
     ]
     for name in ("mmap", "mprotect"):
         if compiles:
             program += [_jump(JUMP_EQUAL, numbers[name], 0, 1), _return(ALLOW)]
-            continue
-        program += [
-            _jump(JUMP_EQUAL, numbers[name], 0, 4),
-            _load(ARGUMENTS + 8 * 2),
-            _jump(JUMP_SET, PROT_EXEC, 1, 0),
-            _return(ALLOW),
-            _return(ERRNO | EACCES),
-        ]
+        else:  # executable memory is how a bug becomes native code
+            program += _check(numbers[name], 2, [_jump(JUMP_SET, PROT_EXEC, 1, 0), _return(ALLOW)], EACCES)
     for name in REFUSED:
         if name in numbers:
             program += [_jump(JUMP_EQUAL, numbers[name], 0, 1), _return(ERRNO | EPERM)]
     program.append(_return(KILL_PROCESS))
     return b"".join(program)
+
+
+def _check(number: int, argument: int, allowing: list[bytes], errno: int) -> list[bytes]:
+    """For one call: load an argument's low word, run what may allow it, and refuse it with an error otherwise."""
+    load = _load(ARGUMENTS + 8 * argument)
+    return [_jump(JUMP_EQUAL, number, 0, len(allowing) + 2), load, *allowing, _return(ERRNO | errno)]
 
 
 def _load(offset: int) -> bytes:

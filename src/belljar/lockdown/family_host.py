@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
@@ -61,6 +62,16 @@ class Family:
         if doubtful:
             self._end_strays()
 
+    def known(self, pids: Iterable[int]) -> set[int]:
+        """Those of some pids that are members."""
+        with self._lock:
+            return self._members.intersection(pids)
+
+    def kill_members(self, pids: Iterable[int]) -> None:
+        """Kill some of those that are known. Each is removed by whoever holds it."""
+        for pid in self.known(pids):
+            _kill_if(pid, lambda pid: _session(pid) == self.pid and self._is_old_enough(pid))
+
     def has(self, pid: int) -> bool:
         """Whether a live process, of which the caller holds a pidfd, is in the session and not known yet."""
         return pid not in self._members and _session(pid) == self.pid
@@ -72,27 +83,30 @@ class Family:
                 self._doubtful = True
                 return
             self._doubtful = False
-        if sys.platform != "linux":
-            raise NotImplementedError
         for pid in _processes():
-            if not self._is_stray(pid):
-                continue
-            with suppress(ProcessLookupError):
-                pidfd = os.pidfd_open(pid)
-                try:
-                    if self._is_stray(pid):  # now the descriptor means the process that was looked at
-                        signal.pidfd_send_signal(pidfd, signal.SIGKILL)
-                finally:
-                    os.close(pidfd)
+            _kill_if(pid, lambda pid: self.has(pid) and self._is_old_enough(pid))
 
-    def _is_stray(self, pid: int) -> bool:
-        if not self.has(pid):
-            return False
+    def _is_old_enough(self, pid: int) -> bool:
+        """Whether a process of the session was started while one of the family could fork."""
         first, this = _start_time(self.pid), _start_time(pid)
         if this is None or (first is not None and first != self._started):
             return False
-        assert self._permitted_until is not None
-        return this <= self._permitted_until
+        return pid == self.pid or (self._permitted_until is not None and this <= self._permitted_until)
+
+
+def _kill_if(pid: int, is_meant: Callable[[int], bool]) -> None:
+    """Kill a process if it is the one that is meant: asked again when a pidfd holds on to it."""
+    if sys.platform != "linux":
+        raise NotImplementedError
+    if not is_meant(pid):
+        return
+    with suppress(ProcessLookupError):
+        pidfd = os.pidfd_open(pid)
+        try:
+            if is_meant(pid):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        finally:
+            os.close(pidfd)
 
 
 def _since_boot() -> float:

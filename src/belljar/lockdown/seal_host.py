@@ -20,12 +20,14 @@ from functools import cache
 from os import O_RDONLY, _exit, close, closerange, getpid, getppid, setsid, strerror
 from resource import (
     RLIM_INFINITY,
+    RLIMIT_AS,
     RLIMIT_CORE,
     RLIMIT_CPU,
     RLIMIT_DATA,
     RLIMIT_FSIZE,
     RLIMIT_MEMLOCK,
     RLIMIT_NOFILE,
+    RLIMIT_NPROC,
     getrlimit,
     setrlimit,
 )
@@ -57,6 +59,13 @@ _SECCOMP_NEW_LISTENER, _SECCOMP_WAIT_KILLABLE = 8, 32
 _LANDLOCK_CREATE, _LANDLOCK_RESTRICT = 444, 446
 _PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
 _SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
+
+TASKS_MAX: Final = 8192
+"""RLIMIT_NPROC: processes and threads of all sandboxes of one zygote or template together: so the kernel counts."""
+ADDRESS_SPACE: Final = 4 << 30
+"""What a worker may reserve beside its memory: some of it is the interpreter's own."""
+ENGINE_SPACE: Final = 64 << 30
+"""As much for an engine of WebAssembly, which reserves eight gigabytes for each memory of a guest's."""
 
 _SIGINT, _SIGTERM, _SIGHUP, _SIGPIPE = map(int, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE))
 _AT_FDCWD: Final = -100
@@ -184,15 +193,17 @@ def seal(
     cpu_seconds: int,
     fork_judge: socket.socket | None = None,
     *,
-    copies: bool = False,
+    threads: bool = False,
     compiles: bool = False,
+    address_space: int = ADDRESS_SPACE,
 ) -> list[str]:
     """For a forked worker: everything from here on is irrevocable. Returns the layers that hold.
 
     `keep` are the descriptors it may have. `fork_judge` leads to the trusted side, which gets what it needs to answer
-    for each fork; without it, or where the kernel has no such thing, no fork is possible. `copies`: it is an
-    engine process that makes copies of itself, which `tighten`; `compiles`: one that makes native code. Raises
-    LockdownFailed if seccomp can't be had: without it there is no wall.
+    for each fork; without it, or where the kernel has no such thing, no fork is possible. `threads`: it starts
+    threads; `compiles`: it makes native code. `address_space`: what it may reserve beside its memory; who could reserve
+    without limit could fill the kernel's page tables. Raises LockdownFailed if seccomp can't be had: without it there
+    is no wall.
     """
     setsid()
     for number in (_SIGINT, _SIGTERM, _SIGHUP):
@@ -206,6 +217,8 @@ def seal(
         (RLIMIT_FSIZE, 0),
         (RLIMIT_CPU, cpu_seconds),
         (RLIMIT_MEMLOCK, 0),
+        (RLIMIT_NPROC, TASKS_MAX),
+        (RLIMIT_AS, address_space + memory_bytes),
     ):
         _limit(what, amount)
     held.append("rlimits")
@@ -216,9 +229,9 @@ def seal(
         held.append("landlock")
     judged = fork_judge is not None and _ask_about_forks(fork_judge)
     # Only now: who sends a descriptor must be allowed more than all processes of this user have on their way.
-    _limit(RLIMIT_NOFILE, 4096 if copies else 64)
+    _limit(RLIMIT_NOFILE, 64)
     _close_all_but(keep)
-    _seccomp(judged=judged, copies=copies, compiles=compiles)
+    _seccomp(judged=judged, threads=threads, compiles=compiles)
     held.append("seccomp")
     return held
 
@@ -227,15 +240,6 @@ def _limit(what: int, amount: int) -> None:
     hard = getrlimit(what)[1]
     limit = amount if hard == RLIM_INFINITY else min(amount, hard)
     setrlimit(what, (limit, limit))
-
-
-def tighten(keep: set[int], fork_judge: socket.socket | None = None) -> None:
-    """For a copy of a sealed process that could fork: it can't, or only if whoever is behind `fork_judge` (one of those
-    it keeps) lets it. Raises LockdownFailed."""
-    setsid()
-    _close_all_but(keep)
-    judged = fork_judge is not None and _ask_about_forks(fork_judge)
-    _seccomp(judged=judged, copies=False)
 
 
 def _close_all_but(keep: set[int]) -> None:
@@ -282,18 +286,18 @@ def prepare() -> None:
 
 
 @cache
-def prepare_filter(*, judged: bool, copies: bool, compiles: bool) -> _Program:
+def prepare_filter(*, judged: bool, threads: bool = False, compiles: bool = False) -> _Program:
     """The system-call filter of this machine."""
     machine = _machine()
     if machine not in MACHINES or sys.byteorder != "little":
         raise LockdownFailed(f"seccomp: no filter for {machine}; belljar knows {', '.join(MACHINES)}")
-    program = worker_filter(MACHINES[machine], judged=judged, forks=copies, compiles=compiles)
+    program = worker_filter(MACHINES[machine], judged=judged, threads=threads, compiles=compiles)
     return _Program(len(program) // 8, program)
 
 
-def prepare_judged() -> None:
-    """For a template: what the processes made from it need to seal themselves so that their forks are judged."""
-    prepare_filter(judged=True, copies=False, compiles=False)
+def prepare_judged(*, threads: bool = False) -> None:
+    """For a template: make what its processes need to seal themselves so that their forks are judged."""
+    prepare_filter(judged=True, threads=threads)
     _prepare_fork_filter(_machine())
 
 
@@ -320,8 +324,8 @@ def _ask_about_forks(judge: socket.socket) -> bool:
     return False
 
 
-def _seccomp(*, judged: bool, copies: bool, compiles: bool = False) -> None:
-    head = byref(prepare_filter(judged=judged, copies=copies, compiles=compiles))
+def _seccomp(*, judged: bool, threads: bool, compiles: bool) -> None:
+    head = byref(prepare_filter(judged=judged, threads=threads, compiles=compiles))
     result = _syscall(_SECCOMP[_machine()], _SECCOMP_SET_MODE_FILTER, _SECCOMP_TSYNC, head)
     if result != 0:
         raise LockdownFailed(f"seccomp: {strerror(get_errno())}")

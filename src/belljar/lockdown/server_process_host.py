@@ -55,6 +55,16 @@ def end_server(process: subprocess.Popen[bytes]) -> str:
     return "\n" + "\n".join(lines[-_LAST_LINES:]) if lines else ""
 
 
+def wait_for_server(process: subprocess.Popen[bytes], seconds: float) -> None:
+    """Wait until a server has ended by itself. TimeoutError."""
+    import subprocess
+
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        raise TimeoutError from None
+
+
 def explain_limits() -> str:
     """Say which resource limit of this process may be why a server did not start; "" if none is likely."""
     if sys.platform != "linux":

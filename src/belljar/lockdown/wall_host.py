@@ -9,7 +9,7 @@ from typing import Final
 
 if sys.platform == "linux":
     from belljar.lockdown.forks_host import fork_alone
-    from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prove, seal, set_signal
+    from belljar.lockdown.seal_host import LockdownFailed, die_with_parent, enter_namespaces, prove, seal, set_signal
 
     _SIGCHLD: Final = int(signal.SIGCHLD)
     SEALS: Final = True
@@ -34,8 +34,11 @@ else:
     def enter_namespaces() -> list[str]:
         return []
 
+    def die_with_parent(parent: int) -> None:
+        """Elsewhere a worker ends with its connection only."""
+
     def fork_alone() -> int:
         raise NotImplementedError
 
 
-__all__ = ["SEALS", "LockdownFailed", "enter_namespaces", "fork_alone", "shut_in"]
+__all__ = ["SEALS", "LockdownFailed", "die_with_parent", "enter_namespaces", "fork_alone", "shut_in"]

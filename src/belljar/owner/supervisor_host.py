@@ -65,7 +65,7 @@ class Supervisor:
     def close(self) -> None:
         """End the zygote; workers that were taken live on."""
         with self._lock:
-            self._server.close()
+            self._server.close(ends_children=False)
 
     def forget(self) -> None:
         """In a forked child of the owner: the zygote is the parent's."""

@@ -37,10 +37,11 @@ def main() -> None:
 
 def serve(connection: socket.socket, archive: Archive | None) -> int:
     """Get ready, then become the worker that the first 8 bytes, its memory limit, ask for."""
+    owner = os.getppid()
     gc.disable()  # what is loaded now stays; looking through it would only take time
     from belljar.engines.worker.programs import find, names, preload
     from belljar.kernel.machine_host import host_machine
-    from belljar.lockdown.wall_host import SEALS, enter_namespaces
+    from belljar.lockdown.wall_host import SEALS, die_with_parent, enter_namespaces
     from belljar.worker.session import Session
     from belljar.worker.worker_host import RECURSION, Worker
 
@@ -56,6 +57,7 @@ def serve(connection: socket.socket, archive: Archive | None) -> int:
     gc.freeze()
     gc.enable()
     layers = enter_namespaces()
+    die_with_parent(owner)  # only now: changing its ids clears it
     memory = connection.recv(8, socket.MSG_WAITALL)
     if len(memory) != 8:
         return 0  # the owner changed its mind

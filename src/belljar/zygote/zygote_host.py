@@ -2,8 +2,8 @@
 
 It holds no secret and does no guest work. It imports everything, makes one session, gives up its privileges, and then
 only serves forks on its control socket (`forking/server`). It also judges the forks of its workers: a worker that forks
-waits in the kernel until the zygote lets it, which it does once for each permit of the owner. When the control socket
-ends, so does the zygote; a worker ends with its own connection.
+waits in the kernel until the zygote lets it, which it does once for each permit of the owner. A worker ends with its
+own connection. When the control socket ends, the owner is gone: the zygote kills whoever is left, and ends.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from belljar.abi.wire import host_frames
 from belljar.engines.worker.programs import find, names, preload
 from belljar.forking.server.judge_host import ForkJudge
 from belljar.forking.server.server_host import ForkServer, Made
-from belljar.forking.wire import Request
+from belljar.forking.wire import HANDS_OVER, Request
 from belljar.kernel.machine import Machine
 from belljar.kernel.machine_host import EpollPoller, host_machine
+from belljar.lockdown.children_host import Children
 from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.seal_host import enter_namespaces, prepare
 from belljar.worker.session import Session
@@ -43,7 +44,7 @@ WARM_UP: Final = (
 class Zygote:
     """Everything a worker is made of, but for its connection."""
 
-    def __init__(self, control: socket.socket) -> None:
+    def __init__(self, control: socket.socket, *, ends_workers: bool = True) -> None:
         self._machine = host_machine()
         sys.setrecursionlimit(RECURSION)
         poller = self._machine.poller
@@ -54,9 +55,10 @@ class Zygote:
         host_frames()
         self._worker = Worker(Session(self._machine, programs=find, names=names()), poller)
         self._worker.warm_up(WARM_UPS)
+        children = Children() if ends_workers else None
         self._layers = enter_namespaces()
         self._judge = ForkJudge()
-        self._server = ForkServer(control, self._fork, spares=SPARES, quiet=QUIET, judge=self._judge)
+        self._server = ForkServer(control, self._fork, spares=SPARES, quiet=QUIET, judge=self._judge, children=children)
         gc.collect()
         gc.freeze()
 
@@ -94,8 +96,8 @@ def warm_up(machine: Machine) -> None:
 
 
 def main() -> None:
-    control = socket.socket(fileno=int(sys.argv[1]))
-    Zygote(control).run()
+    *options, control = sys.argv[1:]
+    Zygote(socket.socket(fileno=int(control)), ends_workers=HANDS_OVER not in options).run()
 
 
 if __name__ == "__main__":

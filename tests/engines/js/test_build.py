@@ -10,7 +10,7 @@ import pytest
 from belljar.engines.errors import EngineUnavailable
 from belljar.engines.owner import js_build_host as build_host
 
-ADDON = Path(build_host.__file__).parent / "addon"
+ADDON = build_host.HERE / "addon"
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from belljar.abi.dataclass import dataclass, field
 from belljar.engines.errors import EngineUnavailable
-from belljar.forking.owner.client_host import ForkClient, Refused
+from belljar.forking.owner.client_host import Refused
 from belljar.forking.owner.process_host import RestartedServer
 from belljar.forking.wire import encode_request
 from belljar.lockdown.polling_host import readable
@@ -27,6 +27,7 @@ from belljar.lockdown.server_process_host import ANSWER_SECONDS, kill_process
 if TYPE_CHECKING:
     import subprocess
 
+    from belljar.engines.owner.runs_host import Runs
     from belljar.forking.owner.copies_host import Kin
 
 
@@ -42,11 +43,11 @@ class EngineProcess:
     pidfd: int
     connection: socket.socket
     control: socket.socket | None = None
-    """Of one that can be forked itself, as its template was; or copied where it waits for an answer."""
+    """Of one that can be copied where it waits: for an answer, or with a prefix for its next run."""
     kin: Kin | None = None
     """Itself and its copies, once there is one."""
     owner: int = field(default_factory=os.getpid)
-    _forks: ForkClient[EngineProcess] | None = None
+    _runs: Runs | None = None
 
     def collect_listener(self) -> None:
         """Receive where the kernel asks about its forks, if it has sent that by now."""
@@ -54,10 +55,11 @@ class EngineProcess:
             with suppress(OSError, ValueError):  # it has ended, or is being let go
                 self.related()
 
-    def copy(self) -> EngineProcess:
+    def copy(self, kind: bytes = b"", *, looks_at_control: bool = True) -> EngineProcess:
         """Another like it, made where it waits for the kernel's answer, while nothing is on its way to it.
 
-        Blocks until it is made. Raises EngineUnavailable; one that does not answer at all is ended.
+        Blocks until it is made. `kind` is a word for it on what it is to be. Raises EngineUnavailable; one that does
+        not answer at all is ended.
         """
         from belljar.forking.owner.copies_host import Copying, NoCopy  # an owner hardly ever needs it
 
@@ -66,7 +68,7 @@ class EngineProcess:
         kin = self.related()
         with kin.making:
             kin.expect()
-            copying = Copying(self.pid, self.pidfd, self.control, kin)
+            copying = Copying(self.pid, self.pidfd, self.control, kin, kind, looks_at_control=looks_at_control)
             try:
                 pid, pidfd = copying.make()
             except BaseException as error:
@@ -93,30 +95,22 @@ class EngineProcess:
                     self.kin.take_listener(self.control)
             return self.kin
 
-    def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
-        """A copy of it, made where it waits for that. Blocks until it does. Raises EngineUnavailable."""
-        try:
-            process = self._client().take(_request(limits, options))
-        except (OSError, Refused) as error:
-            raise EngineUnavailable(f"the engine process gives no copy of itself: {error}") from error
-        process.collect_listener()
-        return process
+    def fork(self, _limits: EngineLimits, _options: Mapping[str, Any]) -> EngineProcess:
+        """Return a run of its prefix; wait until it is made if there is no spare. Raises EngineUnavailable."""
+        return self._prefix_runs().take()
 
-    def take_spare(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess | None:
+    def take_spare(self, _limits: EngineLimits, _options: Mapping[str, Any]) -> EngineProcess | None:
         """As `fork`, without waiting: a spare, or None if there is none. Raises EngineUnavailable."""
-        try:
-            process = self._client().take_spare(_request(limits, options))
-        except (OSError, Refused):
-            return None  # `fork` says why
-        if process is not None:
-            process.collect_listener()
-        return process
+        return self._prefix_runs().take_spare()
 
-    def _client(self) -> ForkClient[EngineProcess]:
+    def _prefix_runs(self) -> Runs:
+        from belljar.engines.owner.runs_host import Runs
+
         if self.control is None:
             raise EngineUnavailable("this engine process can't be forked")
-        self._forks = self._forks or ForkClient(self.control, _made)
-        return self._forks
+        with _relating:
+            self._runs = self._runs or Runs(self, (b" run", b" ahead"))
+            return self._runs
 
     @property
     def alive(self) -> bool:
@@ -128,6 +122,8 @@ class EngineProcess:
         if pidfd >= 0 and os.getpid() != self.owner:
             os.close(pidfd)
         elif pidfd >= 0:
+            if self._runs is not None:
+                self._runs.close()
             kill_process(pidfd)
             with suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it hears of the end
@@ -196,7 +192,7 @@ class Template:
 
     def close(self) -> None:
         """End the template, and with it every process forked from it."""
-        self._server.close()
+        self._server.close(ends_children=True)
 
 
 KINDS: Final[dict[str, Callable[[], list[str]]]] = {}

@@ -39,7 +39,9 @@ from belljar.engines.wire.calls import ANSWER, AT_FDCWD, CALLS, START, BadFrame,
 from belljar.forking.server.copied_host import OwnerGone, fork_copy
 from belljar.forking.server.server_host import Child, become_child
 from belljar.forking.timeout_host import set_receive_timeout
+from belljar.lockdown.children_host import Children
 from belljar.lockdown.seal_host import (
+    ENGINE_SPACE,
     LockdownFailed,
     enter_namespaces,
     prepare_filter,
@@ -47,11 +49,11 @@ from belljar.lockdown.seal_host import (
     prove,
     seal,
     set_signal,
-    tighten,
 )
 
 SPARES: Final = 3
-RUN_SPARES: Final = 1
+AHEAD: Final = b" ahead"
+"""What a copy for a run is told that is made before anybody asks for one."""
 """Copies of an interpreter with a prefix that are kept ready."""
 OVERHEAD: Final = 192 << 20
 """What the process around the guest needs on top of the guest's memory."""
@@ -109,6 +111,8 @@ class Template:
         self._memory_limit = 0
         """The guest's, as it was set for a run."""
         self._runs: socket.socket | None = None
+        self._practised: Program | None = None
+        """What a process is that rehearses."""
         """By which an interpreter with a prefix is asked for runs."""
         native = engine(optimised=quality == "optimised")
         with open_checked(artefact) as name:
@@ -161,15 +165,15 @@ class Template:
             return self._wait(self._client)
         if self._door.interrupter is not None:
             self._door.interrupter.locate_flags()
-        prepare_filter(judged=False, copies=False, compiles=False)
-        prepare_filter(judged=False, copies=True, compiles=False)
-        prepare_judged()
+        prepare_filter(judged=False, threads=True)
+        prepare_judged(threads=True)
+        children = Children()
         enter_namespaces()
         self._warm_up(WARM_UPS)
         gc.collect()
         gc.freeze()
         give_back_zeros(self._wasi.memory, self._grown_from)
-        child = become_child(self._control, SPARES)
+        child = become_child(self._control, SPARES, children=children)
         if child is None:
             os._exit(0)
         # A session lives long, and what it never needs would be its own for as long.
@@ -188,9 +192,10 @@ class Template:
             memory = min(request.memory_bytes, MEMORY_MAX)
             self._store.set_limits(memory_size=memory)
             keep = {child.connection.fileno()} | ({control.fileno()} if control is not None else set())
-            seal(keep, memory + OVERHEAD, int(request.cpu_seconds) + 2, copied, copies=self._runs is not None)
+            cpu_seconds = int(request.cpu_seconds) + 2
+            seal(keep, memory + OVERHEAD, cpu_seconds, control, threads=True, address_space=ENGINE_SPACE)
             prove(forks=control is not None)
-            if copied is not None:
+            if control is not None:
                 set_signal(signal.SIGCHLD, ignored=True)  # it may not wait for its copies
         except (LockdownFailed, OSError):
             os._exit(1)
@@ -198,17 +203,20 @@ class Template:
 
     def _park_again(self, control: socket.socket) -> bytes:
         """Where an interpreter with a prefix waits; returns in each copy of it, with its beginnings."""
-        child = become_child(control, RUN_SPARES, sealed=True)
-        if child is None:
-            os._exit(0)
-        program = self._warm_up(1) if child.ahead else None
-        try:
-            tighten({child.connection.fileno()})
-            prove()
-        except (LockdownFailed, OSError):
-            os._exit(1)
+        ends = None
+        while ends is None:
+            try:
+                ends = fork_copy(control)
+            except OwnerGone:
+                os._exit(0)
+        assert self._client is not None
+        self._client.disconnect()
+        control.close()
+        ends.control.send(HELLO)
+        ends.control.close()
+        program = self._be_nobody() if ends.kind == AHEAD else None
         self._runs = None
-        client = Client(child.connection)
+        client = Client(ends.connection)
         if program is None:
             return self._wait(client)
         self._enter(client, lambda: self._learn(client))
@@ -303,8 +311,15 @@ class Template:
                 client.peek_signals()
                 client.post("close", 5)
         self._wasi.adopt(self._nothing, world)
-        self._wasi.directory = place, DIRECTORY
-        return program
+        self._practised = program
+        return self._be_nobody()
+
+    def _be_nobody(self) -> Program:
+        """Have the guest's calls go to nobody; gives the program that it then is."""
+        assert self._practised is not None
+        self._wasi.adopt(self._nothing, self._wasi.world)
+        self._wasi.directory = WORKSPACE.encode(), DIRECTORY
+        return self._practised
 
     def _limit(self, cpu_ns: int, memory: int) -> None:
         self._watch.allow(cpu_ns)
@@ -326,11 +341,11 @@ class Template:
         # The copy's processor time is counted from nothing; what was used before is its own too.
         self._door.started_ns = time.process_time_ns() - used
         client.disconnect()
-        client.connect(*ends)
+        client.connect(ends.connection, ends.control)
         self._watch = Watch(client, kernel.interrupt, self._spent)
         self._watch.allow(left)
         self._watch.start()
-        ends[1].send(HELLO)
+        ends.control.send(HELLO)
 
     def _spent(self) -> None:
         """The processor time is used up."""

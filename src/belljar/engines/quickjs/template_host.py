@@ -24,22 +24,20 @@ from belljar.engines.quickjs.guest_host import Guest
 from belljar.engines.quickjs.strip_host import Stripper
 from belljar.engines.quickjs.wire_host import Wire
 from belljar.engines.wire.calls import CALLS
-from belljar.engines.wire.js import FORK, MESSAGE
+from belljar.engines.wire.js import MESSAGE
 from belljar.forking.server.copied_host import OwnerGone, fork_copy
-from belljar.forking.server.server_host import Child, become_child, fork_child
-from belljar.forking.wire import Request
+from belljar.forking.server.server_host import Child, become_child
+from belljar.lockdown.children_host import Children
 from belljar.lockdown.seal_host import (
+    ENGINE_SPACE,
     LockdownFailed,
-    adopt_orphans,
     enter_namespaces,
     prepare_filter,
     prepare_judged,
     prove,
     seal,
     set_signal,
-    tighten,
 )
-from belljar.lockdown.sockets_host import send_descriptors
 
 SPARES: Final = 2
 OVERHEAD: Final = 256 << 20
@@ -47,8 +45,8 @@ OVERHEAD: Final = 256 << 20
 PREFIX_MEMORY: Final = 4 << 30
 FOREVER: Final = 1 << 30
 """Seconds: a prefix computes only while it is evaluated, and its owner watches that."""
-_RUN: Final = Request(0, 0.0, {})
-_SESSION: Final = Request(0, 0.0, {"copied": True})
+SESSION: Final = b" session"
+"""What a copy of a prefix is told that runs one thing after another."""
 
 
 class _Run(msgspec.Struct):
@@ -83,13 +81,13 @@ class Template:
         self._layers: list[str] = []
 
     def serve(self, control: socket.socket) -> NoReturn:
-        for copies in (False, True):
-            prepare_filter(judged=False, copies=copies, compiles=False)
-        prepare_judged()
+        prepare_filter(judged=False, threads=True)
+        prepare_judged(threads=True)
+        children = Children()
         self._layers = enter_namespaces()
         gc.collect()
         gc.freeze()
-        child = become_child(control, SPARES)
+        child = become_child(control, SPARES, children=children)
         if child is None:
             os._exit(0)
         try:
@@ -102,7 +100,7 @@ class Template:
     def _be_program(self, child: Child) -> NoReturn:
         """Its connection is to the sandbox's kernel, and nothing else is."""
         memory = child.request.memory_bytes
-        seal({child.connection.fileno()}, memory + OVERHEAD, int(child.request.cpu_seconds) + 2)
+        self._seal({child.connection.fileno()}, memory, int(child.request.cpu_seconds) + 2)
         prove()
         self._guest.open(Wire(child.connection))
         self._guest.limit_memory(memory)
@@ -112,9 +110,12 @@ class Template:
 
     def _be_prefix(self, child: Child) -> NoReturn:
         """Evaluates its code, then makes runs of itself whenever it is asked."""
-        adopt_orphans()  # copies of sessions whose origin has ended
-        self._layers += seal({child.connection.fileno()}, PREFIX_MEMORY + OVERHEAD, FOREVER, copies=True)
+        control = child.control
+        assert control is not None
+        keep = {child.connection.fileno(), control.fileno()}
+        self._layers += self._seal(keep, PREFIX_MEMORY, FOREVER, control)
         prove(forks=True)
+        set_signal(signal.SIGCHLD, ignored=True)  # it may not wait for its copies
         wire = Wire(child.connection)
         self._guest.open(wire)
         self._guest.reseed()
@@ -124,29 +125,29 @@ class Template:
         self._guest.collect()
         gc.collect()
         gc.freeze()
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         while True:
-            kind, body = wire.receive()
-            if kind != FORK:
-                continue
             try:
-                made = fork_child(child.connection, _SESSION if body else _RUN, sealed=True)
-            except OSError as error:
-                wire.send_bytes(f"-fork failed: {error}".encode())
-                continue
-            if isinstance(made, Child):
-                self._be_run(made)
-            send_descriptors(child.connection, b"+%d" % made.pid, made.descriptors())
-            made.close()
+                ends = fork_copy(control)
+            except OwnerGone:
+                os._exit(0)
+            if ends is not None:
+                wire.connection.close()
+                control.close()
+                ends.control.send(HELLO)
+                if ends.kind == SESSION:
+                    self._be_run(ends.connection, ends.control)
+                ends.control.close()
+                self._be_run(ends.connection, None)
 
-    def _be_run(self, child: Child) -> NoReturn:
-        """One run; or, with a control socket, a session: one run after another, and copies between them if asked."""
-        control = child.control
-        tighten({child.connection.fileno()} | ({control.fileno()} if control is not None else set()), control)
-        prove(forks=control is not None)
-        if control is not None:
-            set_signal(signal.SIGCHLD, ignored=True)  # it may not wait for its copies
-        wire = Wire(child.connection)
+    def _seal(self, keep: set[int], memory: int, cpu_seconds: int, control: socket.socket | None = None) -> list[str]:
+        return seal(keep, memory + OVERHEAD, cpu_seconds, control, threads=True, address_space=ENGINE_SPACE)
+
+    def _be_run(self, connection: socket.socket, control: socket.socket | None) -> NoReturn:
+        """One run; or, with a control socket, a session: one run after another, and copies between them if asked.
+
+        It has the seal of its prefix.
+        """
+        wire = Wire(connection)
         self._guest.open(wire)
         self._guest.reseed()
         if not wire.readable(0):
@@ -170,11 +171,11 @@ class Template:
             return wire, control
         wire.connection.close()
         control.close()
-        copied = Wire(ends[0])
+        copied = Wire(ends.connection)
         self._guest.open(copied)
         self._guest.redraw()
-        ends[1].send(HELLO)
-        return copied, ends[1]
+        ends.control.send(HELLO)
+        return copied, ends.control
 
     def _handle(self, body: bytes) -> bool:
         message: Any = msgspec.json.decode(body, type=_Run)

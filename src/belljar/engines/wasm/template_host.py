@@ -31,7 +31,8 @@ from belljar.engines.wire.calls import BadFrame
 from belljar.engines.wire.wasm import COMPILE, LENGTH, MADE, PROGRAM_MAX, REFUSED, RESULT, RUN, SPENT
 from belljar.forking.server.server_host import become_child
 from belljar.forking.wire import Request
-from belljar.lockdown.seal_host import LockdownFailed, enter_namespaces, prepare_filter, prove, seal
+from belljar.lockdown.children_host import Children
+from belljar.lockdown.seal_host import ENGINE_SPACE, LockdownFailed, enter_namespaces, prepare_filter, prove, seal
 from belljar.lockdown.sockets_host import receive_descriptors
 
 SPARES: Final = 2
@@ -187,7 +188,15 @@ def serve(template: Template, connection: socket.socket, request: Request) -> in
     """Be what the owner orders."""
     memory = min(request.memory_bytes, MEMORY_MAX)
     try:
-        seal({connection.fileno()}, memory + OVERHEAD, int(request.cpu_seconds) + 2, compiles=True)
+        cpu_seconds = int(request.cpu_seconds) + 2
+        seal(
+            {connection.fileno()},
+            memory + OVERHEAD,
+            cpu_seconds,
+            threads=True,
+            compiles=True,
+            address_space=ENGINE_SPACE,
+        )
         prove()
         order, descriptors = receive_descriptors(connection, 1, 1)
         if order == COMPILE:
@@ -205,11 +214,12 @@ def serve(template: Template, connection: socket.socket, request: Request) -> in
 
 def main(arguments: list[str]) -> None:
     template = Template()
-    prepare_filter(judged=False, copies=False, compiles=True)
+    prepare_filter(judged=False, threads=True, compiles=True)
+    children = Children()
     enter_namespaces()
     gc.collect()
     gc.freeze()
-    child = become_child(socket.socket(fileno=int(arguments[0])), SPARES)
+    child = become_child(socket.socket(fileno=int(arguments[0])), SPARES, children=children)
     if child is not None:
         status = 1
         try:

@@ -10,8 +10,6 @@ MESSAGE: Final = 0x4D
 """JSON, both ways."""
 OUTPUT: Final = 0x4F
 """u8 stream, then bytes."""
-FORK: Final = 0x46
-"""To a prefix: make a run."""
 
 FRAME_MAX: Final = 64 << 20
 _HEAD: Final = struct.Struct("<IB")

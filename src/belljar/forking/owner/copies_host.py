@@ -66,9 +66,23 @@ class Kin(Family):
 
 
 class Copying:
-    """One copy in the making, of the process `pid`, which is asked for it over `control`."""
+    """One copy in the making, of the process `pid`, which is asked for it over `control`.
 
-    def __init__(self, pid: int, pidfd: int, control: socket.socket, kin: Kin) -> None:
+    `kind` is a word for the copy on what it is to be. `looks_at_control`: while it waits on its connection it shall now
+    and then look at its control socket too.
+    """
+
+    def __init__(
+        self,
+        pid: int,
+        pidfd: int,
+        control: socket.socket,
+        kin: Kin,
+        kind: bytes = b"",
+        *,
+        looks_at_control: bool = True,
+    ) -> None:
+        self._kind = kind
         self._pid = pid
         self._pidfd = pidfd
         self._asked = control
@@ -76,7 +90,8 @@ class Copying:
         self.connection, self._their_connection = socket.socketpair()
         for end in (self.connection, self._their_connection):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        set_receive_timeout(self._their_connection)
+        if looks_at_control:
+            set_receive_timeout(self._their_connection)
         self.control, self._their_control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         expect_hello(self.control)
 
@@ -85,7 +100,7 @@ class Copying:
         listener = self._listener()
         with self._their_connection, self._their_control:
             theirs = [self._their_connection.fileno(), self._their_control.fileno()]
-            send_descriptors(self._asked, COPY, theirs)
+            send_descriptors(self._asked, COPY + self._kind, theirs)
         events = select.poll()
         for fd in (listener.fd, self.control.fileno(), self._asked.fileno(), self._pidfd):
             events.register(fd, select.POLLIN)

@@ -6,15 +6,21 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Generic
+from contextlib import suppress
+from socket import SHUT_RDWR
+from typing import TYPE_CHECKING, Final, Generic
 
 from belljar.forking.owner.client_host import ForkClient, Make, P, Refused
 from belljar.forking.wire import encode_permit
-from belljar.lockdown.server_process_host import end_server, explain_limits, start_server
+from belljar.lockdown.server_process_host import end_server, explain_limits, start_server, wait_for_server
 
 if TYPE_CHECKING:
     import socket
     import subprocess
+
+
+_END_SECONDS: Final = 2.0
+"""How long a server may take to kill its children."""
 
 
 class ForkServerProcess(Generic[P]):
@@ -22,7 +28,7 @@ class ForkServerProcess(Generic[P]):
 
     def __init__(self, command: Sequence[str], make: Make[P]) -> None:
         self.process, self._control = start_server(command)
-        self._end = weakref.finalize(self, _end, self._control, self.process, os.getpid())
+        self._end = weakref.finalize(self, _end, self._control, self.process, os.getpid(), True)
         self._client = ForkClient(self._control, make)
         self.taken = 0
 
@@ -42,17 +48,25 @@ class ForkServerProcess(Generic[P]):
         """Let a process fork, once and soon. OSError if the server is gone."""
         self._control.send(encode_permit(family, pid))
 
-    def close(self) -> str:
-        """End it; return the end of its stderr, which says why it ended if it did so by itself. Idempotent."""
-        return self._end() or ""
+    def close(self, *, ends_children: bool) -> str:
+        """End it; return the end of its stderr, which says why it ended if it did so by itself. Idempotent.
+
+        `ends_children`: wait until it has killed whoever descends from it, as it does when its owner ends.
+        """
+        return "" if self._end.detach() is None else _end(self._control, self.process, os.getpid(), ends_children)
 
 
-def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int) -> str:
+def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int, ends_children: bool) -> str:
     """End a server. In a forked child of its owner, only close the socket."""
-    control.close()
-    if os.getpid() != owner:
-        return ""
-    return end_server(process)
+    with control:
+        if os.getpid() != owner:
+            return ""
+        if ends_children:
+            with suppress(OSError):
+                control.shutdown(SHUT_RDWR)
+            with suppress(TimeoutError):
+                wait_for_server(process, _END_SECONDS)
+        return end_server(process)
 
 
 class RestartedServer(Generic[P]):
@@ -89,15 +103,15 @@ class RestartedServer(Generic[P]):
         finally:
             self._lock.release()
 
-    def _stop(self) -> str:
+    def _stop(self, *, ends_children: bool = False) -> str:
         process, self.process = self.process, None
-        return "" if process is None else process.close()
+        return "" if process is None else process.close(ends_children=ends_children)
 
     def retire(self) -> None:
         """Start another for the next process. The old one ends when nothing refers to it any more."""
         with self._lock:
             self.process = None
 
-    def close(self) -> None:
+    def close(self, *, ends_children: bool) -> None:
         with self._lock:
-            self._stop()
+            self._stop(ends_children=ends_children)

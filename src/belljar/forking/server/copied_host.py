@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import struct
-from typing import Final
+from typing import Final, NamedTuple
 
 from belljar.forking.wire import COPY
 
@@ -16,10 +16,18 @@ class OwnerGone(Exception):
     """Nobody is left to ask for a copy."""
 
 
-def fork_copy(control: socket.socket) -> tuple[socket.socket, socket.socket] | None:
-    """Fork, when the control socket is readable. Raises OwnerGone.
+class Ends(NamedTuple):
+    """A copy's connection and control socket, and the owner's word on what it is to be."""
 
-    Return the copy's connection and control socket in the copy, None in the origin.
+    connection: socket.socket
+    control: socket.socket
+    kind: bytes
+
+
+def fork_copy(control: socket.socket) -> Ends | None:
+    """Wait for the owner's request, and fork. Raises OwnerGone.
+
+    Return the copy's sockets in the copy, None in the origin.
     """
     try:
         ends = _receive_ends(control)
@@ -34,17 +42,19 @@ def fork_copy(control: socket.socket) -> tuple[socket.socket, socket.socket] | N
         pid = -1
     if pid == 0:
         return ends
-    for end in ends:
-        end.close()
+    ends.connection.close()
+    ends.control.close()
     return None
 
 
-def _receive_ends(control: socket.socket) -> tuple[socket.socket, socket.socket] | None:
+def _receive_ends(control: socket.socket) -> Ends | None:
     """Receive the copy's connection and control. None: the owner closed the socket, or this is no request. OSError."""
     data, notes, _flags, _address = control.recvmsg(64, socket.CMSG_SPACE(_FDS.size))
     fds = _FDS.unpack(notes[0][2]) if notes and len(notes[0][2]) == _FDS.size else ()
-    if data != COPY or not fds:
+    if not data.startswith(COPY) or not fds:
         return None
-    return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fds[0]), socket.socket(
-        socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds[1]
+    return Ends(
+        socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, fds[0]),
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, fds[1]),
+        data.removeprefix(COPY),
     )

@@ -22,6 +22,7 @@ from belljar.forking.wire import (
     decode_permit,
     decode_request,
 )
+from belljar.lockdown.children_host import Children
 from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.polling_host import readable
 from belljar.lockdown.seal_host import adopt_orphans, allow_descriptors, die_with_parent, set_signal
@@ -69,8 +70,8 @@ Fork = Callable[[Request, bool], Made | Child]
 class ForkServer:
     """Serves one control socket. Single-threaded, since it forks.
 
-    `sealed`: this process is locked already, and may only do what a filter with `forks` allows. `judge` answers for the
-    forks of the processes that come from here.
+    `judge` answers for the forks of the processes that come from here. `children`: whoever is left when the owner goes
+    away is killed; what they do does not matter.
     """
 
     def __init__(
@@ -80,14 +81,15 @@ class ForkServer:
         *,
         spares: int = 0,
         quiet: float = QUIET,
-        sealed: bool = False,
         judge: ForkJudge | None = None,
+        children: Children | None = None,
     ) -> None:
         self._control = control
         self._fork = fork
         self._spares = spares
         self._quiet = quiet
         self._judge = judge
+        self._children = children
         self._events = select.poll()
         self._events.register(control, select.POLLIN)
         if judge is not None:
@@ -97,17 +99,17 @@ class ForkServer:
         self._given = 0
         """Spares at the owner that it has not taken yet."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        if not sealed:
-            adopt_orphans()  # copies whose origin has ended
-            allow_descriptors()
-        # A sealed process may not wait for its children: ignoring SIGCHLD has the kernel reap them.
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN if sealed else _reap)
+        adopt_orphans()  # copies whose origin has ended
+        allow_descriptors()
+        signal.signal(signal.SIGCHLD, _reap)
 
     def run(self) -> Child | None:
         """Serve until the owner goes away, and return None; in a child, return what it was given."""
         while True:
             message = self._next_message()
             if message == b"":
+                if self._children is not None:
+                    self._children.kill_all()
                 return None
             if message == TAKEN:
                 self._given -= 1
@@ -172,7 +174,7 @@ class ForkServer:
         return None
 
 
-def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = False) -> Child | None:
+def become_child(control: socket.socket, spares: int = 0, *, children: Children | None = None) -> Child | None:
     """Serve forks of this process; return in each child, with what it was given, and in the server at its end, None.
 
     Up to `spares` processes like the last one asked for are given to the owner ahead: they must wait for word on their
@@ -180,23 +182,21 @@ def become_child(control: socket.socket, spares: int = 0, *, sealed: bool = Fals
     """
 
     def fork(request: Request, ahead: bool) -> Made | Child:
-        return fork_child(control, request, sealed=sealed, ahead=ahead)
+        return fork_child(control, request, ahead=ahead)
 
-    return ForkServer(control, fork, spares=spares, sealed=sealed).run()
+    return ForkServer(control, fork, spares=spares, children=children).run()
 
 
-def fork_child(control: socket.socket, request: Request, *, sealed: bool, ahead: bool = False) -> Made | Child:
+def fork_child(control: socket.socket, request: Request, *, ahead: bool = False) -> Made | Child:
     """Fork this process with a connection, and a control socket if the options ask for one, to the child."""
     ours, theirs = socket.socketpair()
-    if not sealed:
-        for end in (ours, theirs):
-            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    for end in (ours, theirs):
+        end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
     own: tuple[socket.socket, socket.socket] | None = None
     if request.options.get("forkable") or request.options.get("copied"):
         own = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     server = os.getpid()
-    # A sealed one has a second thread: its locks need Python's own handling of fork.
-    pid = os.fork() if sealed else fork_alone()
+    pid = fork_alone()
     if pid == 0:
         die_with_parent(server)
         set_signal(signal.SIGCHLD, ignored=False)

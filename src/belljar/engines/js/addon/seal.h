@@ -27,6 +27,10 @@
 namespace belljar {
 
 constexpr int kNobody = 65534;
+constexpr rlim_t kTasksMax = 8192;  // as TASKS_MAX of lockdown/seal_host.py
+// V8 reserves some ten gigabytes, and as much again for each WebAssembly memory; without a limit the kernel's page tables
+// would have none.
+constexpr rlim_t kAddressSpace = rlim_t{128} << 30;
 constexpr int kLandlockCreate = 444, kLandlockRestrict = 446;
 
 [[noreturn]] inline void Fail(const char* what) {
@@ -162,10 +166,11 @@ inline void AskAboutForks(int control, std::string_view filter) {
 // process if a layer that must hold does not. Gives the layers that hold. If the owner is to answer for its forks,
 // `control` leads there, and `fork_filter` asks.
 inline std::string Seal(std::set<int> keep, std::string_view rules, std::string_view filter, int control = -1,
-                        std::string_view fork_filter = {}, rlim_t files = 32) {
+                        std::string_view fork_filter = {}) {
   setsid();
   signal(SIGPIPE, SIG_IGN);
-  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGCHLD}) signal(number, SIG_DFL);
+  for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
+  signal(SIGCHLD, SIG_IGN);  // it may not wait for its copies
   unsigned low = 0;
   for (int fd : keep) {
     if (static_cast<unsigned>(fd) > low) syscall(SYS_close_range, low, fd - 1, 0);
@@ -175,12 +180,14 @@ inline std::string Seal(std::set<int> keep, std::string_view rules, std::string_
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_FSIZE, 0);
   Limit(RLIMIT_MEMLOCK, 0);
+  Limit(RLIMIT_NPROC, kTasksMax);
+  Limit(RLIMIT_AS, kAddressSpace);
   if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) Fail("prctl");
   std::string held = "rlimits no_new_privs ";
   if (Landlock(rules)) held += "landlock ";
   if (control >= 0) AskAboutForks(control, fork_filter);
   // Only now: who sends a descriptor must be allowed more than all processes of this user have on their way.
-  Limit(RLIMIT_NOFILE, files);
+  Limit(RLIMIT_NOFILE, 32);
   if (Filter(SECCOMP_FILTER_FLAG_TSYNC, filter) != 0) Fail("seccomp");
   return held + "seccomp";
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "guest.h"
@@ -25,7 +26,7 @@ Wire wire;
 
 namespace {
 
-std::string layers, rules, template_filter, run_filter, session_filter, fork_filter;
+std::string layers, rules, run_filter, session_filter, fork_filter;
 int proc = -1;  // the real /proc, which nobody in an empty room could open
 
 // V8 asks that many of its mappings do not survive a fork. Ours must: run it after the last JavaScript before a fork.
@@ -50,25 +51,49 @@ size_t DataBytes() {
   return pages * sysconf(_SC_PAGESIZE);
 }
 
+// Ends the template, and before it whoever descends from it: all of them were its owner's, who is gone. An orphan becomes
+// its child when its parent has ended, so until there are no more.
+[[noreturn]] void EndAll() {
+  signal(SIGCHLD, SIG_DFL);  // from now on a pid in the list is a child's until it is waited for
+  std::string name = "self/task/" + std::to_string(getpid()) + "/children";
+  for (int round = 0; round < 1000; round++) {
+    char text[4096] = {};
+    int fd = openat(proc, name.c_str(), O_RDONLY | O_CLOEXEC);
+    ssize_t count = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    close(fd);
+    if (count <= 0) break;
+    text[sizeof text - 1] = 0;
+    if (count == sizeof text - 1) *strrchr(text, ' ') = 0;  // the last number may be cut
+    char* rest = text;
+    while (pid_t pid = static_cast<pid_t>(strtol(rest, &rest, 10))) {
+      kill(pid, SIGKILL);
+      waitpid(pid, nullptr, 0);
+    }
+  }
+  _exit(0);
+}
+
 struct Child {
   pid_t pid;  // 0 in the child
-  int connection, pidfd, control;  // the last only of a session
+  int connection, pidfd, control;  // the last only of a prefix
 };
 
-// A child with a connection. False: it could not be made.
-bool Fork(Child* made, bool session = false) {
+// A child of the template with a connection. False: it could not be made.
+bool Fork(Child* made, bool prefix) {
   int ends[2], controls[2] = {-1, -1};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
-  if (session && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, controls) != 0) return false;
+  if (prefix && socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, controls) != 0) return false;
   pid_t parent = getpid(), pid = PlainFork();
   if (pid == 0) {
     // As in the parent's namespace: PDEATHSIG is sent to whoever still has this parent.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != parent) _exit(1);
+    close(ends[0]);
+    if (prefix) close(controls[0]);
     *made = {0, ends[1], -1, controls[1]};
     return true;
   }
   close(ends[1]);
-  if (session) close(controls[1]);
+  if (prefix) close(controls[1]);
   int pidfd = pid < 0 ? -1 : static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   *made = {pid, ends[0], pidfd, controls[0]};
   return pidfd >= 0;
@@ -78,15 +103,21 @@ bool Fork(Child* made, bool session = false) {
 void Answer(int control, bool made, const Child& child) {
   std::string text = made ? "+" + std::to_string(child.pid) : std::string("-fork failed: ") + strerror(errno);
   int fds[3] = {child.connection, child.pidfd, child.control};
-  if (!SendRights(control, text, fds, !made ? 0 : child.control < 0 ? 2 : 3)) _exit(0);
+  if (!SendRights(control, text, fds, !made ? 0 : child.control < 0 ? 2 : 3)) EndAll();
   if (!made) return;
   close(child.connection), close(child.pidfd);
   if (child.control >= 0) close(child.control);
 }
 
-// A session, asked over its control socket for a copy of itself (belljar/forking/owner/copies_host.py): it takes the sockets
-// that came along. Gives the control socket to wait on from now on.
-int Copy(int control) {
+// A copy that was asked for: its connection and control socket, and what it is to be.
+struct Request {
+  int connection, control;
+  std::string text;
+};
+
+// Takes the owner's request for a copy (belljar/forking/owner/copies_host.py), with the sockets that come along. Ends the
+// process when the owner lets go of it.
+bool TakeRequest(int control, Request* request) {
   char text[64];
   alignas(cmsghdr) char rights[CMSG_SPACE(2 * sizeof(int))] = {};
   iovec part{text, sizeof text};
@@ -97,65 +128,70 @@ int Copy(int control) {
   message.msg_controllen = sizeof rights;
   ssize_t count = recvmsg(control, &message, 0);
   cmsghdr* head = CMSG_FIRSTHDR(&message);
-  if (count < 0 && errno == EINTR) return control;
-  if (count <= 0 || head == nullptr || head->cmsg_len != CMSG_LEN(2 * sizeof(int))) _exit(0);  // the owner let go
+  if (count < 0 && errno == EINTR) return false;
+  if (count <= 0 || head == nullptr || head->cmsg_len != CMSG_LEN(2 * sizeof(int))) _exit(0);
   int fds[2];
   memcpy(fds, CMSG_DATA(head), sizeof fds);
-  KeepMappings();
+  *request = {fds[0], fds[1], std::string(text, count)};
+  return true;
+}
+
+// Forks, which the owner answers for. True in the copy, which then has the connection and says hello to the owner.
+bool ForkCopy(int control, const Request& request) {
   pid_t pid = JudgedFork();
   if (pid != 0) {
     std::string failed = std::string("-") + strerror(errno);
     if (pid < 0) send(control, failed.data(), failed.size(), MSG_NOSIGNAL);
-    close(fds[0]), close(fds[1]);
-    return control;
+    close(request.connection), close(request.control);
+    return false;
   }
   close(wire.fd()), close(control);
-  wire.Open(fds[0]);
+  wire.Open(request.connection);
+  if (send(request.control, "!", 1, MSG_NOSIGNAL) != 1) _exit(0);
+  return true;
+}
+
+// A session that is asked for a copy of itself. Gives the control socket to wait on from now on.
+int CopySession(int control) {
+  Request request;
+  if (!TakeRequest(control, &request)) return control;
+  KeepMappings();
+  if (!ForkCopy(control, request)) return control;
   guest.Call("redraw");
-  if (send(fds[1], "!", 1, MSG_NOSIGNAL) != 1) _exit(0);
-  return fds[1];
+  return request.control;
 }
 
 // A run; with a control socket, a session, which runs one thing after another and is copied between them.
-[[noreturn]] void BeRun(int control) {
+[[noreturn]] void BeRun(const std::string& held, int control) {
   bool session = control >= 0;
-  std::string held = layers + (session ? Seal({wire.fd(), control}, rules, session_filter, control, fork_filter)
-                                       : Seal({wire.fd()}, rules, run_filter));
-  Prove();
-  if (session) signal(SIGCHLD, SIG_IGN);  // it may not wait for its copies
   guest.Call("reseed");
   if (!wire.Readable(0)) guest.Run("rehearse");
   wire.Send(Kind::kMessage, "{\"op\":\"ready\",\"layers\":\"" + held + "\"}");
   for (;;) {
-    while (session && !wire.Wait(control)) control = Copy(control);
+    while (session && !wire.Wait(control)) control = CopySession(control);
     Frame frame = wire.Receive();
     if (frame.kind == Kind::kMessage) guest.Handle(frame.body);
   }
 }
 
-// A prefix: evaluates its code, then makes runs of itself whenever it is asked.
-[[noreturn]] void BePrefix() {
-  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // for copies whose origin has ended
+// A prefix: evaluates its code, then is copied for each run. A run has the prefix's seal, and nothing of its own to add.
+[[noreturn]] void BePrefix(int control) {
   DataBytes();
-  // So many descriptors may be under way from all processes of our user when it sends one.
-  Seal({wire.fd(), statm_fd}, rules, template_filter, -1, {}, 1 << 16);
+  std::string held = layers + Seal({wire.fd(), control, statm_fd}, rules, session_filter, control, fork_filter);
+  Prove();
   guest.Call("reseed");
   Frame start = wire.Receive();
   if (!guest.Handle(start.body)) _exit(0);
   guest.Collect();
   guest.MarkMemory(DataBytes());
+  close(statm_fd);
   KeepMappings();
-  signal(SIGCHLD, SIG_IGN);
   for (;;) {
-    Frame frame = wire.Receive();
-    if (frame.kind != Kind::kFork) continue;
-    Child child;
-    bool session = !frame.body.empty(), made = Fork(&child, session);
-    if (made && child.pid == 0) {
-      wire.Open(child.connection);
-      BeRun(child.control);
-    }
-    Answer(wire.fd(), made, child);
+    Request request;
+    if (!TakeRequest(control, &request) || !ForkCopy(control, request)) continue;
+    if (request.text == "copy session") BeRun(held, request.control);
+    close(request.control);
+    BeRun(held, -1);
   }
 }
 
@@ -169,27 +205,27 @@ int Copy(int control) {
   _exit(0);
 }
 
-// The template itself: a request (which only its child reads) in; "+pid" and two descriptors out.
+// The template itself: a request (which only its child reads) in; "+pid" and its descriptors out.
 [[noreturn]] void ServeForks(int control) {
   signal(SIGCHLD, SIG_IGN);
   std::string request(64 << 10, '\0');
   for (;;) {
     ssize_t count = recv(control, request.data(), request.size(), 0);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) _exit(0);
+    if (count <= 0) EndAll();
     Child child;
-    bool made = Fork(&child);
+    // [memory, ...] as MessagePack, of which the first says it all: a program has some, a prefix asks for none.
+    bool prefix = request[1] == 0, made = Fork(&child, prefix);
     if (made && child.pid == 0) {
       close(control);
       wire.Open(child.connection);
-      // [memory, ...] as MessagePack, of which the first says it all: a program has some, a prefix asks for none.
-      request[1] == 0 ? BePrefix() : BeProgram();
+      prefix ? BePrefix(child.control) : BeProgram();
     }
     Answer(control, made, child);
   }
 }
 
-// serve(control, {sources, answer, rules, templateFilter, runFilter, sessionFilter, forkFilter}): never returns.
+// serve(control, {sources, answer, rules, runFilter, sessionFilter, forkFilter}): never returns.
 void Serve(const FunctionCallbackInfo<Value>& info) {
   Isolate* node = info.GetIsolate();
   Local<Context> context = node->GetCurrentContext();
@@ -201,7 +237,7 @@ void Serve(const FunctionCallbackInfo<Value>& info) {
     view->CopyContents(copy.data(), copy.size());
     return copy;
   };
-  rules = bytes("rules"), template_filter = bytes("templateFilter"), run_filter = bytes("runFilter");
+  rules = bytes("rules"), run_filter = bytes("runFilter");
   session_filter = bytes("sessionFilter"), fork_filter = bytes("forkFilter");
   proc = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
   guest.Make(node, options);

@@ -17,7 +17,6 @@ namespace belljar {
 enum class Kind : uint8_t {
   kMessage = 'M',  // JSON, both ways
   kOutput = 'O',   // u8 stream, bytes
-  kFork = 'F',     // to a prefix: make a run, or a session if there is a body; it answers as a template does
 };
 
 constexpr size_t kFrameMax = 64u << 20;

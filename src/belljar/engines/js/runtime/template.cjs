@@ -1,7 +1,7 @@
 // Runs in Node itself, once: hands Node's library sources and ours to the addon, which then serves forks of this process,
 // and answers what guests' realms ask of Node's own. Arguments: what the guests are ("run" or "program"); the addon and its
-// SHA-256; in hex Landlock's rules, and the filters of prefixes, runs, sessions and their forks; in JSON the table of kernel calls, and
-// what the system is called; control descriptor.
+// SHA-256; in hex Landlock's rules, and the filters of programs, of prefixes and their copies, and of forks; in JSON the
+// table of kernel calls, and what the system is called; control descriptor.
 'use strict';
 
 const crypto = require('node:crypto');
@@ -9,7 +9,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const answer = require('./answer.cjs');
 
-const [kind, addon, digest, rules, templateFilter, runFilter, sessionFilter, forkFilter, calls, system, control] = process.argv.slice(2);
+const [kind, addon, digest, rules, runFilter, sessionFilter, forkFilter, calls, system, control] = process.argv.slice(2);
 
 const sources = { ...process.binding('natives') };
 for (const name of fs.readdirSync(__dirname, { recursive: true })) {
@@ -33,7 +33,6 @@ library.exports.serve(Number(control), {
   sources,
   answer: (question) => answer.answer(question, kind),
   rules: Buffer.from(rules, 'hex'),
-  templateFilter: Buffer.from(templateFilter, 'hex'),
   runFilter: Buffer.from(runFilter, 'hex'),
   sessionFilter: Buffer.from(sessionFilter, 'hex'),
   forkFilter: Buffer.from(forkFilter, 'hex'),
