@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from functools import cache
 from typing import Final
@@ -10,10 +11,10 @@ _MOST: Final = 1 << 16
 
 
 def _half_of_the_limit() -> int:
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
+    if sys.platform == "win32":  # which has no such limit
         return _MOST
+    import resource
+
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST if soft == resource.RLIM_INFINITY else max(8, min(_MOST, soft // 2))
 
