@@ -16,7 +16,8 @@ from belljar.api.async_interpreter import AsyncInterpreter
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.dialogue import Engine
 from belljar.api.errors import EngineUnavailable
-from belljar.api.interpreter import Interpreter, check_rebinding
+from belljar.api.interpreter import Interpreter
+from belljar.api.interpreter_core import check_rebinding
 from belljar.api.runs import NotExported
 
 # Runs the "code" of each request as shell commands; they say on descriptor 4 what an interpreter would.

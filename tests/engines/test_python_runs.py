@@ -16,7 +16,8 @@ import belljar
 from belljar import AsyncSandbox, RunLimits, Sandbox
 from belljar.abi.signals import Signal as SignalNumber
 from belljar.abi.wire import Signal
-from belljar.api.interpreter import Interpreter, Prefix, PrefixError
+from belljar.api.interpreter import Interpreter, Prefix
+from belljar.api.interpreter_core import PrefixError
 from belljar.api.runs import NotExported, RunResult
 
 
@@ -358,7 +359,7 @@ def test_an_interrupt_between_runs_is_none(python: Interpreter) -> None:
 
 def test_an_interrupt_that_comes_too_late_costs_no_variables(python: Interpreter) -> None:
     python.run("x = 5")
-    dialogue = python._dialogue
+    dialogue = python._core.dialogue
     assert dialogue is not None
     for _ in range(20):
         dialogue._send(dialogue._conversation.message(Signal(dialogue.number, SignalNumber.INT)))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self
 
 from belljar.abi.limits import RunLimits
 from belljar.api.await_host import in_thread
-from belljar.api.interpreter import Globals
+from belljar.api.interpreter_core import Globals
 from belljar.api.js_core import OUTPUT_BYTES, JsCore, PrefixCore, engine_name
 from belljar.api.js_link_host import JsLink
 from belljar.api.owner_host import refuse_copy

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 
 from belljar.abi.limits import RunLimits
 from belljar.api.await_host import exclusive
-from belljar.api.interpreter import Globals
+from belljar.api.interpreter_core import Globals
 from belljar.api.js_core import OUTPUT_BYTES, JsCore, PrefixCore, T, engine_name
 from belljar.api.js_link_host import JsLink
 from belljar.api.owner_host import refuse_copy

@@ -12,7 +12,7 @@ from belljar.api.bridge import HostFunction, check_globals
 from belljar.api.clock_host import monotonic
 from belljar.api.dialogue import AT_WORK, Mode, Run
 from belljar.api.errors import EngineUnavailable, SandboxClosed, SandboxError
-from belljar.api.interpreter import DEFAULT, Globals, PrefixError, check_code, check_limits, check_rebinding
+from belljar.api.interpreter_core import DEFAULT, Globals, Lock, PrefixError, check_code, check_limits, check_rebinding
 from belljar.api.js_link_host import JsLink
 from belljar.api.owner_host import Owner, owned
 from belljar.api.runs import RunResult
@@ -30,14 +30,6 @@ _SURVIVED: Final = ("cpu_ms", "unsettled")
 _NAME: Final = "JavaScript interpreter"
 T = TypeVar("T")
 Bound = tuple[Mapping[str, HostFunction], Mapping[str, Any]]
-
-
-class Lock(Protocol):
-    """A lock of `threading` or of asyncio, whose `acquire` is awaited."""
-
-    def acquire(self) -> Any: ...
-    def release(self) -> None: ...
-    def locked(self) -> bool: ...
 
 
 class JsWaits(Protocol):

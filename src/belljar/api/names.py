@@ -19,7 +19,8 @@ from belljar.api.errors import (
     ToolError,
 )
 from belljar.api.events import Event
-from belljar.api.interpreter import Interpreter, Prefix, PrefixError
+from belljar.api.interpreter import Interpreter, Prefix
+from belljar.api.interpreter_core import PrefixError
 from belljar.api.js import js
 from belljar.api.mounts import Mount
 from belljar.api.process import Process, Terminal
