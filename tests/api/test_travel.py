@@ -44,6 +44,7 @@ ERRORS = [
     belljar.PolicyError("bad"),
     belljar.SnapshotError("bad"),
     belljar.ToolError("for the guest"),
+    belljar.PortClosed("none"),
     belljar.SandboxCreationError("bad"),
 ]
 
