@@ -51,7 +51,10 @@ def test_run_json(belljar: Belljar) -> None:
 
 def test_timeout(belljar: Belljar) -> None:
     done = belljar("run", "--timeout", "0.2", "sleep 10")
-    assert (done.returncode, done.stderr) == (124, "belljar: stopped: limit reached: wall_seconds\n")
+    assert (done.returncode, done.stderr) == (
+        124,
+        "belljar: timed out after 0.2 s (limit wall_seconds) and was stopped\n",
+    )
 
 
 def test_usage_errors(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -70,6 +70,31 @@ class Limits:
         return type(self)(**{f.name: min(getattr(self, f.name), getattr(other, f.name)) for f in fields(self)})
 
 
+def explain_limit(name: str, allowed: float) -> str:
+    """One line for a command's standard error: the limit that stopped it, and its value."""
+    match name:
+        case "wall_seconds":
+            what = f"timed out after {allowed:g} s"
+        case "cpu_seconds":
+            what = f"used up {allowed:g} s of processor time"
+        case "output_bytes":
+            what = f"wrote more than {_size(allowed)} of output"
+        case "memory_bytes":
+            what = f"needed more than {_size(allowed)} of memory"
+        case _ if name.endswith("_bytes"):
+            what = f"needed more than {_size(allowed)}"
+        case _:
+            what = f"needed more than {allowed:,.0f} {name}"
+    return f"belljar: {what} (limit {name}) and was stopped\n"
+
+
+def _size(count: float) -> str:
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1 << 10, "KiB")):
+        if count >= unit:
+            return f"{count / unit:g} {name}" if count % unit == 0 else f"{count / unit:.1f} {name}"
+    return f"{count:.0f} bytes"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimits:
     """What one run of an interpreter may use. A run that spends one of them ends, and its error says which."""

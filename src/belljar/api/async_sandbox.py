@@ -40,9 +40,7 @@ from belljar.api.usage_host import usage
 from belljar.owner.handle_host import WorkerUnavailable
 
 if TYPE_CHECKING:
-    from socket import socket
-
-    from belljar.api.ports_host import AsyncPort, LoopbackListener
+    from belljar.api.ports_host import AsyncPort, Connection, LoopbackListener
     from belljar.net.broker.gate_host import Gate
 
 
@@ -330,7 +328,7 @@ class AsyncSandbox:
         self._exposed.append(listener)
         return address
 
-    async def _open_port(self, port: int) -> socket:
+    async def _open_port(self, port: int) -> Connection:
         from belljar.api.ports_host import check_opened, socket_pair
 
         ours, theirs = socket_pair()

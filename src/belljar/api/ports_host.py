@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeAlias
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errno import ECONNREFUSED
@@ -25,7 +25,9 @@ _READ: Final = 64 << 10
 _LOOK: Final = 0.02
 """Seconds between two tries to reach a server that is not up yet."""
 
-Open = Callable[[int], socket.socket]
+Connection: TypeAlias = socket.socket
+"""A stream of bytes to a server inside."""
+Open = Callable[[int], Connection]
 """Gives a connection to a port. PortClosed."""
 
 

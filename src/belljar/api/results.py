@@ -32,6 +32,11 @@ class ExecResult:
     """The budget that stopped it (a field of `Limits`), else None."""
 
     @property
+    def ok(self) -> bool:
+        """Whether it ended by itself, with exit code 0."""
+        return self.exit_code == 0 and self.limit is None
+
+    @property
     def stdout(self) -> str:
         return decode(self.stdout_bytes)
 

@@ -37,11 +37,9 @@ from belljar.owner.handle_host import WorkerUnavailable
 from belljar.owner.supervisor_host import shared
 
 if TYPE_CHECKING:
-    from socket import socket
-
     from belljar.api.interpreter import Interpreter
     from belljar.api.js import JsInterpreter
-    from belljar.api.ports_host import Exposed, Port
+    from belljar.api.ports_host import Connection, Exposed, Port
 
 OnOutput = Callable[[bytes], object]
 
@@ -345,7 +343,7 @@ class Sandbox:
         self._exposed.append(exposed)
         return exposed.address
 
-    def _open_port(self, port: int) -> socket:
+    def _open_port(self, port: int) -> Connection:
         from belljar.api.ports_host import check_opened, socket_pair
 
         ours, theirs = socket_pair()

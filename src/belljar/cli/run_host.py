@@ -91,8 +91,6 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
             "limit": process.limit,
         }
         sys.stdout.write(json.dumps(result) + "\n")
-    elif process.limit is not None:
-        sys.stderr.write(f"belljar: stopped: limit reached: {process.limit}\n")
     return code
 
 

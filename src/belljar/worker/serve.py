@@ -263,14 +263,19 @@ class Server:
             return
         status = task.status
         job.waiters.wake_all()
+        output, error = job.take(1), job.take(2)
+        if (said := task.limit_line) and task.merged:
+            output += said
+        else:
+            error += said
         self._send(
             Exited(
                 number,
                 status.code,
                 status.signal,
                 task.limit,
-                job.take(1),
-                job.take(2),
+                output,
+                error,
                 task.truncated,
                 left=self._others(task),
             )

@@ -9,7 +9,7 @@ from typing import Final
 from belljar.abi.errno import EIO
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY, O_RDWR
-from belljar.abi.limits import Limits
+from belljar.abi.limits import Limits, explain_limit
 from belljar.abi.signals import Signal
 from belljar.abi.termios import WinSize
 from belljar.abi.wire import CONTROL_IN, CONTROL_OUT
@@ -46,6 +46,9 @@ class Task:
         self._streams: Streams | None = None
         self.truncated = False
         self.ended = False
+        self.merged = False
+        """Whether standard error goes where standard output does."""
+        self._has_control = False
         self._inputs: dict[int, InputQueue] = {}
         """Our ends of what the command reads from, by its descriptor."""
         self._master: OpenFile | None = None
@@ -74,6 +77,8 @@ class Task:
             self._master = self._open_terminal(terminal, credentials)
         else:
             files = self._open_pipes(stdin, merge_stderr, follows)
+        self.merged = merge_stderr or terminal is not None
+        self._has_control = control
         if control:
             files[CONTROL_IN], writer = kernel.open_pipe(kernel.init)
             self._inputs[CONTROL_IN] = InputQueue(kernel.hub, writer.retain())
@@ -128,6 +133,14 @@ class Task:
     @property
     def status(self) -> ExitStatus:
         return self.process.status if self.process.status is not None else ExitStatus(0, Signal.KILL)
+
+    @property
+    def limit_line(self) -> bytes:
+        """The line that tells of a limit that ended the command; an interpreter's owner has other ways to know."""
+        spent = self.process.budget.spent
+        if spent is None or self._has_control:
+            return b""
+        return explain_limit(spent.limit, spent.allowed).encode()
 
     @property
     def limit(self) -> str | None:
