@@ -23,7 +23,7 @@ from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.fs.remote import Export, RemoteServer
-from belljar.kernel.known import Known
+from belljar.kernel.lookup_cache import LookupCache
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace
 from belljar.kernel.vfs.server import FileServer, Handle, Node
@@ -105,7 +105,7 @@ def view_of(server: FileServer, *, uid: int = 0, gid: int = 0) -> View:
         Credentials(uid, gid),
         open_fifo=refuse_fifo,
         now=Ticking(),
-        known=Known(),
+        lookup_cache=LookupCache(),
     )
     view.umask = 0
     return view

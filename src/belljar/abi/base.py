@@ -13,7 +13,7 @@ DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
 
 
 def environment(hostname: str = HOSTNAME) -> dict[str, str]:
-    """What commands find around them where nothing else was asked for."""
+    """Default environment of commands."""
     return {
         "PATH": DEFAULT_PATH,
         "HOME": HOME,

@@ -23,7 +23,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class Field:
-    """What a class says of one of its fields."""
+    """The declaration of one field, as `dataclasses.Field`."""
 
     __slots__ = ("compare", "default", "default_factory", "metadata", "name")
 

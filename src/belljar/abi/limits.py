@@ -8,7 +8,7 @@ KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 OVERHEAD = 256 * MIB
-"""What the interpreter itself needs on top of a sandbox's memory limit."""
+"""Memory the interpreter itself needs on top of a sandbox's memory limit."""
 
 
 def check_positive(limits: "Limits | RunLimits") -> None:
@@ -41,7 +41,7 @@ class Limits:
     wall_seconds: float = 600.0
     """Time from start to end, sleeping included."""
     output_bytes: int = 64 * MIB
-    """What the exec may send to its caller on stdout and stderr together."""
+    """Output sent to the caller, stdout and stderr together."""
     processes: int = 1024
     """Live processes of the exec at one moment."""
     depth: int = 1000
@@ -97,7 +97,7 @@ def _size(count: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunLimits:
-    """What one run of an interpreter may use. A run that spends one of them ends, and its error says which."""
+    """Limits of one run of an interpreter. A run that reaches one of them ends, and its error says which."""
 
     cpu_ms: int = 30_000
     """Processor time; waiting does not count."""

@@ -1,4 +1,4 @@
-"""What the file calls give back: stat, directory entries, file-system figures; and what setattr takes."""
+"""Results of the file calls (stat, readdir, statfs), and the argument of setattr."""
 
 from typing import NamedTuple
 

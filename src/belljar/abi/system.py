@@ -1,4 +1,4 @@
-"""What uname(2), /proc/version and /etc agree on: the name and version of the system a guest sees."""
+"""The system's name and version as a guest sees them, for uname(2), /proc/version and /etc."""
 
 from typing import Final
 

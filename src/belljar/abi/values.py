@@ -22,7 +22,7 @@ from itertools import accumulate
 from typing import Any, Final, TypeAlias
 
 Value: TypeAlias = Any
-"""What crosses: None, bool, int, float, str, bytes, datetime, and lists and dicts of them."""
+"""None, bool, int, float, str, bytes, datetime, and lists and dicts of them."""
 
 DEPTH_MAX: Final = 200
 """How deep lists and dicts may nest."""

@@ -34,7 +34,7 @@ USER_RIGHTS: Final = "user:"
 _HEADER: Final = struct.Struct("<I")
 
 Plain: TypeAlias = Any
-"""What a call takes and gives: None, bool, int, float, bytes, str, and lists and dicts of them. Data, never code."""
+"""Arguments and result of a call: None, bool, int, float, bytes, str, and lists and dicts of them."""
 
 
 class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
@@ -45,7 +45,7 @@ class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class Boot(_Message, tag="boot"):
-    """What this sandbox is: sent once, first. No limits: the default ones."""
+    """Configure the sandbox: sent once, first. No limits: the default ones."""
 
     env: dict[bytes, bytes]
     cwd: bytes
@@ -160,7 +160,7 @@ class Output(_Message, tag="output"):
 
 
 class Exited(_Message, tag="exited"):
-    """What was started has ended; the last of its output comes along."""
+    """A started program has ended; with the rest of its output."""
 
     id: int
     code: int
@@ -353,10 +353,10 @@ def _worker_decoder() -> msgspec.msgpack.Decoder[WorkerMessage]:
 
 
 def host_frames() -> FrameReader[HostMessage]:
-    """What a worker reads."""
+    """A reader of the host's frames, for the worker."""
     return FrameReader(_host_decoder())
 
 
 def worker_frames() -> FrameReader[WorkerMessage]:
-    """What a host reads."""
+    """A reader of the worker's frames, for the host."""
     return FrameReader(_worker_decoder(), max(_WORKER_LIMITS.values()), _WORKER_LIMITS)

@@ -12,7 +12,7 @@ QUANTUM: Final = 4000
 
 
 class Budget:
-    """What one exec may still use.
+    """Resources used by one exec, checked against its limits.
 
     The hot path is `charge(1)`; interpreters may inline it as
     `budget.steps += 1` and `if budget.steps >= budget.checkpoint: budget.check()`.

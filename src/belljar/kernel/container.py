@@ -68,7 +68,11 @@ class Container:
         kernel.register(root)
         namespace = Namespace(Mount(root, root.root, None, read_only=read_only, source=root.kind))
         view = View(
-            namespace, Credentials(), open_fifo=creator.fs.open_fifo, now=creator.fs.now, known=creator.fs.known
+            namespace,
+            Credentials(),
+            open_fifo=creator.fs.open_fifo,
+            now=creator.fs.now,
+            lookup_cache=creator.fs.lookup_cache,
         )
         for server, path in ((DevServer(kernel), "/dev"), (ProcServer(kernel, self.space), "/proc")):
             if not read_only:

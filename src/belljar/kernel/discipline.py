@@ -17,7 +17,7 @@ LINE_MAX: Final = 4095
 INPUT_MAX: Final = 4096
 """Whoever types waits while this much is unread."""
 ECHO_MAX: Final = 1 << 16
-"""What is to be shown past this is not: a few keys (^R) can ask for a lot."""
+"""Echo beyond this is dropped: a few keys (^R) can ask for a lot."""
 
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _CONTROLS: Final = bytes([*range(32), 127])
@@ -75,7 +75,7 @@ class Discipline:
         return bool(self.termios.lflag & t.ICANON)
 
     def _actions(self) -> dict[int, str]:
-        """What each special character means now; where two share one, the first named here wins."""
+        """The action of each special character under the current flags; where two share one, the first named here wins."""
         termios = self.termios
         named: list[tuple[int, str]] = []
         if termios.iflag & t.IXON:
@@ -295,7 +295,7 @@ class Discipline:
             self.echoed += self.process_output(data)
 
     def process_output(self, data: bytes) -> bytes:
-        """What a program's output becomes on its way to the terminal."""
+        """Apply the output flags (OPOST, ONLCR, ...)."""
         flags = self.termios.oflag
         if flags & t.OPOST:
             if flags & t.OLCUC:

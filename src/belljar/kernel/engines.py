@@ -41,16 +41,16 @@ class EngineLink(Protocol):
     """Whether the process has asked something and will do nothing until it is answered; kept by whoever answers."""
 
     def recv(self, size: int = 1 << 16) -> bytes:
-        """What came, at most `size` bytes; waits for at least one. b"" when the process is gone."""
+        """Receive at most `size` bytes; waits for at least one. b"" when the process is gone."""
 
     def send(self, data: bytes) -> None:
-        """All of it; waits while the process does not read. EPIPE when it is gone."""
+        """Send all of `data`; waits while the process does not read. EPIPE when it is gone."""
 
     def kill(self) -> None:
         """End the process, whatever it does; what it sent before can still be received."""
 
     def close(self) -> None:
-        """End the process and let go. Idempotent."""
+        """End the process and close the stream. Idempotent."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ class Fiber:
 
 
 def _nothing() -> None:
-    """What an ended fiber runs."""
+    """The body of an ended fiber."""
 
 
 def _raise_crash(_fiber: Fiber, error: BaseException) -> None:

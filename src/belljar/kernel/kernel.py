@@ -15,7 +15,7 @@ from belljar.kernel.fdtable import FdTable
 from belljar.kernel.fiber import Fiber, FiberKilled, Hub
 from belljar.kernel.fs.proc_net import TcpSocket
 from belljar.kernel.fs.quota import Quota
-from belljar.kernel.known import Known
+from belljar.kernel.lookup_cache import LookupCache
 from belljar.kernel.loader import Program
 from belljar.kernel.machine import Machine
 from belljar.kernel.pids import PidSpace, Session
@@ -71,7 +71,7 @@ class Kernel:
         self.cpu = 0.0
         self._steps = 0
         """Of what has ended."""
-        self.known = Known()
+        self.lookup_cache = LookupCache()
         """Where commands are and what they are."""
         self.report_bug: BugReport = _raise_bug
         self.tcp_sockets: Callable[[], list[TcpSocket]] = list
@@ -83,7 +83,11 @@ class Kernel:
         self.register(root)
         namespace = Namespace(Mount(root, root.root, None, source=root.kind))
         view = View(
-            namespace, Credentials(), open_fifo=self.pipes.open_fifo, now=machine.clock.time_ns, known=self.known
+            namespace,
+            Credentials(),
+            open_fifo=self.pipes.open_fifo,
+            now=machine.clock.time_ns,
+            lookup_cache=self.lookup_cache,
         )
         space = PidSpace()
         self.init = Process(
@@ -102,7 +106,7 @@ class Kernel:
         """Give a server the device number that tells its files from others'."""
         if server.dev == 0:
             server.dev = self._next_dev
-            server.changes = self.known.changes
+            server.changes = self.lookup_cache.changes
             self._next_dev += 1
 
     def configure(self, hostname: str, limits: Limits) -> None:
@@ -119,7 +123,7 @@ class Kernel:
 
     @property
     def memory_bytes(self) -> int:
-        """What programs are told that there is: never the host's, unless that is less than the sandbox may have."""
+        """Memory as programs see it: the sandbox's limit, or the host's memory if that is less."""
         return min(self.limits.memory_bytes, self.machine.memory_bytes)
 
     @property

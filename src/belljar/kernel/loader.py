@@ -35,9 +35,9 @@ def search_path(process: Process, name: str, path: str | None) -> str:
     """The file a command name means. A name with a slash is itself. ENOENT; EACCES if only non-executables exist."""
     if "/" in name:
         return name
-    fs, known = process.fs, process.kernel.known
+    fs, cache = process.fs, process.kernel.lookup_cache
     path = DEFAULT_PATH if path is None else path
-    found: str | None = known.get(fs, (path, name))
+    found: str | None = cache.get(fs, (path, name))
     if found is not None:
         return found
     failure = ENOENT
@@ -54,7 +54,7 @@ def search_path(process: Process, name: str, path: str | None) -> str:
             continue
         if fs.credentials.may(place.node, X_OK):
             if is_absolute:
-                known.put(fs, (path, name), candidate, [*visited, place])
+                cache.put(fs, (path, name), candidate, [*visited, place])
             return candidate
         failure = EACCES
     raise SysError(failure, name)
@@ -67,7 +67,7 @@ def load(process: Process, path: str, argv: list[str]) -> tuple[Program, list[st
     """
     if sum(map(len, argv)) > ARG_MAX:
         raise SysError(E2BIG, path)
-    program: Program | None = process.kernel.known.get(process.fs, path)
+    program: Program | None = process.kernel.lookup_cache.get(process.fs, path)
     if program is not None:
         return program, argv
     for _ in range(_SCRIPT_DEPTH + 1):
@@ -79,7 +79,7 @@ def load(process: Process, path: str, argv: list[str]) -> tuple[Program, list[st
             if program is None:
                 raise SysError(ENOEXEC, path)
             if path[0] == "/":
-                process.kernel.known.put(process.fs, path, program, visited)
+                process.kernel.lookup_cache.put(process.fs, path, program, visited)
             return program, argv
         loader = process.kernel.binary_loader(head)
         if loader is not None:

@@ -1,4 +1,4 @@
-"""What a kernel needs of the world: a clock, a way to wait, and randomness; and a replayable version of each."""
+"""Inputs of a kernel: a clock, a poller and randomness; and a replayable version of each."""
 
 from random import Random
 from typing import Protocol

@@ -169,7 +169,7 @@ def host_machine() -> Machine:
 
 
 def _memory_bytes() -> int:
-    """What programs inside are told that the machine has."""
+    """Physical memory of the host."""
     if sys.platform == "win32":
         return 8 << 30
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

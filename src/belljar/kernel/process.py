@@ -134,13 +134,13 @@ class Process:
         self.pgid = self.pid
         self.handlers: dict[int, Handler | Ignore] = {}
         self.rlimits: dict[str, tuple[int | None, int | None]] = {}
-        """What `ulimit` set, soft and hard, by its letter; None is unlimited. Replaced, never changed in place."""
+        """Soft and hard limits set by `ulimit`, by its letter; None is unlimited. Replaced, never changed in place."""
         self.blocked: frozenset[int] = frozenset()
         self.pending: list[int] = []
         self.interrupted = False
         self.on_exit: Callable[[Process], None] | None = None
         self.engine: EngineProgram | None = None
-        """What runs its program, if that is an interpreter its owner drives."""
+        """The engine that runs its program, if that is an interpreter driven by the owner."""
         self._fatal: ExitStatus | None = None
         self._news: list[WaitResult] = []
         self._child_waiters: WaitQueue | None = None
@@ -439,7 +439,7 @@ class Process:
         raise ProcessExit(ExitStatus(program(self) & 0xFF))
 
     def prepare_exec(self, path: str, argv: list[str], env: Mapping[str, str]) -> None:
-        """What execve does to a process before the new program runs."""
+        """Replace argv and environment, close close-on-exec descriptors and reset signal handlers, as execve does."""
         self.executable = path if path[0] == "/" else self.absolute(path)
         self.argv = argv
         self.env = env

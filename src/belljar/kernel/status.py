@@ -11,7 +11,7 @@ class ExitStatus(NamedTuple):
 
     @property
     def shell(self) -> int:
-        """What a shell shows as $?."""
+        """The status as a shell's $?."""
         return 128 + self.signal if self.signal else self.code
 
 
@@ -20,7 +20,7 @@ EXITED: Final = tuple(ExitStatus(code) for code in range(256))
 
 
 class WaitResult(NamedTuple):
-    """What wait() tells of a child: it ended, stopped or continues."""
+    """Result of wait(): a child ended, stopped or continued."""
 
     pid: int
     status: ExitStatus

@@ -44,7 +44,7 @@ class Terminal:
     # The master's side.
 
     def type(self, data: bytes, *, nonblocking: bool) -> int:
-        """What a person types, or a program that plays one. EAGAIN."""
+        """Write to the master: keyboard input. EAGAIN."""
         taken = 0
         while taken < len(data):
             if self.discipline.full:
@@ -73,7 +73,7 @@ class Terminal:
             self._signal_foreground(number)
 
     def show(self, size: int, *, nonblocking: bool) -> bytes:
-        """What the programs wrote. EIO once no program has the terminal open any more, EAGAIN."""
+        """Read from the master: the programs' output. EIO once no program has the terminal open any more, EAGAIN."""
         while not self.output:
             if self.slaves == 0 and self.slave_was_open:
                 raise SysError(EIO)

@@ -114,7 +114,7 @@ def strptime(text: str, form: str) -> tuple[Moment, str] | None:
 
 
 def _read_fields(groups: tuple[str, ...], letters: list[str]) -> dict[str, int] | None:
-    """What each directive said; None if a number is out of its range."""
+    """The value of each directive by its letter; None if a number is out of its range."""
     fields: dict[str, int] = {}
     for letter, text in zip(letters, groups, strict=True):
         if letter == "a":

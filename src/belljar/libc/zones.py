@@ -24,7 +24,7 @@ _SEARCH_STEPS: Final = 450
 
 
 class Offset(NamedTuple):
-    """What clocks show at some time: seconds east of UTC, whether that is daylight saving time, and its name."""
+    """The UTC offset at some time: seconds east of UTC, whether that is daylight saving time, and its name."""
 
     seconds: int
     daylight: bool

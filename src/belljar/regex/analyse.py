@@ -44,7 +44,7 @@ _WORD_KINDS = frozenset(
 
 
 class Traits(Struct, frozen=True):
-    """What the engines need to know of a pattern."""
+    """Properties of a pattern by which its engine is chosen."""
 
     longest_first: bool  # `re`'s first match is the longest one
     ambiguous_repeats: int  # degree of the polynomial `re` may need

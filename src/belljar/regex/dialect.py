@@ -1,4 +1,4 @@
-"""What distinguishes the POSIX and GNU dialects of regular expressions."""
+"""Differences between the POSIX and GNU dialects of regular expressions."""
 
 from __future__ import annotations
 

@@ -383,7 +383,7 @@ class Translator:
                 return self.literal(ord(char))
 
     def members(self, char: str) -> str:
-        """What \\d or \\w stands for inside brackets."""
+        """The bracket members that \\d or \\w stands for."""
         return "\\" + char if self.unicode else _DIGITS if char == "d" else _WORD
 
     def literal(self, code: int) -> str:

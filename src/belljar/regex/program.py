@@ -19,7 +19,7 @@ Subject = bytes | str
 
 
 class Match(Protocol):
-    """What utilities use of a match; `re.Match` has it too."""
+    """The methods of `re.Match` that utilities use."""
 
     def start(self, group: Any = 0, /) -> int: ...
     def end(self, group: Any = 0, /) -> int: ...

@@ -94,7 +94,7 @@ class _Writer:
         return "(?:" + "".join([f"\\x{byte:02x}" for byte in encoded]) + ")"
 
     def excluded(self) -> tuple[tuple[int, int], ...]:
-        """What even `.` and [^x] don't match."""
+        """The ranges that even `.` and [^x] don't match."""
         target = self.target
         out: list[tuple[int, int]] = []
         if target.separator is not None:

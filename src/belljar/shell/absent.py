@@ -41,5 +41,5 @@ _HINTS: Final = {
 
 
 def hint(name: str) -> str | None:
-    """What to use instead of a program that is not here; None if nothing is known about it."""
+    """A suggestion for a program that is not installed; None if there is none."""
     return _HINTS.get(name)

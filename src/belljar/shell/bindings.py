@@ -1,4 +1,4 @@
-"""What a name can be bound to: plain text, or a variable with attributes; and the frames that hide bindings."""
+"""Values of variables: plain text, or a variable with attributes; and the frames that hide bindings."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Frame:
         """Names bound by `name=value call`."""
         self.args: list[str] = []
         self.options: object = None
-        """What `local -` saved, restored on return."""
+        """The options saved by `local -`, restored on return."""
 
     def copy(self) -> Frame:
         fresh = Frame(self.name, self.source, self.line, function=self.function)

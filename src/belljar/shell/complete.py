@@ -32,7 +32,7 @@ OPTIONS: Final = ("bashdefault", "default", "dirnames", "filenames", "noquote", 
 
 
 class Specification(Struct):
-    """What to offer for the arguments of a command."""
+    """A completion specification (compspec) of a command."""
 
     actions: list[str] = field(default_factory=list)
     options: set[str] = field(default_factory=set)

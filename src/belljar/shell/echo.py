@@ -1,4 +1,4 @@
-"""What `echo` prints, for the builtin and for /bin/echo."""
+"""Output of `echo`, for the builtin and for /bin/echo."""
 
 from __future__ import annotations
 

@@ -230,7 +230,7 @@ class _Walk:
         return found
 
     def _entries(self, prefix: str) -> list[Dirent] | None:
-        """What is in a directory; None if it can't be listed."""
+        """The entries of a directory; None if it can't be listed."""
         try:
             entries = list(self.process.fs.readdir(prefix or "."))
         except SysError:

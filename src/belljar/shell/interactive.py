@@ -26,7 +26,7 @@ class LineSource:
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
         self.read = ""
-        """What has been read of the command at hand."""
+        """The text read so far of the current command."""
         self.editor = Editor(shell)
 
     def __call__(self) -> str | None:
@@ -119,7 +119,7 @@ def _loop(shell: Shell, source: LineSource, parser: Parser, options: ParseOption
 
 
 def before_prompt(shell: Shell) -> None:
-    """What happens between two commands: news of jobs, then PROMPT_COMMAND."""
+    """Report changed jobs, then run PROMPT_COMMAND."""
     notify(shell)
     contents = shell.vars.contents("PROMPT_COMMAND")
     commands = [contents] if isinstance(contents, str) else contents.values() if contents is not None else []

@@ -38,7 +38,7 @@ NOT_EXECUTABLE = 126
 
 
 class Call:
-    """What the compiler knows of one simple command."""
+    """The compiled parts of one simple command."""
 
     __slots__ = ("apply", "assigned", "assignments", "checks", "last", "node")
 

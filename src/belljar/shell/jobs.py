@@ -50,7 +50,7 @@ class Job(Struct):
 
     @property
     def stop_signal(self) -> int:
-        """What stopped the last of its processes that is stopped."""
+        """The signal that stopped the last of its stopped processes."""
         return next((self.stops[p.pid] for p in reversed(self.processes) if p.pid in self.stops), Signal.TSTP)
 
     @property
@@ -61,7 +61,7 @@ class Job(Struct):
         return self.status_of(self.processes[-1])
 
     def status_of(self, process: Process) -> int:
-        """What `$?` and PIPESTATUS show of one of its processes."""
+        """The status of one of its processes, as in `$?` and PIPESTATUS."""
         ended = self.statuses.get(process.pid)
         if ended is not None:
             return ended.shell
@@ -69,7 +69,7 @@ class Job(Struct):
 
     @property
     def pid(self) -> int:
-        """What `$!` was: the pid of the last process."""
+        """The pid of the last process, as in `$!`."""
         return self.processes[-1].pid
 
 

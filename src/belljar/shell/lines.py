@@ -85,7 +85,7 @@ class Lines:
             block = min(block * 2, 1 << 20)
 
     def _wait(self) -> bytes | memoryview | None:
-        """What can be had at once (b"" if only a read can tell); None if time is up. EINTR."""
+        """Wait for data; returns what can be peeked (b"" if only a read can tell), None at the deadline. EINTR."""
         handle = self.process.fds[self.fd].handle
         available = handle.peek()
         if available:

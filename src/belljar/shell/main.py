@@ -173,7 +173,7 @@ def main(process: Process) -> int:
 
 
 def _pass_over(_number: int) -> None:
-    """What a shell does about SIGQUIT; unlike with one ignored, its children have the default again."""
+    """Do nothing on SIGQUIT; unlike an ignored signal, a caught one is reset to the default in children."""
 
 
 class _Begun(Struct):

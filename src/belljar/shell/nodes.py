@@ -20,7 +20,7 @@ from msgspec import Struct
 
 
 class Node(Struct, frozen=True):
-    """What all nodes are. Structs, because some 70 dataclasses would be a third of the time a shell takes to load."""
+    """Base of all nodes. Structs, because some 70 dataclasses would be a third of the time a shell takes to load."""
 
     aside: ClassVar[tuple[str, ...]] = ("line",)
     """Fields that don't take part in `==`."""

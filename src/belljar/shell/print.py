@@ -286,7 +286,7 @@ class Printer:
             self._redirects(redirects)
 
     def _function_body(self, body: Command) -> tuple[Redirect, ...]:
-        """What stands between the braces; gives the redirections that belong behind them."""
+        """Print the commands between the braces; returns the redirections that follow them."""
         redirects: tuple[Redirect, ...] = ()
         if isinstance(body, Group):
             redirects, body = body.redirects, body.body

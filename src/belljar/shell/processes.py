@@ -170,9 +170,9 @@ class Processes(State):
         return [job.status_of(child) for child in children]
 
     def report_signal(self: Shell, child: Process, status: ExitStatus, text: str) -> None:  # type: ignore[misc]
-        """What bash says of a foreground child killed by a signal; of SIGINT and SIGPIPE nothing.
+        """Report a foreground child killed by a signal other than SIGINT and SIGPIPE.
 
-        But ^C that ended a job of an interactive shell ends what the job was part of, too.
+        A ^C that ended a job of an interactive shell also interrupts the command the job was part of.
         """
         if status.signal == Signal.INT and self.interactive and self.monitor:
             self.interrupted = True

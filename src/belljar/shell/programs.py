@@ -59,7 +59,7 @@ _CACHE: Final = ProgramCache()
 
 
 def options_for(shell: Shell, options: ParseOptions | None = None) -> ParseOptions:
-    """What the shell's state means to the parser now."""
+    """Parser options for the shell's current state."""
     options = options or ParseOptions()
     options.extglob = shell.extglob
     options.posix = shell.posix

@@ -23,7 +23,7 @@ _TIMES: Final = {"d": "%a %b %d", "t": "%H:%M:%S", "T": "%I:%M:%S", "@": "%I:%M 
 
 
 def expand_prompt(shell: Shell, text: str) -> str:
-    """What is shown for a prompt string."""
+    """Expand a prompt string such as PS1."""
     expands = shell.shopts["promptvars"]
     decoded = _ESCAPE.sub(lambda match: _decode(shell, match, protect=expands), text)
     return shell.expand_string(decoded) if expands else decoded

@@ -1,4 +1,4 @@
-"""What the shell says on stderr: errors in bash's wording, `set -x` traces; and what an error does to the command."""
+"""Messages on stderr: errors in bash's wording, `set -x` traces; and the effect of an error on the command."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Reporting(State):
         self.error(message)
 
     def message_name(self: Shell) -> str:  # type: ignore[misc]
-        """What messages begin with: inside a sourced file or function, the file that is being read."""
+        """The prefix of messages: $0, or inside a sourced file or function the file it is from."""
         for frame in reversed(self.vars.frames):
             if frame.source:
                 return frame.source

@@ -77,7 +77,7 @@ def builtins() -> dict[str, Builtin]:
 
 @cache
 def _new_state() -> Shell:
-    """What every shell begins as."""
+    """The initial state, copied by every new shell."""
     pattern = Shell.__new__(Shell)
     State.__init__(pattern)
     return pattern
@@ -113,7 +113,7 @@ _OWN: Final = (
     *("process", "budget", "vars", "table", "functions", "aliases", "traps", "jobs", "hash", "located", "directories"),
     *("disabled", "coprocs", "process_files", "shell_pid", "seconds_base", "history"),
 )
-"""What each shell makes for itself."""
+"""Attributes that each shell creates itself."""
 
 
 class Shell(Expansion, Reporting, Processes, Trapping):
@@ -148,7 +148,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         """Builtins switched off by `enable -n`."""
         self.coprocs: dict[int, tuple[str, int, int]] = {}
         self.process_files: list[tuple[int, OpenFile]] = []
-        """What process substitutions of running commands have open."""
+        """Files opened for the process substitutions of running commands."""
         self.shell_pid = process.pid
         """$$"""
         self.seconds_base = process.kernel.hub.clock.monotonic()
@@ -359,7 +359,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
     # --- running -------------------------------------------------------------------------------------------------
 
     def parse_key(self) -> object:
-        """What the parse of a script depends on beside its text; None if it shouldn't be kept."""
+        """Cache key of a parse beside the text; None if it shouldn't be cached."""
         if self.expand_aliases and self.aliases:
             return None
         return (self.extglob, self.posix, self.interactive)
@@ -497,7 +497,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         frame.temporary = frozenset(name for name, _ in hidden)
 
     def save_options(self) -> object:
-        """What `local -` keeps: store it in the frame's `options`."""
+        """Copy the options for `local -`, to be stored in the frame's `options`."""
         return self.options.copy()
 
     def _restore_options(self, saved: object) -> None:
@@ -551,7 +551,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         return run_program(self, argv, [], path=path)
 
     def environment(self) -> dict[str, str]:
-        """What a program gets: the exported variables and functions. Not to be changed."""
+        """The environment of a program: the exported variables and functions. Not to be changed."""
         env = self.vars.exported()
         exported = [function for function in self.functions.values() if function.exported]
         if not exported:

@@ -277,7 +277,7 @@ def _dynamic() -> dict[str, DynamicVar]:
 
 
 def _first_table(env: Mapping[str, str], uid: int, hostname: str, *, posix: bool) -> dict[str, Entry]:
-    """What a shell with this environment starts with, but for what belongs to its process."""
+    """Initial variables of a shell with this environment, except those of its process."""
     table: dict[str, Entry] = {name: Var(value, EXPORT) for name, value in env.items() if is_name(name)}
     level = env.get("SHLVL", "0")
     number = int(level) + 1 if level.isdecimal() and len(level) < 9 else 1

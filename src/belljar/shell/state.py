@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class State:
-    """What is the same in every new shell: nothing here is ever changed in place."""
+    """Initial values that are the same in every new shell: nothing here is ever changed in place."""
 
     def __init__(self) -> None:
         self.args: list[str] = []
@@ -95,9 +95,9 @@ class State:
         """Function calls with an OPTIND of their own, and where `getopts` was before; replaced, never changed."""
         self.command_number = 1
         self.completions: dict[str, Specification] = {}
-        """What `complete` said, by command; replaced, never changed in place."""
+        """Completion specifications by command; replaced, never changed in place."""
         self.bindings: dict[str, str] = {}
-        """What `bind` said, by key; replaced, never changed in place."""
+        """Key bindings made by `bind`; replaced, never changed in place."""
         self.interrupted = False
         self.started = False
         """Whether commands are being run already, start-up being over."""

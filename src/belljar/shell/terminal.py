@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 JOB_SIGNALS: Final = frozenset({Signal.TSTP, Signal.TTIN, Signal.TTOU})
 KEPT_AWAY: Final = JOB_SIGNALS | {Signal.QUIT, Signal.TERM}
-"""What an interactive shell ignores and its children don't."""
+"""Signals an interactive shell ignores and its children don't."""
 
 
 def begin(shell: Shell) -> None:
@@ -32,7 +32,7 @@ def begin(shell: Shell) -> None:
 
 
 def default_handler(shell: Shell, number: int) -> Handler | Ignore | None:
-    """What a signal without trap does to this shell."""
+    """The handler of a signal that has no trap."""
     if not shell.interactive:
         return None
     if number in KEPT_AWAY:

@@ -46,7 +46,7 @@ class Traps:
         return self.commands.get(name)
 
     def listing(self) -> dict[str, str]:
-        """What `trap -p` prints: in a subshell still its parent's, until one is set here."""
+        """The traps for `trap -p`: in a subshell its parent's, until one is set here."""
         return self.shown if self.shown is not None else self.commands
 
     def set(self, name: str, command: str | None) -> None:
@@ -78,7 +78,7 @@ class Traps:
             process.catch(number, self.note)
 
     def _default(self, number: int) -> Handler | Ignore | None:
-        """What a signal without a trap does: a fatal one must not pass over an EXIT trap."""
+        """The handler of a signal without a trap: a fatal one must not skip the EXIT trap."""
         usual = default_handler(self.shell, number)
         return self.fall if usual is None and number in FATAL and self.commands.get("EXIT") else usual
 

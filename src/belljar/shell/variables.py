@@ -74,7 +74,7 @@ class Variables:
     HOOKS: ClassVar[dict[str, Callable[[Shell], None]]] = {}
     """Called after a variable of that name changed in any way. Filled by `special`; such variables are `Var`s."""
     PARTS: ClassVar[dict[str, Callable[[Shell, str, str], None]]] = {}
-    """What assigning an element (by its key or index) of a special array does. Filled by `special`."""
+    """Assigns an element (by its key or index) of a special array. Filled by `special`."""
 
     def __init__(self, shell: Shell) -> None:
         self.shell = shell
@@ -131,7 +131,7 @@ class Variables:
         return str(entry) if type(entry) is int else entry  # type: ignore[return-value]
 
     def entry(self, name: str) -> Entry | None:
-        """What is bound to the name after following namerefs (a nameref to an element gives the array)."""
+        """The binding of a name after following namerefs (a nameref to an element gives the array)."""
         entry = self.table.get(name)
         if isinstance(entry, Var) and entry.attrs & NAMEREF:
             target, _ = self.resolve(name)
@@ -351,7 +351,7 @@ class Variables:
         self.changed(target)
 
     def convert(self, attrs: int, value: str) -> str:
-        """What the attributes make of an assigned value."""
+        """Convert an assigned value as the attributes (-i, -l, -u, -c) demand."""
         if attrs & INTEGER:
             return str(self.shell.arith(value)) if value.strip() else "0"
         if attrs & LOWER:

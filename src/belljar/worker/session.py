@@ -122,7 +122,7 @@ class Session:
     def add_program(self, name: str, program: Program) -> None:
         """A further command, in /usr/local/bin."""
         self._added[name] = program
-        self.kernel.known.forget()
+        self.kernel.lookup_cache.clear()
         init = self.kernel.init
         path = f"/usr/local/bin/{name}"
         init.write_file(path, program_file(name), 0o755)

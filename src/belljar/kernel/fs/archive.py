@@ -44,7 +44,7 @@ class ArchiveError(ValueError):
 
 
 class ArchiveLimits(Struct, frozen=True):
-    """What an archive may claim to hold."""
+    """Limits on the number and size of an archive's members, as its headers state them."""
 
     entries: int = 1_000_000
     member_bytes: int = 16 * GIB

@@ -83,5 +83,5 @@ def length(contents: Contents) -> int:
 
 
 def held(contents: Contents) -> int:
-    """What it costs in memory, roughly: the figure that quotas count."""
+    """Approximate bytes of memory used: the figure that quotas count."""
     return contents.held if isinstance(contents, Sparse) else len(contents)

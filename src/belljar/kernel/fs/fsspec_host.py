@@ -37,7 +37,7 @@ from belljar.kernel.vfs.server import FileServer, Handle, Node
 
 LOCAL: Final = frozenset({"file", "local"})
 BUFFER_MAX: Final = 256 * MIB
-"""What all files being written may hold here until they are uploaded (ENOSPC)."""
+"""Bytes buffered for all files being written, until they are uploaded (ENOSPC)."""
 READERS_MAX: Final = 32
 """Files open for reading at the store; fsspec buffers megabytes for each. Others are opened again when read."""
 READ_MAX: Final = 16 * MIB

@@ -88,7 +88,7 @@ class HostNode(Node):
         """Directory and name, the latest last; a directory has only one. Empty for the root."""
         self.handles: list[HostHandle] = []
         self.gone: Stat | None = None
-        """What it was when its last name was removed through us."""
+        """Its metadata when its last name was removed through us."""
 
     def seen_at(self, parent: HostNode, name: str) -> None:
         if self.is_dir:

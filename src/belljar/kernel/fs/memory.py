@@ -29,7 +29,7 @@ BLOCK: Final = 4096
 
 
 class MemoryNode(Node):
-    """What files, directories and symlinks in memory have in common."""
+    """Metadata common to files, directories and symlinks."""
 
     __slots__ = ("atime", "ctime", "ino", "mtime", "nlink", "watched")
 

@@ -1,4 +1,4 @@
-"""What an overlay keeps of each file it knows: where its parts are, and what differs from the lower layer."""
+"""Nodes of an overlay: where a file is in each layer, and how a directory differs from the lower one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OverlayDirectory(OverlayNode):
     def __init__(self, mode: int, uid: int, gid: int, *, upper: Node | None, lower: Node | None) -> None:
         super().__init__(mode, uid, gid, upper=upper, lower=lower)
         self.names: dict[str, OverlayNode | None] = {}
-        """What differs from the lower directory: another node, or None for a name that is gone."""
+        """Differences from the lower directory: another node, or None for a removed name."""
         self.removed = False
 
 

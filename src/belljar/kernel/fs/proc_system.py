@@ -31,7 +31,7 @@ def elapsed(kernel: Kernel) -> float:
 
 
 def meminfo(kernel: Kernel) -> bytes:
-    """What the sandbox may hold, and what its files hold of it: the rest is free."""
+    """/proc/meminfo: the total is the sandbox's limit, files use some of it, the rest is free."""
     total = kernel.memory_bytes // 1024
     files = min(kernel.quota.bytes_used // 1024, total)
     free = total - files

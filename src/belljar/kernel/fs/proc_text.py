@@ -59,7 +59,7 @@ def place_name(viewer: Process, place: Place) -> str:
 
 
 def file_name(process: Process, file: OpenFile) -> str:
-    """What /proc/<pid>/fd/<n> points at."""
+    """The target of the symlink /proc/<pid>/fd/<n>."""
     node = file.place.node
     if file.handle.link_name is not None:
         return file.handle.link_name

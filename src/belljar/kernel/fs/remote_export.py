@@ -66,7 +66,7 @@ class Completed:
 
 
 class ReadOnlyHandle(Handle):
-    """What an open file of somebody's can do if nothing else is said."""
+    """Default methods of an open file: it can't be written."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What both ends of a remote file server agree on: messages, their limits, and the checks of every value received."""
+"""Protocol of a remote file server: messages, their limits, and the checks of every value received."""
 
 from __future__ import annotations
 

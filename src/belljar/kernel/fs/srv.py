@@ -28,7 +28,7 @@ POSTS_MAX: Final = 1024
 
 
 class Posted(Struct, frozen=True):
-    """What a name stands for: a server's tree from a node down."""
+    """The subtree of a server that is posted under a name."""
 
     server: FileServer
     root: Node
@@ -213,7 +213,7 @@ class SrvHandle(Handle):
 
 
 def find_posted(view: View, name: str) -> Posted:
-    """What is posted at the path `name`. EACCES, ENOENT, ENXIO (nothing yet), EINVAL if that is no place to post."""
+    """Return the subtree posted at `name`. EACCES, ENOENT, ENXIO (nothing yet), EINVAL if it is no posting file."""
     file = view.open(name, O_RDONLY).retain()
     try:
         posted = file.handle.ioctl("posted")

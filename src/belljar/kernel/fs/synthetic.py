@@ -156,7 +156,7 @@ class SyntheticServer(FileServer):
         )  # fmt: skip
 
     def size(self, entry: Entry) -> int:
-        """What `stat` says: of what is made when it is read, nothing, as in Linux's /proc."""
+        """`st_size`: 0 for files generated on read, as in Linux's /proc."""
         return 64 if isinstance(entry, Link) and entry.jump is not None else 0
 
     def readlink(self, node: Node) -> str:

@@ -79,7 +79,7 @@ class Namespace:
         return child
 
     def enter(self, place: Place) -> Place:
-        """What is seen at a place: the root of whatever covers it, however deep the stack; else itself."""
+        """The place itself, or the root of the topmost mount stacked on it."""
         while (covers := self.tops.get(place[1])) is not None and (top := covers.get(place[0])) is not None:
             if top.root is place[1] and top.server is place[0].server and top.members:
                 return Place(top, top.root)  # a union whose first member is the covered directory itself

@@ -25,7 +25,7 @@ from belljar.kernel.vfs.server import Handle
 
 
 class OpenFile:
-    """What a descriptor refers to. Counted: the handle closes when the last descriptor does."""
+    """An open file description. Reference-counted: the handle closes when the last descriptor does."""
 
     __slots__ = ("base", "flags", "handle", "name", "offset", "on_release", "place", "refs", "writer")
 

@@ -164,7 +164,7 @@ class FileServer(ABC):
         """Open for the access in `flags`; O_TRUNC is applied here. ENXIO, EISDIR, ETXTBSY."""
 
     def hold(self, node: Node) -> Handle:
-        """What an O_PATH descriptor has: the file stays while it is open, and nobody reads or writes through it."""
+        """Open with O_PATH: keeps the file in existence; the handle can't be read or written."""
         return Handle()
 
     def readlink(self, node: Node) -> str:

@@ -56,7 +56,7 @@ from belljar.abi.flags import (
 )
 from belljar.abi.paths import check_path
 from belljar.abi.records import Dirent, Owner, SetAttr, Stat, StatFs
-from belljar.kernel.known import Known
+from belljar.kernel.lookup_cache import LookupCache
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace, Order, Place
 from belljar.kernel.vfs.openfile import DirectoryHandle, OpenFile
@@ -71,7 +71,7 @@ FifoOpener = Callable[[Node, int], Handle]
 class View:
     """One process's eyes on the files. Forked with it; `chdir`, `umask` and mounts change only the own copy."""
 
-    __slots__ = ("credentials", "cwd", "known", "namespace", "now", "open_fifo", "root", "umask")
+    __slots__ = ("credentials", "cwd", "lookup_cache", "namespace", "now", "open_fifo", "root", "umask")
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class View:
         *,
         open_fifo: FifoOpener,
         now: Callable[[], int],
-        known: Known,
+        lookup_cache: LookupCache,
     ) -> None:
         self.namespace = namespace
         self.root = namespace.root
@@ -89,7 +89,7 @@ class View:
         self.umask = 0o022
         self.open_fifo = open_fifo
         self.now = now
-        self.known = known
+        self.lookup_cache = lookup_cache
 
     def fork(self) -> View:
         child = self.at(self.cwd)
@@ -106,7 +106,7 @@ class View:
         child.umask = self.umask
         child.open_fifo = self.open_fifo
         child.now = self.now
-        child.known = self.known
+        child.lookup_cache = self.lookup_cache
         return child
 
     # Looking.
@@ -158,7 +158,7 @@ class View:
 
     def getcwd(self) -> str:
         """ENOENT if the directory was removed."""
-        path: str | None = self.known.get(self, self.cwd)
+        path: str | None = self.lookup_cache.get(self, self.cwd)
         if path is None:
             visited: list[Place] = []
             path = path_of(self, self.cwd, visited)
@@ -177,7 +177,7 @@ class View:
         self.root = root
 
     def _directory(self, path: str) -> Place:
-        place: Place | None = self.known.get(self, ("chdir", path))
+        place: Place | None = self.lookup_cache.get(self, ("chdir", path))
         if place is None:
             visited: list[Place] = []
             place = resolve(self, path, visited=visited)
@@ -193,7 +193,7 @@ class View:
         """Of directories right below the root only: others are below what is written to all the time, and each change
         of what is watched makes everything that is known be looked up anew."""
         if visited == [self.root]:
-            self.known.put(self, key, value, visited)
+            self.lookup_cache.put(self, key, value, visited)
 
     # Opening.
 
@@ -204,7 +204,7 @@ class View:
                 raise SysError(ENOTDIR, path)
             return OpenFile(place.mount.server.hold(place.node), flags, place, path)
         if path.startswith("/dev/") and not flags & (O_EXCL | O_NOFOLLOW | O_DIRECTORY):
-            device: Place | None = self.known.get(self, ("open", path))
+            device: Place | None = self.lookup_cache.get(self, ("open", path))
             if device is not None:
                 return self.open_place(device, flags, path)
             self._remember_device(path)
@@ -226,7 +226,7 @@ class View:
         except SysError:
             return
         if place.node.mode & S_IFMT == S_IFCHR:
-            self.known.put(self, ("open", path), place, [*visited, place])
+            self.lookup_cache.put(self, ("open", path), place, [*visited, place])
 
     def _open_slot(self, path: str, flags: int, mode: int, start: Place | None) -> tuple[Place, bool]:
         """Find or create the last component, following symlinks to what they name, existing or not."""
@@ -370,7 +370,7 @@ class View:
         return owner, 0
 
     def _entry(self, slot: Slot) -> Place | None:
-        """What a slot holds, mounts entered; None if nothing."""
+        """The file in a slot, mounts entered; None if there is none."""
         try:
             return self.namespace.enter(step(slot.directory, slot.name))
         except SysError as error:

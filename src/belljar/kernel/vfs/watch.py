@@ -63,7 +63,7 @@ class Watch:
         self._news.wake_all()
 
     def take(self) -> list[Change]:
-        """What has changed since the last time; waits until something has. Empty once the watch is closed."""
+        """Take the changes since the last call; waits for one. Empty once the watch is closed."""
         while not self._pending and not self.closed:
             self._news.wait()
         changes, self._pending = list(self._pending), {}

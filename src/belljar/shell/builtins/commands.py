@@ -97,7 +97,7 @@ def _describe(shell: Shell, name: str, options: Options) -> bool:
 
 
 def _meanings(shell: Shell, name: str, *, functions: bool) -> list[tuple[str, str]]:
-    """What a name means inside the shell: each kind, and the sentence for it, the strongest first."""
+    """Meanings of a name inside the shell: each kind with `type`'s sentence for it, in order of precedence."""
     found: list[tuple[str, str]] = []
     if name in shell.aliases and (shell.shopts["expand_aliases"] or shell.interactive):
         found.append(("alias", f"{name} is aliased to `{shell.aliases[name]}'"))

@@ -49,7 +49,7 @@ _ELEMENT: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)\[(.*)\]", re.DOTALL | re
 
 
 class Request(Struct):
-    """What a declaration asks for."""
+    """Options of one declaration."""
 
     name: str
     on: int = 0

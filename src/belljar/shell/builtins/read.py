@@ -275,7 +275,7 @@ class Fields:
         return found
 
     def rest(self) -> str:
-        """What is left, without trailing blanks (of several fields even a protected one, as bash does it).
+        """The remaining text, without trailing blanks (of several fields even a protected one, as bash does it).
 
         A single field also loses the delimiter that ends it.
         """

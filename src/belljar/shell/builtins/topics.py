@@ -1,4 +1,4 @@
-"""What `help` tells besides the builtins: the shell's keywords and variables."""
+"""Topics of `help` besides the builtins: the shell's keywords and variables."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def topics() -> dict[str, Builtin]:
 
 
 def overview(shell: Shell, columns: int) -> str:
-    """What `help` alone shows: every synopsis, in two columns, those too long cut."""
+    """Output of `help` without arguments: every synopsis in two columns, truncated to fit."""
     width = max(columns, 20) // 2
     entries = [(name in shell.disabled, topic.synopsis) for name, topic in topics().items()]
     half = -(-len(entries) // 2)

@@ -20,12 +20,12 @@ def _numbers() -> list[int]:
 
 
 def signal_names() -> list[str]:
-    """What POSIX's `kill -l` shows."""
+    """The names listed by POSIX's `kill -l`."""
     return [signal_name(number) for number in _numbers()]
 
 
 def signal_table() -> str:
-    """What `trap -l` and `kill -l` show: five signals a line."""
+    """Output of `trap -l` and `kill -l`: five signals a line."""
     cells = [f"{number:2d}) SIG{signal_name(number)}" for number in _numbers()]
     lines = ["\t".join(cells[start : start + 5]) for start in range(0, len(cells), 5)]
     return "".join(f"{line}{'' if index < len(lines) - 1 else chr(9)}\n" for index, line in enumerate(lines))

@@ -1,4 +1,4 @@
-"""What can be told of an arithmetic tree before it runs."""
+"""Static analysis of arithmetic trees."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def substitutions_of(node: ArithNode) -> list[ArithSubst]:
 
 
 def expanded_subscripts(node: ArithNode) -> list[WordPart]:
-    """What is expanded in the subscripts of an expression."""
+    """The expansions in the subscripts of an expression."""
     found: list[WordPart] = []
     for item in _walk(node, subscripts=False):
         if isinstance(item, ArithVariable) and isinstance(item.index, Subscript):

@@ -99,7 +99,7 @@ def _compile_unary(op: str, word: Word) -> Test:
 
 
 def unary_test(op: str) -> Callable[[Shell, str], bool]:
-    """What a unary operator says of its expanded operand."""
+    """Compile a unary operator to a test of its expanded operand."""
     match op:
         case "-n":
             return lambda _shell, value: bool(value)

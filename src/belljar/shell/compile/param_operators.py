@@ -1,4 +1,4 @@
-"""What `${x#...}`, `${x/...}`, `${x:...}` and the like make of values."""
+"""Operators on parameters: `${x#...}`, `${x/...}`, `${x:...}` and the like."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def compile_strip_pattern(word: Word, *, always_extended: bool = False) -> Calla
 
 
 def compile_operator(op: object, name: str) -> Callable[[Shell, str], str]:
-    """What an operator makes of one value, of the parameter `name`."""
+    """Compile an operator to a function of one value of the parameter `name`."""
     operate = _compile_operator(op, name)
     if isinstance(op, Transform):
         return operate

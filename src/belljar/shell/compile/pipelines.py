@@ -1,4 +1,4 @@
-"""What runs in processes of its own: pipelines, subshells, background commands, coprocesses; and `!` and `time`."""
+"""Commands in child processes: pipelines, subshells, background commands, coprocesses; and `!` and `time`."""
 
 from __future__ import annotations
 

@@ -110,6 +110,6 @@ def _menu(shell: Shell, items: list[str]) -> str:
 
 
 def _blanks(start: int, end: int) -> str:
-    """What leads from one column to another: tabs as far as they go."""
+    """Padding from one column to another: tabs, then spaces."""
     tabs = max(end // TAB - start // TAB, 0)
     return "\t" * tabs + " " * (end - (end // TAB * TAB if tabs else start))

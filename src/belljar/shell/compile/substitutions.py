@@ -37,7 +37,7 @@ def _nothing(shell: Shell) -> str:
 
 
 def _numbered(part: CommandSub | ProcSub, compiled: Callable[[Command], Text]) -> Text:
-    """What `compiled` makes of the commands; their lines depend on where the command around the substitution stands.
+    """Apply `compiled` to the commands, renumbered by the line of the command around the substitution.
 
     It is made when first run: a word is compiled in several ways, which would multiply with each level of nesting.
     """

@@ -1,4 +1,4 @@
-"""What each function of the editor does, by its Readline name."""
+"""The editor's functions by their Readline names."""
 
 from __future__ import annotations
 

@@ -9,12 +9,12 @@ _RING_MAX = 60
 
 
 class KillRing:
-    """What was cut, for yanking; one for all lines of a shell."""
+    """Killed text, for yanking; one for all lines of a shell."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
         self.joins = False
-        """Whether the next cut is added to the last: they follow each other."""
+        """Whether the next kill is appended to the last: they follow each other."""
 
     def push(self, text: str, *, backward: bool) -> None:
         if not text:
@@ -39,7 +39,7 @@ class Buffer:
         self._undo: list[tuple[str, int]] = []
 
     def remember(self) -> None:
-        """What `undo` returns to."""
+        """Save the line for `undo`."""
         if not self._undo or self._undo[-1][0] != self.text:
             self._undo.append((self.text, self.point))
             del self._undo[:-_UNDO_MAX]

@@ -1,4 +1,4 @@
-"""What Tab offers: the word before the cursor, what it may become, and how that is quoted and listed."""
+"""Completion by Tab: the word before the cursor, its candidates, and how they are quoted and listed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Word(Struct):
 
 
 class Completion(Struct):
-    """What to put in place of the text from `start` to the cursor, and what there is to choose from."""
+    """The replacement of the text from `start` to the cursor, and the candidates."""
 
     start: int
     replacement: str
@@ -180,7 +180,7 @@ def _choose(
 
 
 def _common(names: list[str]) -> str:
-    """What all of them begin with."""
+    """The longest common prefix."""
     low, high = min(names), max(names)
     for place, char in enumerate(low):
         if high[place : place + 1] != char:

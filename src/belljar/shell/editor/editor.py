@@ -31,7 +31,7 @@ KILLS: Final = frozenset(
     "unix-filename-rubout kill-whole-line shell-kill-word shell-backward-kill-word".split()
 )
 STILL: Final = frozenset({"complete", "digit-argument", "possible-completions"})
-"""What changes nothing that could be undone."""
+"""Functions that change nothing to undo, or save the line themselves."""
 
 
 class Editor:
@@ -78,7 +78,7 @@ class Editor:
         self.question: list[str] = []
         """Completions the user is asked about."""
         self.pasted: str | None = None
-        """What is being pasted, while it is."""
+        """Text received so far of a bracketed paste; None outside one."""
         self.entered: str | None = None
         self.ended = False
 
@@ -124,7 +124,7 @@ class Editor:
         return self.entered
 
     def _next_bytes(self) -> bytes:
-        """What was typed, but nothing after an end of line: that may be the next program's."""
+        """Read typed bytes, none after an end of line: they may be the next program's."""
         ready = bytes(self.process.fds[0].handle.peek() or b"")
         ends = [at for at in (ready.find(b"\n"), ready.find(b"\r")) if at >= 0]
         return self.process.read(0, min(ends) + 1 if ends else len(ready) or 1)
@@ -192,7 +192,7 @@ class Editor:
         elif self.vi is None or not self.vi.stroke(stroke):
             self.run(stroke)
         if self.vi is not None:
-            self.vi.settle()
+            self.vi.clamp_cursor()
 
     def run(self, stroke: Stroke) -> None:
         """Do what a key means."""

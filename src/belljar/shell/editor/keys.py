@@ -23,7 +23,7 @@ class Stroke(NamedTuple):
 
 
 def parse_keys(notation: str) -> str:
-    r"""What `\C-x\C-e`, `\e[A` or `\M-b` stand for, as it is typed."""
+    r"""Decode Readline's notation (`\C-x\C-e`, `\e[A`, `\M-b`) to the characters typed."""
 
     def decode(match: re.Match[str]) -> str:
         control, octal, hexadecimal, other = match.groups()
@@ -52,7 +52,7 @@ def standard_keymap() -> dict[str, str]:
 
 @cache
 def vi_keymap() -> dict[str, str]:
-    """What keys mean while one types under `set -o vi`; those of its command mode are `vi`'s own."""
+    """The keymap of vi's insert mode; the module `vi` has that of command mode."""
     sequences = {keys: name for keys, name in standard_keymap().items() if keys.startswith(("\x1b[", "\x1bO"))}
     return sequences | {
         "\x04": "vi-eof-maybe", "\x08": "backward-delete-char", "\t": "complete", "\n": "accept-line",

@@ -11,7 +11,7 @@ from belljar.libc.width import character_width, display_width
 INVISIBLE: Final = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[()][A-Za-z0-9]|[\x00-\x1f]"
 )
-"""What of a prompt takes no room: colours, titles."""
+"""Escape sequences of a prompt that take no columns: colours, titles."""
 _TAB: Final = 8
 
 Place = tuple[int, int]

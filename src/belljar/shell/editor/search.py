@@ -17,7 +17,7 @@ class Search(Struct):
     failed: bool = False
     point: int = 0
     trail: list[tuple[str, int, int, bool]] = field(default_factory=list)
-    """What each further key changed, for Backspace."""
+    """The state before each key, for Backspace."""
 
     @property
     def prompt(self) -> str:

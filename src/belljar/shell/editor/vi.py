@@ -16,7 +16,7 @@ _COMMAND: Final = re.compile(r"([1-9][0-9]*)?(?:([cdy])([1-9][0-9]*)?)?([fFtTrm`
 _COUNT_MAX: Final = 4096
 _LONGEST: Final = 32
 _CHANGES: Final = frozenset("aAiIcCdDpPrRsSxX~")
-"""What `.` does again."""
+"""Commands that `.` repeats."""
 _MOTIONS: Final = frozenset("hl \x080^$|wWeEbB%fFtT;,`")
 _FUNCTIONS: Final = {
     "\x04": "vi-eof-maybe", "\x07": "abort", "\x0b": "kill-line", "\x0c": "clear-screen", "\x0e": "next-history",
@@ -28,7 +28,7 @@ _FUNCTIONS: Final = {
 
 
 class Command(NamedTuple):
-    """What was typed in command mode."""
+    """One command of command mode."""
 
     times: int | None
     operator: str
@@ -98,8 +98,8 @@ class Vi:
         self._obey(command, keys)
         return True
 
-    def settle(self) -> None:
-        """In command mode the cursor is on a character, not behind the last one."""
+    def clamp_cursor(self) -> None:
+        """Keep the cursor on a character in command mode, not behind the last one."""
         buffer = self._editor.buffer
         if not self.inserting and buffer.point >= len(buffer.text):
             buffer.point = max(0, len(buffer.text) - 1)
@@ -142,7 +142,7 @@ class Vi:
                 self._recorded = keys
             else:
                 self._change = keys
-        self.settle()
+        self.clamp_cursor()
 
     def _redo(self, count: int | None) -> None:
         if not self._change:
@@ -312,7 +312,7 @@ class Vi:
         return True
 
     def prompt(self) -> str | None:
-        """What is shown instead of the line while the text of a search is typed."""
+        """The search text being typed, shown instead of the line; None if there is none."""
         return self._asking
 
     def _ask(self, stroke: Stroke) -> None:

@@ -1,1 +1,1 @@
-"""What expansions do to values: splitting, operators on parameters, arithmetic on text. No syntax trees here."""
+"""Expansion of values: splitting, operators on parameters, arithmetic on text. No syntax trees here."""

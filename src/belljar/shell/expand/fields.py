@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 FIELD_BYTES = 32
-"""What one field of a very long list counts for in the limit on expansions."""
+"""Bytes that one field of a very long list counts for in the limit on expansions."""
 MAGIC = re.compile(r"[*?\[]|[+@!]\(")
 """Text that might be a glob."""
 

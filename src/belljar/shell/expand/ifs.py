@@ -19,7 +19,7 @@ class Ifs:
     def __init__(self, value: str | None) -> None:
         chars = DEFAULT if value is None else value
         self.joiner = " " if value is None else value[:1]
-        """What stands between the fields of "$*"."""
+        """The separator between the fields of "$*"."""
         self.whitespace = "".join(char for char in dict.fromkeys(chars) if char in DEFAULT)
         others = "".join(char for char in dict.fromkeys(chars) if char not in DEFAULT)
         white = f"[{re.escape(self.whitespace)}]" if self.whitespace else ""

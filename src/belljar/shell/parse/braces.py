@@ -102,7 +102,7 @@ class _BraceReader:
         return BraceSequence(fold(items))
 
     def group(self, start: int, close: int, depth: int, *, begins: bool) -> BraceList | BraceRange | None:
-        """What stands between two matching braces, or None if it is no expansion."""
+        """Parse the text between two matching braces; None if it is no expansion."""
         commas = []
         place = start + 1
         while place < close:

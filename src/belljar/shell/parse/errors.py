@@ -1,4 +1,4 @@
-"""What the parser reports: syntax errors in bash's words, and warnings that don't stop it."""
+"""Syntax errors in bash's words, and warnings that don't stop the parser."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Reader = Callable[[], "str | None"]
 
 
 class ParseOptions(Struct):
-    """What the shell's own options and aliases mean for parsing; may change between two commands.
+    """Parser options taken from the shell's options and aliases; may change between two commands.
 
     `alias` returns the text of an alias, or None; None itself when aliases aren't expanded.
     """

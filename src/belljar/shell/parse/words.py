@@ -465,7 +465,7 @@ class WordReader(Source):
         return CommandSub(body, line, self._kept_source(pos))
 
     def _kept_source(self, pos: int) -> str | None:
-        """What stood in the substitution at `pos`, just read, if it began with `((` or is in a here-document."""
+        """Source of the substitution at `pos`, just read, if it began with `((` or is in a here-document."""
         if self.keeps_source or self.text.startswith("(", pos + 2):
             return self.text[pos + 2 : self.pos - 1]
         return None
@@ -491,7 +491,7 @@ class WordReader(Source):
             raise
 
     def arith_between(self, pos: int) -> tuple[WordPart, ...] | None:
-        """What stands in the `((` ... `))` at `pos`; None if it doesn't end so and thus is two open parentheses.
+        """Read the `((` ... `))` at `pos`; None if it doesn't end so and thus is two open parentheses.
 
         A failure is remembered, as trying both ways at each level would take time exponential in the depth.
         """

@@ -64,9 +64,9 @@ def test_files_made_in_a_working_directory_leave_commands_known() -> None:
         fs.mkdir("/d/e")
         fs.chdir("/d/e")
         fs.getcwd()
-        before = process.kernel.known.changes.count
+        before = process.kernel.lookup_cache.changes.count
         process.write_file("/d/file", b"")
         process.write_file("/d/e/file", b"")
-        assert process.kernel.known.changes.count == before
+        assert process.kernel.lookup_cache.changes.count == before
 
     result(new_kernel(), body)

@@ -1,8 +1,8 @@
-"""What paths led to when they were last followed, for as long as nothing on the way changes.
+"""Cache of path lookups, valid until something on the way changes.
 
-Every command is found by a walk through PATH and the head of a file. The walk is remembered together with what it
-depends on: the directories looked into (their servers count the changes of nodes they were asked to watch), the mount
-table, the root and the user. What lies on a server that can't watch is looked up each time.
+Every command is found by a search through PATH and the first bytes of a file. The result is stored with what it
+depends on: the directories searched (their servers count changes of the nodes they were asked to watch), the mount
+table, the root and the user. Lookups on a server that can't watch are not cached.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from belljar.kernel.vfs.server import Node
     from belljar.kernel.vfs.view import View
 
-MOST: Final = 1024
-"""More than a session uses; a guest that makes up names can't fill the memory."""
+ENTRIES_MAX: Final = 1024
+"""More than a session uses; a guest that invents names can't fill the memory."""
 
 
 class _Entry(NamedTuple):
@@ -30,8 +30,8 @@ class _Entry(NamedTuple):
     credentials: Credentials
 
 
-class Known:
-    """Results by key, each as seen by one kind of viewer."""
+class LookupCache:
+    """Results by key, each valid for one root, user and mount table."""
 
     __slots__ = ("_entries", "changes")
 
@@ -40,7 +40,7 @@ class Known:
         self._entries: dict[Hashable, _Entry] = {}
 
     def get(self, view: View, key: Hashable) -> Any:
-        """The remembered value, if it still holds for this viewer; else None."""
+        """The cached value, if it is still valid for this view; else None."""
         entry = self._entries.get(key)
         if entry is None:
             return None
@@ -55,13 +55,13 @@ class Known:
         return None
 
     def put(self, view: View, key: Hashable, value: object, visited: Sequence[Place]) -> None:
-        """Remember `value`, found by looking at these places."""
+        """Cache `value`, found by looking at these places; unless a server there can't watch them."""
         for mount, node in visited:
             if mount.members or mount.server.changes is not self.changes or not mount.server.watch(node):
                 return
-        if len(self._entries) >= MOST:
+        if len(self._entries) >= ENTRIES_MAX:
             self._entries.clear()
         self._entries[key] = _Entry(value, self.changes.count, view.namespace.tops, view.root, view.credentials)
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         self._entries.clear()
