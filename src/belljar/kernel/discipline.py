@@ -75,7 +75,7 @@ class Discipline:
         return bool(self.termios.lflag & t.ICANON)
 
     def _actions(self) -> dict[int, str]:
-        """The action of each special character under the current flags; where two share one, the first named here wins."""
+        """The action of each special character under the current flags; of two on one character the first here wins."""
         termios = self.termios
         named: list[tuple[int, str]] = []
         if termios.iflag & t.IXON:

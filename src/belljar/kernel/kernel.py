@@ -15,8 +15,8 @@ from belljar.kernel.fdtable import FdTable
 from belljar.kernel.fiber import Fiber, FiberKilled, Hub
 from belljar.kernel.fs.proc_net import TcpSocket
 from belljar.kernel.fs.quota import Quota
-from belljar.kernel.lookup_cache import LookupCache
 from belljar.kernel.loader import Program
+from belljar.kernel.lookup_cache import LookupCache
 from belljar.kernel.machine import Machine
 from belljar.kernel.pids import PidSpace, Session
 from belljar.kernel.pipe import Outlet, Pipe, PipeEnd, PipeNode, PipeServer
