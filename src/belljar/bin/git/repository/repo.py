@@ -88,6 +88,12 @@ class Closing(Protocol):
     def close(self) -> None: ...
 
 
+def index_time(nanoseconds: int) -> tuple[int, int]:
+    """Seconds and nanoseconds as the index keeps them: 32 bits of each."""
+    seconds, rest = divmod(nanoseconds, NANO)
+    return seconds & 0xFFFFFFFF, rest
+
+
 class Repository:
     def __init__(self, process: Process, work: str, git: str, settings: list[tuple[str, str]] | None = None) -> None:
         self.process = process
@@ -230,7 +236,7 @@ class Repository:
 
     def entry(self, stat: Stat, mode: int, sha: bytes) -> IndexEntry:
         return IndexEntry(
-            divmod(stat.ctime, NANO), divmod(stat.mtime, NANO), stat.dev & 0xFFFFFFFF, stat.ino & 0xFFFFFFFF, mode,
+            index_time(stat.ctime), index_time(stat.mtime), stat.dev & 0xFFFFFFFF, stat.ino & 0xFFFFFFFF, mode,
             stat.uid, stat.gid, stat.size & 0xFFFFFFFF, ObjectID(sha),
         )  # fmt: skip
 

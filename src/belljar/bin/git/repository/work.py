@@ -11,7 +11,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.records import NANO, Stat
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import folders_above
-from belljar.bin.git.repository.repo import Repository, find_repository, mode_of
+from belljar.bin.git.repository.repo import Repository, find_repository, index_time, mode_of
 from belljar.bin.git.repository.sparse import Sparse, is_left_out
 from belljar.bin.git.repository.store import EXECUTABLE, LINK, SUBMODULE, Flat
 
@@ -59,7 +59,7 @@ def differs(repo: Repository, path: str, entry: IndexEntry, stat: Stat) -> bool:
         return not stat.is_dir
     if mode_of(stat) != entry.mode:
         return True
-    same = entry.size == stat.size & 0xFFFFFFFF and entry.mtime == divmod(stat.mtime, NANO)
+    same = entry.size == stat.size & 0xFFFFFFFF and entry.mtime == index_time(stat.mtime)
     # The same clock tick may hide a change: only times well in the past are trusted.
     settled = repo.process.kernel.now() - stat.mtime > 2 * NANO
     if same and settled and entry.ino and entry.ino == stat.ino & 0xFFFFFFFF:
