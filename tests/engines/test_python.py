@@ -192,7 +192,7 @@ def test_errors_are_the_right_ones(box: Sandbox) -> None:
     code = """
 import errno, os
 for body in (
-    lambda: open('/no'), lambda: os.mkdir('/tmp'), lambda: os.listdir('/etc/passwd'), lambda: os.rmdir('/etc'),
+    lambda: open('/no'), lambda: os.mkdir('/tmp'), lambda: os.listdir('/etc/passwd'), lambda: os.rmdir('/usr/bin'),
     lambda: open('/tmp'), lambda: os.rename('/no', '/tmp/x'), lambda: os.readlink('/etc/passwd'),
 ):
     try:
@@ -204,7 +204,7 @@ for body in (
         "FileNotFoundError [Errno 2] No such file or directory: '/no' True\n"
         "FileExistsError [Errno 17] File exists: '/tmp' True\n"
         "NotADirectoryError [Errno 20] Not a directory: '/etc/passwd' True\n"
-        "PermissionError [Errno 13] Permission denied: '/etc' True\n"
+        "PermissionError [Errno 13] Permission denied: '/usr/bin' True\n"
         "IsADirectoryError [Errno 21] Is a directory: '/tmp' True\n"
         "FileNotFoundError [Errno 2] No such file or directory: '/no' -> '/tmp/x' True\n"
         "OSError [Errno 22] Invalid argument: '/etc/passwd' True\n"

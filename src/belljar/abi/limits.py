@@ -1,6 +1,6 @@
 """How much one exec, and one sandbox, may use."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Self
 
@@ -63,6 +63,17 @@ class Limits:
 
     def __post_init__(self) -> None:
         check_positive(self)
+
+    def merged(self, other: Self) -> Self:
+        """These limits with those of `other` that are not its defaults. ValueError for one that would be higher."""
+        chosen = {f.name: getattr(other, f.name) for f in fields(self) if getattr(other, f.name) != f.default}
+        for name, value in chosen.items():
+            if value > getattr(self, name):
+                raise ValueError(
+                    f"limits: {name}={value:,} is more than the sandbox's own {getattr(self, name):,}; "
+                    f"give it to Sandbox(limits=Limits({name}=...))"
+                )
+        return replace(self, **chosen) if chosen else self
 
     @lru_cache(maxsize=32)  # noqa: B019 - frozen, and mostly the same few: each run of an interpreter asks
     def narrowed(self, other: Self) -> Self:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping
 from belljar.abi.limits import Limits
 from belljar.api.async_link_host import AsyncLink
 from belljar.api.clock_host import monotonic
-from belljar.api.command import Command, OfCommand
+from belljar.api.command import Command, Lines, OfCommand
 from belljar.api.owner_host import refuse_copy
 from belljar.api.request import Data, raise_failure
 
@@ -31,6 +31,15 @@ class AsyncStream:
     async def __aiter__(self) -> AsyncIterator[bytes]:
         while data := await self.next_chunk():
             yield data
+
+    async def lines(self) -> AsyncIterator[str]:
+        """The lines as they come, without their ends; bytes that are no UTF-8 are replaced."""
+        lines = Lines()
+        async for data in self:
+            for line in lines.feed(data):
+                yield line
+        for line in lines.end():
+            yield line
 
     async def read(self) -> bytes:
         """Everything to the end."""
@@ -83,8 +92,9 @@ class AsyncProcess(OfCommand):
         stdin: Data | int | None,
         limits: Limits,
         size: tuple[int, int] | None,
+        merge: bool = False,
     ) -> None:
-        running = self.command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size)
+        running = self.command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size, merge=merge)
         self.command.deadline = self._link.patience()
         try:
             await self._link.sent()

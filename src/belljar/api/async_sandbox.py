@@ -13,7 +13,7 @@ from belljar.api.async_js import AsyncJsInterpreter
 from belljar.api.async_link_host import AsyncLink, take_worker
 from belljar.api.async_process import AsyncProcess, AsyncTerminal
 from belljar.api.clock_host import monotonic
-from belljar.api.command import ExecRequest, check_size, request_exec, start_from
+from belljar.api.command import ExecRequest, check_size, one_input, request_exec, spawn_limits, start_from
 from belljar.api.core import Conversation, OnChunk
 from belljar.api.dialogue import PYTHON
 from belljar.api.errors import NO_SNAPSHOTS, FileError, SandboxClosed, SandboxCreationError, SnapshotError
@@ -166,6 +166,8 @@ class AsyncSandbox:
         on_stdout: OnChunk | None = None,
         on_stderr: OnChunk | None = None,
         merge_stderr: bool = False,
+        check: bool = False,
+        input: Data | None = None,
     ) -> ExecResult:
         """Run a command to its end. Cancelling kills its processes; the sandbox stays usable.
 
@@ -179,7 +181,7 @@ class AsyncSandbox:
             {
                 "cwd": start_from(self._settings.cwd, cwd),
                 "env": env,
-                "stdin": stdin,
+                "stdin": one_input(stdin, input),
                 "timeout": timeout,
                 "limits": limits,
                 "on_stdout": on_stdout,
@@ -198,7 +200,8 @@ class AsyncSandbox:
                 link.send(request.kill(link.conversation))
             raise
         raise_failure(request.running, self._settings.cwd)
-        return exec_result(request.running, monotonic() - began, timeout)
+        result = exec_result(request.running, monotonic() - began, timeout)
+        return result.check() if check else result
 
     async def _finish(self, request: ExecRequest, deadline: float) -> None:
         """Until it has ended, and all that it said was heard. SandboxError if it has not by then."""
@@ -221,11 +224,15 @@ class AsyncSandbox:
         cwd: AnyPath | None = None,
         env: Mapping[str, str] | None = None,
         stdin: Data | int | None = None,
+        timeout: float | None = None,
+        limits: Limits | None = None,
+        merge_stderr: bool = False,
     ) -> AsyncProcess:
         """Start a command and talk to it while it runs."""
         process = AsyncProcess(self._link)
         cwd = start_from(self._settings.cwd, cwd)
-        await process.start(cmd, env or {}, cwd, stdin, self._settings.limits, None)
+        limits = spawn_limits(self._settings.limits, limits, timeout)
+        await process.start(cmd, env or {}, cwd, stdin, limits, None, merge=merge_stderr)
         return process
 
     async def pty(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from typing import Any, Final
 
 from msgspec import Struct
@@ -126,6 +127,18 @@ def request_exec(
         sender = InputSender(conversation, number)
         frame += sender.put(stdin.rest) + sender.end()
     return ExecRequest(number, running, frame, effective.wall_seconds, listening)
+
+
+def one_input(stdin: object, given: object) -> object:
+    """Standard input as `exec` was given it, by either name. TypeError for both."""
+    if stdin is not None and given is not None:
+        raise TypeError("stdin and input are the same: give one of them")
+    return given if stdin is None else stdin
+
+
+def spawn_limits(base: Limits, limits: Limits | None, timeout: float | None) -> Limits:
+    """The limits of a started command. TypeError, ValueError."""
+    return limits_for_exec(base, limits, timeout)[1]
 
 
 def start_from(base: str, cwd: object) -> str | None:
@@ -265,6 +278,7 @@ class Command:
         stdin: Data | int | None,
         limits: Limits,
         size: tuple[int, int] | None = None,
+        merge: bool = False,
     ) -> Running:
         """Send it off. The front then waits for `started`."""
         given = check_input(stdin, open_ended=True)
@@ -274,9 +288,9 @@ class Command:
             cwd=cwd,
             stdin=given.first,
             follows=given.follows or size is not None,
-            merge=False,
+            merge=merge,
             live=True,
-            limits={},
+            limits=asdict(limits),
             allowed_output=limits.output_bytes,
             on_chunk={1: self.chunks[1].put, 2: self.chunks[2].put},
             size=size,
@@ -389,6 +403,22 @@ def check_size(rows: object, columns: object) -> tuple[int, int]:
 def pieces(data: bytes) -> Iterator[bytes]:
     for start in range(0, len(data), CHUNK_MAX):
         yield data[start : start + CHUNK_MAX]
+
+
+class Lines:
+    """Cuts a stream of bytes into lines of text."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> Iterator[str]:
+        *whole, self._rest = (self._rest + data).split(b"\n")
+        for line in whole:
+            yield line.decode("utf-8", "replace")
+
+    def end(self) -> Iterator[str]:
+        if self._rest:
+            yield self._rest.decode("utf-8", "replace")
 
 
 class OfCommand:

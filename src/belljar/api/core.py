@@ -94,7 +94,7 @@ class Running(Pending):
         callback = self.on_chunk.get(stream)
         if callback is not None:
             callback(data)
-        else:
+        if callback is None or not self.granted_by_reader:
             join_small(self.parts[stream], data)
 
 

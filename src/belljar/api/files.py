@@ -81,6 +81,11 @@ class Files:
     def chmod(self, path: AnyPath, mode: int) -> None:
         self._run(operations.chmod(path, mode))
 
+    def edit(self, path: AnyPath, old: str, new: str, *, every: bool = False) -> int:
+        """Replace `old` by `new`, which must be there once unless `every`; gives how often. ValueError."""
+        count: int = self._run(operations.edit(path, old, new, every))
+        return count
+
     def remove(self, path: AnyPath, recursive: bool = False) -> None:
         """A file, a symlink or an empty directory; with `recursive` a whole tree."""
         self._run(operations.remove(path, recursive))
@@ -160,6 +165,10 @@ class AsyncFiles:
 
     async def chmod(self, path: AnyPath, mode: int) -> None:
         await self._run(operations.chmod(path, mode))
+
+    async def edit(self, path: AnyPath, old: str, new: str, *, every: bool = False) -> int:
+        count: int = await self._run(operations.edit(path, old, new, every))
+        return count
 
     async def remove(self, path: AnyPath, recursive: bool = False) -> None:
         await self._run(operations.remove(path, recursive))

@@ -82,6 +82,24 @@ def write(path: AnyPath, data: Data, mode: int | None = None, append: bool = Fal
         yield from _ask(path, "write", name, raw[start : start + PIECE], None, True, False)
 
 
+def edit(path: AnyPath, old: str, new: str, every: bool) -> Steps[int]:
+    """Replace text in a file; gives how often. ValueError if it is not there, or there more than once unasked."""
+    path = check_path(path)
+    if not all(isinstance(text, str) for text in (old, new)):
+        raise TypeError("edit takes the old and the new text as str")
+    if not old:
+        raise ValueError("edit needs the text to replace")
+    data = yield from read_bytes(path)
+    before, after = (text.encode("utf-8", "surrogateescape") for text in (old, new))
+    count = data.count(before)
+    if count == 0:
+        raise ValueError(f"{path}: the text to replace is not there; read the file and copy it exactly")
+    if count > 1 and not every:
+        raise ValueError(f"{path}: the text to replace is there {count} times; give more of it, or every=True")
+    yield from write(path, data.replace(before, after))
+    return count
+
+
 FilesToWrite = Iterable[tuple[AnyPath, FileContents]] | Mapping[str, FileContents]
 
 

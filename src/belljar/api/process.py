@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from belljar.abi.limits import Limits
 from belljar.api.clock_host import monotonic
-from belljar.api.command import Command, OfCommand
+from belljar.api.command import Command, Lines, OfCommand
 from belljar.api.link_host import Link
 from belljar.api.owner_host import refuse_copy
 from belljar.api.request import Data, raise_failure
@@ -31,6 +31,13 @@ class Stream:
         else:
             self._link.wait_until(lambda: self._command.has_news(self._number), monotonic() + timeout)
         return self._command.take(self._number)
+
+    def lines(self) -> Iterator[str]:
+        """The lines as they come, without their ends; bytes that are no UTF-8 are replaced."""
+        lines = Lines()
+        for data in self:
+            yield from lines.feed(data)
+        yield from lines.end()
 
     def read(self) -> bytes:
         """Everything to the end."""
@@ -79,13 +86,14 @@ class Process(OfCommand):
         stdin: Data | int | None,
         limits: Limits,
         size: tuple[int, int] | None = None,
+        merge: bool = False,
     ) -> None:
         self._link = link
         self.command = command = Command(link.conversation, link.send)
         self.stdout = Stream(link, command, 1)
         self.stderr = Stream(link, command, 2)
         self.stdin = Stdin(link, command)
-        running = command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size)
+        running = command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size, merge=merge)
         command.deadline = link.patience()
         try:
             link.expect(lambda: command.started, command.deadline)

@@ -119,10 +119,10 @@ def check_contents(path: object, value: object) -> tuple[bytes, int | None]:
 
 
 def limits_for_exec(base: Limits, given: Limits | None, timeout: float | None) -> tuple[dict[str, int | float], Limits]:
-    """What to send, and what then holds: never more than the sandbox's own."""
+    """The limits to send, and those that then hold: never more than the sandbox's own. TypeError, ValueError."""
     if given is not None and not isinstance(given, Limits):
         raise TypeError(f"limits must be Limits(...), not {type(given).__name__}")
-    effective = base if given is None else base.narrowed(given)
+    effective = base if given is None else base.merged(given)
     if timeout is not None:
         if isinstance(timeout, bool) or not isinstance(timeout, int | float):
             raise TypeError(f"timeout must be a number of seconds, not {type(timeout).__name__}")

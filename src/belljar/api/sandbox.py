@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, overload
 from belljar.abi.limits import Limits
 from belljar.api import operations
 from belljar.api.clock_host import monotonic
-from belljar.api.command import ExecRequest, check_size, request_exec, start_from
+from belljar.api.command import ExecRequest, check_size, one_input, request_exec, spawn_limits, start_from
 from belljar.api.core import Conversation
 from belljar.api.errors import NO_SNAPSHOTS, FileError, SandboxCreationError, SnapshotError
 from belljar.api.files import Files
@@ -155,11 +155,14 @@ class Sandbox:
         on_stdout: OnOutput | None = None,
         on_stderr: OnOutput | None = None,
         merge_stderr: bool = False,
+        check: bool = False,
+        input: Data | None = None,
     ) -> ExecResult:
         """Run a command to its end. A str runs in bash, a list is argv. Never raises for what the command did.
 
         After `timeout` seconds its processes are killed and the exit code is 124; the sandbox stays usable. `on_stdout`
         and `on_stderr` hear what it says as it comes, on this thread; what they raise ends it, and is raised here.
+        `check` raises ExecError unless it succeeds; `input` is another name for `stdin`.
         """
         began = monotonic()
         request = request_exec(
@@ -169,7 +172,7 @@ class Sandbox:
             {
                 "cwd": start_from(self._settings.cwd, cwd),
                 "env": env,
-                "stdin": stdin,
+                "stdin": one_input(stdin, input),
                 "timeout": timeout,
                 "limits": limits,
                 "on_stdout": on_stdout,
@@ -185,7 +188,8 @@ class Sandbox:
             self._end(request)
             raise
         raise_failure(request.running, self._settings.cwd)
-        return exec_result(request.running, monotonic() - began, timeout)
+        result = exec_result(request.running, monotonic() - began, timeout)
+        return result.check() if check else result
 
     def _finish(self, request: ExecRequest, deadline: float) -> None:
         """Until it has ended, and all that it said was heard.
@@ -214,14 +218,19 @@ class Sandbox:
         cwd: AnyPath | None = None,
         env: Mapping[str, str] | None = None,
         stdin: Data | int | None = None,
+        timeout: float | None = None,
+        limits: Limits | None = None,
+        merge_stderr: bool = False,
     ) -> Process:
         """Start a command and talk to it while it runs. Its streams wait when you do not read them.
 
         `stdin` is all its input, or `subprocess.PIPE` or `subprocess.DEVNULL`. By default it is open for
-        `process.stdin.write`, but not a pipe: a program that reads a pipe unasked (`rg`) does not wait for it.
+        `process.stdin.write`, but not a pipe: a program that reads a pipe unasked (`rg`) does not wait for it. After
+        `timeout` seconds it is killed.
         """
         cwd = start_from(self._settings.cwd, cwd)
-        return Process(self._link, cmd, env=env or {}, cwd=cwd, stdin=stdin, limits=self._settings.limits)
+        limits = spawn_limits(self._settings.limits, limits, timeout)
+        return Process(self._link, cmd, env=env or {}, cwd=cwd, stdin=stdin, limits=limits, merge=merge_stderr)
 
     def pty(
         self,
