@@ -91,7 +91,7 @@ def test_output_streams_while_it_runs(sandbox: Sandbox) -> None:
     result = sandbox.exec("echo one; sleep 0.05; echo two", on_stdout=seen.append)
     assert b"".join(seen) == b"one\ntwo\n"
     assert len(seen) == 2
-    assert result.stdout == ""
+    assert result.stdout == "one\ntwo\n"
 
 
 def test_large_output_and_input(sandbox: Sandbox) -> None:
