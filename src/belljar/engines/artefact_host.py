@@ -93,7 +93,7 @@ def _key(place: Path) -> bytes:
 
 @cache
 def instruction_set() -> str:
-    """What of this computer native code depends on, as exactly as it can be told."""
+    """Return the machine and CPU features that native code depends on."""
     words = [platform.machine()]
     with suppress(OSError), open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
         words += sorted({line.partition(":")[2].strip() for line in file if line.startswith(("flags", "Features"))})

@@ -36,7 +36,7 @@ SPARE_REQUEST_MAX: Final = 2048
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a new process may use, and what it is to be."""
+    """A new process's limits and options."""
 
     memory_bytes: int
     cpu_seconds: float

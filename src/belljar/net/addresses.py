@@ -1,4 +1,4 @@
-"""What kind of place an IP address is, by our own table: the one question that decides whether it may be dialled.
+"""Scopes of IP addresses, by our own table: they decide whether an address may be dialled.
 
 `ipaddress.is_global` says yes to NAT64, to IPv4-compatible addresses, to site-local ones and to multicast. Here an
 address that carries another one inside is judged by both, and what no registry calls public unicast is not public.
@@ -17,7 +17,7 @@ Address = IPv4Address | IPv6Address
 
 
 class Scope(Enum):
-    """What an address is for. Only PUBLIC may be reached because a name led to it."""
+    """The scope of an address. Only PUBLIC may be reached because a name led to it."""
 
     PUBLIC = "public"
     PRIVATE = "private"

@@ -42,7 +42,7 @@ class Attribution:
             self._names.popitem(last=False)
 
     def fresh(self, name: str, kind: str, now: float) -> Known | None:
-        """What is known of a name, while the answer that said so holds."""
+        """Return a name's cached answer while its TTL lasts."""
         known = self._names.get((name, kind))
         return known if known is not None and now < known.fresh_until else None
 

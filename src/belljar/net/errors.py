@@ -1,4 +1,4 @@
-"""What can go wrong between a guest and the world, in the words the guest is told."""
+"""Network errors, in the words the guest is told."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ HOP_BY_HOP: Final = frozenset(
 )
 """About one connection, not about the message: ours to set."""
 CREDENTIALS: Final = frozenset({"authorization", "cookie", "proxy-authorization", "www-authenticate"})
-"""What a request to another origin must not carry over."""
+"""Headers dropped when a redirect leads to another origin."""
 
 
 class BadMessage(ValueError):

@@ -23,7 +23,7 @@ _SCHEMES: Final = {"http": 80, "https": 443}
 NAME_MAX: Final = 253
 URL_MAX: Final = 16 << 10
 RECORD_TYPES: Final = frozenset("A AAAA CNAME MX NS TXT SRV CAA SOA PTR HTTPS SVCB".split())
-"""What a guest may ask a resolver for."""
+"""Record types that a guest may query."""
 
 
 class BadHost(ValueError):
@@ -103,7 +103,7 @@ class Url:
 
     @property
     def authority(self) -> str:
-        """What the Host header says."""
+        """The value of the Host header."""
         host = f"[{self.host}]" if isinstance(self.host, IPv6Address) else str(self.host)
         return host if self.port == _SCHEMES[self.scheme] else f"{host}:{self.port}"
 

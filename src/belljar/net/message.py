@@ -17,10 +17,10 @@ class Places(Protocol):
     """Where code runs: bytes arrive on the network's own loop, the owner's functions must never hold that up."""
 
     async def at_home(self, work: Coroutine[Any, Any, bytes]) -> bytes:
-        """What `work` gives, run on the network's loop, awaited on any."""
+        """Run `work` on the network's loop, awaited on any; return its result."""
 
     async def at_owner(self, function: Callable[[bytes], bytes], data: bytes) -> bytes:
-        """What the owner's function makes of `data`."""
+        """Call the owner's function with `data`, off the network's loop; return its result."""
 
 
 class Body:
@@ -37,10 +37,10 @@ class Body:
         self._chunks = chunks
         self._places = places
         self._memory = memory
-        """What is read at once is counted in, until `release`."""
+        """The budget that a body read as a whole counts against, until `release`."""
         self._counted = 0
         self.size = size
-        """How long it is, if that is known."""
+        """Length in bytes, if known."""
         self.changed = False
 
     @property
@@ -112,7 +112,7 @@ async def _mapped(chunks: Chunks, change: Callable[[bytes], bytes], places: Plac
 
 
 class HttpResponse:
-    """What came back, before the guest sees it. A middleware may also make one, to answer in the server's place."""
+    """A response before the guest sees it. A middleware may also make one, to answer in the server's place."""
 
     def __init__(
         self, status: int, headers: Headers | dict[str, str] | None = None, body: bytes | str | Body = b""
@@ -134,7 +134,7 @@ ResponseHook: TypeAlias = Callable[[HttpResponse], Awaitable[None] | None]
 
 
 class HttpRequest:
-    """What the guest asks for. Headers, body, method and the path of the URL may be changed; never where it goes."""
+    """A guest's request. Headers, body, method and the URL's path may be changed; never its destination."""
 
     def __init__(self, method: str, url: Url, headers: Headers, body: Body) -> None:
         self._method = method

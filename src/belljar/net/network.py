@@ -33,11 +33,11 @@ class NetworkLimits:
     """All headers of one request or response."""
     connect_seconds: float = 30.0
     idle_seconds: float = 120.0
-    """A web request in which nothing moves for so long ends."""
+    """Idle time after which a web request is ended."""
     buffer_bytes: int = 64 << 20
-    """What its streams and bodies may hold in the owner's memory, all together."""
+    """Memory of the owner for all buffered streams and bodies together."""
     policy_seconds: float = 30.0
-    """How long a policy or middleware may think before the answer is no."""
+    """Time limit of a policy or middleware; then the answer is a denial."""
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -64,16 +64,16 @@ Accepted = AcceptDns | AcceptRaw | AcceptHttp
 @dataclass(frozen=True, slots=True)
 class Denied:
     reason: str
-    """For the owner's record."""
+    """The reason in the owner's log."""
     shown: str = ""
-    """What the policy wants the guest to be told."""
+    """The reason shown to the guest."""
 
 
 Verdict = Accepted | Denied
 
 
 class Conn:
-    """What a policy is asked about: a flow the guest wants to open, or a name it wants to know.
+    """A connection that a guest wants to open, or a name it wants to resolve, for a policy to decide on.
 
     `hostname` is the name the guest went by, and is only there if this sandbox resolved it through an accepted answer;
     `hostnames` are all such names of the address. Neither comes from anything the guest claims.
@@ -171,7 +171,7 @@ class Conn:
         return verdict
 
     def verdict(self, returned: object) -> Verdict:
-        """What the policy decided. Anything it returned that is not a decision makes it a denial."""
+        """Return the policy's decision. A returned value that is not a decision is a denial."""
         self._closed = True
         if self._refusal is not None:
             return Denied(self._refusal, self._refusal)

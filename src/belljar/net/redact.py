@@ -72,14 +72,14 @@ class Redactor:
         return self.whole(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
     def feed(self, data: bytes) -> bytes:
-        """What can be given out now."""
+        """Add data; return what can be released now."""
         if not self._forms:
             return data
         data = self._held + data
         return self._give(data, len(data) - self._may_begin(data))
 
     def flush(self) -> bytes:
-        """The rest: nothing follows."""
+        """Return the rest: nothing follows."""
         return self._give(self._held, len(self._held))
 
     def _give(self, data: bytes, cut: int) -> bytes:

@@ -94,7 +94,7 @@ class Opened(_Message, tag="opened"):
 
 
 class Secured(_Message, tag="secured"):
-    """What is sent from here on is encrypted on its way: `version`, `cipher`, `protocol`, `certificate`, `peer`."""
+    """TLS is established from here on: `version`, `cipher`, `protocol`, `certificate`, `peer`."""
 
     info: dict[str, str]
 
@@ -147,10 +147,10 @@ def _broker_decoder() -> msgspec.msgpack.Decoder[BrokerFrame]:
 
 
 def guest_frames() -> FrameReader[GuestFrame]:
-    """What the broker reads."""
+    """Return a reader of guest frames, for the broker."""
     return FrameReader(_guest_decoder(), FRAME_MAX)
 
 
 def broker_frames() -> FrameReader[BrokerFrame]:
-    """What the guest's side reads."""
+    """Return a reader of broker frames, for the guest's side."""
     return FrameReader(_broker_decoder(), FRAME_MAX)

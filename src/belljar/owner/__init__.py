@@ -1,1 +1,1 @@
-"""In the owner's process: its hold on zygotes and workers."""
+"""In the owner's process: handles of zygotes and workers."""

@@ -1,4 +1,4 @@
-"""Forking a live worker, from the owner's side: a connection for the branch, the permit, and who came of it."""
+"""Forking a live worker, from the owner's side: a connection for the branch, the permit, and the branch's handle."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ ROOT: Final = "/sys/fs/cgroup"
 OURS: Final = "/proc/self/cgroup"
 PREFIX: Final = "belljar"
 CONTROLLERS: Final = {"memory": "cgroup", "cpu": "cgroup_cpu", "pids": "cgroup_pids"}
-"""The layer that each puts up."""
+"""The layer that each controller provides."""
 PROCESSES_MAX: Final = 64
 """Processes and threads of one sandbox: its worker and its engines."""
 CORES: Final = 2
@@ -100,7 +100,7 @@ class Cgroup:
             _write(directory, "cgroup.procs", pid)
 
     def remove(self) -> None:
-        """The sandbox is over: the group goes when its processes have. Idempotent."""
+        """Kill the group's processes and remove it, later if some have not ended yet. Idempotent."""
         for directory in self.directories:
             _try(directory, "cgroup.kill", 1)
         with _lock:
@@ -114,7 +114,7 @@ def _write(directory: str, name: str, value: int | str) -> None:
 
 
 def _try(directory: str, name: str, value: int) -> None:
-    """Set what not every kernel has."""
+    """Write a setting that not every kernel has."""
     with suppress(OSError):
         _write(directory, name, value)
 

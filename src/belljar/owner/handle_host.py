@@ -1,4 +1,4 @@
-"""An owner's hold on a worker, and what it is to be a place where workers come from."""
+"""An owner's handle of a worker, and the protocol of sources of workers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class CgroupUnavailable(RuntimeError):
 
 
 class Permits(Protocol):
-    """Whoever says when a worker may fork."""
+    """Grants workers single forks."""
 
     def permit(self, family: int, pid: int) -> None:
-        """Let a worker fork, once and soon. OSError if there is nobody left to say so."""
+        """Let a worker fork, once and soon. OSError if the zygote is gone."""
 
 
 class WorkerHandle:
@@ -73,7 +73,7 @@ class WorkerHandle:
         return not readable(self.pidfd, 0)
 
     def kill(self) -> None:
-        """End it at once and let go. Idempotent. In a forked child of its owner it is only let go of."""
+        """Kill it and close its descriptors. Idempotent. In a forked child of its owner, only close."""
         if os.getpid() != self._owner:
             self.release()
         else:
@@ -81,7 +81,7 @@ class WorkerHandle:
         self.connection.close()
 
     def end(self) -> None:
-        """End it at once, and shut the connection down: threads that wait for it hear of the end. Idempotent."""
+        """Kill it and shut the connection down, which wakes threads that wait for it. Idempotent."""
         pidfd, self.pidfd = self.pidfd, -1  # two threads may both come to end it
         if pidfd >= 0:
             kill_process(pidfd)
@@ -92,7 +92,7 @@ class WorkerHandle:
                 self.connection.shutdown(socket.SHUT_RDWR)
 
     def release(self) -> None:
-        """Let go of it without ending it: it was handed on, or is another's."""
+        """Close its descriptors without killing it: it was handed on, or is another's."""
         if self.pidfd >= 0:
             os.close(self.pidfd)
             self.pidfd = -1

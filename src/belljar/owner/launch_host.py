@@ -21,7 +21,7 @@ _INTERRUPT, _KILL = 2, 9
 """SIGINT and SIGKILL, without all of `signal`."""
 _USUAL_FILES = 1024
 _WITHOUT_SITE = f"import sys; sys.path.append(sys.argv[3]); {WORKER}"
-"""The same where nothing is known of installed packages but where we are: the archive has what is needed of them."""
+"""The same without `site`: only our own directory is on the path; the archive has the packages."""
 
 
 class Launched:
@@ -87,7 +87,7 @@ def launch(arguments: Sequence[str], *, env: Mapping[str, str], keep: Sequence[i
 
 
 def _inheritable() -> list[int]:
-    """What our own caller left open, and everything we start would have too."""
+    """Return the inheritable descriptors that our own caller left open."""
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:

@@ -51,7 +51,7 @@ class Spawner:
             self._begun = self._start()
 
     def adopt(self, process: Launched, connection: socket.socket) -> None:
-        """Have a worker that was launched already be the next one."""
+        """Use a worker that was launched already as the next one."""
         self._begun = SpawnedWorker(process, connection)
 
     def take(self, memory_bytes: int) -> WorkerHandle:
@@ -114,5 +114,5 @@ class Spawner:
                 self._begun = None
 
     def forget(self) -> None:
-        """In a forked child of the owner: the worker begun is the parent's."""
+        """Drop the worker begun, in a forked child of the owner: it is the parent's."""
         self.__init__(self._archive)  # type: ignore[misc]

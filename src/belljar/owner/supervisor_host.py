@@ -68,7 +68,7 @@ class Supervisor:
             self._server.close(ends_children=False)
 
     def forget(self) -> None:
-        """In a forked child of the owner: the zygote is the parent's."""
+        """Drop the zygote, in a forked child of the owner: it is the parent's."""
         self.__init__(self._command)  # type: ignore[misc]
 
 

@@ -24,7 +24,7 @@ from belljar.abi.version import __version__
 
 _MAGIC: Final = f"belljar modules 3 {__version__} {sys.version!r} {PACKAGE}".replace("\n", " ")
 _CURIOUS: Final = frozenset({"threading", "sysconfig"})
-"""Modules that ask the kernel something while they load: the number of the thread, where links lead."""
+"""Modules that make system calls while they load: gettid, readlink."""
 _MODULE, _PACKAGE, _EXTENSION, _DATA = "module", "package", "extension", "data"
 _ZONES: Final = "tzdata/zones"
 
@@ -76,7 +76,7 @@ class Archive:
 
     @classmethod
     def open(cls, path: str) -> Archive | None:
-        """None if there is none, or it is not of this very interpreter and these very sources."""
+        """Open an archive; None if it is missing, or was made by another interpreter or from other sources."""
         try:
             with open(path, "rb") as file:
                 found = os.fstat(file.fileno())
@@ -101,7 +101,7 @@ class Archive:
         return cls(entries, memory[start + index :])
 
     def install(self) -> None:
-        """Let imports come from here before they come from anywhere else."""
+        """Install this as the first finder of `sys.meta_path`."""
         sys.meta_path.insert(0, self)
 
     def find_spec(
@@ -123,7 +123,7 @@ class Archive:
                 import_module(entry.name)
 
     def use_zones(self) -> None:
-        """Take time zones from here."""
+        """Read time zones from this archive."""
         from belljar.libc import tzdata_host  # here, because it needs a package that may only be in the archive
 
         tzdata_host.use(self._code[self._entries[_ZONES].place()])

@@ -77,11 +77,11 @@ class Channel:
         self._watch(writable=False)
 
     def close(self) -> None:
-        """Where another process goes on with it."""
+        """Close the connection here: another process uses it."""
         self._socket.close()
 
     def flush(self) -> None:
-        """Try once more to send what is left, outside the loop: the last words of a worker."""
+        """Try once to send the rest of the buffer, outside the loop, before the worker exits."""
         if self._unsent:
             self._try(self._unsent)
 

@@ -1,4 +1,4 @@
-"""A descriptor that arrived from the host: whoever wants it takes it, and one that nobody takes closes itself."""
+"""A descriptor received from the host: closed on deletion unless it was taken."""
 
 from __future__ import annotations
 

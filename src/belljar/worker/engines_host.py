@@ -41,7 +41,7 @@ class HostEngines:
             link.release()
 
     def part(self, copies: Mapping[int, Descriptor]) -> None:
-        """In a branch: go on with the copies of processes; the others are the origin's, and seen to end here."""
+        """Switch to the copies of processes, in a branch; report the others, which are the origin's, as ended."""
         self._given_up.clear()
         links, self._links = self._links, {}
         for number, link in links.items():
@@ -92,7 +92,7 @@ class HostEngines:
         return link
 
     def kill(self, number: int) -> None:
-        """Have the owner end a process, now."""
+        """Ask the owner to kill a process, now."""
         self._hosted.tell(b"engine", "kill", [number])
 
     def give_up(self, number: int) -> None:
@@ -191,7 +191,7 @@ class HostEngineLink:
             self._engines.give_up(self.number)
 
     def lose(self) -> None:
-        """Let go of the process; it need not be ours to end."""
+        """Close the connection without having the process killed."""
         if self._fd < 0:
             return
         fd, self._fd = self._fd, -1

@@ -1,4 +1,4 @@
-"""What the owner may do with a sandbox's files directly: each operation a function of plain data.
+"""The owner's direct operations on a sandbox's files: each a function of plain data.
 
 They run with all rights inside the sandbox; what they create belongs to the agent.
 """

@@ -1,4 +1,4 @@
-"""What lives with the owner and is used from inside: mounts whose files are there, and functions as commands."""
+"""Owner-side resources used from inside: mounts served by the owner, and functions as commands."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Hosted:
         self._next = 1
         self._waiting: dict[int, Answered | None] = {}
         self._unwanted: set[int] = set()
-        """Questions whose asker is gone, or never wanted to know."""
+        """Questions whose answers are to be discarded."""
         self._answered = WaitQueue(session.kernel.hub)
         self._about_files: set[int] = set()
         """Questions about files that are not answered yet; most are at once."""
         self._acts: deque[Callable[[], None]] = deque()
-        """What waits for those answers; until it is done, no further question about files is asked."""
+        """Callbacks that wait for those answers; no further question about files is asked until they have run."""
         self._scheduled = False
         self._resumed = WaitQueue(session.kernel.hub)
         self._tools: ToolServer | None = None
@@ -67,7 +67,7 @@ class Hosted:
             self._resumed.wake_all()
 
     def lose_all(self) -> None:
-        """In a branch: the answers go to the origin. Who waits for one gets an error; nobody waits in vain."""
+        """Fail all pending questions, in a branch: their answers go to the origin."""
         for number, answered in self._waiting.items():
             if answered is None:
                 self._waiting[number] = Answer(number, None, EIO), ()

@@ -16,7 +16,7 @@ _READ: Final = 64 << 10
 
 
 class PortConnections:
-    """Those of one worker."""
+    """The port connections of one worker."""
 
     def __init__(self, hub: Hub, poller: DescriptorPoller) -> None:
         self._hub = hub
@@ -28,7 +28,7 @@ class PortConnections:
         self._live.add(PortConnection(fd, stream, self._hub, self._poller, self._live.discard))
 
     def hang_up(self) -> None:
-        """In a branch: the sockets are the origin's."""
+        """Close the sockets, in a branch: they are the origin's."""
         for connection in list(self._live):
             connection.close()
 

@@ -65,7 +65,7 @@ _COLLECT_LEAST: Final = 0.001
 _REST_SECONDS: Final = 10.0
 _MOMENT: Final = 0.05
 _REST_LOOK: Final = 0.0005
-"""How long to wait for interpreters and for programs that are to be copied, and how often to look."""
+"""Seconds to wait for interpreters and for programs that are to be copied, and between two checks."""
 
 
 class _Stream:
@@ -104,12 +104,12 @@ class _Job:
         self.task: Task | None = None
 
     def renew_credit(self) -> None:
-        """In a branch: what its owner has granted anew."""
+        """Reset the streams' credit, in a branch, which has an owner connection of its own."""
         for stream in self.streams.values():
             stream.credit = WINDOW
 
     def take(self, stream: int) -> bytes:
-        """What is held back of a stream, and what a writer waits to hand on."""
+        """Take a stream's buffered output, including that of a blocked writer."""
         held = self.streams.get(stream)
         return held.take(held.size) if held is not None else b""
 

@@ -35,7 +35,7 @@ from belljar.worker.task import OnOutput, Task
 
 
 class Result(Struct):
-    """What a command did."""
+    """The result of a command."""
 
     stdout: bytes
     stderr: bytes

@@ -47,7 +47,7 @@ class Streams:
         return files
 
     def end(self) -> bool:
-        """Hand nothing on any more. Gives whether nobody has them, so that another command can."""
+        """Stop passing output on. Return whether no process holds the pipes, so that they can be reused."""
         output, error, source = self.output, self.error, self._input
         output.take = error.take = discard
         return not (output.writers or output.busy or error.writers or error.busy or source.readers or source.writers)

@@ -181,11 +181,11 @@ class Task:
             engine.limit(narrowed.cpu_seconds, narrowed.memory_bytes)
 
     def signal(self, number: int) -> None:
-        """To the command's process group, as a terminal would."""
+        """Send a signal to the command's process group, as a terminal would."""
         self._kernel.signal_group(self.process.pgid, number)
 
     def kill(self) -> None:
-        """Everything the command started, at once."""
+        """Kill everything the command started, at once."""
         self._kernel.kill_budget(self.process.budget)
 
     def _hand_on(self, stream: int, data: bytes) -> None:
@@ -220,7 +220,7 @@ class Task:
 
     @property
     def _is_open(self) -> bool:
-        """Whether more may come out."""
+        """Whether more output may follow."""
         for outlet in self._outlets.values():
             if outlet.writers or outlet.busy:
                 return True
@@ -233,7 +233,7 @@ class Task:
             self._end()
 
     def _drain(self) -> None:
-        """What the command left behind may still be writing (`> >(cat)`): let it come to rest, but not wait for it."""
+        """Let leftover processes finish writing (`> >(cat)`), for at most LINGER seconds."""
         hub = self._kernel.hub
         until = hub.clock.monotonic() + LINGER
         while self._is_open and not hub.idle and hub.clock.monotonic() < until:

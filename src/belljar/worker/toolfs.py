@@ -84,7 +84,7 @@ class CallHandle(Handle):
         return data
 
     def truncate(self, size: int) -> None:
-        """Nothing is stored."""
+        """Do nothing: nothing is stored."""
 
     def poll(self) -> int:
         return POLLIN | POLLOUT

@@ -32,7 +32,7 @@ RECURSION: Final = 60_000
 _TRACE_FRAMES: Final = 12
 _TRACE_CHARACTERS: Final = 8000
 _NAME_BYTES: Final = 255
-"""How much is told of a bug of ours."""
+"""Bytes of the command that are reported with an incident."""
 CPU_BACKSTOP: Final = 24 * 3600
 WARM_UP_COMMAND: Final = "echo hi"
 _FORK: Final = Call(2, "fork", [[], []], fds=1)
@@ -73,7 +73,7 @@ class Worker:
         self._channel.send(message)
 
     def connect(self, connection: socket.socket) -> None:
-        """Serve who is at the other end, whenever the hub runs."""
+        """Serve a connection, whenever the hub runs."""
         self._channel = Channel(connection, self._session.kernel.hub, self._poller)
         self._channel.open(self._server.handle)
 

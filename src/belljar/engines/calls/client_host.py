@@ -39,11 +39,11 @@ class CallError(Exception):
 
 
 class ConnectionEnded(BaseException):
-    """The sandbox is gone; not an Exception, for there is nothing left to do but end."""
+    """The worker closed the connection. Not an Exception: the process can only exit."""
 
 
 class Program(msgspec.Struct, frozen=True):
-    """What START says."""
+    """The contents of a START frame."""
 
     argv: list[bytes]
     env: list[bytes]
@@ -69,13 +69,13 @@ class Client:
         self.on_limits: Callable[[int, int], None] = lambda cpu_ns, memory: None
         """Called with the limits of an interpreter's next run."""
         self._told = 0
-        """Of the signals still to be received, how many `peek_signals` has told of."""
+        """Number of unreceived signals that `peek_signals` has already returned."""
         self.busy = False
         """Whether a call is under way."""
         self.calls = 0
 
     def connect(self, connection: socket.socket, control: socket.socket | None) -> None:
-        """Go on over another connection: in a copy of the process, whose threads but this one are not there."""
+        """Switch to another connection, in a forked copy, which has only this thread."""
         self._connection = connection
         self._control = control
         self._send = connection.sendall
@@ -88,7 +88,7 @@ class Client:
                 self._ready.register(end.fileno(), select.POLLIN)
 
     def wait_for_start(self) -> Program:
-        """What to run. Blocks until the worker says it."""
+        """Wait for START; return the program to run."""
         id, kind, body = self._receive()
         if id != 0 or kind != START:
             raise BadFrame("the first frame is not START")
@@ -96,12 +96,12 @@ class Client:
         return Program(argv, env, cwd, msgspec.json.decode(options), Start(*numbers), stdio)
 
     def call(self, name: str, *arguments: Any) -> list[Any]:
-        """One call by name. Raises CallError."""
+        """Make a call by name. Raises CallError."""
         number, takes, gives = CALLS[name]
         return decode(gives, self.request(number, encode(takes, arguments)))
 
     def request(self, number: int, body: bytes) -> bytes:
-        """One call as bytes, for those that encode by themselves. Raises CallError."""
+        """Make a call whose arguments are encoded already. Raises CallError."""
         self.busy = True
         self.calls += 1
         try:
@@ -123,7 +123,7 @@ class Client:
         return results
 
     def post(self, name: str, *arguments: Any) -> None:
-        """A call that nobody waits for: one whose answer means nothing, or that has none (`exit`, `exceeded`)."""
+        """Make a call without waiting: its answer is not needed, or it has none (`exit`, `exceeded`)."""
         number, takes, _ = CALLS[name]
         body = encode(takes, arguments)
         try:
@@ -187,7 +187,7 @@ class Client:
         return id, status, b"".join(parts)[12:]
 
     def _wait(self) -> None:
-        """Until something comes. Who asks for a copy meanwhile gets it: nothing is on its way."""
+        """Wait for input; call `on_copy` for requests on the control socket meanwhile."""
         while self._ready is not None:
             ready = [fd for fd, _ in self._ready.poll()]
             if self._connection.fileno() in ready:
@@ -199,13 +199,13 @@ class Client:
                 self._ready.unregister(self._control.fileno())
 
     def disconnect(self) -> None:
-        """In a copy: its origin's sockets are not its own."""
+        """Close the inherited sockets, in a forked copy."""
         self._connection.close()
         if self._control is not None:
             self._control.close()
 
     def let_go(self) -> None:
-        """Nobody asks for copies any more."""
+        """Stop polling the control socket: no further copies are requested."""
         self._control = self._ready = None
 
     def _more(self, size: int, *, between: bool = False) -> bytes:

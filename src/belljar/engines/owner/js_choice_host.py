@@ -39,7 +39,7 @@ _found: Choice | None = None
 
 
 def wanted() -> Engine | None:
-    """What the owner's environment asks for; None if it does not. Raises EngineUnavailable."""
+    """Return the engine that the owner's environment names; None if unset. Raises EngineUnavailable."""
     asked = os.environ.get(VARIABLE, "")
     match asked:
         case "" | "auto":
@@ -50,7 +50,7 @@ def wanted() -> Engine | None:
 
 
 def command(guests: prefix_host.Guests) -> list[str]:
-    """What starts the template of the engine that was chosen. Raises EngineUnavailable."""
+    """Return the command that starts the chosen engine's template. Raises EngineUnavailable."""
     chosen = choose()
     if chosen.engine == "v8":
         return prefix_host.command(guests)
@@ -139,7 +139,7 @@ def _last_words(error: Exception) -> str:
 
 
 def expected() -> Choice:
-    """What `choose` would say, as far as that can be told without building anything. Raises EngineUnavailable."""
+    """Predict the result of `choose` without building anything. Raises EngineUnavailable."""
     asked = wanted()
     if asked is not None:
         return Choice(asked, "" if asked == "v8" else f"{VARIABLE}=quickjs")

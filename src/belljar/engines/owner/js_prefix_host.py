@@ -29,7 +29,7 @@ NODE_FLAGS: Final = (
 
 
 def command(guests: Guests) -> list[str]:
-    """What starts a template, of runs (`sandbox.js`) or of programs (`node`). Raises EngineUnavailable."""
+    """Return the command of a template, of runs (`sandbox.js`) or programs (`node`). Raises EngineUnavailable."""
     # Here: only those who run JavaScript pay for what it needs.
     from belljar.engines.owner.js_build_host import HERE, addon, addon_digest, node
     from belljar.lockdown.seal_host import landlock_rules

@@ -1,4 +1,4 @@
-"""What an owner does to have guest Python: finds the package, makes the artefact, starts the template."""
+"""Prepares guest Python for the owner: finds the package, makes the artefact, gives the template's command."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def library() -> Path:
 
 
 def command() -> list[str]:
-    """What starts the template, with everything it will need prepared. Raises EngineUnavailable."""
+    """Prepare all that the template needs; return its command. Raises EngineUnavailable."""
     try:
         with progress(10.0) as show:
             made = prepare_all(show)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 _relating = threading.Lock()
-"""Held while it is found out who a process's kin are."""
+"""Held while a process's `kin` is set."""
 
 
 @dataclass(slots=True)
@@ -117,7 +117,7 @@ class EngineProcess:
         return not readable(self.pidfd, 0)
 
     def kill(self) -> None:
-        """End it at once and let go. Idempotent. In a forked child of its owner it is only let go of."""
+        """Kill it and close its descriptors. Idempotent. In a forked child of its owner, only close."""
         pidfd, self.pidfd = self.pidfd, -1  # two threads may both come to end it
         if pidfd >= 0 and os.getpid() != self.owner:
             os.close(pidfd)
@@ -136,7 +136,7 @@ class EngineProcess:
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """What one program's process may use of the machine."""
+    """Resource limits of one program's process."""
 
     memory_bytes: int
     cpu_seconds: float
@@ -196,7 +196,7 @@ class Template:
 
 
 KINDS: Final[dict[str, Callable[[], list[str]]]] = {}
-"""What starts the template of each kind; raises EngineUnavailable where something is missing."""
+"""Returns the command of each kind's template; raises EngineUnavailable where something is missing."""
 
 _templates: Final[dict[str, Template]] = {}
 _making = threading.Lock()

@@ -46,11 +46,11 @@ class Built:
     path: Path
     size: int
     warnings: str
-    """What the compiler said, though it built it."""
+    """Compiler warnings."""
 
 
 class _Artefact(msgspec.Struct):
-    """What of cargo's messages matters here."""
+    """The fields of cargo's messages that are used here."""
 
     reason: str
     executable: str | None = None

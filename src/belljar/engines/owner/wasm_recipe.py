@@ -1,4 +1,4 @@
-"""What a directory says is to be built from it: commands for sandboxes, each a WebAssembly program.
+"""Build recipes: the WebAssembly commands to be built from a directory.
 
 `Cargo.toml` makes it Rust's. Else it is C and C++: `belljar.toml` names the commands, and without one all sources
 together are one command, called as the directory is.

@@ -1,4 +1,4 @@
-"""What an owner does to run a WebAssembly program: has it compiled once, and gives its native code to a new process.
+"""Starts WebAssembly programs from the owner: compiles each once, and gives the native code to a new process.
 
 The owner looks into neither program nor native code: it counts, hashes and keeps bytes.
 """

@@ -23,7 +23,7 @@ from belljar.engines.wire.calls import CALLS, decode
 
 PARK, EXIT, MARK, COMPARE, IMMORTAL, LAST, PROCESSOR = 1000, 1001, 1002, 1003, 1004, 1005, 1006
 FAULT: Final = 0xFFFFFFFE
-"""What the guest's C code takes for a broken host."""
+"""Return value that the guest's C code treats as a host failure."""
 EINTR, EBADF, ENOSYS = 4, 9, 38
 IMMORTAL_COUNT: Final = 5 << 28
 """The count of references by which CPython knows an immortal object, where pointers have 32 bits."""
@@ -43,14 +43,14 @@ class Door:
         self._park = park
         self._client: Client | None = None
         self.park_again: Callable[[], bytes] | None = None
-        """What waiting is for one that is a program's."""
+        """Handles PARK once this process is a program's."""
         self.interrupter: Interrupter | None = None
         self.started_ns = 0
         """Processor time this process had used before it was a program."""
         self.kernel: RemoteKernel | None = None
 
     def enter(self, client: Client, kernel: RemoteKernel, park_again: Callable[[], bytes] | None = None) -> None:
-        """This process is a program's now; `park_again` waits to be forked, if it can be."""
+        """Become a program's process; `park_again` waits to be forked, if it can be."""
         self._client = client
         self.park_again = park_again
         self.kernel = kernel
@@ -103,8 +103,8 @@ class Door:
                 self.kernel.take_signals()
 
     def _template(self, number: int, body: bytes) -> bytes:
-        """What a template may ask: to wait, to learn where signals are noted (see `interrupt_host`), and for objects to
-        be made immortal (see `guest/_belljar/immortal.py`)."""
+        """Handle a template's requests: park, locate signal flags (see `interrupt_host`), and make objects immortal (see
+        `guest/_belljar/immortal.py`)."""
         if number == PARK:
             return self._park()
         if number == MARK:
@@ -123,7 +123,7 @@ class Door:
         return _STATUS.pack(0)
 
     def _before(self, number: int, body: bytes) -> None:
-        """What a call does to descriptors that this process keeps the place of."""
+        """Before spawn, dup and dup2: hand the offsets of shared descriptors over to the kernel."""
         if number == _SPAWN:
             for source in {0, 1, 2, *decode(CALLS["spawn"].takes, body)[5]}:
                 self._wasi.share(source)
@@ -139,7 +139,7 @@ class Door:
         self._end(code, 0)
 
     def trapped(self, error: Exception) -> None:
-        """The guest's code did what WebAssembly forbids: too deep a recursion, mostly."""
+        """Handle a WebAssembly trap: mostly too deep a recursion."""
         if self._client is None:
             return
         text = "stack overflow" if "stack" in str(error) else str(error).strip().splitlines()[-1]

@@ -10,7 +10,7 @@ _PROTOCOL = Path(__file__).parent.parent / "wire" / "calls.py"
 
 
 def added_modules() -> tuple[dict[str, bytes], frozenset[str]]:
-    """What is added to the library, and which of its own files give way."""
+    """Return the modules added to the library, and the names of the library files they replace."""
     added = {path.relative_to(_GUEST).as_posix(): path.read_bytes() for path in sorted(_GUEST.rglob("*.py"))}
     added["_belljar/protocol.py"] = _PROTOCOL.read_bytes()
     added["_belljar/values.py"] = _VALUES.read_bytes()

@@ -1,6 +1,6 @@
 """Makes the guest interpreter notice a signal: sets, in its memory, what its own C code sets when one arrives.
 
-Where that is, nobody says: it is found out once, in a template. The guest raises a signal between two calls of the
+The addresses are not exported: they are found once, in a template. The guest raises a signal between two calls of the
 door, with no bytecode in between, and whatever differs in memory after that, each time and only then, is it.
 """
 
@@ -29,7 +29,7 @@ class Interrupter:
         self._before = b""
         self._rounds: dict[int, list[set[Change]]] = {}
         self._common: set[Change] = set()
-        """What any signal sets."""
+        """Changes that every signal makes."""
         self._first = self._stride = 0
         """Where the flag of signal 0 is, and how far apart the flags of two signals are."""
 

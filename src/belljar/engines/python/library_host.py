@@ -113,7 +113,7 @@ def _zipped(files: Mapping[str, bytes]) -> bytes:
 
 
 class PythonLibrary(Mapping[bytes, LibraryFile | list[bytes]]):
-    """What the guest interpreter finds at its own paths (see `wasi.descriptors.Library`)."""
+    """The files at the guest interpreter's own paths (see `wasi.descriptors.Library`)."""
 
     def __init__(
         self,

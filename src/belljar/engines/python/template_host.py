@@ -53,26 +53,25 @@ from belljar.lockdown.seal_host import (
 
 SPARES: Final = 3
 AHEAD: Final = b" ahead"
-"""What a copy for a run is told that is made before anybody asks for one."""
-"""Copies of an interpreter with a prefix that are kept ready."""
+"""Message to a copy of a prefix that is made before a run is asked for."""
 OVERHEAD: Final = 192 << 20
-"""What the process around the guest needs on top of the guest's memory."""
+"""Memory of the process, beside the guest's own."""
 MEMORY_MAX: Final = (1 << 32) - (1 << 16)
 
 
 WARM_UPS: Final = 32
 DIRECTORY: Final = (0o040755, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)
 OPTIONS: Final = {"executable": "/usr/bin/python3", "session": False, "site": False, "directory": DIRECTORY}
-"""What a program in a sandbox like most is told."""
+"""START's options in an ordinary sandbox."""
 _PROGRAM: Final = struct.Struct("<iII6q")
 REHEARSAL_NS: Final = 1_000_000_000
 """Processor time of a warm-up."""
 READY, REHEARSE = 0, -1
-"""What comes with a program: whether it is one to run, or to do as if."""
+"""The status sent with a program: run it, or run the warm-up."""
 
 
 class Nothing:
-    """The world of a template: streams that swallow, and no files but the library's."""
+    """The kernel of a template: writes are discarded, and there are no files but the library's."""
 
     said = b""
     """The end of what was written to standard error: why the interpreter could not be started, if it could not."""
@@ -109,11 +108,11 @@ class Template:
         self._client: Client | None = None
         self._watch: Watch
         self._memory_limit = 0
-        """The guest's, as it was set for a run."""
+        """The guest's memory limit for the run."""
         self._runs: socket.socket | None = None
+        """Socket on which an interpreter with a prefix receives requests for runs."""
         self._practised: Program | None = None
-        """What a process is that rehearses."""
-        """By which an interpreter with a prefix is asked for runs."""
+        """The pretended program, while a process warms up."""
         native = engine(optimised=quality == "optimised")
         with open_checked(artefact) as name:
             module = wasmtime.Module.deserialize_file(native, name)
@@ -140,7 +139,7 @@ class Template:
         self._door.alloc = direct(self._store, allocate)
 
     def run(self) -> NoReturn:
-        """Start the interpreter; what comes of it happens in the children of `_park`."""
+        """Start the interpreter; programs run in the children of `_park`."""
         try:
             for name in ("_initialize", "run"):
                 function = self._exports[name]
@@ -225,7 +224,7 @@ class Template:
         return _told(program, REHEARSE)
 
     def _wait(self, client: Client) -> bytes:
-        """Learn what to run, and be it."""
+        """Wait for START, then become the program."""
         control = self._runs
         self._enter(client, None)
         told = self._learn(client)
@@ -234,7 +233,7 @@ class Template:
         return told
 
     def _enter(self, client: Client, park_again: Callable[[], bytes] | None) -> None:
-        """Be the process at the end of a connection."""
+        """Attach the guest to a connection, and start the watch thread."""
         kernel = self._kernel(client)
         self._client = client
         client.on_limits = self._limit
@@ -261,7 +260,7 @@ class Template:
         return kernel
 
     def _adopt(self, program: Program, kernel: RemoteKernel | None = None) -> None:
-        """Have the guest's calls go to a program's kernel."""
+        """Direct the guest's calls to a program's kernel."""
         kernel = kernel or self._door.kernel
         assert kernel is not None
         self._wasi.adopt(kernel, HostWorld(self._door.leave), program.stdio, program.numbers.ttys)
@@ -348,7 +347,7 @@ class Template:
         ends.control.send(HELLO)
 
     def _spent(self) -> None:
-        """The processor time is used up."""
+        """Report that the processor time is used up, and exit."""
         try:
             if self._client is not None:
                 self._client.post("exceeded", b"cpu_seconds", time.process_time_ns() - self._door.started_ns)
@@ -357,7 +356,7 @@ class Template:
 
 
 def _told(program: Program, status: int) -> bytes:
-    """What the guest is answered, who waits for a program (see `park` in `guest/_belljar/door.py`)."""
+    """Encode the answer to the guest's `park` (see `guest/_belljar/door.py`)."""
     options, numbers = program.options, program.numbers
     flags = bool(options.get("session")) | options.get("site", True) << 1 | (numbers.ttys & 1) << 2
     for fd in range(3):

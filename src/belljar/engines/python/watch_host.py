@@ -37,18 +37,18 @@ class Watch:
         self._changed.acquire()
 
     def start(self) -> None:
-        """Have the thread, which takes a while; it waits until something is allowed."""
+        """Start the thread; it waits for `allow`."""
         _thread.start_new_thread(self._watch, ())
 
     def allow(self, cpu_ns: int) -> None:
-        """This much from now on."""
+        """Set the processor time allowed from now on."""
         self._limit = time.process_time_ns() + cpu_ns
         if self._looks_at > time.monotonic() + min(cpu_ns / 1e9, PERIOD) and self._changed.locked():
             self._changed.release()  # it would look too late; else leave it alone, there may be thousands of runs
 
     @property
     def left(self) -> int:
-        """What may still be used, in nanoseconds."""
+        """Remaining processor time in nanoseconds."""
         return max(self._limit - time.process_time_ns(), 0)
 
     def _watch(self) -> None:

@@ -55,7 +55,7 @@ class Machine:
             self.export("_initialize")()
 
     def _define_wasi(self, bindings: Bindings) -> None:
-        """What every module here asks for of a system: randomness, an empty environment, and no files."""
+        """Define the WASI imports of our modules: random bytes, an empty environment, and no files."""
         bindings.define(WASI, "random_get", "ii", "i", self._random)
         bindings.define(WASI, "environ_get", "ii", "i", lambda *_: 0)
         bindings.define(WASI, "environ_sizes_get", "ii", "i", self._no_environment)

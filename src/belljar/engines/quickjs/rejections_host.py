@@ -26,7 +26,7 @@ class NotFound(RuntimeError):
 
 
 class Rejections:
-    """What was told since it was last asked: handles of promises, each with whether it is still unhandled."""
+    """Rejections reported since the last look: promise handles, each with whether it is still unhandled."""
 
     def __init__(self) -> None:
         self._values: Values | None = None

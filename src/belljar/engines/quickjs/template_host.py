@@ -41,7 +41,7 @@ from belljar.lockdown.seal_host import (
 
 SPARES: Final = 2
 OVERHEAD: Final = 256 << 20
-"""What the process around the engine needs on top of the guest's memory."""
+"""Memory of the process, beside the guest's own."""
 PREFIX_MEMORY: Final = 4 << 30
 FOREVER: Final = 1 << 30
 """Seconds: a prefix computes only while it is evaluated, and its owner watches that."""
@@ -50,7 +50,7 @@ SESSION: Final = b" session"
 
 
 class _Run(msgspec.Struct):
-    """Of a message that begins a run, what this process has to know before its JavaScript does."""
+    """The fields of a run's first message that this process reads itself."""
 
     op: str
     limits: dict[str, float] = msgspec.field(default_factory=dict)

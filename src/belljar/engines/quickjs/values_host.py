@@ -13,9 +13,9 @@ from belljar.engines.quickjs.machine_host import Machine
 
 OK, JS_ERROR = 0, 1
 FAILED: Final = 0xFFFFFFFF
-"""What a host function gives instead of a value when it throws."""
+"""Return value of a host function that throws."""
 TEXT_MAX: Final = 64 << 20
-"""What the module takes in one piece."""
+"""Most bytes of one string."""
 OUT_OF_MEMORY: Final = "out of memory"
 """The engine's own words for it."""
 _DOUBLE: Final = struct.Struct("<d")
@@ -23,7 +23,7 @@ _BITS: Final = struct.Struct("<Q")
 
 
 class Thrown(Exception):
-    """JavaScript threw, or is to be thrown at; says what."""
+    """An exception thrown by JavaScript, or to be thrown there."""
 
 
 class Values:
@@ -258,7 +258,7 @@ class Values:
 
 
 class Pending(Exception):
-    """What JavaScript threw is still the module's, to be thrown on."""
+    """JavaScript threw; the exception is still pending in the module."""
 
 
 class Handle:

@@ -15,9 +15,9 @@ from typing import Final, NoReturn
 from belljar.engines.wire.js import FRAME_MAX, OUTPUT, frame
 
 _BESIDE: Final = int.from_bytes(frame(0, b"")[:4], "little")
-"""What a frame's length counts beside its body."""
+"""Bytes that a frame's length counts beside its body."""
 _KEPT: Final = 32 << 10
-"""Bytes of printed text that are sent at once."""
+"""Bytes of printed text at which the buffer is flushed."""
 
 
 class Wire:
@@ -62,7 +62,7 @@ class Wire:
             self._push(data)
 
     def print(self, stream: int, data: bytes) -> None:
-        """Kept until there is much of it, something else is sent, or the process waits."""
+        """Buffer output until there is much of it, something else is sent, or the process waits."""
         if stream != self._stream:
             self.flush()
             self._stream = stream
@@ -76,7 +76,7 @@ class Wire:
                 self._flush()
 
     def last_words(self, data: bytes) -> NoReturn:
-        """Say why this ends, and end. Waits for a frame that is half sent, which nothing may cut in two."""
+        """Send the reason and exit. Waits for a frame that is half sent."""
         with self._sending:
             self._flush()
             self._push(data)

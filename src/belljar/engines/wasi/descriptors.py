@@ -1,4 +1,4 @@
-"""What an engine process remembers of its descriptors, so that it need not ask: kind, rights, and where they stand."""
+"""An engine process's cache of its descriptors: kind, rights and offset."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Descriptor:
         self.inheriting = inheriting
         self.flags = flags
         self.offset: int | None = None
-        """Where a file that only we have open stands; None: the kernel knows."""
+        """The offset of a file that only we have open; None: the kernel keeps it."""
         self.stat: tuple[int, ...] | None = None
-        """What open said of it: true until the next call."""
+        """The stat that open returned: valid until the next call."""
         self.end = -1
-        """An offset at which the file ended: true until the next call."""
+        """An offset at which the file ended: valid until the next call."""
         self.listing: list[bytes] | None = None
         """A directory's entries, each as fd_readdir gives it."""
 

@@ -1,4 +1,4 @@
-"""What a WASI program's process is given in place of a world: the kernel at the end of a socket, a clock, entropy."""
+"""The environment of a WASI program's process: the kernel at the end of a socket, a clock, entropy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RemoteKernel:
 
 
 def _ignore(_number: int) -> None:
-    """A guest that has no way to hear of signals."""
+    """Ignore a signal: this guest has no handlers."""
 
 
 class HostWorld:

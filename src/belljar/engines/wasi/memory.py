@@ -32,7 +32,7 @@ class Memory:
                 raise Fault
 
     def whole(self) -> memoryview:
-        """What there is of it now."""
+        """Return a view of the memory's current size."""
         return self._view[: self.size()]
 
     def read(self, address: int, length: int) -> bytes:
@@ -64,7 +64,7 @@ class Memory:
         return found
 
     def gather(self, vectors: list[tuple[int, int]], limit: int) -> Iterator[bytes]:
-        """What the vectors hold, in pieces, at most `limit` bytes in all."""
+        """Yield the vectors' bytes in pieces, at most `limit` bytes in all."""
         for start, length in vectors:
             take = min(length, limit)
             if take:

@@ -122,4 +122,4 @@ SIGNATURES: Final[dict[str, str]] = {
     "sock_send": "iiiii",
     "sock_shutdown": "ii",
 }
-"""What each function takes: `i` is 32 bits, unsigned; `I` is 64 bits, signed. All but proc_exit give an errno."""
+"""Parameters of each function: `i` is an unsigned i32, `I` a signed i64. All but proc_exit return an errno."""

@@ -1,4 +1,4 @@
-"""What the functions of WASI stand on: one program's descriptors, its memory, and how paths become the kernel's.
+"""The base of the WASI functions: one program's descriptors, memory, and paths as the kernel takes them.
 
 Descriptors are the virtual process's own numbers. Number 3 is, for the functions that take paths, the root of the
 sandbox (the one directory a program is given, from which everything it may reach is reached); for the others it is
@@ -176,7 +176,7 @@ class Program:
         return fd, path
 
     def held(self, place: tuple[int, bytes]) -> LibraryFile | list[bytes] | None:
-        """What of the library a path names, if it does."""
+        """Return the library entry at a path, if there is one."""
         dirfd, path = place
         if dirfd != AT_FDCWD:
             return None

@@ -16,7 +16,7 @@ _CLOCK: Final = struct.Struct("<I4xQQH")
 
 
 class Waiting(Program):
-    """What a program may wait for."""
+    """poll_oneoff."""
 
     def poll_oneoff(self, subscriptions: int, events: int, count: int, result: int) -> int:
         if not 0 < count <= SUBSCRIPTIONS_MAX:

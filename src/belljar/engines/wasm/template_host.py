@@ -37,13 +37,13 @@ from belljar.lockdown.sockets_host import receive_descriptors
 
 SPARES: Final = 2
 OVERHEAD: Final = 256 << 20
-"""What the process around the program, and the compiler, need on top of its memory."""
+"""Memory of the process and the compiler, beside the program's own."""
 MEMORY_MAX: Final = (1 << 32) - (1 << 16)
 CANNOT_EXECUTE, ABORTED = 126, 6
 
 
 class NoKernel:
-    """What a template's functions would ask: nobody, for it runs no program."""
+    """The kernel of a template, which runs no program: calls fail with ENOSYS."""
 
     def call(self, name: str, *arguments: Any) -> list[Any]:
         raise Refused(numbers.ENOSYS)
@@ -53,7 +53,7 @@ class NoKernel:
 
 
 class Template:
-    """What is made once for all programs: the engine, and WASI's functions."""
+    """The parts that all programs share: the engine, and WASI's functions."""
 
     def __init__(self) -> None:
         config = configuration(optimised=True)
@@ -185,7 +185,7 @@ def _read(fd: int) -> bytes:
 
 
 def serve(template: Template, connection: socket.socket, request: Request) -> int:
-    """Be what the owner orders."""
+    """Carry out the owner's order: compile or run."""
     memory = min(request.memory_bytes, MEMORY_MAX)
     try:
         cpu_seconds = int(request.cpu_seconds) + 2

@@ -162,7 +162,7 @@ CALLS: Final[dict[str, Call]] = {
 }
 
 DEFAULT, IGNORED, REPORTED = 0, 1, 2
-"""What `catch` can ask for."""
+"""Dispositions that `catch` can set."""
 ATIME_SET, ATIME_NOW, MTIME_SET, MTIME_NOW = 1, 2, 4, 8
 """Bits of `which` in the calls that set times."""
 NEW_GROUP, NEW_SESSION, CLOSE_OTHERS, INHERIT_ENV = 1, 2, 4, 8

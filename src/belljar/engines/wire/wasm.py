@@ -1,4 +1,4 @@
-"""What an owner tells a new process of the WebAssembly template, once, and how that answers.
+"""The one order from an owner to a new process of the WebAssembly template, and its answer.
 
 It compiles a program, of which it is given the bytes and gives back the native code; or it runs one, of which it is
 given the native code, and then waits for START as any engine does. It is sealed before it sees either.
@@ -15,7 +15,7 @@ COMPILE, RUN = b"c", b"r"
 """The orders: a program's length and the program follow the first, a descriptor goes with the second."""
 LENGTH: Final = struct.Struct("<Q")
 MADE, REFUSED, SPENT = b"+", b"-", b"!"
-"""What comes of a compilation: native code; a reason; or the processor time was used up."""
+"""Results of a compilation: native code; a reason; or the processor time was used up."""
 RESULT: Final = struct.Struct("<cdQ")
 """One of these, the seconds of processor time it took, and how many bytes follow."""
 PROGRAM_MAX: Final = 128 << 20

@@ -20,7 +20,7 @@ from belljar.kernel.engines import EngineLink, EngineProgram, EngineUnavailable
 from belljar.kernel.process import IGNORE, Process
 
 _LOOK: Final = 64 << 10
-"""How much of a script is looked at."""
+"""Bytes of a script that are searched."""
 
 
 SESSION: Final = "--belljar-session"
@@ -92,7 +92,7 @@ def run(process: Process, link: EngineLink, *, session: bool) -> int:
 
 
 def _surroundings(process: Process) -> dict[str, Any]:
-    """What the interpreter would ask first, and is told instead: what its directory is, whether packages are there."""
+    """Answers to the interpreter's first questions: its directory's stat, and whether site-packages exists."""
     found: dict[str, Any] = {"site": _exists(process, places.site_of(places.PREFIX))}
     with suppress(SysError):
         directory = process.fs.getcwd()
@@ -111,7 +111,7 @@ def _exists(process: Process, path: str) -> bool:
 
 
 def _text(process: Process) -> bytes:
-    """What the program's text begins with, as far as it can be told without running anything."""
+    """Return the beginning of the program's source, as far as it is known without running anything."""
     words = iter(process.argv[1:])
     for word in words:
         if word in ("-W", "-X"):

@@ -33,7 +33,7 @@ class NoCopy(RuntimeError):
 
 
 class Kin(Family):
-    """An engine process and its copies: one listener tells of all their forks."""
+    """An engine process and its copies, which share one seccomp listener."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(pid)
@@ -43,7 +43,7 @@ class Kin(Family):
         self.add(pid)
 
     def take_listener(self, control: socket.socket) -> bool:
-        """Have what a process sent before it was sealed: where the kernel asks about its forks. False: nothing came.
+        """Receive the seccomp listener that a process sent before it was sealed. False: nothing came.
 
         Soon, if possible: descriptors on their way are counted, for all processes of a user together.
         """

@@ -1,4 +1,4 @@
-"""Who may fork, and when: the zygote's word on it, one fork for each permit of the owner."""
+"""The zygote's decisions on its workers' forks: one fork for each permit of the owner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Family:
         """Whether it has tried to fork, to prove that it can't, before it took its first request."""
 
     def answer(self) -> None:
-        """Answer the one that waits. A permit is spent when its fork was let."""
+        """Answer the waiting fork. A permit is used up when its fork was allowed."""
         assert self.listener is not None
         now = time.monotonic()
         self.permits = [permit for permit in self.permits if permit[1] > now]
@@ -51,7 +51,7 @@ class ForkJudge:
         return self._events.fileno()
 
     def expect(self, pid: int) -> None:
-        """A worker was forked; it will send its listener."""
+        """Register a forked worker, which will send its listener."""
         self._families[pid] = _Family()
 
     def permit(self, family: int, pid: int) -> None:
@@ -60,7 +60,7 @@ class ForkJudge:
             self._families[family].permits.append((pid, time.monotonic() + PERMIT_SECONDS))
 
     def work(self) -> None:
-        """Take in whoever is new, answer whoever waits."""
+        """Receive new listeners, and answer waiting forks."""
         for fd, events in self._events.poll(0):
             if fd == self._inbox.fileno():
                 self._take_in()
@@ -85,7 +85,7 @@ class ForkJudge:
             self._events.register(fds[0], select.EPOLLIN)
 
     def _forget(self, fd: int) -> None:
-        """The last of a family is gone."""
+        """Drop a family whose last process is gone."""
         family = self._families.pop(self._waiting.pop(fd))
         assert family.listener is not None
         self._events.unregister(fd)

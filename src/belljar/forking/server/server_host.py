@@ -34,13 +34,13 @@ QUIET: Final = 0.003
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """What a new process is given: its connection, what it is to be, and whether it is a spare."""
+    """Arguments of a new process: its connection, the request, and whether it is a spare."""
 
     connection: socket.socket
     request: Request
     ahead: bool
     control: socket.socket | None
-    """By which it can be asked for copies of itself, if the options say `forkable` or `copied`."""
+    """Socket for requests to copy it, if the options say `forkable` or `copied`."""
 
 
 @dataclass(frozen=True, slots=True)

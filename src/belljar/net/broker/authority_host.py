@@ -42,15 +42,15 @@ class SandboxAuthority:
             .sign(self._key, hashes.SHA256())
         )
         self._contexts: OrderedDict[str, tuple[ssl.SSLContext, datetime]] = OrderedDict()
-        """How to meet clients of a host, and until when."""
+        """TLS contexts by host, each with its expiry."""
 
     @property
     def certificate(self) -> bytes:
-        """What the sandbox must trust, in PEM."""
+        """The CA certificate that the sandbox must trust, in PEM."""
         return self._certificate.public_bytes(Encoding.PEM)
 
     def context(self, host: str) -> ssl.SSLContext:
-        """How to meet a client that asked for this host. A bounded number is kept, each for its time."""
+        """Return the TLS context for clients of this host. A bounded number is cached."""
         kept = self._contexts.pop(host) if host in self._contexts else self._make(host)
         if kept[1] - self._now() < _RENEWED:
             kept = self._make(host)

@@ -35,7 +35,7 @@ class Callbacks:
         self._free = asyncio.Semaphore(_AT_ONCE)
 
     async def call(self, function: Callable[..., Any], argument: object, timeout: float) -> Any:
-        """What it returns, awaited if need be. Raises what it raises, TimeoutError, or TooBusy."""
+        """Call a function, await its result if need be, and return it. Raises what it raises, TimeoutError, or TooBusy."""
         here = asyncio.get_running_loop()
         deadline = here.time() + timeout
         try:
@@ -84,7 +84,7 @@ class Callbacks:
         return under_way
 
     def _wait(self, awaitable: Any, owner: asyncio.AbstractEventLoop | None, under_way: Future[Any]) -> Any:
-        """What a plain function's awaitable gives, on the thread that called it; given up with the call."""
+        """Wait, on a plain function's thread, for the awaitable it returned; cancelled with the call."""
         inner = asyncio.run_coroutine_threadsafe(_awaited(lambda: awaitable), _open_loop(owner))
         under_way.add_done_callback(lambda _: inner.cancel())
         return inner.result()

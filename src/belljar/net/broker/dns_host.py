@@ -30,7 +30,7 @@ _ATTEMPT_SECONDS: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a resolver said."""
+    """A resolver's answer."""
 
     records: tuple[Line, ...]
     """CNAMEs on the way included."""

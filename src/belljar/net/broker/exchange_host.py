@@ -23,7 +23,7 @@ from belljar.net.redact import Redactor, parts
 
 @dataclass(slots=True)
 class Ask:
-    """What a guest (or `safe_fetch`) wants, as it came."""
+    """A request of a guest (or `safe_fetch`), unparsed."""
 
     method: str
     url: str
@@ -41,7 +41,7 @@ class Ask:
 
 @dataclass(slots=True)
 class Response:
-    """What came back. The body is read from `chunks`; after `upgrade`, `stream` is a raw connection."""
+    """A response. The body is read from `chunks`; after `upgrade`, `stream` is a raw connection."""
 
     version: str
     status: int
@@ -53,10 +53,10 @@ class Response:
     stream: httpcore.AsyncNetworkStream | None = None
     incoming: Incoming | None = None
     bodies: tuple[Body, ...] = ()
-    """What middleware may have read of the request and the answer."""
+    """Bodies that middleware may have read, of the request and the response."""
 
     async def aclose(self) -> None:
-        """Let go of the connection, wherever the body is. Idempotent."""
+        """Release the connection, wherever the body is. Idempotent."""
         for body in self.bodies:
             body.release()
         if self.incoming is not None:
@@ -176,7 +176,7 @@ def holds_secrets(http: AcceptHttp, request: HttpRequest, added: list[tuple[str,
 
 
 def secrets_of(http: AcceptHttp, added: list[tuple[str, str]], asked: Url, sent: Url) -> set[str]:
-    """What to hide in answers. With `redact=True` all that middleware added: header values, and new parts of a URL."""
+    """Strings to redact in responses. With `redact=True` all that middleware added: header values and URL parts."""
     if http.redact is not True:
         return {part for secret in http.redact or () for part in parts(secret)}
     known = set(_pieces(asked))

@@ -96,7 +96,7 @@ class Flow:
         self._granted.set()
 
     async def _arrival(self) -> bytearray | Secure | None:
-        """What is next, left where it is; None at the end."""
+        """Wait for the next item and return it without removing it; None at the end."""
         while not self._arrived:
             if self._ended or self._closed:
                 return None
@@ -139,7 +139,7 @@ class Flow:
         return data
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """What the guest sends, until `read` gives b""."""
+        """Yield the guest's data until EOF."""
         while piece := await self.read():
             yield piece
 

@@ -27,7 +27,7 @@ _LINGER_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class GuestRequest:
-    """What a client sent, as its protocol has it."""
+    """A client's request, as its protocol has it."""
 
     method: str
     authority: str
@@ -117,12 +117,12 @@ def passed_on(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 
 def refusal(error: NetError) -> tuple[int, bytes]:
-    """What a client is told instead of an answer: a status and a text."""
+    """Return the status and body of an error response."""
     return 403 if error.kind == "denied" else 502, f"belljar: {error}\n".encode()
 
 
 async def linger(guest: Client) -> None:
-    """Give a client that is still sending the time to see our last words: closing at once would take them back."""
+    """Read on for a while before closing: an early close would reset the connection and lose our response."""
     guest.write_eof()
     left = _LINGER_BYTES
     with suppress(OSError):  # TimeoutError is one

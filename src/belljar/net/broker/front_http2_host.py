@@ -51,7 +51,7 @@ class _Inbox:
         self._number = number
         self._data = bytearray()
         self._size = 0
-        """What of the client's window it takes up, padding included."""
+        """Bytes of the client's flow-control window in use, padding included."""
         self._ended = False
         self._news = asyncio.Event()
 

@@ -57,7 +57,7 @@ class Reached:
 
 @dataclass(slots=True)
 class Traffic:
-    """What passed, for limits and for the record."""
+    """Counters of a sandbox's traffic, for limits and statistics."""
 
     bytes_in: int = 0
     bytes_out: int = 0

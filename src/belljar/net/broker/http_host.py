@@ -43,11 +43,11 @@ _REPEATABLE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 """Sent again if a kept connection turns out to be dead; anything else might be done twice."""
 _OURS: Final = HOP_BY_HOP | {"host", "content-length"}
 _NOT_IN_PART: Final = frozenset({"accept-encoding", "range", "if-range", "sec-websocket-extensions"})
-"""What would let a guest have an answer cut or packed so that a secret in it is not recognized."""
+"""Headers by which a guest could have a response cut or compressed so that redaction misses a secret."""
 
 
 def _keep_logs_clean() -> None:
-    """The debug lines of these have whole headers in them, credentials too: off, unless an owner sets their level."""
+    """Turn off debug logs that contain whole headers, credentials too, unless an owner sets their level."""
     for name in ("httpcore", "hpack", "h2"):
         logger = logging.getLogger(name)
         if logger.level == logging.NOTSET:
@@ -182,7 +182,7 @@ class Web:
         return answer
 
     async def _owners(self, function: Callable[..., Any], argument: object, url: Url | None) -> Any:
-        """What the owner's code says. Whatever it raises is a no."""
+        """Call the owner's code. Any exception is a denial."""
         gate = self.gate
         try:
             return await gate.callbacks.call(function, argument, gate.limits.policy_seconds)

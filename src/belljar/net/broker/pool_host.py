@@ -18,7 +18,7 @@ _KEEP_SECONDS: Final = 15.0
 _KEEP_EACH: Final = 6
 _KEEP_ALL: Final = 32
 _HEAD_SLACK: Final = 1 << 20
-"""What may come with a head in one piece: the beginning of its body."""
+"""Bytes of body that may arrive in one piece with the head."""
 
 HttpConnection = httpcore.AsyncHTTP11Connection | httpcore.AsyncHTTP2Connection
 _Key = tuple[str, str, int, str, str]

@@ -41,7 +41,7 @@ class Pipe(Protocol):
 
 
 class Meter:
-    """What passed on one connection."""
+    """Byte counts of one connection."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -55,7 +55,7 @@ class Stream(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self.memory = memory
-        """What unread bytes are counted in."""
+        """The budget that unread bytes count against."""
         self._unread: deque[bytes] = deque()
         self._size = 0
         self._counted = 0

@@ -1,4 +1,4 @@
-"""What the network's file servers share: a numbered directory that lives while one of its files is open."""
+"""The base of the network's file servers: numbered directories that exist while one of their files is open."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ class Connection(Numbered):
         return f"{opened.info['remote-ip']}!{opened.info['remote-port']}\n".encode() if opened else b"::!0\n"
 
     def socket(self) -> TcpSocket | None:
-        """What /proc/net/tcp shows of it."""
+        """The connection's entry of /proc/net/tcp."""
         inode = SOCKET_INODES + self.number
         stream = self._stream
         if stream is not None and stream.opened is not None and not stream.ended:

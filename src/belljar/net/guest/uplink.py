@@ -51,18 +51,18 @@ NOT_GRANTED: Final = Failed(0, "denied", "this sandbox was granted no network")
 
 
 def errno_of(failure: Failed) -> int:
-    """What a system call says of a failure."""
+    """Return the errno for a failure."""
     return _ERRNOS.get(failure.kind, errno.EIO)
 
 
 class Carrier(Protocol):
-    """What brings frames to the broker."""
+    """Sends frames to the broker."""
 
     def send(self, frame: bytes, *, wait: bool = True) -> None:
         """Queue a frame; with `wait`, a fiber that is ahead of the broker waits here."""
 
     def close(self) -> None:
-        """Let go of it, and tell the uplink so. Idempotent."""
+        """Close it and notify the uplink. Idempotent."""
 
 
 class Uplink:

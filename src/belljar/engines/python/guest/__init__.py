@@ -1,1 +1,1 @@
-"""What runs inside guest Python: put on its own path there, never imported here."""
+"""Modules that run inside guest Python: on its own path there, never imported here."""

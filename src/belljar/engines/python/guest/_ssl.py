@@ -147,7 +147,7 @@ class Certificate:
 
 
 class _Connection:
-    """What `ssl` calls an SSL object: over a socket, or between two MemoryBIOs."""
+    """An SSL object of `ssl`: over a socket, or between two MemoryBIOs."""
 
     session = None
     session_reused = False

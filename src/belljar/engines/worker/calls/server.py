@@ -65,7 +65,7 @@ _PROCESSES: Final = {
 
 
 def _by_number(handlers: Mapping[str, Handler]) -> dict[int, tuple[str, str, Handler]]:
-    """What each call takes and gives, and what does it."""
+    """Map call numbers to argument signature, result signature and handler."""
     return {CALLS[name].number: (CALLS[name].takes, CALLS[name].gives, handler) for name, handler in handlers.items()}
 
 
@@ -128,12 +128,12 @@ class CallServer:
         self.link.send(ANSWER.pack(len(body) + 8, 0, START) + body)
 
     def limit(self, cpu_seconds: float, memory_bytes: int) -> None:
-        """What the engine process may use once it has its next run: the answer that it waits for tells it."""
+        """Queue a LIMITS event, for an interpreter's next run; it is sent with the next answer."""
         body = encode("qq", [int(cpu_seconds * 1e9), memory_bytes])
         self._events += ANSWER.pack(len(body) + 8, 0, LIMITS) + body
 
     def serve(self) -> NoReturn:
-        """Until the process ends: by its own call, a signal, a limit, or the loss of its engine process."""
+        """Serve calls until the process ends: by its own call, a signal, a limit, or the loss of its engine process."""
         try:
             while True:
                 self._serve_one()
@@ -176,7 +176,7 @@ class CallServer:
         self._buffer += data
 
     def _lost(self) -> NoReturn:
-        """The engine process ended without a word: killed, by a limit of the machine's or from outside."""
+        """Handle an engine process that died without `exit`: killed by a resource limit, or from outside."""
         raise ProcessExit(ExitStatus(0, Signal.KILL))
 
     def _later(self, id: int, number: int, body: bytes) -> None:

@@ -19,7 +19,7 @@ HISTORY_MAX: Final = 1000
 
 
 class Terminal:
-    """What one process did to its terminal, and the lines typed there."""
+    """A process's changes to its terminal, and its line editor."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

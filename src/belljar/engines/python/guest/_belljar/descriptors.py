@@ -52,7 +52,7 @@ def isatty(fd):
 
 
 def sysconf(name, /):
-    """What this C library says, where that is of use."""
+    """os.sysconf: the C library's answer, corrected for the sandbox."""
     if name in ("SC_OPEN_MAX", os.sysconf_names["SC_OPEN_MAX"]):
         return OPEN_MAX
     if name in ("SC_PHYS_PAGES", os.sysconf_names["SC_PHYS_PAGES"]):

@@ -33,7 +33,7 @@ TEXTS = {
 }
 """Where Linux has other words for an error than this C library."""
 SECURED = b"secured "
-"""What is read where TLS begins: the connection's number and a line's end follow."""
+"""Read where TLS begins; the connection's number and a newline follow."""
 NO_NETWORK = "this sandbox was granted no network"
 READ_MAX = 1 << 20
 
@@ -113,7 +113,7 @@ class Dialled:
             raise self.failure(error) from None
 
     def reason(self):
-        """What is wrong with it: a kind and a text, both empty if nothing is."""
+        """Return the connection's error as (kind, text), both empty if there is none."""
         kind, _, text = _whole(f"{self.directory}/error").strip().partition(": ")
         return kind, text
 
@@ -144,7 +144,7 @@ class Dialled:
 
 
 def tls(number):
-    """What is known of the TLS of a connection."""
+    """Return the TLS fields of a connection: version, cipher, certificate and so on."""
     lines = _whole(f"/net/tcp/{number}/tls").splitlines()
     return {key: value for key, _, value in (line.partition(" ") for line in lines)}
 

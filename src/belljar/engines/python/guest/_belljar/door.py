@@ -1,4 +1,4 @@
-"""The way out: one function that takes bytes and gives bytes; its other end is the engine process around the guest."""
+"""Host calls: one function that takes bytes and returns bytes, served by the engine process around the guest."""
 
 import errno as _errno
 import os
@@ -11,7 +11,7 @@ PARK, EXIT, MARK, COMPARE, IMMORTAL, LAST, PROCESSOR = 1000, 1001, 1002, 1003, 1
 _NUMBER = struct.Struct("<H")
 _STATUS = struct.Struct("<i")
 _PROGRAM = struct.Struct("<iII6q")
-"""What comes with a program: whether it is one, how many words its argv has, flags, and numbers."""
+"""The answer to PARK: status (run or warm up), argc, flags, and START's numbers; strings follow."""
 
 _CONVERSE = CALLS["converse"].number
 _WRITES, _READS, _READ = struct.Struct("<HqI"), struct.Struct("<qq"), struct.Struct("<iqI")

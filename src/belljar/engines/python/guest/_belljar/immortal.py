@@ -45,7 +45,7 @@ def spread(todo):
 
 
 def parts(code):
-    """What a code object holds: the collector does not look into it."""
+    """Objects referenced by a code object, which the garbage collector does not traverse."""
     return [
         code.co_consts,
         code.co_names,

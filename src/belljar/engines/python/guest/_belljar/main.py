@@ -40,13 +40,13 @@ except OSError:
 NOBODYS = ([b"python3", b"-c", REHEARSAL.encode()], [b"PATH=/usr/bin"], b"/", {}, [1, 0, 0, 0, 0o022, 0])
 """A program that nobody sees, in a template."""
 _template = {}
-"""What belonged to the template: modules, and the path they came by."""
+"""The template's modules and sys.path."""
 _here = {"directory": b"/", "seeded": False, "environment": None}
 """Where the C library thinks it is, whether random numbers are this process's own, and the environment it has."""
 
 
 def run(program):
-    """Be the program that the kernel says we are. Does not come back."""
+    """Run the program that START describes. Does not return."""
     argv, environment, directory, engine, numbers = program
     status, signal = 1, 0
     try:
@@ -157,7 +157,7 @@ def configure(options, engine):
 
 
 def lose_streams(closed):
-    """Those whose descriptors are closed are not there."""
+    """Set streams whose descriptors are closed to None."""
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         if closed >> fd & 1:
             setattr(sys, name, None)
@@ -165,7 +165,7 @@ def lose_streams(closed):
 
 
 def unbuffer(name):
-    """Have a stream write at once what it is given."""
+    """Make a stream unbuffered."""
     old = getattr(sys, name)
     encoding, errors, lines = old.encoding, old.errors, old.line_buffering
     raw = old.detach().detach()
@@ -312,7 +312,7 @@ def run_container(path):
 
 
 def outcome(body):
-    """What became of a program: its status, and the signal it died of."""
+    """Run a program; return its exit status, and the signal that killed it (0: none)."""
     try:
         body()
     except SystemExit as end:
@@ -333,7 +333,7 @@ def exit_status(end):
 
 
 def report(error):
-    """Show an exception that nobody caught, without our own frames."""
+    """Print an uncaught exception, without our own frames."""
     trace = error.__traceback__
     while trace is not None and is_own(trace):
         trace = trace.tb_next
@@ -372,7 +372,7 @@ def flush():
 
 
 def finish(status=0, signal=0):
-    """What an interpreter does at its end: exit functions, the program's own objects, the streams."""
+    """Shut down as CPython does: exit functions, the program's own objects, the streams."""
     threading = sys.modules.get("threading")
     if threading is not None:
         try:

@@ -50,7 +50,7 @@ _PLAIN = _FLAGS.__replace__(**_DEFAULTS)
 
 
 class Bad(Exception):
-    """What to say before leaving, and the status."""
+    """Exit before running anything: a message and the exit status."""
 
     def __init__(self, text, status=2, stream="stderr"):
         super().__init__(text)
@@ -58,7 +58,7 @@ class Bad(Exception):
 
 
 class Options:
-    """A command line, read."""
+    """A parsed command line."""
 
     def __init__(self, argv, environment):
         self.name = argv[0]
@@ -154,7 +154,7 @@ class Options:
             self.values["int_max_str_digits"] = int(setting)
 
     def apply(self, environment):
-        """What the PYTHON* variables ask for."""
+        """Apply the PYTHON* variables."""
         for variable, name in (
             ("PYTHONDONTWRITEBYTECODE", "dont_write_bytecode"), ("PYTHONINSPECT", "inspect"),
             ("PYTHONOPTIMIZE", "optimize"), ("PYTHONVERBOSE", "verbose"), ("PYTHONNOUSERSITE", "no_user_site"),

@@ -49,7 +49,7 @@ def _install_executor():
         return future
 
     def work(self):
-        """What a thread of the pool does, until there is nothing left. Not while `submit` holds the pool's lock."""
+        """Run queued work items, as a pool thread would. Not while `submit` holds the pool's lock."""
         context = self.__dict__.get("_context")
         if context is None:
             context = self._create_worker_context()

@@ -1,4 +1,4 @@
-"""What a template loads ahead: the modules programs import most."""
+"""The modules a template preloads: those that programs import most."""
 
 import os
 import sys

@@ -20,7 +20,7 @@ STATUSES = {
     "WIFCONTINUED": lambda status: False,
     "WCOREDUMP": lambda status: False,
 }
-"""What can be asked of the status of a child."""
+"""The functions of `os` that decode a child's wait status."""
 variables = {}
 """The environment that children are given: os.environ, and what os.putenv said besides."""
 

@@ -23,11 +23,11 @@ TEXT_MAX = 200_000
 OWN = main.OWN
 FLAGS = PyCF_ALLOW_TOP_LEVEL_AWAIT
 PRACTICE = ("x = [n * 2 for n in range(10)]\ndef f(n):\n    return {str(n): n}\ny = f(1)\nNone", "None")
-"""What a copy of a prefix runs before it is asked to: it has no value, which would be kept."""
+"""Warm-up code of a copy of a prefix; it has no value, which would be kept."""
 
 
 class Closed(BaseException):
-    """The owner has gone."""
+    """The owner closed the session."""
 
 
 class Session:
@@ -35,7 +35,7 @@ class Session:
     of this process."""
 
     handler = _signal.default_int_handler
-    """What ^C does to a run."""
+    """SIGINT handler during a run."""
     number = 0
     """Of the run under way: each line to the owner begins with it."""
 
@@ -164,7 +164,7 @@ class Session:
         return dumps({"op": "done", "ok": True, "exports": exports, "unsent": {}})
 
     def compile(self, code, file):
-        """What to execute, and what to evaluate then: either may be None."""
+        """Compile to (code to execute, expression to evaluate then); either may be None."""
         # A line may well be one expression: that is found out sooner than by its tree. Not where the attempt could
         # warn, which the next would do again.
         if "\n" not in code and "\\" not in code and not code[:1].isspace():
@@ -298,7 +298,7 @@ class Session:
 
 
 def too_late(number, frame):
-    """What ^C does between runs: it was meant for one that has ended."""
+    """Ignore SIGINT between runs: it was meant for one that has ended."""
 
 
 def reseed():

@@ -46,7 +46,7 @@ def install():
 
 
 def _complete_shutil():
-    """What shutil left out because it found no statvfs when it was loaded."""
+    """Add shutil.disk_usage, left out when shutil was imported without os.statvfs."""
     import collections
     import shutil
 

@@ -1,4 +1,4 @@
-"""What belongs to a socket's descriptor: kept by its number, so that `detach` and `socket(fileno=...)` hand it on."""
+"""The state of sockets by descriptor number, so that it outlives `detach` and `socket(fileno=...)`."""
 
 import os
 
@@ -11,7 +11,7 @@ states = {}
 
 
 class State:
-    """What two sockets with one descriptor, or with copies of it, have in common."""
+    """State shared by socket objects of one descriptor and its duplicates."""
 
     def __init__(self, family, type, proto):
         self.family, self.type, self.proto = family, type, proto

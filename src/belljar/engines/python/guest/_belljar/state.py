@@ -14,7 +14,7 @@ import cloudpickle
 
 SIZE = struct.Struct("<I")
 NEVER_SHARED = (str, bytes, tuple, frozenset, types.CodeType, types.ModuleType, types.BuiltinFunctionType)
-"""What looks the same whether it is one object or two, and what is had back by its name."""
+"""Types for which sharing makes no difference: immutable values, and objects written by name."""
 REASON_MAX = 200
 
 

@@ -72,7 +72,7 @@ def function(name, tool):
 
 
 class Tools(types.ModuleType):
-    """What `import tools` gives."""
+    """The module `tools`."""
 
     HostError = HostError
 
