@@ -243,7 +243,7 @@ def test_names_are_rebound_for_one_run(prefix: Prefix) -> None:
 def test_a_run_finds_nothing_of_what_its_process_did_before(shared: Sandbox) -> None:
     """Copies made ahead have a run of their own, of which neither their variables nor their modules know."""
     code = "import builtins, linecache, sys\nbuiltins._ = 'mine'\n__all__ = ['kept']\nkept = 1"
-    look = "[sorted(n for n in globals() if n[0] != '_'), _, [f for f in linecache.cache if 'practice' in f], before]"
+    look = "[sorted(n for n in globals() if n[0] != '_'), _, [f for f in linecache.cache if 'warm-up' in f], before]"
     with shared.python.precompile(code + "\nbefore = len(sys.modules)") as prefix:
         for _ in range(3):
             names, value, files, before = prefix.run(look).value

@@ -87,7 +87,7 @@ def examine() -> dict[str, Any]:
 
 
 def attempt(look: Callable[[], T], otherwise: T, what: str, problems: list[str]) -> T:
-    """What a look gives; if it fails, note why: whoever asks what is wrong here is told, and not by a traceback."""
+    """Return the result of a check; if it raises, add the reason to the problems instead of a traceback."""
     try:
         return look()
     except Exception as error:  # noqa: BLE001 - as above

@@ -19,7 +19,7 @@ class Engine:
     """Of the package that brings it; "" if that is not installed."""
     ready: bool
     advice: str
-    """What to do, if anything."""
+    """Advice to the user, if any."""
 
 
 def installed(package: str) -> str:

@@ -49,7 +49,7 @@ def serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int
 def read_options(
     parser: argparse.ArgumentParser, arguments: argparse.Namespace
 ) -> tuple[argparse.Namespace, dict[str, Any]]:
-    """What the command line says, on top of what the file does; and the sandboxes' part of it, checked."""
+    """Merge the command line over the config file; return that, and the checked options of the sandboxes."""
     from dataclasses import replace
 
     from belljar.api.errors import SandboxError

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from belljar.api.process import Terminal
 
 ENDED = b"\0"
-"""What no signal's number is."""
+"""Marks the end in the pipe of signal numbers; no signal is 0."""
 PROMPT = r"\[\e[1;36m\]\h\[\e[0m\]:\[\e[1;34m\]\w\[\e[0m\]\$ "
 
 
@@ -116,7 +116,7 @@ def relay(terminal: Terminal, wake: tuple[int, int], set_raw: Callable[[], None]
 
 
 def _show(terminal: Terminal, ended: int) -> None:
-    """What the terminal shows, on ours, until it ends."""
+    """Copy the sandbox terminal's output to ours until it ends."""
     try:
         while shown := terminal.read():
             while shown:

@@ -38,7 +38,7 @@ _ROUND: Final = 0.25
 """Seconds between two looks at a compiler that is at work."""
 
 Progress = Callable[[str, float], None]
-"""Told, while something is compiled, what it is and the seconds so far."""
+"""Called during a compilation with its name and the seconds so far."""
 
 
 class ArtefactError(RuntimeError):
@@ -55,7 +55,7 @@ class Source:
 
 
 def directory() -> Path:
-    """Where artefacts are kept: the user's cache directory, which only this user may write to."""
+    """Return the directory of artefacts, in the user's cache, which only this user may write to."""
     found = cache_directory()
     if found is None:
         raise ArtefactError(

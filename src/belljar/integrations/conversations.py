@@ -39,11 +39,11 @@ class Talk:
         self.sandbox = sandbox
         """Its own, if it has one."""
         self.saved = saved
-        """What the conversation's state holds of it."""
+        """The copy in the conversation's state."""
         self.changed = False
         self.lock = exclusive()
         self.told = ""
-        """What the model should know before it sees a result: that variables are not as it left them."""
+        """Notice to show before a result: that variables are not as the model left them."""
 
     def close(self) -> None:
         if isinstance(self.interpreter, JsInterpreter):

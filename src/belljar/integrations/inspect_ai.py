@@ -35,7 +35,7 @@ _RETRIES: Final = (60, 30)
 
 
 class BelljarConfig(BaseModel, frozen=True, extra="forbid"):
-    """What a task may say of its sandboxes."""
+    """A task's options of its sandboxes."""
 
     cwd: str = "/workspace"
     env: dict[str, str] = Field(default_factory=dict)
@@ -44,7 +44,7 @@ class BelljarConfig(BaseModel, frozen=True, extra="forbid"):
     mounts: dict[str, str] = Field(default_factory=dict)
     """Directories of the host by the path where they appear. What a sample changes there stays in its sandbox."""
     allow_hosts: list[str] = Field(default_factory=list)
-    """What the network may reach; nothing unless said."""
+    """Hosts that the network may reach; none by default."""
     limits: dict[str, int | float] = Field(default_factory=dict)
 
     def __hash__(self) -> int:

@@ -282,7 +282,7 @@ class Calls:
         return tool.invoke(given, config)
 
     def _unwrapped(self, value: Any) -> Any:
-        """What a tool gives, as data that can cross. Its changes of the agent's state are kept for the agent."""
+        """Convert a tool's result to plain data. Its updates of the agent's state are kept for the agent."""
         if isinstance(value, list) and value and all(isinstance(item, Command | ToolMessage) for item in value):
             return [self._unwrapped(item) for item in value][-1]
         if isinstance(value, Command):
@@ -298,7 +298,7 @@ class Calls:
 
 
 def show(result: RunResult, most: int = 20_000) -> str:
-    """What a model sees of a run."""
+    """Render a run for a model."""
     parts = texts(result)
     parts += [f"[{output.mime}, not shown]" for output in result.outputs if not output.mime.startswith("text/")]
     text = "\n".join(parts) or "(no output)"

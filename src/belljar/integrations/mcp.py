@@ -100,8 +100,8 @@ def make_server(
 
 
 @asynccontextmanager
-async def _told() -> AsyncIterator[None]:
-    """What a sandbox refuses, the model hears."""
+async def _errors_to_model() -> AsyncIterator[None]:
+    """Turn errors of a sandbox into ToolError, which the model sees."""
     try:
         yield
     except (SandboxError, ValueError, UnicodeDecodeError) as error:
@@ -120,7 +120,7 @@ def _add_commands(server: MCPServer[None], boxes: Boxes) -> None:
     ) -> Command:
         """Run a bash command to its end."""
         box = await boxes.of(ctx, sandbox)
-        async with _told():
+        async with _errors_to_model():
             result = await box.sandbox.exec(command, cwd=cwd, timeout=timeout, stdin=stdin)
         return Command(
             stdout=result.stdout,
@@ -135,7 +135,7 @@ def _add_commands(server: MCPServer[None], boxes: Boxes) -> None:
     async def process_start(command: str, ctx: Context, cwd: str | None = None, sandbox: SandboxId = None) -> int:
         """Start a bash command in the background; gives its process id."""
         box = await boxes.of(ctx, sandbox)
-        async with _told():
+        async with _errors_to_model():
             process = await box.sandbox.spawn(command, cwd=cwd)
         box.processes[process.pid] = Background(process)
         return process.pid
@@ -152,10 +152,10 @@ def _add_commands(server: MCPServer[None], boxes: Boxes) -> None:
         wait: Annotated[float, Field(description="Seconds to wait for output or the end.", ge=0, le=600)] = 1.0,
         sandbox: SandboxId = None,
     ) -> ProcessOutput:
-        """What a background process has said since the last time, and its exit code if it has ended."""
+        """Read a background process's output since the last time, and its exit code if it has ended."""
         box = await boxes.of(ctx, sandbox)
         process = find(box, pid)
-        async with _told():
+        async with _errors_to_model():
             stdout, stderr, exit_code = await process.take(wait)
         if exit_code is not None:
             del box.processes[pid]
@@ -167,7 +167,7 @@ def _add_commands(server: MCPServer[None], boxes: Boxes) -> None:
     async def process_input(pid: int, text: str, ctx: Context, end: bool = False, sandbox: SandboxId = None) -> None:
         """Type into a background process; `end` closes its standard input."""
         process = find(await boxes.of(ctx, sandbox), pid).process
-        async with _told():
+        async with _errors_to_model():
             if text:
                 await process.stdin.write(text)
             if end:
@@ -177,7 +177,7 @@ def _add_commands(server: MCPServer[None], boxes: Boxes) -> None:
     async def process_kill(pid: int, ctx: Context, signal: str = "TERM", sandbox: SandboxId = None) -> None:
         """Send a signal to a background process."""
         process = find(await boxes.of(ctx, sandbox), pid).process
-        async with _told():
+        async with _errors_to_model():
             await process.kill(signal)
 
 
@@ -198,7 +198,7 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
     ) -> FilePage:
         """Read a text file, or a page of it."""
         box = await boxes.of(ctx, sandbox)
-        async with _told():
+        async with _errors_to_model():
             text = (await read(box, path)).decode()
         found = text.split("\n")[: -1 if text.endswith("\n") else None]
         page: list[str] = []
@@ -222,7 +222,7 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
     ) -> None:
         """Create or replace a text file, or add to it; missing directories are made."""
         box = await boxes.of(ctx, sandbox)
-        async with _told():
+        async with _errors_to_model():
             await box.sandbox.files.as_user().write(path, content, append=append)
 
     @server.tool()
@@ -233,7 +233,7 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
         box = await boxes.of(ctx, sandbox)
         if not old:
             raise ToolError("`old` is empty: give the exact text to replace")
-        async with _told():
+        async with _errors_to_model():
             text = (await read(box, path)).decode()
             count = text.count(old)
             if count == 0:
@@ -247,7 +247,7 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
     async def list_directory(ctx: Context, path: str = "/workspace", sandbox: SandboxId = None) -> list[FileEntry]:
         """The entries of a directory."""
         box = await boxes.of(ctx, sandbox)
-        async with _told():
+        async with _errors_to_model():
             entries = await box.sandbox.files.as_user().list(path)
         return [FileEntry(name=entry.name, kind=entry.kind, size=entry.size) for entry in entries]
 
@@ -255,7 +255,7 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
     async def find_files(pattern: str, ctx: Context, sandbox: SandboxId = None) -> list[str]:
         """Paths that match a bash pattern, `**` included, such as /workspace/**/*.py; at most 5000."""
         box = await boxes.of(ctx, sandbox)
-        async with _told():
+        async with _errors_to_model():
             return (await box.sandbox.files.glob(pattern))[:FIND_MAX]
 
     @server.tool()
@@ -264,7 +264,7 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
     ) -> list[Match]:
         """Lines below a path that match an extended regular expression; at most 500."""
         box = await boxes.of(ctx, sandbox)
-        async with _told():
+        async with _errors_to_model():
             found = await box.sandbox.files.grep(pattern, path)
         return [Match(path=match.path, line=match.line, text=match.text) for match in found[:SEARCH_MAX]]
 
@@ -272,7 +272,7 @@ def _add_files(server: MCPServer[None], boxes: Boxes) -> None:
     async def delete_file(path: str, ctx: Context, recursive: bool = False, sandbox: SandboxId = None) -> None:
         """Delete a file, or with `recursive` a directory and all in it."""
         box = await boxes.of(ctx, sandbox)
-        async with _told():
+        async with _errors_to_model():
             await box.sandbox.files.as_user().remove(path, recursive=recursive)
 
     @server.resource("sandbox:///{+path}", name="file", description="A file of your sandbox, by absolute path.")
@@ -311,14 +311,14 @@ def _add_interpreters(server: MCPServer[None], boxes: Boxes) -> None:
     async def python(code: str, ctx: Context, sandbox: SandboxId = None) -> list[str | Image]:
         """Run Python in your sandbox's interpreter, which keeps its variables; shows output, value and figures."""
         box = await boxes.of(ctx, sandbox)
-        async with _told():
+        async with _errors_to_model():
             return shown(await box.sandbox.python.run(code))
 
     @server.tool(structured_output=False)
     async def javascript(code: str, ctx: Context, sandbox: SandboxId = None) -> list[str | Image]:
         """Run JavaScript (ES modules, top-level await) in your sandbox's interpreter, which keeps its variables."""
         box = await boxes.of(ctx, sandbox)
-        async with _told():
+        async with _errors_to_model():
             return shown(await box.sandbox.js.run(code))
 
 
@@ -326,14 +326,14 @@ def _add_sandboxes(server: MCPServer[None], boxes: Boxes) -> None:
     @server.tool()
     async def sandbox_create(ctx: Context) -> str:
         """Make a further sandbox; gives the name to use it by."""
-        async with _told():
+        async with _errors_to_model():
             return await boxes.make(ctx)
 
     @server.tool()
     async def sandbox_fork(ctx: Context, sandbox: SandboxId = None) -> str:
         """Branch a sandbox, live: files, processes and interpreters; gives the branch's name."""
         box = await boxes.of(ctx, sandbox)
-        async with _told():
+        async with _errors_to_model():
             return await boxes.fork(box, ctx)
 
     @server.tool()

@@ -180,7 +180,7 @@ async def _check_regular(files: AsyncFiles, path: str) -> None:
 
 
 async def _target(files: AsyncFiles, link: Entry) -> Entry | None:
-    """What a link leads to; None if that is nowhere."""
+    """Return a link's target; None if it is dangling."""
     try:
         return await files.stat(link.path)
     except FileError:

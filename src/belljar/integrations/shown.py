@@ -1,4 +1,4 @@
-"""What a model is shown of an interpreter's run."""
+"""An interpreter's run as text for a model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def plain_value(result: RunResult) -> Any:
 
 
 def texts(result: RunResult) -> list[str]:
-    """What it said, what it showed as text, and its error or value."""
+    """Return its output, its displayed texts, and its error or value."""
     parts = [text.rstrip("\n") for text in (result.stdout, result.stderr) if text]
     parts += [output.text for output in result.outputs if output.mime == "text/plain"]
     if result.error is not None:

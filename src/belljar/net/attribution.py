@@ -1,4 +1,4 @@
-"""Which names this sandbox was told for which address: the only source of a trusted host name."""
+"""Names by address, as this sandbox's accepted DNS answers have them: the only source of a trusted host name."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from belljar.net.addresses import Address
 GRACE: Final = 60.0
 """Seconds past its time to live for which an answer still says who an address is: connections come late."""
 KEEP_MAX: Final = 3600.0
-"""However long an answer claims to hold."""
+"""Upper bound of a TTL, in seconds."""
 NAMES_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CachedAnswer:
     addresses: tuple[Address, ...]
     records: tuple[str, ...]
-    """All that was answered, as lines."""
+    """The whole answer, as lines."""
     fresh_until: float
     until: float
 
@@ -29,19 +29,19 @@ class Attribution:
     """The accepted answers of one sandbox, for a while."""
 
     def __init__(self) -> None:
-        self._names: OrderedDict[tuple[str, str], Known] = OrderedDict()
+        self._names: OrderedDict[tuple[str, str], CachedAnswer] = OrderedDict()
 
     def learn(
         self, name: str, kind: str, addresses: Sequence[Address], ttl: float, now: float, records: Sequence[str] = ()
     ) -> None:
-        """An accepted answer: `name` is at these addresses."""
+        """Store an accepted answer: `name` is at these addresses."""
         ttl = min(max(ttl, 0.0), KEEP_MAX)
         self._names.pop((name, kind), None)
-        self._names[name, kind] = Known(tuple(addresses), tuple(records), now + ttl, now + ttl + GRACE)
+        self._names[name, kind] = CachedAnswer(tuple(addresses), tuple(records), now + ttl, now + ttl + GRACE)
         while len(self._names) > NAMES_MAX:
             self._names.popitem(last=False)
 
-    def fresh(self, name: str, kind: str, now: float) -> Known | None:
+    def fresh(self, name: str, kind: str, now: float) -> CachedAnswer | None:
         """Return a name's cached answer while its TTL lasts."""
         known = self._names.get((name, kind))
         return known if known is not None and now < known.fresh_until else None

@@ -9,7 +9,7 @@ from belljar.net.hosts import BadHost, parse_name
 
 HELLO_MAX: Final = 16 << 10
 _RECORDS_MAX: Final = 16
-"""Into so many pieces no honest client cuts its hello."""
+"""Most TLS records that a hello may be split into."""
 _HANDSHAKE: Final = 22
 _CLIENT_HELLO: Final = 1
 _SERVER_NAME: Final = 0
@@ -71,7 +71,7 @@ def parse_hello(data: bytes) -> Hello | None:
 
 
 def hello_size(data: bytes) -> int:
-    """How many bytes there must be before `parse_hello` can say more of these."""
+    """Return the number of bytes that `parse_hello` needs to get further."""
     at = 0
     while len(data) >= at + 5:
         at += 5 + int.from_bytes(data[at + 3 : at + 5], "big")

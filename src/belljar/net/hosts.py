@@ -166,7 +166,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def join_url(base: Url, reference: str) -> Url:
-    """Where a Location header leads. BadHost as `parse_url`."""
+    """Resolve a Location header against a URL. BadHost as `parse_url`."""
     if not _TARGET.fullmatch(reference):
         raise BadHost(f"{_shown(reference)}: a URL has no spaces, control or non-ASCII characters")
     from urllib.parse import urljoin  # of use to the owner's side only

@@ -14,7 +14,7 @@ READ_MAX: Final = 16 << 20
 
 
 class Places(Protocol):
-    """Where code runs: bytes arrive on the network's own loop, the owner's functions must never hold that up."""
+    """Runs code on the network's loop, which the owner's functions must never block, or at the owner's."""
 
     async def at_home(self, work: Coroutine[Any, Any, bytes]) -> bytes:
         """Run `work` on the network's loop, awaited on any; return its result."""

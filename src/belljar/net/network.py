@@ -19,7 +19,7 @@ Audit: TypeAlias = Callable[[AuditEvent], object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkLimits:
-    """How much of the network one sandbox may use. Kept by the broker, in the owner's process."""
+    """Network limits of one sandbox, enforced by the broker in the owner's process."""
 
     connections: int = 256
     """Open connections and requests under way at one moment."""
@@ -51,7 +51,7 @@ class Network:
     """The network of a sandbox: `Network.deny()`, `Network.allow(...)` or `Network.policy(fn)`."""
 
     decide: Policy | None
-    """None: everything is denied without asking."""
+    """The policy; None denies everything."""
     hosts: Mapping[str, tuple[Address, ...]]
     resolvers: tuple[tuple[str, int], ...] | None
     ca_bundle: str | None

@@ -1,4 +1,4 @@
-"""Who an owner means by `api.example.com`, `*.example.com`, `10.0.0.5:5432` or `10.0.0.0/8`."""
+"""Patterns of destinations: `api.example.com`, `*.example.com`, `10.0.0.5:5432`, `10.0.0.0/8`."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class AcceptRaw:
 
 @dataclass(frozen=True, slots=True)
 class AcceptHttp:
-    """Only web requests pass, each through the middleware."""
+    """Web requests pass, each through the middleware, and nothing else."""
 
     middleware: Middleware | None = None
     redact: tuple[str, ...] | bool = ()
@@ -115,7 +115,7 @@ class Conn:
             self._refusal = str(reason)
 
     def match_dns(self, pattern: str | None = None) -> DnsMatch | None:
-        """This is a question for a name (one that the pattern covers, if there is one)."""
+        """Match a DNS question (for a name that the pattern covers, if there is one)."""
         if self._question is None:
             return None
         if pattern is not None and not parse_pattern(pattern).covers_name(self._question[0]):

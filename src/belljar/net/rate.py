@@ -13,7 +13,7 @@ class Rate:
         self._at = now
 
     def give(self, count: float) -> None:
-        """So many more, up to a full bucket."""
+        """Add tokens, up to a full bucket."""
         self._tokens = min(self._size, self._tokens + count)
 
     def take(self, now: float) -> bool:

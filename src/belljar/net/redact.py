@@ -58,7 +58,7 @@ class Redactor:
         self._longest = max(map(len, self._forms), default=0)
         self._held = b""
         self._covered = 0
-        """So many bytes of what is held belong to an occurrence that began before it."""
+        """Held bytes that belong to an occurrence which began earlier."""
         self.count = 0
 
     def __bool__(self) -> bool:
@@ -88,7 +88,7 @@ class Redactor:
         return given
 
     def _may_begin(self, data: bytes) -> int:
-        """How many bytes at the end of `data` may be the beginning of an occurrence."""
+        """Count the bytes at the end of `data` that may begin an occurrence."""
         tail = data[-(self._longest - 1) :] if self._longest > 1 else b""
         most = 0
         for form in self._forms:

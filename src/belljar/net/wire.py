@@ -74,7 +74,7 @@ class Fetch(_Message, tag="fetch"):
 
 
 class Drop(_Message, tag="drop"):
-    """Nobody wants this stream any more."""
+    """Closes a stream that is no longer wanted."""
 
 
 # From the broker.
@@ -118,7 +118,7 @@ class End(_Message, tag="end"):
 
 
 class Grant(_Message, tag="grant"):
-    """So many bytes were taken: as many more may follow."""
+    """Allows as many bytes more as were taken."""
 
     count: int
 

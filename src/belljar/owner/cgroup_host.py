@@ -132,7 +132,7 @@ def remove_leftovers() -> None:
 
 @cache
 def find_places() -> tuple[Place, ...]:
-    """Where to make groups, the one for memory first; empty if memory can't be bounded here."""
+    """Find the directories to make groups in, memory's first; empty if memory can't be limited here."""
     found: dict[str, Place] = {}
     for place in _candidates(ROOT, OURS):
         fresh = place.controllers - found.keys()

@@ -34,7 +34,7 @@ class Supervisor:
         self._lock = threading.Lock()
         self._server = RestartedServer(lambda: command, _worker)
         self.source: Workers | None = None
-        """Where workers come from first, if not from a zygote of our own."""
+        """A source of workers to be asked before our own zygote."""
 
     @property
     def zygote(self) -> ForkServerProcess[WorkerHandle] | None:

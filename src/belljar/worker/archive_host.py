@@ -23,7 +23,7 @@ from belljar.abi.cache_host import PACKAGE
 from belljar.abi.version import __version__
 
 _MAGIC: Final = f"belljar modules 3 {__version__} {sys.version!r} {PACKAGE}".replace("\n", " ")
-_CURIOUS: Final = frozenset({"threading", "sysconfig"})
+_LOADED_BEFORE_SEAL: Final = frozenset({"threading", "sysconfig"})
 """Modules that make system calls while they load: gettid, readlink."""
 _MODULE, _PACKAGE, _EXTENSION, _DATA = "module", "package", "extension", "data"
 _ZONES: Final = "tzdata/zones"
@@ -119,7 +119,7 @@ class Archive:
     def load_extensions(self) -> None:
         """Load all machine code there is, and what asks the kernel while it loads: a sealed worker can do neither."""
         for entry in self._entries.values():
-            if entry.kind == _EXTENSION or entry.name in _CURIOUS:
+            if entry.kind == _EXTENSION or entry.name in _LOADED_BEFORE_SEAL:
                 import_module(entry.name)
 
     def use_zones(self) -> None:

@@ -18,7 +18,7 @@ _BACKLOG: Final = 1 << 20
 """Unsent bytes at which a sender waits for the host to read."""
 _READ: Final = 16 << 10
 _READ_MORE: Final = 1 << 18
-"""How much to take after a read that came full: a large buffer costs more to make than a short message to read."""
+"""Read size after a full read: a large buffer costs more to allocate than a short message to read."""
 _CARRIERS: Final = (Call, Answer)
 """The messages that descriptors may come with."""
 
@@ -45,7 +45,7 @@ class Channel:
         self.error: WireError | None = None
 
     def open(self, handle: Handle) -> None:
-        """From now on, hand every message to `handle`."""
+        """Start passing every message to `handle`."""
         self._handle = handle
         self._poller.watch(self._socket.fileno(), self._ready)
 
@@ -66,7 +66,7 @@ class Channel:
             self._drained.wait()
 
     def reconnect(self, connection: socket.socket) -> None:
-        """In a branch: go on over a connection of its own. What was on its way is the origin's."""
+        """Switch to a branch's own connection. Buffered data is the origin's."""
         self._poller.unwatch(self._socket.fileno())
         self._socket.close()
         self._socket = connection

@@ -40,7 +40,7 @@ class HostEngines:
         for link in self._links.values():
             link.release()
 
-    def part(self, copies: Mapping[int, Descriptor]) -> None:
+    def switch_to_copies(self, copies: Mapping[int, Descriptor]) -> None:
         """Switch to the copies of processes, in a branch; report the others, which are the origin's, as ended."""
         self._given_up.clear()
         links, self._links = self._links, {}
@@ -166,7 +166,7 @@ class HostEngineLink:
                 self._watch()
 
     def hold(self) -> bool:
-        """If its process waits: send nothing until `release`."""
+        """Hold back answers until `release`, if the process waits for one. Return whether."""
         self._held = self.waits and not self._sending
         return self._held
 
@@ -175,7 +175,7 @@ class HostEngineLink:
         self._changed.wake_all()
 
     def switch(self, fd: int) -> None:
-        """In a branch: go on with a copy of the process."""
+        """Switch to a copy of the process, in a branch."""
         self._poller.unwatch(self._fd)
         os.close(self._fd)
         self._fd = fd

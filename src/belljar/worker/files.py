@@ -43,7 +43,7 @@ class FileCalls:
         return join(self._cwd, fsdecode(raw))
 
     def read(self, path: bytes, offset: int, size: int) -> Plain:
-        """At most `size` bytes from `offset`, and whether that was the end."""
+        """Read at most `size` bytes at `offset`; return them, and whether that was the end."""
         file = self._open(self._path(path), O_RDONLY)
         try:
             if file.place.node.is_dir:

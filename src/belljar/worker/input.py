@@ -11,7 +11,7 @@ from belljar.kernel.pipe import PipeEnd
 from belljar.kernel.vfs.openfile import OpenFile
 
 OnTaken = Callable[[bool], None]
-"""Told when a piece was written, or (False) that nobody will ever read it."""
+"""Called with True when a piece was written, with False if nobody will ever read it."""
 
 
 class InputQueue:

@@ -58,7 +58,7 @@ class PortConnection:
         self._poller.watch(self._fd, self._news.wake_all, writable=writable, edge=True)
 
     def _carry_in(self) -> None:
-        """From the owner to the server."""
+        """Copy from the owner to the server."""
         try:
             while self._open:
                 try:
@@ -78,7 +78,7 @@ class PortConnection:
             self._stream.end()
 
     def _carry_out(self) -> None:
-        """From the server to the owner; its end is the connection's."""
+        """Copy from the server to the owner; its end closes the connection."""
         with suppress(SysError, OSError):
             while data := self._stream.read(_READ):
                 while data:

@@ -99,7 +99,7 @@ class _Job:
         self.began = session.kernel.hub.clock.monotonic()
         self.live = live
         self.streams: dict[int, _Stream] = {}
-        """Those that something came out of."""
+        """Streams with output."""
         self.waiters = WaitQueue(session.kernel.hub)
         self.task: Task | None = None
 
@@ -374,7 +374,7 @@ class Server:
             self._send(Reply(message.id, value))
 
     def _hold(self, jobs: list[int]) -> Plain:
-        """Before a fork: which engine processes can be copied now, each with the job it is the interpreter of, or 0.
+        """Find the engine processes that can be copied in a fork, each with the job it is the interpreter of, or 0.
 
         What they wait for is held back from here on, until the fork. Those of `jobs` will be at rest: they have no run.
         Programs have a moment to come to it.
@@ -491,7 +491,7 @@ def _limits(given: Mapping[str, Any]) -> Limits:
 
 @lru_cache(maxsize=32)
 def _known_limits(given: tuple[tuple[str, Any], ...]) -> Limits:
-    """They are the same for most commands and runs."""
+    """Convert limits, cached: they are the same for most commands and runs."""
     return Limits(**dict(given))
 
 

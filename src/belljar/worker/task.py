@@ -54,7 +54,7 @@ class Task:
         self._master: OpenFile | None = None
         self._collecting = False
         self._outlets: dict[int, Outlet] = {}
-        """Where what it writes comes out, by its descriptor; a terminal has none."""
+        """Our ends of its output pipes, by its descriptor; a terminal has none."""
 
     def start(
         self,

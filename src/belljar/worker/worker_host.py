@@ -184,7 +184,7 @@ class Worker:
         try:
             # An epoll object is shared by both: a change to it here would be one there.
             self._poller.renew()
-            self._engines.part(engines)
+            self._engines.switch_to_copies(engines)
             self._session.uplink.hang_up()
             self._ports.hang_up()
             self._guard.resume()

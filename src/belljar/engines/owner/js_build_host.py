@@ -55,7 +55,7 @@ def abi() -> str:
 
 
 def addon_places() -> tuple[Path, Path]:
-    """Where a wheel would have brought the addon, and where it is once built. Raises EngineUnavailable."""
+    """Return the addon's path in a wheel, and in the cache once built. Raises EngineUnavailable."""
     name = f"belljar-{abi()}-{_digest()}.node"
     kept = [Path(place, "js", name) for place in cache_directories() if is_private(os.path.join(place, "js"))]
     built = next((path for path in kept if path.exists()), None)

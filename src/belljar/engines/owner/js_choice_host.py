@@ -1,4 +1,4 @@
-"""Which engine runs JavaScript here: V8, or QuickJS where V8 can't be had, and why. Nobody is left to guess.
+"""Chooses the engine for JavaScript: V8, or QuickJS where V8 is unavailable, and says why.
 
 `BELLJAR_JS=v8` or `BELLJAR_JS=quickjs` in the owner's environment decides it; nothing else than the lack of V8 does.
 """
@@ -126,12 +126,12 @@ def prove_v8() -> None:
             command, check=True, capture_output=True, timeout=_PROBE_SECONDS, env={}, cwd="/"
         )
     except (OSError, subprocess.SubprocessError) as error:
-        raise EngineUnavailable(f"V8 does not run here: {_last_words(error)}") from None
+        raise EngineUnavailable(f"V8 does not run here: {_reason(error)}") from None
     with suppress(OSError):  # the cache may be read-only: then Node is asked each time
         proof.touch(mode=0o600)
 
 
-def _last_words(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     if isinstance(error, subprocess.CalledProcessError):
         lines = error.stderr.decode("utf-8", "replace").strip().splitlines()
         return f"Node ended with status {error.returncode}" + (f", saying: {lines[-1]}" if lines else "")

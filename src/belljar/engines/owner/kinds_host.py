@@ -15,7 +15,7 @@ def _wasm() -> list[str]:
 
 
 def commands() -> dict[str, Callable[[], list[str]]]:
-    """By kind: gives the command that starts its template, or raises EngineUnavailable."""
+    """Map each kind to a function that returns its template's command, or raises EngineUnavailable."""
     return {
         "python": lambda: python_start_host.command("python"),
         "python-data": lambda: python_start_host.command("python-data"),

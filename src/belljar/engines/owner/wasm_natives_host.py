@@ -36,7 +36,7 @@ class Natives:
         self._disk_max = disk_max
         self._lock = threading.Lock()
         self._loaded: OrderedDict[str, tuple[int, int]] = OrderedDict()
-        """By the program's digest: a file in memory that nobody can change, and its size. The last used last."""
+        """A sealed memfd and its size by the program's digest, in LRU order."""
 
     def find(self, digest: str) -> int | None:
         """A descriptor to read a program's native code from, the caller's to close; None if there is none."""
@@ -74,7 +74,7 @@ class Natives:
 
 
 def _open_again(fd: int) -> int:
-    """With a position of its own."""
+    """Reopen a descriptor, with an offset of its own."""
     return os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
 
 

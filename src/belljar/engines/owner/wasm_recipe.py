@@ -83,7 +83,7 @@ def _parse_command(name: str, entry: object, shared: tuple[str, ...], sources: S
 
 
 def _matches(path: str, pattern: str) -> bool:
-    """As a shell does: `*` does not match a slash."""
+    """Match a path as a shell does: `*` does not match a slash."""
     names, patterns = path.split("/"), pattern.split("/")
     return len(names) == len(patterns) and all(map(fnmatchcase, names, patterns))
 

@@ -19,7 +19,7 @@ from belljar.lockdown.sockets_host import send_descriptors
 
 _REASON_MAX: Final = 4096
 _GROWTH: Final = 32
-"""How much larger than a program its native code may be."""
+"""Largest ratio of native code to program size."""
 _LEAST: Final = 16 << 20
 _PATIENCE: Final = 20.0
 """A compiler that computes has its processor time at the latest by this many times that."""
@@ -27,7 +27,7 @@ _PATIENCE: Final = 20.0
 
 @cache
 def natives() -> Natives:
-    """For all sandboxes of this process."""
+    """Return the native code cache of this process."""
     return Natives()
 
 

@@ -85,7 +85,7 @@ class Door:
         if number == EXIT and len(body) == 16:
             return _STATUS.pack(self._finish(*struct.unpack("<qq", body)))
         if number == LAST:
-            self._wasi.last_words = bytearray()
+            self._wasi.final_output = bytearray()
             return _STATUS.pack(0)
         if number not in _FORWARDED:
             return _STATUS.pack(ENOSYS)
@@ -103,7 +103,7 @@ class Door:
                 self.kernel.take_signals()
 
     def _template(self, number: int, body: bytes) -> bytes:
-        """Handle a template's requests: park, locate signal flags (see `interrupt_host`), and make objects immortal (see
+        """Handle a template's requests: park, find signal flags (see `interrupt_host`), make objects immortal (see
         `guest/_belljar/immortal.py`)."""
         if number == PARK:
             return self._park()
@@ -113,7 +113,7 @@ class Door:
         elif number == COMPARE and self.interrupter is not None and len(body) == 1:
             self.interrupter.end(body[0])
         elif number == LAST:
-            self._wasi.last_words = bytearray()
+            self._wasi.final_output = bytearray()
         elif number == IMMORTAL:
             write = self._wasi.memory.write_u32
             for (address,) in struct.iter_unpack("<I", body):
@@ -150,7 +150,7 @@ class Door:
     def _finish(self, code: int, signal: int) -> int:
         """The guest's end, and with it what it said last. Comes back with an errno if that could not be written."""
         assert self._client is not None
-        words, self._wasi.last_words = self._wasi.last_words, None
+        words, self._wasi.final_output = self._wasi.final_output, None
         while words:
             ended = code & 0xFF, signal, time.process_time_ns() - self.started_ns
             try:

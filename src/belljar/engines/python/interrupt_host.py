@@ -31,7 +31,7 @@ class Interrupter:
         self._common: set[Change] = set()
         """Changes that every signal makes."""
         self._first = self._stride = 0
-        """Where the flag of signal 0 is, and how far apart the flags of two signals are."""
+        """Address of signal 0's flag, and the distance between two signals' flags."""
 
     # Learning.
 
@@ -39,7 +39,7 @@ class Interrupter:
         self._before = self._memory.read(0, self._memory.size())
 
     def end(self, number: int) -> None:
-        """After a round in which signal `number` was raised; 0: none was."""
+        """Record the changes of a round in which signal `number` was raised; 0: none was."""
         self._rounds.setdefault(number, []).append(self._changes())
         self._before = b""
 

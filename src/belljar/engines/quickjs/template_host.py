@@ -98,7 +98,7 @@ class Template:
             os._exit(1)
 
     def _be_program(self, child: Child) -> NoReturn:
-        """Its connection is to the sandbox's kernel, and nothing else is."""
+        """Become a program, whose only connection is to the sandbox's kernel."""
         memory = child.request.memory_bytes
         self._seal({child.connection.fileno()}, memory, int(child.request.cpu_seconds) + 2)
         prove()
@@ -151,7 +151,7 @@ class Template:
         self._guest.open(wire)
         self._guest.reseed()
         if not wire.readable(0):
-            self._guest.rehearse()
+            self._guest.warm_up()
         wire.send(MESSAGE, json.dumps({"op": "ready", "layers": " ".join(self._layers)}).encode())
         while True:
             if control is not None and not wire.wait(control):
@@ -162,7 +162,7 @@ class Template:
                 self._handle(body)
 
     def _copy(self, wire: Wire, control: socket.socket) -> tuple[Wire, socket.socket]:
-        """Asked for a copy of this process between two runs; gives what each of the two goes on with."""
+        """Fork a copy of this process between two runs; return the sockets that each of the two goes on with."""
         try:
             ends = fork_copy(control)
         except OwnerGone:

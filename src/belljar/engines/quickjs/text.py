@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 ASCII, UTF8, BASE64, LATIN1, HEX, BASE64URL = 0, 1, 2, 4, 5, 7
-"""As Node numbers them. UTF-16 is not here: a half of a pair can't leave JavaScript."""
+"""Node's numbers of encodings. UTF-16 is missing: a lone surrogate can't leave JavaScript."""
 
 _NOT_BASE64: Final = re.compile(r"[^A-Za-z0-9+/]")
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2})*")
@@ -48,7 +48,7 @@ def decode(text: str, encoding: int) -> bytes:
 
 
 def find(data: bytes, needle: bytes, at: int, unit: int, *, forward: bool) -> int:
-    """Where the needle is, from `at` on or back from there, in steps of a unit of bytes; -1 if nowhere."""
+    """Return the needle's position, from `at` on or back from there, in units of bytes; -1 if not found."""
     start = at % unit
     while True:
         at = data.find(needle, at) if forward else data.rfind(needle, 0, at + len(needle))

@@ -9,7 +9,7 @@ from ada_url._ada_wrapper import ffi, lib
 
 _COMPONENTS: Final = struct.Struct("<9I")
 _SETTERS: Final = ("protocol", "host", "hostname", "port", "username", "password", "pathname", "search", "hash", "href")
-"""In the order in which Node's library numbers what it sets."""
+"""Setters in the order of Node's numbers."""
 
 
 def parse(text: str, base: str | None = None) -> bytes | None:

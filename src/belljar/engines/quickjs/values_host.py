@@ -47,7 +47,7 @@ class Values:
         self._state, self._result = export("promise_state"), export("promise_result")
         self.free, self.dup = export("free_value"), export("dup_handle")
         self._out = self._alloc(32)
-        """Where the module writes what it gives besides a status. Read at once: nothing runs in between."""
+        """Address of the module's out parameter. Read at once: nothing runs in between."""
         self._empty_text = self.evaluate("''")
         self._empty_bytes = self.evaluate("new Uint8Array(0)")
 

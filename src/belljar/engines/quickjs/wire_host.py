@@ -21,7 +21,7 @@ _KEPT: Final = 32 << 10
 
 
 class Wire:
-    """A connection. `last_words` may be called by another thread."""
+    """A connection. `send_and_exit` may be called by another thread."""
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
@@ -46,7 +46,7 @@ class Wire:
         return bool(self._ready.poll(None if milliseconds < 0 else milliseconds))
 
     def wait(self, control: socket.socket) -> bool:
-        """Until there is something to receive; False if it is on the control socket."""
+        """Wait for something to receive; False if it is on the control socket."""
         self.flush()
         either = select.poll()
         either.register(self.connection, select.POLLIN)
@@ -75,7 +75,7 @@ class Wire:
             with self._sending:
                 self._flush()
 
-    def last_words(self, data: bytes) -> NoReturn:
+    def send_and_exit(self, data: bytes) -> NoReturn:
         """Send the reason and exit. Waits for a frame that is half sent."""
         with self._sending:
             self._flush()

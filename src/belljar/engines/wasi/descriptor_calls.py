@@ -171,8 +171,8 @@ class DescriptorCalls(Program):
         data = b"".join(self.memory.gather(self.memory.vectors(vectors, count), DATA_MAX))
         self.memory.check(result, 4)
         if found.offset is None:
-            if self.last_words is not None and fd == STDOUT:
-                self.last_words += data
+            if self.final_output is not None and fd == STDOUT:
+                self.final_output += data
                 written = len(data)
             else:
                 (written,) = self.call("write", fd, data)

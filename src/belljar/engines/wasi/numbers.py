@@ -16,7 +16,7 @@ _NAMES: Final = (
     "ENOTCONN ENOTDIR ENOTEMPTY ENOTRECOVERABLE ENOTSOCK ENOTSUP ENOTTY ENXIO EOVERFLOW EOWNERDEAD EPERM EPIPE EPROTO "
     "EPROTONOSUPPORT EPROTOTYPE ERANGE EROFS ESPIPE ESRCH ESTALE ETIMEDOUT ETXTBSY EXDEV ENOTCAPABLE"
 ).split()
-"""In the order of their WASI numbers."""
+"""Names in the order of their WASI numbers."""
 _BY_NAME: Final = {name: number for number, name in enumerate(_NAMES)}
 FROM_LINUX: Final = {
     number: _BY_NAME[name] for name, number in vars(linux).items() if name in _BY_NAME and isinstance(number, int)

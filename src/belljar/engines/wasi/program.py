@@ -40,7 +40,7 @@ class Refused(Exception):
 
 
 class Kernel(Protocol):
-    """How calls are made (`calls.client_host.Client`); a refusal is raised as Refused."""
+    """Makes calls (`calls.client_host.Client`); an error is raised as Refused."""
 
     def call(self, name: str, *arguments: Any) -> list[Any]: ...
     def post(self, name: str, *arguments: Any) -> None:
@@ -77,8 +77,8 @@ class Program:
         """The one descriptor whose `stat` or `end` is still true: nothing was called since."""
         self.directory: tuple[bytes, Sequence[int]] | None = None
         """The path of the working directory and its stat: what the next call is answered with, if it asks for that."""
-        self.last_words: bytearray | None = None
-        """Of a program at its end: what it has said on its standard output, still to be written."""
+        self.final_output: bytearray | None = None
+        """Standard output of a program at its end, still to be written."""
 
     def adopt(self, kernel: Kernel, world: World, stdio: Sequence[int] = (), terminals: int = 0) -> None:
         """Go on with another kernel: in a new process, whose descriptors are not those of the one it was made in.
@@ -89,7 +89,7 @@ class Program:
         self.world = world
         self._fds = {fd: found for fd, found in self._fds.items() if fd >= LOCAL_FIRST}
         self._fresh = None
-        self.last_words = None
+        self.final_output = None
         for fd in range(len(stdio) // 2):
             mode, flags = stdio[2 * fd : 2 * fd + 2]
             if mode:
@@ -101,7 +101,7 @@ class Program:
 
     def call(self, name: str, *arguments: Any) -> list[Any]:
         self.directory = None
-        if self.last_words is not None:
+        if self.final_output is not None:
             self._say()
         if self._fresh is not None:
             self._fresh.stat = None
@@ -110,8 +110,8 @@ class Program:
         return self.kernel.call(name, *arguments)
 
     def _say(self) -> None:
-        """It was not the end."""
-        words, self.last_words = self.last_words, None
+        """Write the buffered output: it was not the end."""
+        words, self.final_output = self.final_output, None
         while words:
             (written,) = self.kernel.call("write", STDOUT, bytes(words))
             del words[:written]

@@ -163,6 +163,8 @@ CALLS: Final[dict[str, Call]] = {
 
 DEFAULT, IGNORED, REPORTED = 0, 1, 2
 """Dispositions that `catch` can set."""
+PROGRAM_SESSION, PROGRAM_SITE, PROGRAM_TERMINAL, PROGRAM_CLOSED_SHIFT = 1, 2, 4, 3
+"""Flags of the program that guest Python's `park` returns; from the shift on, a bit for each closed standard stream."""
 ATIME_SET, ATIME_NOW, MTIME_SET, MTIME_NOW = 1, 2, 4, 8
 """Bits of `which` in the calls that set times."""
 NEW_GROUP, NEW_SESSION, CLOSE_OTHERS, INHERIT_ENV = 1, 2, 4, 8

@@ -26,7 +26,7 @@ def frame(kind: int, body: bytes) -> bytes:
 
 
 class Frames:
-    """From bytes as they come to frames."""
+    """Assembles frames from bytes."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()

@@ -10,7 +10,7 @@ import struct
 from typing import Final
 
 MAGIC: Final = b"\0asm"
-"""How a WebAssembly file begins."""
+"""First bytes of a WebAssembly file."""
 COMPILE, RUN = b"c", b"r"
 """The orders: a program's length and the program follow the first, a descriptor goes with the second."""
 LENGTH: Final = struct.Struct("<Q")

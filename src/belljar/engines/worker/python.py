@@ -28,7 +28,7 @@ SESSION: Final = "--belljar-session"
 
 
 PREFIX: Final = "--belljar-prefix"
-"""Instead of it, if copies are to be made of it."""
+"""Used instead of SESSION if copies are to be made."""
 
 
 def main(process: Process) -> int:

@@ -10,7 +10,7 @@ from belljar.kernel.process import Process
 
 
 def load_binary(head: bytes) -> Callable[[str], Program] | None:
-    """For the kernel's loader: what runs a file that begins like this; None if we do not know it."""
+    """Return the function that runs a file with this head, for the kernel's loader; None if it is not WebAssembly."""
     return load_wasm if head.startswith(MAGIC) else None
 
 

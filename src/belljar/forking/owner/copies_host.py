@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from belljar.lockdown.forks_host import ForkListener
 
 COPY_SECONDS: Final = 15.0
-"""How long a process that waits may take to give a copy of itself."""
+"""Time limit for a waiting process to fork a copy."""
 
 
 class NoCopy(RuntimeError):

@@ -13,7 +13,7 @@ _FDS: Final = struct.Struct("=ii")
 
 
 class OwnerGone(Exception):
-    """Nobody is left to ask for a copy."""
+    """The owner closed the control socket."""
 
 
 class Ends(NamedTuple):

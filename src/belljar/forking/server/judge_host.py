@@ -43,7 +43,7 @@ class ForkJudge:
         self._events = select.epoll()
         self._events.register(self._inbox.fileno(), select.EPOLLIN)
         self._families: dict[int, _Family] = {}
-        """By the pid of the first of each."""
+        """Families by the pid of their first process."""
         self._waiting: dict[int, int] = {}
         """The pids by the descriptors of their listeners."""
 

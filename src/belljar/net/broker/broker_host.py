@@ -174,7 +174,7 @@ class Line(asyncio.Protocol):
             self.send(Failed(flow.number, "reset", "an internal error of the broker"))
 
     def _ended(self, flow: Flow) -> None:
-        """Its task is over, perhaps before it began."""
+        """Clean up after a stream's task, which may have ended before it began."""
         flow.discard()
         if self._flows.get(flow.number) is flow:
             del self._flows[flow.number]

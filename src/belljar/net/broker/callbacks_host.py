@@ -35,7 +35,7 @@ class Callbacks:
         self._free = asyncio.Semaphore(_AT_ONCE)
 
     async def call(self, function: Callable[..., Any], argument: object, timeout: float) -> Any:
-        """Call a function, await its result if need be, and return it. Raises what it raises, TimeoutError, or TooBusy."""
+        """Call a function and return its result, awaited if need be. Raises what it raises, TimeoutError, TooBusy."""
         here = asyncio.get_running_loop()
         deadline = here.time() + timeout
         try:

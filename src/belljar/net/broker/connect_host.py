@@ -38,7 +38,7 @@ class Connection:
         self._limit = min(message.timeout or gate.limits.connect_seconds, gate.limits.connect_seconds)
 
     async def carry(self) -> None:
-        """Until both sides are done. NetError."""
+        """Run the connection until both sides are done. NetError."""
         with self._gate.attempt("connection", f"{self._message.protocol[:8]} {self._where[:300]}"):
             await self._carry()
 
@@ -148,7 +148,7 @@ def _host(name: str) -> str | Address:
 
 
 def _server(wish: Secure, place: Reached, names: tuple[str, ...]) -> str | Address:
-    """Whom a server is to prove to be: a name that led here, or the address. NetError."""
+    """Return the host to verify a server's certificate for: a name that led here, or the address. NetError."""
     server = _host(wish.name) if wish.name else names[0] if names else place.address
     if server != place.address and server not in names:
         raise NetError("denied", "the TLS server name is not one that led to this address")

@@ -20,7 +20,7 @@ def _half_of_the_limit() -> int:
 
 
 class Descriptors:
-    """How many are left for all."""
+    """The number of sockets left for all."""
 
     def __init__(self, size: int | None = None) -> None:
         self.free = _half_of_the_limit() if size is None else size

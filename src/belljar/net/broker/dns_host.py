@@ -39,7 +39,7 @@ class Answer:
 
 
 def system_resolvers() -> tuple[tuple[str, int], ...]:
-    """Those of /etc/resolv.conf. NetError if there are none."""
+    """Return the resolvers of /etc/resolv.conf. NetError if there are none."""
     try:
         found = dns.resolver.Resolver()
     except dns.resolver.NoResolverConfiguration:

@@ -34,7 +34,7 @@ class Ask:
     connect_timeout: float = 0.0
     http: str = ""
     reached: list[Reached] | None = None
-    """Where it goes, if that was decided already: connections that are looked into have their address."""
+    """The destination, if decided already: intercepted connections have their address."""
     ahead: Stream | None = None
     """A connection to there that was made already, and verified if it is a secure one."""
 

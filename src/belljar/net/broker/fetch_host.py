@@ -97,7 +97,7 @@ def fetch_through(
 
 
 def _close(made: list[Gate], webs: list[Any], owned: bool) -> None:
-    """Nobody can call it any more: end the gate that was made for it, or let go of idle connections."""
+    """Close the gate that was made for an unreferenced function, or its idle connections."""
     for gate in made:
         if owned:
             gate.thread.stop()

@@ -105,7 +105,7 @@ class Flow:
         return self._arrived[0]
 
     async def begun(self) -> None:
-        """Until something came, or the end."""
+        """Wait for the first data, or the end."""
         await self._arrival()
 
     @property
@@ -172,6 +172,6 @@ class Flow:
         self._line.send(End(self.number))
 
     def close(self) -> None:
-        """There will be no more either way."""
+        """Close both directions."""
         self._closed = True
         self._news.set()

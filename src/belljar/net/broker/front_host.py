@@ -88,7 +88,7 @@ class Front:
                 ask.ahead.close()  # it came to nothing before it was needed
 
     def close(self) -> None:
-        """Nothing more will be asked for."""
+        """Close the connection made ahead: no further requests follow."""
         if self._ahead is not None:
             self._ahead.close()
 

@@ -33,7 +33,7 @@ _CONTROL_PER_SECOND: Final = 10.0
 _CONTROL_BURST: Final = 100.0
 """Frames that carry nothing (PING, SETTINGS, PRIORITY, empty DATA ...): so many a second, on average over this time."""
 _BYTES_PER_CONTROL: Final = 512
-"""And one more for so many bytes that passed: windows are opened as data flows."""
+"""Bytes transferred that allow one more control frame: windows are opened as data flows."""
 _SLICE: Final = 4096
 """Bytes that are parsed before the frames in them are counted."""
 
@@ -112,7 +112,7 @@ class _Conversation:
             for task in list(self._tasks.values()):
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-            await self._last_words()
+            await self._flush_and_linger()
 
     def _feed(self, data: bytes) -> bool:
         """Take what came; False if the client sends more that carries nothing than any honest one."""
@@ -128,7 +128,7 @@ class _Conversation:
                 return False
         return True
 
-    async def _last_words(self) -> None:
+    async def _flush_and_linger(self) -> None:
         try:
             await self._flush()
         except OSError:
@@ -207,7 +207,7 @@ class _Conversation:
         self._peer.end_stream(number)
 
     async def _send(self, number: int, data: bytes) -> None:
-        """As much as the client has room for, when it has."""
+        """Send data within the client's flow-control window."""
         view = memoryview(data)
         while view:
             room = min(self._peer.local_flow_control_window(number), self._peer.max_outbound_frame_size)

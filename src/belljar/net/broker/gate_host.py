@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 GUEST: Final = IPv4Address("10.0.2.15")
 RESOLVER: Final = Endpoint(IPv4Address("10.0.2.3"), 53)
-"""Where the guest's questions go, as far as it knows."""
+"""The resolver's address that the guest sees."""
 _NOTHING_SECONDS: Final = 30.0
-"""How long an answer without records holds: it need not say."""
+"""TTL of an answer without records."""
 _TRIES: Final = 3
 """Addresses of one name that are tried."""
 _DNS_HEADER: Final = 18
 """Bytes of a DNS message besides its names and data."""
 _FLUSH_SECONDS: Final = 5.0
-"""How long closing waits for the owner's functions to have taken all events."""
+"""Time limit, on closing, for the owner's functions to take all events."""
 
 
 @dataclass(slots=True)
@@ -124,7 +124,7 @@ class Gate:
 
     @contextmanager
     def attempt(self, kind: str, target: str) -> Iterator[None]:
-        """Around one lookup ("dns"), connection or request: counts it, and records how it ended.
+        """Count one lookup ("dns"), connection or request, and record how it ended.
 
         NetError when there are too many at once, or too many a second.
         """
@@ -292,7 +292,7 @@ class Gate:
         return all(self._permits(verdict, address) for address in found)
 
     async def addresses(self, name: str) -> tuple[Address, ...]:
-        """Where a name is. NetError."""
+        """Resolve a name to its addresses. NetError."""
         _, found = await self.resolve(name, "A")
         if not found:
             _, found = await self.resolve(name, "AAAA")
@@ -355,7 +355,7 @@ class Gate:
         raise failure
 
     def tls(self, protocols: tuple[str, ...]) -> ssl.SSLContext:
-        """How to verify servers: always, by the owner's bundle or the system's. The protocols are offered by ALPN."""
+        """Return a context that verifies servers, by the owner's bundle or the system's; `protocols` go into ALPN."""
         return _tls_context(self.network.ca_bundle, protocols)
 
 

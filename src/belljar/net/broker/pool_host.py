@@ -37,7 +37,7 @@ class HttpStream(httpcore.AsyncNetworkStream):
         self._head_left: int | None = None
 
     def expect_head(self, *, done: bool = False) -> None:
-        """From now on (or no longer) a head is what we wait for: one that never ends is cut off."""
+        """Limit, or no longer limit, the bytes read: a head that never ends is cut off."""
         self._head_left = None if done else self._gate.limits.header_bytes + _HEAD_SLACK
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -79,7 +79,7 @@ class Held:
         self.stream = stream
         self.connection = connection
         self.pooled = False
-        """It was used before: its server may have given up on it in the meantime."""
+        """Whether it was used before: its server may have closed it meanwhile."""
 
     async def ask(self, request: httpcore.Request) -> httpcore.Response:
         self.stream.expect_head()
@@ -156,7 +156,7 @@ class Pool:
         return stream, stream.info("ssl_object").selected_alpn_protocol() == "h2"
 
     def keep(self, held: Held) -> None:
-        """Nobody uses it any more: the next request to the same place may."""
+        """Return an idle connection to the pool, for the next request to the same place."""
         kept = self._idle.setdefault(held.key, [])
         room = len(kept) < _KEEP_EACH and sum(map(len, self._idle.values())) < _KEEP_ALL
         usable = held.connection.is_idle() and not held.surplus and room and not self._closed

@@ -42,7 +42,7 @@ Work: TypeAlias = Coroutine[Any, Any, None]
 
 
 def original_destination(connection: socket.socket) -> tuple[str, int]:
-    """Where a redirected connection was going; without a redirection, where it arrived."""
+    """Return a redirected connection's destination (SO_ORIGINAL_DST); without a redirection, its local address."""
     address, port = connection.getsockname()[:2]
     try:
         if ip_address(address).version == 6 and not address.startswith("::ffff:"):
@@ -177,7 +177,7 @@ class Proxy:
             pass  # either side broke it off: both ends are closed by whoever called
 
     async def _web_flow(self, arrived: _Arrived, dst: Endpoint, names: tuple[str, ...], http: AcceptHttp) -> None:
-        """Only web requests pass here. A name the client claims counts if this sandbox resolved it to this address."""
+        """Serve web requests only. A name the client claims counts if this sandbox resolved it to this address."""
         hello = await _peek(arrived.connection)
         if hello is None:
             await self._serve(Front(self._web, dst, "http", names), await arrived.adopt())
@@ -238,7 +238,7 @@ class _Arrived:
 
 
 async def _peek(connection: socket.socket) -> Hello | None:
-    """How a connection begins, with nothing taken from it; None for plain HTTP. NetError for anything else."""
+    """Peek at a connection's TLS hello (MSG_PEEK); None for plain HTTP. NetError for anything else."""
     loop = asyncio.get_running_loop()
     seen = 0
     try:

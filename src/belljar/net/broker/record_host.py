@@ -55,11 +55,11 @@ class Record:
                 threading.Thread(target=self._run, name="belljar-record", daemon=True).start()
 
     async def written(self) -> None:
-        """Until every event so far was handed over."""
+        """Wait until every event so far was handed over."""
         await self._reached(self._put)
 
     async def room(self) -> None:
-        """Until no more than half of the queue is taken."""
+        """Wait until at most half of the queue is full."""
         if len(self._queue) > QUEUE_MAX // 2:
             await self._reached(self._put - QUEUE_MAX // 2)
 

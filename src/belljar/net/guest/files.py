@@ -32,7 +32,7 @@ class Numbered:
             self.close()
 
     def close(self) -> None:
-        """Its last file was closed. Must not wait."""
+        """Clean up after its last file was closed. Must not wait."""
 
 
 N = TypeVar("N", bound=Numbered)
@@ -62,7 +62,7 @@ class Directory(Generic[N]):
         return found[1] if found is not None and found[0].refs else None
 
     def items(self) -> list[N]:
-        """Those that are in use."""
+        """Return the items in use."""
         return [item for item, _ in self._live.values() if item.refs]
 
     def _open_clone(self) -> Handle:
@@ -108,7 +108,7 @@ class ControlHandle(Handle):
         return len(data)
 
     def truncate(self, size: int) -> None:
-        """Nothing is stored."""
+        """Do nothing: nothing is stored."""
 
     def size(self) -> int:
         return 0

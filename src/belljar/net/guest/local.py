@@ -73,14 +73,14 @@ class LocalStream:
         self._peer, peer._peer = peer, self
 
     def wait_open(self) -> None:
-        """It is open from the start."""
+        """Return at once: it is open from the start."""
 
     def check(self) -> None:
         if self.failure is not None:
             raise SysError(errno_of(self.failure))
 
     def read(self, size: int, *, nonblocking: bool = False, whole: bool = False) -> bytes:
-        """At most `size` bytes; b"" at the end."""
+        """Read at most `size` bytes; b"" at the end."""
         while not self._chunks:
             self.check()
             if self.ended or self.dropped or size <= 0:
@@ -122,7 +122,7 @@ class LocalStream:
         return len(piece)
 
     def end(self) -> None:
-        """No more will be written."""
+        """Shut down writing."""
         if not self._end_sent:
             self._end_sent = True
             if self._peer is not None:
@@ -130,7 +130,7 @@ class LocalStream:
                 self._peer.waiters.wake_all()
 
     def drop(self) -> None:
-        """Let go of it."""
+        """Close it."""
         if not self.dropped:
             self.end()
             self.dropped = True

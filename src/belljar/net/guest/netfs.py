@@ -29,7 +29,7 @@ from belljar.net.wire import Dial, Failed, Resolve
 CONNECTIONS_MAX: Final = 1024
 _FIRST_PORT: Final = 32768
 SOCKET_INODES: Final = 20_000
-"""Where the inode numbers of sockets begin, in /proc."""
+"""First inode number of sockets, in /proc."""
 
 
 class Connection(Numbered):
@@ -310,7 +310,7 @@ def refused_inside(port: int, failure: Failed) -> Failed:
 
 
 def parse_seconds(text: str) -> float:
-    """Up to a day. BadHost."""
+    """Parse seconds, up to a day. BadHost."""
     try:
         value = float(text)
     except ValueError:

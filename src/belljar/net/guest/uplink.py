@@ -133,7 +133,7 @@ class Uplink:
             self._carrier.close()
 
     def lost(self) -> None:
-        """The way to the broker is gone; the next stream asks for another."""
+        """Fail all streams: the connection to the broker is gone; the next stream asks for another."""
         self._carrier = None
         streams, self._streams = self._streams, {}
         for stream in streams.values():
@@ -184,7 +184,7 @@ class Stream:
         self.waiters.wake_all()
 
     def wait_open(self) -> None:
-        """Until it is open, or failed."""
+        """Wait until it is open, or failed."""
         while self.opened is None and self.records is None and self.failure is None:
             self.waiters.wait()
 
@@ -193,7 +193,7 @@ class Stream:
             raise SysError(errno_of(self.failure))
 
     def read(self, size: int, *, nonblocking: bool = False, whole: bool = False) -> bytes:
-        """At most `size` bytes; b"" at the end. With `whole`, one datagram, cut to `size`."""
+        """Read at most `size` bytes; b"" at the end. With `whole`, one datagram, cut to `size`."""
         while not self._chunks:
             self.check()
             if self._ended or size <= 0:
@@ -234,7 +234,7 @@ class Stream:
         return len(piece)
 
     def end(self) -> None:
-        """No more will be written. Does not wait."""
+        """Shut down writing. Does not wait."""
         if not self._end_sent:
             self._end_sent = True
             self._uplink.send(End(self.number), wait=False)
@@ -260,7 +260,7 @@ class Stream:
         return self.secured is not None
 
     def drop(self) -> None:
-        """Let go of it. Does not wait."""
+        """Close it. Does not wait."""
         self._uplink.forget(self.number)
 
     def poll(self) -> int:

@@ -270,7 +270,7 @@ class _SocketConnection(_Connection):
         return 0
 
     def shutdown(self):
-        """There is no goodbye to wait for: the connection ends with its socket."""
+        """Do not wait for close_notify: the connection ends with its socket."""
         return self._socket()
 
 
@@ -327,7 +327,7 @@ def _setting(name, doc):
 
 
 class _SSLContext:
-    """How a program wants TLS to be: what it may trust is decided by the sandbox's owner."""
+    """A program's TLS settings; trust is decided by the sandbox's owner."""
 
     def __new__(cls, protocol, /):
         self = super().__new__(cls)

@@ -26,7 +26,7 @@ from belljar.kernel.vfs.namespace import Place
 from belljar.kernel.vfs.view import View
 
 ENTRIES_MAX: Final = 100_000
-"""Of a directory in one answer."""
+"""Directory entries in one answer."""
 
 
 def at(process: Process, dirfd: int) -> View:

@@ -1,4 +1,4 @@
-"""The guest's half of the Python engine: what turns an interpreter at rest into the `python3` of a sandbox.
+"""The guest's half of the Python engine: makes a warm interpreter the `python3` of a sandbox.
 
 Runs inside the guest interpreter, never in a process of ours with any right. `start` is what a template runs: it loads
 what most programs need, then waits in `park`; the process that comes back from there is a new one, with a program.
@@ -18,10 +18,10 @@ def start(kind):
     loops.install()
     pools.install()
     tools.install()
-    main.prime()
+    main.warm_up_template()
     preload.hand_to_template()
     program, real = door.park()
     while not real:
-        main.rehearse(program)
+        main.warm_up(program)
         program, real = door.park()
     main.run(program)

@@ -31,7 +31,7 @@ TEXTS = {
     errno.EADDRINUSE: "Address already in use",
     errno.EADDRNOTAVAIL: "Cannot assign requested address",
 }
-"""Where Linux has other words for an error than this C library."""
+"""Error messages of Linux that differ from this C library's."""
 SECURED = b"secured "
 """Read where TLS begins; the connection's number and a newline follow."""
 NO_NETWORK = "this sandbox was granted no network"
@@ -56,7 +56,7 @@ def explained(number, text):
 
 
 def wait(fd, events, timeout):
-    """Until a descriptor is ready; whether it was in time. `timeout` in seconds, None for ever."""
+    """Wait for a descriptor; return whether it became ready in time. `timeout` in seconds, None for ever."""
     return bool(door.call("poll", [fd], [events], -1 if timeout is None else max(0, int(timeout * 1e9)))[0][0])
 
 

@@ -5,7 +5,15 @@ import os
 import struct
 
 import _host
-from _belljar.protocol import CALLS, decode, encode
+from _belljar.protocol import (
+    CALLS,
+    PROGRAM_CLOSED_SHIFT,
+    PROGRAM_SESSION,
+    PROGRAM_SITE,
+    PROGRAM_TERMINAL,
+    decode,
+    encode,
+)
 
 PARK, EXIT, MARK, COMPARE, IMMORTAL, LAST, PROCESSOR = 1000, 1001, 1002, 1003, 1004, 1005, 1006
 _NUMBER = struct.Struct("<H")
@@ -93,13 +101,13 @@ def error(number, *names):
 
 
 def exchange(number, body):
-    """One request; the answer's status and results."""
+    """Make a request; return the answer's status and results."""
     answer = _host.call(_NUMBER.pack(number) + body)
     return _STATUS.unpack_from(answer)[0], answer[4:]
 
 
 def call(name, *arguments, names=()):
-    """A system call. Raises the OSError that fits, with the names given."""
+    """Make a system call. Raises OSError, with the names given."""
     number, takes, gives = CALLS[name]
     while True:
         status, results = exchange(number, encode(takes, arguments))
@@ -112,11 +120,11 @@ def call(name, *arguments, names=()):
 
 
 def _checkpoint():
-    """Where Python looks for signals."""
+    """Do nothing: CPython runs pending signal handlers when a function is entered."""
 
 
 def calibrate():
-    """Show the process around us where the interpreter notes a signal: raise some, with no bytecode in between."""
+    """Raise some signals, without bytecode in between, for `interrupt_host` to find the interpreter's signal flags."""
     import _thread
     import signal
     from functools import partial
@@ -136,28 +144,27 @@ def calibrate():
 
 
 def park():
-    """Wait to become a program: gives argv, environment, directory, what the kernel says of it, and numbers; and
-    whether it is one: else it is to be rehearsed.
+    """Wait for a program: return (argv, environment, directory, options, numbers), and whether to run it or to warm up.
 
-    The answer is one string, cut up by two calls: each program waits for this.
+    The answer is one string, split by two calls: each program waits for this.
     """
     answer = _host.call(_NUMBER.pack(PARK))
     status, words, flags, *numbers = _PROGRAM.unpack_from(answer)
     executable, directory, *rest = answer[_PROGRAM.size :].split(b"\0")
     engine = {
         "executable": os.fsdecode(executable),
-        "session": bool(flags & 1),
-        "site": bool(flags & 2),
-        "terminal": bool(flags & 4),
-        "closed": flags >> 3 & 7,
+        "session": bool(flags & PROGRAM_SESSION),
+        "site": bool(flags & PROGRAM_SITE),
+        "terminal": bool(flags & PROGRAM_TERMINAL),
+        "closed": flags >> PROGRAM_CLOSED_SHIFT & 7,
     }
     return (rest[:words], rest[words:], directory, engine, numbers), status == 0
 
 
 def converse(target, data, source, size):
-    """Write all of it, then read, in one trip: the errno of the second, and what was read.
+    """Write all of it, then read, in one call; return the errno of the read, and the data.
 
-    Written out, for each run of an interpreter passes here.
+    Written out for speed: each run of an interpreter passes here.
     """
     request = b"".join((_WRITES.pack(_CONVERSE, target, len(data)), data, _READS.pack(source, size)))
     while True:
@@ -175,11 +182,11 @@ def processor_ns():
     return int.from_bytes(exchange(PROCESSOR, b"")[1], "little")
 
 
-def keep_last_words():
-    """From now on, what is written to standard output goes along with the end of this process."""
+def buffer_output():
+    """Buffer standard output from now on; it is sent along with the exit of this process."""
     _host.call(_NUMBER.pack(LAST))
 
 
 def leave(code, signal=0):
-    """End this process. Comes back, with the error, if its last words can't be written: then it has to end again."""
+    """Exit. Returns, with the error, if buffered output can't be written: then exit again."""
     return error(exchange(EXIT, struct.pack("<qq", code, signal))[0])

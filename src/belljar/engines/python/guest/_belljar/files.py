@@ -10,7 +10,7 @@ from _belljar.native import native
 from _belljar.protocol import AT_FDCWD, ATIME_NOW, ATIME_SET, MTIME_NOW, MTIME_SET
 
 LIBRARY = "/usr/local/lib/python315.zip"
-"""Where the interpreter's own files are: nothing of the sandbox's."""
+"""Directory of the interpreter's own files: none of the sandbox's."""
 PACKAGES = "/usr/local/lib/python315-packages.zip"
 """Further packages that come with it, last on the path."""
 OWN = (LIBRARY, PACKAGES)

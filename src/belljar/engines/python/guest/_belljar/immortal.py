@@ -33,7 +33,7 @@ def immortalise(objects):
 
 
 def spread(todo):
-    """To these objects, and all that they lead to. Many at a time: there are hundreds of thousands."""
+    """Make these objects and all reachable from them immortal, in batches: there are hundreds of thousands."""
     while todo:
         batch = list(filterfalse(sys._is_immortal, todo[-BATCH:]))
         del todo[-BATCH:]

@@ -14,7 +14,7 @@ def install():
         self._internal_fds -= 1
 
     def write_to_self(self):
-        """There is no other thread that could wake the loop."""
+        """Do nothing: there is no other thread that could wake the loop."""
 
     loop = selector_events.BaseSelectorEventLoop
     loop._make_self_pipe = make_self_pipe

@@ -19,16 +19,16 @@ from _belljar.options import Bad, Options
 OWN = "/usr/local/lib/python315.zip/_belljar/"
 VERSION = "3.15"
 SIGINT = 2
-PRIMING = (
+WARM_UP_SOURCES = (
     "print(1)",
     "import sys, os, json\nx = json.dumps({'a': [1]})\nprint(x)",
     "1/0",
     "open('/no/such/file')",
     "raise SystemExit(0)",
 )
-PRIMINGS = 8
-"""How often: the interpreter adapts its code while it runs it, and a program would do so page by page."""
-REHEARSAL = """
+WARM_UP_ROUNDS = 8
+"""Rounds: CPython specialises its bytecode as it runs, which in a program would copy page by page."""
+WARM_UP_CODE = """
 import os, sys
 print(1)
 os.path.exists("/workspace")
@@ -37,12 +37,12 @@ try:
 except OSError:
     x = [n for n in range(100)]
 """
-NOBODYS = ([b"python3", b"-c", REHEARSAL.encode()], [b"PATH=/usr/bin"], b"/", {}, [1, 0, 0, 0, 0o022, 0])
-"""A program that nobody sees, in a template."""
+WARM_UP_PROGRAM = ([b"python3", b"-c", WARM_UP_CODE.encode()], [b"PATH=/usr/bin"], b"/", {}, [1, 0, 0, 0, 0o022, 0])
+"""The warm-up program, as `door.park` returns programs."""
 _template = {}
 """The template's modules and sys.path."""
 _here = {"directory": b"/", "seeded": False, "environment": None}
-"""Where the C library thinks it is, whether random numbers are this process's own, and the environment it has."""
+"""The C library's working directory and environment, and whether `random` was seeded in this process."""
 
 
 def run(program):
@@ -60,7 +60,7 @@ def run(program):
 
 
 def begin(environment, directory, numbers):
-    """Be where and who the kernel says. What a rehearsal in this process has done already is not done again."""
+    """Set environment, directory and ids. Steps done by a warm-up in this process are not repeated."""
     files.identity.update(zip(("pid", "ppid", "uid", "gid", "umask"), numbers))
     if environment != _here["environment"]:
         take_environment(environment)
@@ -103,7 +103,7 @@ def seed():
 
 
 def seeded():
-    """They are this process's own: it need not be done again when it begins."""
+    """Note that `random` is seeded in this process."""
     _here["seeded"] = True
 
 
@@ -199,7 +199,7 @@ def search_path(options, site):
 
 
 def with_links(found):
-    """With what the .pth files of the last directory add: projects installed to be edited."""
+    """Add the entries of the .pth files in the last directory: editable installs."""
     try:
         names = [name for name in native.listdir(found[-1]) if name.endswith(".pth")]
     except OSError:
@@ -383,7 +383,7 @@ def finish(status=0, signal=0):
     clear_modules()
     try:
         if is_plain(sys.stdout) and is_plain(sys.stderr):
-            door.keep_last_words()
+            door.buffer_output()
         flush()
     except OSError as error:
         status = unsaid(status, error)
@@ -416,7 +416,7 @@ def clear_modules():
 
 
 def added_modules():
-    """Those that are the program's own, the last first.
+    """Return the modules that the program imported, the last first.
 
     They come after the template's, unless some of those were removed: only then is each of some hundred names looked
     at, which are far apart in memory.
@@ -430,7 +430,7 @@ def added_modules():
 
 
 def clear(namespace):
-    """In CPython's order: private names first, then the others, `__builtins__` never."""
+    """Clear a module's namespace in CPython's order: private names first, then the others, never `__builtins__`."""
     for private in (True, False):
         for name, value in list(namespace.items()):
             if value is None or not isinstance(name, str) or name == "__builtins__":
@@ -440,7 +440,7 @@ def clear(namespace):
 
 
 class AnyModule:
-    """All modules are the template's, also those that its own rehearsal is the first to import."""
+    """A set of module names that contains all: those that a warm-up imports are the template's too."""
 
     def __contains__(self, name):
         return True
@@ -449,25 +449,25 @@ class AnyModule:
         return len(sys.modules)
 
 
-def rehearse(program):
-    """Run a program that nobody sees, in the process that will run another."""
-    practise((NOBODYS[0], *program[1:]))
+def warm_up(program):
+    """Warm up the process of a program not known yet."""
+    run_warm_up_program((WARM_UP_PROGRAM[0], *program[1:]))
     seeded()
     _here["environment"] = program[1]
 
 
-def practise(program=NOBODYS):
-    """Run a program that nobody sees."""
+def run_warm_up_program(program=WARM_UP_PROGRAM):
+    """Run a program to its end without leaving the process."""
     argv, environment, directory, engine, numbers = program
     begin(environment, directory, numbers)
     execute(argv, engine)
-    # The rehearsal's end was not the end.
+    # The interpreter goes on: undo its shutdown.
     sys.modules["threading"]._SHUTTING_DOWN = False
     sys.modules["concurrent.futures.thread"]._shutdown = False
 
 
-def prime():
-    """Do what every program does, so that what is made when first used is made for all."""
+def warm_up_template():
+    """Warm up the template: run what every program runs, to fill caches and specialise bytecode for all."""
     import site
 
     from _belljar import session
@@ -481,12 +481,12 @@ def prime():
     path = list(sys.path)
     _template["modules"], _template["last"] = AnyModule(), None
     gc.freeze()  # what is collected at a program's end need not look at all there is
-    for _ in range(PRIMINGS):
-        for source in PRIMING:
+    for _ in range(WARM_UP_ROUNDS):
+        for source in WARM_UP_SOURCES:
             Options(["python3", "-c", source], None).flags()
             outcome(lambda source=source: run_source(source + "\n", "<string>", -1))
-        session.rehearse(PRIMING)
-        practise()
+        session.run_sources(WARM_UP_SOURCES)
+        run_warm_up_program()
     flush()
     sys.path[:] = path
     fresh_main()

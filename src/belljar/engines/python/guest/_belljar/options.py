@@ -42,7 +42,7 @@ _LETTERS = {
 
 
 _FLAGS = sys.flags
-"""Those of the template. Others are made from them, and not by a class of ours: C code counts on what is in them."""
+"""The template's sys.flags. Others are made by its `__replace__`: C code relies on the type."""
 _DEFAULTS = dict.fromkeys(FLAGS, 0) | {
     "hash_randomization": 1, "dev_mode": False, "utf8_mode": 1, "safe_path": False, "int_max_str_digits": 4300,
 }  # fmt: skip

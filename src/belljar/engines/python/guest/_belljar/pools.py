@@ -76,7 +76,7 @@ def _install_executor():
 
 
 async def shutdown_default_executor(self, timeout=None):
-    """Nothing is under way in it."""
+    """Do nothing: no work is pending in it."""
     self._executor_shutdown_called = True
     if self._default_executor is not None:
         self._default_executor.shutdown()

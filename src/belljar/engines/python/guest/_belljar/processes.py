@@ -157,7 +157,7 @@ def _words(args, name):
 
 
 def _exec(path, argv, env=None):
-    """There is no execve: the program runs as a child, and its end is ours."""
+    """Emulate execve: run the program as a child, then exit with its status."""
     sys.stdout.flush()
     sys.stderr.flush()
     variables = environment(env)

@@ -22,7 +22,7 @@ TEXT_MAX = 200_000
 """Characters of one object's text, shown."""
 OWN = main.OWN
 FLAGS = PyCF_ALLOW_TOP_LEVEL_AWAIT
-PRACTICE = ("x = [n * 2 for n in range(10)]\ndef f(n):\n    return {str(n): n}\ny = f(1)\nNone", "None")
+WARM_UP_SOURCES = ("x = [n * 2 for n in range(10)]\ndef f(n):\n    return {str(n): n}\ny = f(1)\nNone", "None")
 """Warm-up code of a copy of a prefix; it has no value, which would be kept."""
 
 
@@ -37,7 +37,7 @@ class Session:
     handler = _signal.default_int_handler
     """SIGINT handler during a run."""
     number = 0
-    """Of the run under way: each line to the owner begins with it."""
+    """Number of the current run: each line to the owner begins with it."""
 
     def __init__(self, read, write, converse, park):
         self.read = read
@@ -302,7 +302,7 @@ def too_late(number, frame):
 
 
 def reseed():
-    """In a copy of the interpreter: the numbers that it draws are its own, as in a child that Python forks."""
+    """Reseed random number generators, in a copy of the interpreter, as Python does after fork."""
     random = sys.modules.get("random")
     if random is not None:
         random.seed()
@@ -322,8 +322,8 @@ def show_figures():
             pyplot._backend_mod = None
 
 
-def rehearse(sources):
-    """Run code as for an owner who is not there."""
+def run_sources(sources):
+    """Run sources in a session without an owner."""
     run = {"op": "run", "run": 0, "mode": "repl", "file": "<run>", "globals": ["look"], "values": {"x": 1}}
     lines = [dumps({**run, "code": source}).encode() + b"\n" for source in sources]
 
@@ -336,16 +336,16 @@ def rehearse(sources):
     tools.bound.clear()
 
 
-def practise_run():
-    """In a copy that waits for its run: have one, that leaves nothing behind.
+def warm_up_run():
+    """Warm up a copy that waits for its run, leaving nothing behind.
 
-    Memory that any run writes to is then the copy's own. A prefix that looks on sees nothing of it.
+    Memory that any run writes to is then the copy's own. The prefix's code can't notice it.
     """
     if sys.gettrace() is not None or sys.getprofile() is not None:
         return
     stand_in = Session.__new__(Session)
-    run = {"op": "run", "run": 0, "mode": "module", "file": "<practice>", "globals": [], "values": {}}
-    lines = [dumps({**run, "code": source}).encode() + b"\n" for source in PRACTICE]
+    run = {"op": "run", "run": 0, "mode": "module", "file": "<warm-up>", "globals": [], "values": {}}
+    lines = [dumps({**run, "code": source}).encode() + b"\n" for source in WARM_UP_SOURCES]
     stand_in.read, stand_in.write = (lambda size: lines.pop(0)), len
     stand_in.buffer, stand_in.namespace = b"", {"__name__": "__main__", "__builtins__": builtins}
     try:
@@ -354,13 +354,13 @@ def practise_run():
             stand_in.put(stand_in.run(stand_in.receive()))
     except BaseException:
         pass  # what is wrong here is wrong in the run, which says so
-    linecache.cache.pop("<practice>", None)
+    linecache.cache.pop("<warm-up>", None)
     main.seed()
     main.seeded()
 
 
 def serve():
-    """Until the owner closes descriptor 3."""
+    """Serve runs until the owner closes descriptor 3."""
     from _belljar import door
 
     def write(data):
@@ -376,7 +376,7 @@ def serve():
     def park():
         program, real = door.park()
         while not real:
-            practise_run()
+            warm_up_run()
             program, real = door.park()
         _, environment, directory, _, numbers = program
         main.begin(environment, directory, numbers)

@@ -48,5 +48,5 @@ def module():
 
 
 def install():
-    """Before anything imports `socket`."""
+    """Install `_socket`; call before anything imports `socket`."""
     sys.modules["_socket"] = module()

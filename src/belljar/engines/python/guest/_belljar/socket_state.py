@@ -7,7 +7,7 @@ from _belljar.protocol import AT_FDCWD
 
 O_RDWR, O_CLOEXEC = 0o2, 0o2000000
 states = {}
-"""By descriptor."""
+"""States by descriptor."""
 
 
 class State:

@@ -34,11 +34,11 @@ from _belljar.socket_state import State, close, opened, states
 
 NO_DATAGRAM_SERVERS = "a sandbox has TCP servers only"
 PREFACE = b"\x16\x03belljar-tls "
-"""How a TLS hello begins that goes through an ssl.MemoryBIO: the rest of its line says whom it is for."""
+"""Prefix of a TLS hello that goes through an ssl.MemoryBIO; the server name follows on the line."""
 LOOPBACK = {"": "127.0.0.1", **{ANY[family]: address for family, address in names.LOOPBACK.items()}}
-"""Where a connection to no address in particular goes."""
+"""Destination of a connection to the unspecified address."""
 default_timeout = [None]
-"""Of new sockets; in a list, to be set by a function."""
+"""Timeout of new sockets; in a list, to be set by a function."""
 
 
 def _host(address, what):
@@ -141,7 +141,7 @@ class socket:
         return self._timeout != 0
 
     def _wait(self, events, flags=0, deadline=None):
-        """Until the descriptor is ready for what this socket may wait for. BlockingIOError, TimeoutError."""
+        """Wait until the descriptor is ready, at most the socket's timeout. BlockingIOError, TimeoutError."""
         if self._timeout is None and not flags & MSG_DONTWAIT:
             return  # the call itself waits
         left = 0 if flags & MSG_DONTWAIT else self._timeout if deadline is None else max(0, deadline - time.monotonic())
@@ -173,12 +173,12 @@ class socket:
                 raise TimeoutError("timed out") from None
             raise
         self._adopt(dialled)
-        if self._timeout == 0 and state.type == SOCK_STREAM and not self._settled(dialled):
+        if self._timeout == 0 and state.type == SOCK_STREAM and not self._is_connected(dialled):
             state.connecting = True
             raise explained(errno.EINPROGRESS, "")
 
-    def _settled(self, dialled):
-        """Whether a connection that was begun is there already. Raises why not."""
+    def _is_connected(self, dialled):
+        """Whether a non-blocking connect has finished. Raises its error."""
         if not dialling.wait(self._fd, POLLOUT, 0):
             return False
         if dialled.reason()[0]:
@@ -334,7 +334,7 @@ class socket:
         return data, dialled
 
     def _ready(self, flags):
-        """Which of a datagram socket's connections has something."""
+        """Return a datagram socket's connection that has data."""
         state = self._state
         fds = {self._fd: state.dialled} | {other.data: other for other in state.others.values() if other is not None}
         limit = 0 if flags & MSG_DONTWAIT else self._timeout
@@ -354,7 +354,7 @@ class socket:
 
     def getpeername(self):
         dialled = self._connection()
-        if self._state.connecting and not self._settled(dialled):
+        if self._state.connecting and not self._is_connected(dialled):
             raise explained(errno.ENOTCONN, "")
         return self._address(dialled.place("remote"))
 

@@ -14,7 +14,7 @@ DIRECTORY = "/mnt/tools"
 O_RDWR, O_CLOEXEC = 0o2, 0o2000000
 CHUNK = 1 << 20
 bound = {}
-"""In a session: what its owner bound there, which counts calls and bytes."""
+"""Functions bound by a session's owner, which count calls and bytes."""
 
 
 class HostError(Exception):
@@ -103,7 +103,7 @@ class Finder:
 
     @staticmethod
     def exec_module(module):
-        """There is nothing to run."""
+        """Do nothing: there is no code to run."""
 
 
 def install():
