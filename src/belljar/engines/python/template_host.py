@@ -123,7 +123,7 @@ class Template:
         """The guest's memory limit for the run."""
         self._runs: socket.socket | None = None
         """Socket on which an interpreter with a prefix receives requests for runs."""
-        self._practised: Program | None = None
+        self._pretended: Program | None = None
         """The pretended program, while a process warms up."""
         native = engine(optimised=quality == "optimised")
         with open_checked(artefact) as name:
@@ -225,7 +225,7 @@ class Template:
         control.close()
         ends.control.send(HELLO)
         ends.control.close()
-        program = self._be_nobody() if ends.kind == AHEAD else None
+        program = self._detach() if ends.kind == AHEAD else None
         self._runs = None
         client = Client(ends.connection)
         if program is None:
@@ -322,15 +322,15 @@ class Template:
                 client.peek_signals()
                 client.post("close", 5)
         self._wasi.adopt(self._nothing, world)
-        self._practised = program
-        return self._be_nobody()
+        self._pretended = program
+        return self._detach()
 
-    def _be_nobody(self) -> Program:
-        """Have the guest's calls go to nobody; gives the program that it then is."""
-        assert self._practised is not None
+    def _detach(self) -> Program:
+        """Detach the guest from any kernel; return the pretended program."""
+        assert self._pretended is not None
         self._wasi.adopt(self._nothing, self._wasi.world)
         self._wasi.directory = WORKSPACE.encode(), DIRECTORY
-        return self._practised
+        return self._pretended
 
     def _limit(self, cpu_ns: int, memory: int) -> None:
         self._watch.allow(cpu_ns)

@@ -46,7 +46,7 @@ PREFIX_MEMORY: Final = 4 << 30
 FOREVER: Final = 1 << 30
 """Seconds: a prefix computes only while it is evaluated, and its owner watches that."""
 SESSION: Final = b" session"
-"""What a copy of a prefix is told that runs one thing after another."""
+"""Message to a copy of a prefix that becomes a session."""
 
 
 class _Run(msgspec.Struct):
