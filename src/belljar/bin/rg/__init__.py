@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from belljar import regex
 from belljar.abi.errors import SysError
-from belljar.abi.flags import O_CLOEXEC, O_RDONLY, S_IFIFO, S_IFREG, S_IFSOCK
+from belljar.abi.flags import O_CLOEXEC, O_RDONLY, S_IFIFO, S_IFREG
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import Program, UsageError
 from belljar.bin._kit.options import parse
@@ -164,12 +164,15 @@ class Ripgrep:
             return False
 
     def reads_stdin(self) -> bool:
-        """Whether standard input is something to search where no path is given: not a terminal, not /dev/null."""
+        """Whether standard input is something to search where no path is given.
+
+        Not a terminal or /dev/null, and not a socket, which is an owner's `spawn` that may never write to it.
+        """
         try:
             stat = self.process.fstat(0)
         except SysError:
             return False
-        return stat.kind in (S_IFIFO, S_IFREG, S_IFSOCK)
+        return stat.kind in (S_IFIFO, S_IFREG)
 
     def files(self) -> Iterator[tuple[str, bool]]:
         """Each file, and whether it was named on the command line."""
