@@ -43,7 +43,7 @@ class Seat:
 
     def start(self, body: Body) -> Process:
         process = start(self.kernel, self.seated(body))
-        self.settle()
+        self.run_until_idle()
         return process
 
     def type_at(self, when: float, keys: bytes) -> None:
@@ -52,19 +52,19 @@ class Seat:
 
         self.kernel.hub.call_at(when, type_now)
 
-    def settle(self) -> None:
+    def run_until_idle(self) -> None:
         self.kernel.hub.run(lambda: self.kernel.hub.idle)
 
     def type(self, keys: bytes) -> None:
         assert self.master.write(keys) == len(keys)
-        self.settle()
+        self.run_until_idle()
 
     def screen(self) -> bytes:
         parts = []
         try:
             while True:
                 parts.append(self.master.read(1 << 20))
-                self.settle()
+                self.run_until_idle()
         except Exception as error:
             if getattr(error, "errno", None) not in (EAGAIN, EIO):
                 raise
@@ -327,10 +327,10 @@ def test_a_new_size_is_told_to_the_foreground() -> None:
 
     process = seat.start(program)
     seat.master.handle.ioctl("set_winsize", WinSize(0, 0))
-    seat.settle()
+    seat.run_until_idle()
     assert sizes == []
     seat.master.handle.ioctl("set_winsize", WinSize(24, 80))
-    seat.settle()
+    seat.run_until_idle()
     assert sizes == [WinSize(24, 80)]
     assert process.status == ExitStatus(0)
 
@@ -342,7 +342,7 @@ def test_closing_the_master_hangs_up() -> None:
     seat = Seat()
     process = seat.start(cat)
     seat.master.release()
-    seat.settle()
+    seat.run_until_idle()
     assert process.status == ExitStatus(0, Signal.HUP)
 
 
@@ -360,7 +360,7 @@ def test_after_a_hangup_there_is_nothing_to_read_and_no_way_to_write() -> None:
 
     process = seat.start(program)
     seat.master.release()
-    seat.settle()
+    seat.run_until_idle()
     assert process.status == ExitStatus(0)
 
 

@@ -1,4 +1,4 @@
-"""Names that every sandbox starts with: its account, and where that account lives and works."""
+"""Names that every sandbox starts with: its account, home and working directory, PATH and environment."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ HOME: Final = f"/home/{AGENT_NAME}"
 WORKSPACE: Final = "/workspace"
 HOSTNAME: Final = "belljar"
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Where commands are looked for."""
+"""The directories searched for commands."""
 
 
 def environment(hostname: str = HOSTNAME) -> dict[str, str]:

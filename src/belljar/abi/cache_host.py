@@ -1,4 +1,4 @@
-"""Where belljar keeps what it could make again: a directory of this user's own, and nobody else's."""
+"""The cache directory: owned by this user, and writable by nobody else."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cache_directory() -> str | None:
 
 
 def cache_directories() -> list[str]:
-    """Where something may have been kept, which may be read-only by now."""
+    """Cache directories to read from; they may be read-only by now."""
     return [path for path in _candidates() if os.path.isdir(path) and is_private(path)]
 
 
@@ -65,7 +65,7 @@ def is_private(path: str) -> bool:
 
 
 def _is_safe_for_all(path: str) -> bool:
-    """Whether in that directory nobody can replace what is another user's."""
+    """Whether nobody can replace another user's files in that directory."""
     try:
         mode = os.stat(path).st_mode
     except OSError:

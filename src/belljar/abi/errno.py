@@ -1,4 +1,4 @@
-"""Linux's error numbers and words, whatever system we run on: the host's differ on macOS and in a browser."""
+"""Linux's error numbers and messages on every host: those of macOS and of a browser differ."""
 
 import errno
 from typing import Final
@@ -142,16 +142,16 @@ REASONS: Final[dict[int, str]] = {
     EDQUOT: "Disk quota exceeded",
     ESTALE: "Stale file handle",
 }
-"""Linux's words for each."""
+"""Linux's message for each."""
 NAMES: Final[dict[int, str]] = {value: name for name, value in list(globals().items()) if isinstance(value, int)}
 _HOST: Final[dict[int, int]] = {getattr(errno, name): value for value, name in NAMES.items() if hasattr(errno, name)}
 
 
 def from_host(number: int | None) -> int:
-    """Linux's number for one of the host's; EIO for what Linux does not know."""
+    """Linux's number for one of the host's; EIO if Linux has none."""
     return _HOST.get(number or EIO, EIO)
 
 
 def strerror(number: int) -> str:
-    """Linux's words for an errno."""
+    """Linux's message for an errno."""
     return REASONS.get(number) or f"Unknown error {number}"

@@ -1,4 +1,4 @@
-"""How a guest's request ends badly, a system error or a spent budget; and the root of the owner's errors."""
+"""Errors of a guest's request (a system error, an exceeded limit), and the base of the owner's errors."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ from belljar.abi.errno import NAMES, strerror
 
 
 class SandboxError(Exception):
-    """The root of all errors an owner of a sandbox sees. They can be pickled, whatever their constructors take."""
+    """Base of all errors an owner of a sandbox sees. They can be pickled, whatever their constructors take."""
 
     def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         return _restore, (type(self), self.args, self.__dict__)
@@ -25,7 +25,7 @@ class PolicyError(SandboxError):
 
 
 class SysError(Exception):
-    """A guest's mistake, or the world's answer to it: what a system call returns as errno."""
+    """A failed system call of a guest, with its errno."""
 
     def __init__(self, errno: int, path: str | None = None) -> None:
         super().__init__(errno, path)

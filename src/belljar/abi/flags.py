@@ -34,6 +34,8 @@ S_IFIFO: Final = 0o010000
 S_ISUID: Final = 0o4000
 S_ISGID: Final = 0o2000
 S_ISVTX: Final = 0o1000
+S_IXGRP: Final = 0o010
+S_IXUGO: Final = 0o111
 PERMISSIONS: Final = 0o7777
 
 R_OK: Final = 4

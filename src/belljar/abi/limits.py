@@ -1,4 +1,4 @@
-"""How much one exec, and one sandbox, may use."""
+"""Resource limits of one exec and of one sandbox."""
 
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
@@ -30,7 +30,7 @@ def check_positive(limits: "Limits | RunLimits") -> None:
 class Limits:
     """Budgets of one exec, shared by everything it starts, and the quotas of the sandbox around it.
 
-    The defaults let a long build or data job through and stop a runaway within a minute.
+    The defaults allow a long build or data job and stop an endless loop within a minute.
     """
 
     # One exec: when one of these is spent, every process of the exec ends and the result names it.

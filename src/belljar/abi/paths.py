@@ -7,7 +7,7 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import NAME_MAX, PATH_MAX
 
 GuestPath = NewType("GuestPath", str)
-"""A path in the guest's world. Bytes that are not UTF-8 are kept as surrogate escapes."""
+"""A path inside the sandbox. Bytes that are not UTF-8 are kept as surrogate escapes."""
 
 
 def fsencode(text: str) -> bytes:

@@ -24,7 +24,7 @@ class Stat(NamedTuple):
     ctime: int
     rdev: int = 0
     blocks: int = 0
-    """Units of 512 bytes really held; smaller than size for a sparse file."""
+    """Allocated units of 512 bytes (st_blocks); less than `size` for a sparse file."""
 
     @property
     def kind(self) -> int:
@@ -79,7 +79,7 @@ class SetAttr(Struct, frozen=True):
 
 
 class Owner(Struct, frozen=True):
-    """Whom a new file belongs to."""
+    """Owner and group of a new file."""
 
     uid: int
     gid: int

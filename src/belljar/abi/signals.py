@@ -1,4 +1,4 @@
-"""Signal numbers (Linux), their names, and what each does to a process that has not asked otherwise."""
+"""Signal numbers (Linux), their names and default actions."""
 
 from enum import IntEnum
 from typing import Final

@@ -1,4 +1,4 @@
-"""How a terminal behaves: Linux's termios flags and characters, and the window's size."""
+"""Linux's termios flags and control characters, and the window size."""
 
 from typing import Final, NamedTuple
 
@@ -94,7 +94,7 @@ class Termios:
 
 
 class WinSize(NamedTuple):
-    """Of the window, in characters and (if known) pixels."""
+    """Size of the window, in characters and (if known) pixels."""
 
     rows: int = 0
     columns: int = 0

@@ -25,7 +25,7 @@ Value: TypeAlias = Any
 """None, bool, int, float, str, bytes, datetime, and lists and dicts of them."""
 
 DEPTH_MAX: Final = 200
-"""How deep lists and dicts may nest."""
+"""Maximum nesting of lists and dicts."""
 VALUES_MAX: Final = 1_000_000
 CONTAINERS_MAX: Final = 250_000
 """Values that cross at once, and lists and dicts among them: an empty list is 3 bytes of text and 64 of memory."""
@@ -45,14 +45,14 @@ class NotPlain(ValueError):
 
 
 def dumps(value: Value, name: str = "value") -> str:
-    """One line of JSON. NotPlain says what can't cross, by its path from `name`."""
+    """Serialise to one line of JSON. NotPlain names an unsupported value by its path from `name`."""
     if type(value) is int and -_EXACT <= value <= _EXACT:
         return str(value)
     return _ENCODER.encode(_tagged(value, name, 0))
 
 
 def loads(text: str | bytes) -> Value:
-    """The value a line stands for. ValueError if it stands for none."""
+    """Parse one line. ValueError if it is malformed."""
     try:
         if isinstance(text, bytes):
             text = text.decode("ascii")

@@ -1,3 +1,3 @@
-"""The version, in the one place that says it."""
+"""The version of belljar."""
 
 __version__ = "0.1.0"

@@ -1,7 +1,7 @@
 """The frames between a host and a worker: a length, then one msgpack message of a known shape.
 
 Guest text travels as bytes (it need not be UTF-8). Sizes are checked before anything is allocated, and a frame that
-does not decode to one of the shapes below ends the conversation: neither side ever guesses.
+does not decode to one of the shapes below closes the connection.
 """
 
 # No `from __future__ import annotations`: msgspec would have to compile every annotation once more, in every process.
@@ -13,11 +13,11 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 import msgspec
 
 FRAME_MAX: Final = 64 << 20
-"""The largest frame either side takes."""
+"""The largest frame either side accepts."""
 CHUNK_MAX: Final = 256 << 10
 """The largest piece of a stream in one frame."""
 WINDOW: Final = 4 << 20
-"""Bytes of one stream that may be on the way before the reader grants more."""
+"""Flow-control window of one stream: bytes sent before the reader grants more."""
 HELLO: Final = b"!"
 """The first byte of a branch: its owner learns from it, by the kernel's word, which process sent it."""
 FDS_MAX: Final = 32
@@ -25,7 +25,7 @@ FDS_MAX: Final = 32
 
 CONTROL_IN: Final = 3
 CONTROL_OUT: Final = 4
-"""The descriptors by which an interpreter talks with its owner."""
+"""File descriptors of the control channel between an interpreter and its owner."""
 LIST_PAGE: Final = 10_000
 """Entries of a directory in one answer."""
 USER_RIGHTS: Final = "user:"
@@ -145,7 +145,7 @@ HostMessage = Boot | Start | Input | Credit | Signal | Resize | Renew | Call | A
 
 
 class Ready(_Message, tag="ready"):
-    """Locked, and these layers hold."""
+    """The worker is locked down, by these layers."""
 
     layers: list[str]
     pid: int
@@ -193,7 +193,7 @@ class Failure(_Message, tag="failure"):
 
 
 class Ask(_Message, tag="ask"):
-    """The worker needs the host: an operation on a mount or a tool that lives there."""
+    """A request to the host: an operation on a mount or a tool there."""
 
     id: int
     target: bytes
@@ -217,11 +217,11 @@ T = TypeVar("T")
 
 
 class WireError(Exception):
-    """The other side broke the rules; the conversation is over."""
+    """The other side violated the protocol; the connection is unusable."""
 
 
 def encode(message: HostMessage | WorkerMessage) -> bytes:
-    """One frame. Raises WireError if it is too large to be taken."""
+    """Encode one frame. WireError if it is too large."""
     body = _encoder.encode(message)
     if len(body) > FRAME_MAX:
         raise WireError(f"a frame of {len(body)} bytes is over the limit of {FRAME_MAX}")
@@ -245,7 +245,7 @@ _WORKER_LIMITS: Final = {
 
 
 class FrameReader(Generic[T]):
-    """From bytes as they come to messages of one direction.
+    """Decodes a byte stream to messages of one direction.
 
     `kinds`: the longest frame by tag; a longer one is refused before it is received, one of too many values before it
     is decoded.
@@ -307,7 +307,7 @@ def _check_kind(head: bytes | bytearray, length: int, kinds: Mapping[bytes, int]
 
 
 def _sizes() -> list[int]:
-    """How long a msgpack value is by its first byte, without the values in it; 0: it says so itself, or is none."""
+    """Length of a msgpack value by its first byte, without nested values; 0: the length follows, or it is invalid."""
     sizes = [1] * 256
     sizes[0xA0:0xC0] = range(1, 33)
     sizes[0xC1] = 0

@@ -8,7 +8,7 @@ from belljar.abi.limits import Limits
 from belljar.kernel.fiber import Hub, Timer
 
 QUANTUM: Final = 4000
-"""Steps between two looks at the clock and the other fibers: a few milliseconds of interpreting."""
+"""Steps between two checks of the clock and yields to other fibers: a few milliseconds of interpreting."""
 
 
 class Budget:
@@ -36,7 +36,7 @@ class Budget:
         self._hub = hub
         self.limits = limits
         self.steps = self.earlier = 0
-        """Paid since the last renewal, and before it."""
+        """Charged since the last renewal, and before it."""
         self.checkpoint = min(QUANTUM, limits.steps)
         self.cpu = 0.0
         self.deadline = hub.clock.monotonic() + limits.wall_seconds
@@ -47,8 +47,7 @@ class Budget:
         """Fires at the deadline, for processes that only sleep; ends with the last process."""
 
     def renew(self, limits: Limits) -> None:
-        """Begin anew, for an interpreter's next run. How long that takes is its owner's business: it may also wait for
-        one for ever."""
+        """Reset for an interpreter's next run, without a deadline: its owner limits the time of a run."""
         self.limits = limits
         self.earlier += self.steps
         self.steps = self.output = 0
@@ -59,13 +58,13 @@ class Budget:
             self.timer.cancel()
 
     def charge(self, steps: int = 1) -> None:
-        """Pay for work about to be done. Lets other fibers run now and then; raises when a limit is spent."""
+        """Charge for work about to be done. Yields to other fibers now and then; raises when a limit is exceeded."""
         self.steps += steps
         if self.steps >= self.checkpoint:
             self.check()
 
     def check(self) -> None:
-        """Look at every limit that time alone can spend, and give the other fibers a turn."""
+        """Check the limits on steps and time, and yield to the other fibers."""
         if self.spent is not None:
             raise self.spent
         if self.steps > self.limits.steps:
@@ -79,13 +78,13 @@ class Budget:
                 raise self.spent
 
     def exceed(self, limit: str) -> None:
-        """Spend the whole budget at once: every later charge of any process of this exec raises too."""
+        """Mark the budget as exceeded and raise: every later charge of any process of this exec raises too."""
         self.spend(limit)
         assert self.spent is not None
         raise self.spent
 
     def spend(self, limit: str) -> None:
-        """Mark the budget as spent without raising here: the next charge does."""
+        """Mark the budget as exceeded without raising here: the next charge does."""
         if self.spent is None:
             self.spent = BudgetExceeded(limit, getattr(self.limits, limit))
         self.checkpoint = 0
@@ -101,7 +100,7 @@ class Budget:
             self.exceed("output_bytes")
 
     def charge_time(self, cpu_seconds: float) -> bool:
-        """Account processor time and look at the clock (called by the CPU guard); False once there is none left."""
+        """Account processor time and check the deadline (called by the CPU guard); False once a limit is exceeded."""
         self.cpu += cpu_seconds
         if self.cpu > self.limits.cpu_seconds:
             self.spend("cpu_seconds")

@@ -6,7 +6,7 @@ while those who wait for its end are told.
 
 Each top-level package that a worker loads says in its `__init__.py` what may happen inside its code (CPU_GUARD):
 
-- "raise": it is the guest's doing; the exception may be raised anywhere.
+- "raise": it runs the guest's code; the exception may be raised anywhere.
 - "defer": it has data that an exception could leave half changed. The budget is only marked; the next charge raises.
 - "caller": it is a library, and as its caller says. So is all code that is not ours.
 
@@ -69,14 +69,14 @@ class CpuGuard:
     else:
 
         def install(self) -> None:
-            """Be ready, without the timer yet."""
+            """Install the signal handler, without starting the timer."""
             signal.signal(signal.SIGPROF, self._on_tick)
 
         def resume(self) -> None:
             signal.setitimer(_PROF, self._tick, self._tick)
 
         def pause(self) -> None:
-            """Until `resume()`."""
+            """Stop the timer until `resume()`."""
             signal.setitimer(_PROF, 0.0)
 
         def stop(self) -> None:

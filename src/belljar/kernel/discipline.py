@@ -1,6 +1,6 @@
 """A terminal's line discipline: from keys typed to lines read, with editing, echo and signals.
 
-It decides and does nothing: what it wants shown collects in `echoed`, what it wants sent in `signals`.
+It does no I/O: output to echo collects in `echoed`, signals to send in `signals`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from belljar.abi.termios import Termios
 
 LINE_MAX: Final = 4095
 INPUT_MAX: Final = 4096
-"""Whoever types waits while this much is unread."""
+"""Writers to the master wait while this much is unread."""
 ECHO_MAX: Final = 1 << 16
 """Echo beyond this is dropped: a few keys (^R) can ask for a lot."""
 
@@ -37,7 +37,7 @@ class Discipline:
         """Finished lines (b"" for an end of file); without ICANON, whatever came."""
         self.ready_bytes = 0
         self.stopped = False
-        """^S: what programs write must wait."""
+        """Stopped by ^S: programs' writes wait."""
         self.echoed = bytearray()
         self.signals: list[int] = []
         self.flush_output = False
@@ -107,7 +107,7 @@ class Discipline:
         return self.ready_bytes + len(self.ready) >= INPUT_MAX
 
     def receive(self, data: bytes) -> None:
-        """Keys from the terminal."""
+        """Process input from the terminal."""
         termios = self.termios
         if termios.iflag & t.ISTRIP:
             data = data.translate(bytes(value & 0x7F for value in range(256)))
@@ -227,7 +227,7 @@ class Discipline:
         start = self._word_start() if word else self._character_start()
         flags = self.termios.lflag
         if word or flags & t.ECHOE:
-            self._rub_out(start)
+            self._erase_echo(start)
         elif start < len(self.line):
             self._echo(key)
         del self.line[start:]
@@ -248,8 +248,8 @@ class Discipline:
             start -= 1
         return start
 
-    def _rub_out(self, start: int) -> None:
-        """Take the line from `start` on off the screen: each character by going back over it, tabs by their width."""
+    def _erase_echo(self, start: int) -> None:
+        """Erase the echo of the line from `start` on: each character by backspaces, tabs by their width."""
         if not self.termios.lflag & t.ECHO:
             return
         rest = bytes(self.line[start:])
@@ -269,7 +269,7 @@ class Discipline:
         if not flags & t.ECHO:
             self.line.clear()
         elif flags & t.ECHOK and flags & t.ECHOKE and flags & t.ECHOE:
-            self._rub_out(0)
+            self._erase_echo(0)
             self.line.clear()
         else:
             self.line.clear()

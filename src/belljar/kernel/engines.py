@@ -30,15 +30,15 @@ class NotCompilable(EngineUnavailable):
         super().__init__(ENOEXEC, message)
         self.seconds = seconds
         self.spent = spent
-        """Whether that was all there was."""
+        """Whether the compiler used up its processor time."""
 
 
 class EngineLink(Protocol):
-    """A byte stream to an engine process. Whoever opened it closes it, in a `finally`: that ends the process."""
+    """A byte stream to an engine process. The opener closes it, in a `finally`: that ends the process."""
 
     number: int
     waits: bool
-    """Whether the process has asked something and will do nothing until it is answered; kept by whoever answers."""
+    """Whether the process waits for an answer to a request; maintained by the code that answers."""
 
     def recv(self, size: int = 1 << 16) -> bytes:
         """Receive at most `size` bytes; waits for at least one. b"" when the process is gone."""
@@ -63,14 +63,14 @@ class EngineProgram:
 
 
 class Engines(Protocol):
-    """Where engine processes come from."""
+    """Starts engine processes."""
 
     def hold(self) -> tuple[set[int], set[int]]:
         """Hold back what is to be sent to the processes that wait, until `release`. Of those that can be copied, gives
         the numbers of the ones that are held, and of those that are at work."""
 
     def release(self) -> None:
-        """Let everything go on."""
+        """End the hold: send what was held back."""
 
     def fork(self, link: EngineLink, options: Mapping[str, Plain]) -> EngineLink:
         """A copy of a process that was opened as `forkable`, made where it waits for that. Raises EngineUnavailable."""
@@ -90,7 +90,7 @@ class Engines(Protocol):
 
 
 class NoEngines:
-    """A kernel without an owner to ask."""
+    """Engines of a kernel without an owner: none can be started."""
 
     def hold(self) -> tuple[set[int], set[int]]:
         return set(), set()

@@ -62,7 +62,7 @@ class FdTable:
         return fd
 
     def put(self, fd: int, file: OpenFile, *, cloexec: bool = False) -> None:
-        """dup2: make `fd` mean `file`, closing what it meant. EBADF past the limit."""
+        """dup2: make `fd` refer to `file`, closing the file it referred to. EBADF past the limit."""
         if not 0 <= fd < self._limit:
             raise SysError(EBADF)
         old = self._files.get(fd)

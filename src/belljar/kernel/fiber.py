@@ -23,7 +23,7 @@ IDLE_RUNNERS: Final = 64
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """Source of time."""
 
     def monotonic(self) -> float: ...
     def time_ns(self) -> int:
@@ -31,7 +31,7 @@ class Clock(Protocol):
 
 
 class Poller(Protocol):
-    """How the hub waits when no fiber can run."""
+    """Blocks when no fiber can run."""
 
     def wait(self, timeout: float | None) -> bool:
         """Wait until something outside happened (its watchers unpark fibers) or the timeout passed.
@@ -90,9 +90,9 @@ class Runner(greenlet):
 
 
 class Fiber:
-    """One thread of control. `owner` is whoever started it (a process), for the hub an opaque object."""
+    """One thread of control. `owner` is the process that started it, opaque to the hub."""
 
-    __slots__ = ("body", "doom", "frozen", "hub", "owner", "pending", "runner", "started", "state", "thaw_ready")
+    __slots__ = ("body", "frozen", "hub", "kill_error", "owner", "pending", "runner", "started", "state", "thaw_ready")
 
     def __init__(self, hub: Hub, run: Callable[[], object], owner: object) -> None:
         self.runner: Runner | None = None
@@ -104,13 +104,13 @@ class Fiber:
         self.frozen = False
         self.thaw_ready = False
         self.pending: BaseException | None = None
-        self.doom: BaseException | None = None
+        self.kill_error: BaseException | None = None
 
     def main(self) -> None:
-        """The body, and what becomes of its end."""
+        """Run the body and report how it ended."""
         self.started = True
         try:
-            if self.doom is None:
+            if self.kill_error is None:
                 self.pending = None
                 self.body()
         except FiberKilled:
@@ -119,8 +119,8 @@ class Fiber:
             self.hub.on_crash(self, error)
         finally:
             self.state = DONE
-            # What it was, and by its traceback what ended it, hold everything it had in hand.
-            self.pending = self.doom = self.owner = None
+            # The body, and the traceback of the error that ended it, reference everything the fiber used.
+            self.pending = self.kill_error = self.owner = None
             self.body = _nothing
 
 
@@ -160,17 +160,17 @@ class Hub:
         self._leave(fiber, PARKED)
 
     def pause(self) -> None:
-        """Let every other ready fiber, due timer and socket have its turn first."""
+        """Yield to every other ready fiber, due timer and socket."""
         fiber = self.current
         if fiber is None:
             raise RuntimeError("pause() outside a fiber")
-        if fiber.doom is None:
+        if fiber.kill_error is None:
             self._ready.append(fiber)
         self._leave(fiber, READY)
 
     def _leave(self, fiber: Fiber, state: State) -> None:
-        if fiber.doom is not None:
-            raise fiber.doom
+        if fiber.kill_error is not None:
+            raise fiber.kill_error
         fiber.state = state
         self.loop.switch()
         if fiber.pending is not None:
@@ -220,13 +220,13 @@ class Hub:
         """End the fiber wherever it waits; frozen or not started ones too. The running fiber must raise itself."""
         if fiber.state is DONE:
             return
-        fiber.doom = FiberKilled()
+        fiber.kill_error = FiberKilled()
         self.thaw(fiber)
         if fiber.state is not RUNNING:
-            self.interrupt(fiber, fiber.doom)
+            self.interrupt(fiber, fiber.kill_error)
 
     def freeze(self, fiber: Fiber) -> None:
-        """Hold the fiber where it is (SIGSTOP) until `thaw`; wake-ups that come meanwhile are kept."""
+        """Suspend the fiber (SIGSTOP) until `thaw`; wake-ups that come meanwhile are kept."""
         fiber.frozen = True
 
     def thaw(self, fiber: Fiber) -> None:

@@ -64,15 +64,15 @@ class Kernel:
         self.binary_loader = binary_loader
         self.engines: Engines = NoEngines()
         self.branched = 0
-        """How often this kernel became a branch of itself: what was random before is known to others since."""
+        """How often this kernel was forked: earlier random state is shared with the other branch."""
         self.hostname = hostname
         self.boot_ns = machine.clock.time_ns()
         self.boot_monotonic = machine.clock.monotonic()
         self.cpu = 0.0
         self._steps = 0
-        """Of what has ended."""
+        """Steps of execs that have ended."""
         self.lookup_cache = LookupCache()
-        """Where commands are and what they are."""
+        """Cached lookups of commands and directories."""
         self.report_bug: BugReport = _raise_bug
         self.tcp_sockets: Callable[[], list[TcpSocket]] = list
         """The listeners and connections that /proc/net shows."""
@@ -110,7 +110,7 @@ class Kernel:
             self._next_dev += 1
 
     def configure(self, hostname: str, limits: Limits) -> None:
-        """Change what a kernel made in advance is called and allows; execs already started keep theirs."""
+        """Set hostname and limits of a kernel made in advance; execs already started keep theirs."""
         self.hostname = hostname
         self.boot_ns = self.machine.clock.time_ns()
         self.boot_monotonic = self.init.start = self.machine.clock.monotonic()
@@ -128,7 +128,7 @@ class Kernel:
 
     @property
     def steps(self) -> int:
-        """All that was ever paid for by commands."""
+        """Steps charged to all execs so far."""
         running = {process.budget for process in self.init.space.table.values()} - {self.init.budget}
         return self._steps + sum(budget.earlier + budget.steps for budget in running)
 
@@ -173,7 +173,7 @@ class Kernel:
         return process
 
     def _give(self, files: Mapping[int, OpenFile], owner: Credentials) -> None:
-        """Whoever runs may open its own streams again by name (/dev/stdout)."""
+        """Give pipes among its streams to the user, so that a process can reopen them by name (/dev/stdout)."""
         for file in files.values():
             node = file.place[1]
             if isinstance(node, PipeNode):
@@ -236,7 +236,7 @@ class Kernel:
         return reader
 
     def open_outlet(self, process: Process, outlet: Outlet) -> OpenFile:
-        """Its write end."""
+        """The write end of a pipe to `outlet`."""
         return self.open_end(self.new_pipe(process, outlet), O_WRONLY)
 
     def new_pipe(self, process: Process, pipe: Pipe | None = None) -> PipeNode:
@@ -283,7 +283,7 @@ class Kernel:
             self.finish(process, status)
 
     def finish(self, process: Process, status: ExitStatus) -> None:
-        """The process is over: close, orphan, tell."""
+        """End a process: close its files, reparent its children, notify its parent."""
         if process.status is not None:
             return
         process.status = status
@@ -319,7 +319,7 @@ class Kernel:
             on_exit(process)
 
     def announce(self, process: Process, news: WaitResult) -> None:
-        """Tell the parent of a child's change; init wants none, its children vanish at once."""
+        """Notify the parent of a child's change; children of init are reaped at once."""
         parent = process.parent
         if parent is None or parent is self.init or parent.handlers.get(Signal.CHLD) is IGNORE:
             if process.status is not None:
@@ -335,7 +335,7 @@ class Kernel:
             parent.deliver(Signal.CHLD)
 
     def _orphan(self, process: Process) -> None:
-        """Hand the children of a process that ended to the init of their space."""
+        """Reparent the children of an ended process to the init of their pid space."""
         children, process.children = process.children, []
         stopped = {(p.space, p.pgid) for p in self.init.space.table.values() if p.stopped}
         for child in children:

@@ -1,4 +1,4 @@
-"""From a file to a program: PATH search, our own programs' magic, `#!` lines."""
+"""Loading of programs: PATH search, our own programs' magic, `#!` lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Program = Callable[["Process"], int]
 """A program: reads its process's argv, returns its exit code."""
 
 MAGIC: Final = b"\x7fBELLJAR "
-"""How the file of a built-in program starts; its name and a newline follow. Copies of the file work as well."""
+"""Magic at the start of a built-in program's file; its name and a newline follow. Copies of the file work as well."""
 _HEAD: Final = 256
 _SCRIPT_DEPTH: Final = 5
 

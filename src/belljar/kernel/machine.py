@@ -10,13 +10,13 @@ from belljar.kernel.fiber import Clock, Poller
 
 
 class Entropy(Protocol):
-    """Where random bytes come from."""
+    """Source of random bytes."""
 
     def random_bytes(self, count: int) -> bytes: ...
 
 
 class Machine(Struct, frozen=True):
-    """The outside of one kernel. Everything that may differ between two runs comes in through it."""
+    """The environment of one kernel: every input that may differ between two runs."""
 
     clock: Clock
     poller: Poller
@@ -49,7 +49,7 @@ class VirtualTime:
 
 
 class SeededEntropy:
-    """The same bytes for the same seed. For replays only: nothing secret may hang on it."""
+    """The same bytes for the same seed. For replays only: not for secrets."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)

@@ -44,7 +44,7 @@ class DescriptorPoller(Protocol):
         """After fork(2), in the origin: the branch has it all, and this begins anew."""
 
     def descriptors(self) -> set[int]:
-        """Those it needs itself."""
+        """The descriptors it uses itself."""
 
 
 if sys.platform == "linux":

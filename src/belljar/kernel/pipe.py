@@ -30,7 +30,7 @@ CAPACITY: Final = 1 << 16
 
 
 class Pipe:
-    """The buffer between the two ends, and who waits at each."""
+    """The buffer between the two ends, and the waiters at each."""
 
     __slots__ = ("chunks", "reader_opens", "readers", "used", "waiters", "writer_opens", "writers")
 
@@ -101,7 +101,7 @@ class Pipe:
 
 
 def discard(_data: bytes) -> None:
-    """For an outlet that leads nowhere."""
+    """Discard the data."""
 
 
 Take = Callable[[bytes], None]
@@ -157,7 +157,7 @@ class PipeEnd(Handle):
         pipe.waiters.wake_all()
 
     def reopen(self) -> None:
-        """Be open again, after a close."""
+        """Reopen after a close."""
         self.nonblocking = False
         if self._access != O_WRONLY:
             self.pipe.readers += 1
@@ -273,14 +273,14 @@ class PipeServer(FileServer):
         end = PipeEnd(pipe, access)
         if access != O_RDWR and not flags & O_NONBLOCK:
             try:
-                self._meet(pipe, access)
+                self._wait_for_other_end(pipe, access)
             except BaseException:
                 end.close()
                 raise
         return end
 
-    def _meet(self, pipe: Pipe, access: int) -> None:
-        """Wait until the other side is open, or was since we came: it may be gone again when we wake."""
+    def _wait_for_other_end(self, pipe: Pipe, access: int) -> None:
+        """Wait until the other end is open, or was opened meanwhile: it may be closed again when we wake."""
         readers, writers = pipe.reader_opens, pipe.writer_opens
         if access == O_RDONLY:
             while pipe.writers == 0 and pipe.writer_opens == writers:

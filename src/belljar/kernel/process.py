@@ -43,7 +43,7 @@ CHUNK: Final = 1 << 18
 
 Body = Callable[["Process"], int]
 Handler = Callable[[int], None]
-"""Called when a caught signal arrives, whoever is running then: it must only note the number."""
+"""Called when a caught signal arrives, in whichever fiber is running: it must only record the number."""
 
 
 class Ignore:
@@ -432,7 +432,7 @@ class Process:
         return self.wait_for(child)
 
     def execute(self, path: str, argv: list[str], env: Mapping[str, str] | None = None) -> NoReturn:
-        """Become another program (execve): never returns; raises before anything changed if it can't. ENOEXEC, ..."""
+        """Replace the program (execve): never returns; raises before anything changed if it can't. ENOEXEC, ..."""
         program, full_argv = load(self, path, argv)
         self.stdout.flush()
         self.prepare_exec(path, full_argv, self.env if env is None else env)
@@ -507,7 +507,7 @@ class Process:
         self.wake_waiters()
 
     def wake_waiters(self) -> None:
-        """A child vanished without news: whoever waits for it must look again."""
+        """Wake the waiters for a child that was reaped without a status."""
         if self._child_waiters is not None:
             self._child_waiters.wake_all()
 
@@ -570,12 +570,12 @@ class Process:
         return uid in (0, target.fs.credentials.uid) or (number == Signal.CONT and self.session is target.session)
 
     def raise_signal(self, number: int) -> None:
-        """Send a signal to oneself."""
+        """Send a signal to this process."""
         self.deliver(number)
         self.check_fatal()
 
     def deliver(self, number: int) -> None:
-        """Act on a signal, by its disposition. Never raises: a fatal one only dooms the process."""
+        """Act on a signal, by its disposition. Never raises: a fatal one only marks the process for termination."""
         if self.status is not None or self is self.kernel.init:
             return
         if number == Signal.KILL:
@@ -649,7 +649,7 @@ class Process:
     # Groups, sessions, terminal.
 
     def setpgid(self, pid: int, pgid: int) -> None:
-        """Move oneself or a child (0: oneself) to a group (0: a new one). EINVAL, ESRCH, EPERM."""
+        """Move this process (0) or a child to a process group (0: a new one). EINVAL, ESRCH, EPERM."""
         if pgid < 0:
             raise SysError(EINVAL)
         target = self if pid in (0, self.pid) else self.space.find(pid)
@@ -677,13 +677,13 @@ class Process:
     # The kernel's side.
 
     def start_fiber(self, body: Body) -> Fiber:
-        """Run `body` as the process's main line."""
+        """Run `body` as the process's main fiber."""
         fiber = self.kernel.hub.spawn(partial(self.kernel.run_main, self, body), self)
         self.fibers.append(fiber)
         return fiber
 
     def add_fiber(self, run: Callable[[], object]) -> Fiber:
-        """A further line of control inside the process; it ends with it at the latest."""
+        """Start a further fiber of the process; it ends with the process at the latest."""
 
         def body() -> None:
             try:

@@ -1,4 +1,4 @@
-"""How a process ended, and the exception by which it does."""
+"""Exit statuses, and the exception that ends a process."""
 
 from typing import Final, NamedTuple
 

@@ -24,7 +24,7 @@ class Writer:
         self._size = 0
         self._line_buffered: bool | None = None
         self.guarded = False
-        """Whether what can't be written is an OutputError rather than a SysError."""
+        """Whether a failed write is an OutputError rather than a SysError."""
 
     def write(self, data: bytes) -> None:
         self._parts.append(data)
@@ -54,7 +54,7 @@ class Writer:
                 raise
 
     def reset(self) -> None:
-        """As if nothing had been written: another program begins."""
+        """Discard the buffer, for execve."""
         if self._parts:
             self.discard()
         self._line_buffered = None
@@ -66,7 +66,7 @@ class Writer:
 
 
 class _Nowhere(Writer):
-    """Takes what is written by a program that is over."""
+    """Discards writes of a program that has ended."""
 
     __slots__ = ()
 

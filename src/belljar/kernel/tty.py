@@ -1,4 +1,4 @@
-"""Terminals: pairs of a master (the person's side) and a slave (the programs'), with job control between them."""
+"""Pseudo-terminals: pairs of a master (the user's side) and a slave (the programs'), with job control."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from belljar.kernel.process import Process
 
 OUTPUT_MAX: Final = 1 << 16
-"""Programs wait while the person has this much to read; echo is dropped past twice as much."""
+"""Programs wait while this much output is unread; echo is dropped past twice as much."""
 PTS_MAJOR: Final = 136
 
 
 class Terminal:
-    """One pair: what was typed, what is to be shown, whose session it controls."""
+    """One pair: its line discipline, unread output, and the session it controls."""
 
     def __init__(self, kernel: Kernel, number: int, on_close: Callable[[], None]) -> None:
         self.kernel = kernel
@@ -43,7 +43,7 @@ class Terminal:
 
     # The master's side.
 
-    def type(self, data: bytes, *, nonblocking: bool) -> int:
+    def write_master(self, data: bytes, *, nonblocking: bool) -> int:
         """Write to the master: keyboard input. EAGAIN."""
         taken = 0
         while taken < len(data):
@@ -55,11 +55,11 @@ class Terminal:
             piece = data[taken : taken + INPUT_MAX]
             self.discipline.receive(piece)
             taken += len(piece)
-            self._settle()
+            self._apply_discipline()
         return taken
 
-    def _settle(self) -> None:
-        """Do what the discipline decided."""
+    def _apply_discipline(self) -> None:
+        """Flush output, append echo and send signals as the discipline decided."""
         discipline = self.discipline
         if discipline.flush_output:
             self.output.clear()
@@ -72,7 +72,7 @@ class Terminal:
         for number in signals:
             self._signal_foreground(number)
 
-    def show(self, size: int, *, nonblocking: bool) -> bytes:
+    def read_master(self, size: int, *, nonblocking: bool) -> bytes:
         """Read from the master: the programs' output. EIO once no program has the terminal open any more, EAGAIN."""
         while not self.output:
             if self.slaves == 0 and self.slave_was_open:
@@ -84,7 +84,7 @@ class Terminal:
         return data
 
     def hang_up(self) -> None:
-        """The master is gone."""
+        """Hang up: the master was closed."""
         self.hung_up = True
         self._on_close()
         session = self.session
@@ -238,7 +238,7 @@ class Terminal:
         )
 
     def release(self) -> None:
-        """No longer anybody's controlling terminal."""
+        """Stop being a controlling terminal."""
         if self.session is not None:
             self.session.tty = None
             self.session = None
@@ -294,7 +294,7 @@ class Terminal:
         return None
 
     def _check_change(self, process: Process) -> None:
-        """A background process may not change the terminal under the foreground's hands."""
+        """Stop a background process that changes the terminal (SIGTTOU)."""
         self._check_job(process, Signal.TTOU)
 
     def _flush(self, which: object) -> None:
@@ -327,7 +327,7 @@ class Terminal:
 
 
 class MasterHandle(Handle):
-    """The side of the person, or of the program that plays one."""
+    """An open master."""
 
     __slots__ = ("terminal",)
     seekable = False
@@ -337,10 +337,10 @@ class MasterHandle(Handle):
         self.terminal = terminal
 
     def read(self, offset: int, size: int) -> bytes:
-        return self.terminal.show(size, nonblocking=self.nonblocking)
+        return self.terminal.read_master(size, nonblocking=self.nonblocking)
 
     def write(self, offset: int | None, data: bytes) -> int:
-        return self.terminal.type(data, nonblocking=self.nonblocking)
+        return self.terminal.write_master(data, nonblocking=self.nonblocking)
 
     def ioctl(self, request: str, argument: object = None) -> object:
         return self.terminal.ioctl(request, argument, master=True)
@@ -361,7 +361,7 @@ class MasterHandle(Handle):
 
 
 class SlaveHandle(Handle):
-    """The side of the programs."""
+    """An open slave."""
 
     __slots__ = ("terminal",)
     seekable = False

@@ -22,7 +22,7 @@ _EPOCH: Final = date(1970, 1, 1).toordinal()
 
 
 class Moment(Struct, frozen=True):
-    """A second of time as a clock on the wall shows it."""
+    """Broken-down local time (struct tm)."""
 
     year: int
     month: int

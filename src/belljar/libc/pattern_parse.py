@@ -209,7 +209,7 @@ class _Parser:
         return None
 
     def _point(self, pos: int) -> tuple[int | None, int]:
-        """One character of a bracket expression, however it is spelled; None for a symbol nobody knows."""
+        """One character of a bracket expression, however it is spelled; None for an unknown symbol."""
         text = self.text
         for kind in ".=":
             if text.startswith("[" + kind, pos):

@@ -1,4 +1,4 @@
-"""Matches any pattern in time that can't blow up: all match positions at once, as the bits of one integer.
+"""Matches any pattern in polynomial time: all match positions at once, as the bits of one integer.
 
 Bit p of a set says that the text before position p has been matched. Each item maps a set of starts to the set of ends,
 so alternatives, repetition and even `!(...)`, which is a true complement here, cost a few whole-integer operations.

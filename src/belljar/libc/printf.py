@@ -16,7 +16,7 @@ WRAP = 1 << 64
 
 
 class Dialect(Protocol):
-    """Who is printing: the conversions it knows, and what it says (and returns) when something is wrong."""
+    """The printf at hand: its conversions, and its messages and statuses for errors."""
 
     letters: str
     stops: bool

@@ -164,7 +164,7 @@ def _read_tzif(data: bytes) -> Zone:
 
 
 def localtime(seconds: int, zone: Zone) -> Moment:
-    """The clock on a zone's walls at a time since the epoch."""
+    """Local time of a zone at a time since the epoch."""
     offset = zone.at(seconds)
     return moment_at(seconds, offset.seconds, offset.name)
 

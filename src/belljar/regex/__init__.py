@@ -1,6 +1,6 @@
 """POSIX regular expressions (and what of Perl's `re` can run) for the shell and the utilities.
 
-A pattern is parsed to a syntax tree, judged once, and run by Python's `re` where that is provably
+A pattern is parsed to a syntax tree, analysed once, and run by Python's `re` where that is provably
 quick and finds POSIX's longest match, else by RE2.
 """
 

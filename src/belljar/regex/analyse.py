@@ -92,7 +92,7 @@ def single(node: Node) -> bool:
 
 
 def analyse(tree: Node, *, ignore_case: bool, allowance: int = 0) -> Traits:
-    """Judge a tree; raises where its repeats multiply beyond SIZE_LIMIT (`allowance`: its length)."""
+    """Analyse a tree; raises where its repeats multiply beyond SIZE_LIMIT (`allowance`: its length)."""
     if size(tree) > SIZE_LIMIT + 2 * allowance:
         raise RegexError("Regular expression too big")
     walk = _Walk(ignore_case)

@@ -23,7 +23,7 @@ from belljar.shell.control import (
 from belljar.shell.nodes import Assignment, SimpleCommand
 from belljar.shell.redirections import RedirectError, Saved
 from belljar.shell.shell import AssignmentArg
-from belljar.shell.variables import EXPORT, READONLY, Entry, Frame, Var
+from belljar.shell.variables import ARRAY, ASSOC, CASE, EXPORT, INTEGER, READONLY, Entry, Frame, Var
 
 if TYPE_CHECKING:
     from belljar.shell.builtins import Builtin
@@ -240,15 +240,15 @@ def bind_temporary(shell: Shell, arg: AssignmentArg, saved: list[tuple[str, Entr
     """Bind `name=value` in front of a command, exported, remembering what it hides."""
     name = shell.vars.resolve(arg.name)[0]
     entry = shell.table.get(name)
-    if isinstance(entry, Var) and entry.attrs & 2:
+    if isinstance(entry, Var) and entry.attrs & READONLY:
         raise ReadonlyError(name)
     if arg.subscript is not None:
         return
     value = arg.value if isinstance(arg.value, str) else f"({' '.join([item.value for item in arg.value])})"
-    attrs = entry.attrs & ~(256 | 512) if isinstance(entry, Var) else 0
+    attrs = entry.attrs & ~(ARRAY | ASSOC) if isinstance(entry, Var) else 0
     if arg.append:
         value = (shell.vars.get(name) or "") + value
-    if attrs & 60:
+    if attrs & (INTEGER | CASE):
         value = shell.vars.convert(attrs, value)
     saved.append((name, entry))
     shell.table[name] = Var(value, attrs | EXPORT)

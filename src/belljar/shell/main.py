@@ -216,10 +216,10 @@ class Session:
                 shell.error(str(error))
                 status = error.status
             if shell.fatal:
-                shell.fall()
+                shell.die_of_signal()
             return shell.finish(status)
         except KilledBySignal:
-            shell.fall()
+            shell.die_of_signal()
         finally:
             shell.end()
 

@@ -73,10 +73,10 @@ class Processes(State):
                 self.error(str(error))
                 status = error.status
             if self.fatal:
-                self.fall()
+                self.die_of_signal()
             return self.finish(status)
         except KilledBySignal:
-            self.fall()
+            self.die_of_signal()
         finally:
             self.end()
 
@@ -107,7 +107,7 @@ class Processes(State):
         """The ends of foreground children. ^C meanwhile is theirs first: it ends this shell if it has ended them."""
         process = self.process
         before = process.handlers.get(Signal.INT)
-        if before is not None and before != self.traps.fall:
+        if before is not None and before != self.traps.note_fatal:
             return [process.wait_for(child) for child in children]
         came: list[int] = []
         process.handlers[Signal.INT] = came.append

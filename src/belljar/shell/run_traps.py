@@ -110,11 +110,11 @@ class Trapping(State):
                 self.run_trap(name, command)
         self.update_attention()
 
-    def fall(self: Shell) -> NoReturn:  # type: ignore[misc]
+    def die_of_signal(self: Shell) -> NoReturn:  # type: ignore[misc]
         """Die of a fatal signal, after the EXIT trap."""
         number, self.fatal = self.fatal, 0
         process = self.process
-        process.handlers = {n: h for n, h in process.handlers.items() if h != self.traps.fall}
+        process.handlers = {n: h for n, h in process.handlers.items() if h != self.traps.note_fatal}
         self.loops = 0
         self.update_attention()
         self.finish(self.status)

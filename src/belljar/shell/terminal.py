@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 JOB_SIGNALS: Final = frozenset({Signal.TSTP, Signal.TTIN, Signal.TTOU})
-KEPT_AWAY: Final = JOB_SIGNALS | {Signal.QUIT, Signal.TERM}
+SHELL_IGNORED: Final = JOB_SIGNALS | {Signal.QUIT, Signal.TERM}
 """Signals an interactive shell ignores and its children don't."""
 
 
 def begin(shell: Shell) -> None:
     """Make an interactive shell safe from the keyboard, and its group the foreground one."""
     process = shell.process
-    for number in KEPT_AWAY:
+    for number in SHELL_IGNORED:
         process.catch(number, IGNORE)
     process.catch(Signal.INT, shell.interrupt)
     if shell.monitor:
@@ -35,7 +35,7 @@ def default_handler(shell: Shell, number: int) -> Handler | Ignore | None:
     """The handler of a signal that has no trap."""
     if not shell.interactive:
         return None
-    if number in KEPT_AWAY:
+    if number in SHELL_IGNORED:
         return IGNORE
     return shell.interrupt if number == Signal.INT else None
 
@@ -46,7 +46,7 @@ def release(shell: Shell, child: Process) -> None:
         child.handlers = {
             number: handler
             for number, handler in child.handlers.items()
-            if handler is IGNORE and not (number in KEPT_AWAY and shell.traps.get(Signal(number).name) is None)
+            if handler is IGNORE and not (number in SHELL_IGNORED and shell.traps.get(Signal(number).name) is None)
         }
 
 

@@ -80,17 +80,17 @@ class Traps:
     def _default(self, number: int) -> Handler | Ignore | None:
         """The handler of a signal without a trap: a fatal one must not skip the EXIT trap."""
         usual = default_handler(self.shell, number)
-        return self.fall if usual is None and number in FATAL and self.commands.get("EXIT") else usual
+        return self.note_fatal if usual is None and number in FATAL and self.commands.get("EXIT") else usual
 
     def _guard(self) -> None:
-        """An EXIT trap was set or removed: take fatal signals that nobody else has, or leave them alone again."""
+        """Catch fatal signals without a handler while there is an EXIT trap; restore them when it is removed."""
         process = self.shell.process
         for number in FATAL:
-            if process.handlers.get(number) in (None, self.fall):
+            if process.handlers.get(number) in (None, self.note_fatal):
                 process.catch(number, self._default(number))
 
-    def fall(self, number: int) -> None:
-        """A fatal signal arrived: the shell leaves whatever it does or waits for."""
+    def note_fatal(self, number: int) -> None:
+        """Record a fatal signal and interrupt the shell's main fiber."""
         shell = self.shell
         shell.fatal = number
         shell.signalled()
@@ -99,7 +99,7 @@ class Traps:
             hub.interrupt(fibers[0], KilledBySignal(number))
 
     def note(self, number: int) -> None:
-        """A caught signal arrived: its command runs between two commands."""
+        """Record a caught signal: its trap runs between two commands."""
         self.pending.append(signal_name(number))
         self.shell.signalled()
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from belljar.abi.errno import EACCES, EINVAL, EIO, ENOENT, ENOTDIR, ENOTSUP, ENXIO, EROFS
 from belljar.abi.errors import SysError
-from belljar.abi.flags import NAME_MAX, O_ACCMODE, O_RDONLY, O_TRUNC, S_IFDIR, S_IFLNK, S_IFREG
+from belljar.abi.flags import NAME_MAX, O_ACCMODE, O_RDONLY, O_TRUNC, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG
 from belljar.abi.limits import GIB, MIB
 from belljar.abi.paths import byte_length, check_name
 from belljar.abi.records import NANO, Dirent, Owner, Stat, StatFs
@@ -263,7 +263,7 @@ class ArchiveServer(FileServer):
         return None if directory.parent is None else (directory.parent, directory.name)
 
     def readdir(self, directory: Node) -> Sequence[Dirent]:
-        return [Dirent(name, node.ino, node.mode & 0o170000) for name, node in self._entries(directory).items()]
+        return [Dirent(name, node.ino, node.mode & S_IFMT) for name, node in self._entries(directory).items()]
 
     def stat(self, node: Node) -> Stat:
         assert isinstance(node, ArchiveNode)

@@ -27,7 +27,7 @@ def makedev(major: int, minor: int) -> int:
 
 
 class NullHandle(Handle):
-    """Takes everything, gives nothing."""
+    """/dev/null: writes are discarded, reads are at the end."""
 
     __slots__ = ()
     may_be_terminal = False
@@ -50,7 +50,7 @@ class ZeroHandle(NullHandle):
 
 
 class FullHandle(ZeroHandle):
-    """A disk without room, to test what programs do then."""
+    """/dev/full: writes are ENOSPC."""
 
     __slots__ = ()
 

@@ -55,7 +55,7 @@ class FsspecNode(Node):
         self.mtime = 0
         self.removed = False
         self.version = 0
-        """Rises with every upload: who reads opens the file again."""
+        """Incremented by every upload: readers then open the file again."""
         self.writers: list[FsspecHandle] = []
 
 
@@ -254,7 +254,7 @@ class FsspecServer(FileServer):
             file.close()
 
     def account(self, count: int) -> None:
-        """Account for bytes about to be kept (or, negative, let go). ENOSPC."""
+        """Account for bytes about to be buffered (or, negative, freed). ENOSPC."""
         if count > 0 and self.held + count > BUFFER_MAX:
             raise SysError(ENOSPC)
         self.held += count
@@ -493,7 +493,7 @@ def _ino(parts: tuple[str, ...]) -> int:
 
 
 def _mtime(info: dict[str, Any]) -> int:
-    """Each store has its own word for it."""
+    """The modification time, under whichever key the store has it."""
     for key in ("mtime", "LastModified", "last_modified", "updated", "modified", "created"):
         value = info.get(key)
         if isinstance(value, datetime):

@@ -1,4 +1,4 @@
-"""A directory of the host as a file server: read-only unless asked otherwise, and never a step outside of it.
+"""A directory of the host as a file server: read-only by default, confined to that directory.
 
 Every access starts at one descriptor of the directory and goes through openat2 with RESOLVE_BENEATH, no symlinks and
 no magic links, so nothing that anybody renames or replaces meanwhile can lead out. Symlinks are shown; following
@@ -57,7 +57,7 @@ _LOOK: Final = os.O_PATH | os.O_NOFOLLOW
 
 
 def check_entry(name: str) -> None:
-    """A single name of a directory and nothing else: who asks may be a worker that was taken over. EINVAL."""
+    """Check that it is a single component: the request may come from a compromised worker. EINVAL."""
     if name in ("", ".", "..") or "/" in name or "\0" in name:
         raise SysError(EINVAL)
     check_name(name)
@@ -190,7 +190,7 @@ class HostDirServer(FileServer):
             code = {ELOOP: ENOENT, EXDEV: EACCES}.get(error.errno or EIO, error.errno or EIO)
             raise SysError(code) from None
 
-    def _reach(self, node: HostNode, flags: int = _LOOK) -> int:
+    def _open_node(self, node: HostNode, flags: int = _LOOK) -> int:
         """A descriptor of exactly this file; the caller closes it. ENOENT if something else is in its place."""
         if node.gone is not None and not node.handles:
             raise SysError(ENOENT)
@@ -245,7 +245,7 @@ class HostDirServer(FileServer):
             return self._stat(node, os.fstat(node.handles[0].fd))
         if node.gone is not None:
             return node.gone
-        fd = self._reach(node)
+        fd = self._open_node(node)
         try:
             return self._stat(node, os.fstat(fd))
         finally:
@@ -269,7 +269,7 @@ class HostDirServer(FileServer):
         )
 
     def _number(self, device: int, ino: int) -> int:
-        """Inodes of several file systems under one device number."""
+        """Inode numbers, made unique over several file systems."""
         return self._devices.setdefault(device, len(self._devices)) << 64 | ino
 
     @passing_errno
@@ -279,7 +279,7 @@ class HostDirServer(FileServer):
             raise SysError(ENOTDIR)
         if directory.gone is not None:
             return []
-        fd = self._reach(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        fd = self._open_node(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             device = os.fstat(fd).st_dev
             with os.scandir(fd) as entries:
@@ -295,7 +295,7 @@ class HostDirServer(FileServer):
         assert isinstance(node, HostNode)
         if node.mode & S_IFMT != S_IFLNK:
             raise SysError(EINVAL)
-        fd = self._reach(node)
+        fd = self._open_node(node)
         try:
             return fsdecode(os.readlink(b"", dir_fd=fd))
         finally:
@@ -322,7 +322,7 @@ class HostDirServer(FileServer):
 
         Opening by name could hit a device or FIFO that was put there meanwhile, and opening alone can do harm.
         """
-        looking = self._reach(node)
+        looking = self._open_node(node)
         try:
             if not modes.S_ISREG(os.fstat(looking).st_mode):
                 raise SysError(EACCES)
@@ -367,7 +367,7 @@ class HostDirServer(FileServer):
         if directory.gone is not None:
             raise SysError(ENOENT)
         self._check_path([*self._parts(directory), name], fixed=fixed)
-        return directory, self._reach(directory, _LOOK | os.O_DIRECTORY), fsencode(name)
+        return directory, self._open_node(directory, _LOOK | os.O_DIRECTORY), fsencode(name)
 
     @passing_errno
     def create(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
@@ -422,7 +422,7 @@ class HostDirServer(FileServer):
                 raise SysError(ENOENT)
             self._check_writable(node)
             holder, known = next(reversed(node.places))
-            source = self._reach(holder, _LOOK | os.O_DIRECTORY)
+            source = self._open_node(holder, _LOOK | os.O_DIRECTORY)
             try:
                 os.link(fsencode(known), raw, src_dir_fd=source, dst_dir_fd=fd, follow_symlinks=False)
             finally:
@@ -511,7 +511,7 @@ class HostDirServer(FileServer):
             raise SysError(EPERM)
         if change.size is not None:
             self._resize(node, change.size)
-        fd = self._reach(node)
+        fd = self._open_node(node)
         try:
             # A descriptor made only for looking takes no fchmod; its entry in /proc leads to exactly this file.
             itself = f"/proc/self/fd/{fd}"

@@ -70,7 +70,7 @@ class Symlink(MemoryNode):
 
 
 class MemoryServer(FileServer):
-    """A POSIX tree in memory. All servers given the same quota share its room."""
+    """A POSIX tree in memory. All servers given the same quota share it."""
 
     kind = "tmpfs"
 
@@ -226,7 +226,7 @@ class MemoryServer(FileServer):
         self._remove(directory, name)
 
     def _remove(self, parent: Directory, name: str) -> None:
-        """Take a name away, and with the last name of a file that nobody has open, its bytes."""
+        """Remove a name, and with the last name of a file that is not open, its bytes."""
         node = parent.entries.pop(name)
         self.quota.give_file()
         parent.mtime = parent.ctime = node.ctime = self._now()
@@ -345,7 +345,7 @@ class MemoryServer(FileServer):
         self._touch(file)
 
     def write(self, file: File, offset: int | None, data: bytes) -> int:
-        """The whole of `data`, or ENOSPC and nothing."""
+        """Write all of `data`, or nothing on ENOSPC."""
         count = len(data)
         if not count:
             return 0
@@ -387,7 +387,7 @@ class MemoryServer(FileServer):
             self.changed()
 
     def forget(self, file: File) -> None:
-        """Nobody can reach the file any more: give its room back."""
+        """Return the quota of a file without names and handles."""
         self.quota.take_bytes(-held(file.contents))
         file.contents = b""
 

@@ -51,9 +51,9 @@ class OverlayServer(FileServer):
         self.upper = upper
         self._now = now
         self._by_lower: WeakValueDictionary[Node, OverlayNode] = WeakValueDictionary()
-        """Unchanged nodes live only as long as somebody holds them; changed ones are held by `names`."""
+        """Unchanged nodes are referenced weakly; changed ones are referenced by `names`."""
         self._recent: deque[OverlayNode] = deque(maxlen=RECENT)
-        """Holds the nodes made last, so that the directories on everybody's paths are not made again and again."""
+        """References the latest nodes, so that directories of frequent paths are not recreated each time."""
         self._pinned: dict[Node, OverlayNode] = {}
         """Files that changed, lost the name they were held by, and have others in the lower layer still."""
         self._stages = 0
@@ -66,7 +66,7 @@ class OverlayServer(FileServer):
         self._adopt()
 
     def _adopt(self) -> None:
-        """Take in what the upper server already holds."""
+        """Load the files that the upper server already has."""
         known: dict[Node, OverlayNode] = {}
         todo = [self._root]
         while todo:
@@ -230,12 +230,12 @@ class OverlayServer(FileServer):
 
     def create(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
         parent = self._vacant(directory, name)
-        made = self.upper.create(self._raise(parent), name, mode, owner)
+        made = self.upper.create(self._copy_up_directory(parent), name, mode, owner)
         return self._enter(parent, name, OverlayNode(made.mode, made.uid, made.gid, upper=made, lower=None))
 
     def mkdir(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
         parent = self._vacant(directory, name)
-        made = self.upper.mkdir(self._raise(parent), name, mode, owner)
+        made = self.upper.mkdir(self._copy_up_directory(parent), name, mode, owner)
         node = OverlayDirectory(made.mode, made.uid, made.gid, upper=made, lower=None)
         node.nlink = 2
         self._links_change(parent, 1)
@@ -243,7 +243,7 @@ class OverlayServer(FileServer):
 
     def symlink(self, directory: Node, name: str, target: str, owner: Owner) -> Node:
         parent = self._vacant(directory, name)
-        made = self.upper.symlink(self._raise(parent), name, target, owner)
+        made = self.upper.symlink(self._copy_up_directory(parent), name, target, owner)
         return self._enter(parent, name, OverlayNode(made.mode, made.uid, made.gid, upper=made, lower=None))
 
     def link(self, node: Node, directory: Node, name: str) -> None:
@@ -256,7 +256,7 @@ class OverlayServer(FileServer):
         parent = self._vacant(directory, name)
         self._copy_up(node, None)
         assert node.upper is not None
-        self.upper.link(node.upper, self._raise(parent), name)
+        self.upper.link(node.upper, self._copy_up_directory(parent), name)
         home, old = node.parent, node.name
         self._enter(parent, name, node)
         node.parent, node.name = home, old
@@ -296,7 +296,7 @@ class OverlayServer(FileServer):
             raise SysError(EISDIR)
         assert isinstance(directory, OverlayDirectory)
         links = self._links(node)
-        if self._is_raised(directory, name, node):
+        if self._is_in_upper(directory, name, node):
             self._drop(directory, name, node, links)
         self._erase(directory, name)
         self._lose_link(node, links, directory, name)
@@ -309,20 +309,20 @@ class OverlayServer(FileServer):
             raise SysError(ENOTEMPTY)
         assert isinstance(directory, OverlayDirectory)
         self._links(directory)
-        if self._is_raised(directory, name, node):
+        if self._is_in_upper(directory, name, node):
             assert directory.upper is not None
             self.upper.rmdir(directory.upper, name)
         self._erase(directory, name)
-        self._bury(node, directory)
+        self._detach_directory(node, directory)
 
-    def _bury(self, node: OverlayDirectory, parent: OverlayDirectory) -> None:
+    def _detach_directory(self, node: OverlayDirectory, parent: OverlayDirectory) -> None:
         self._links_change(parent, -1)
         node.removed = True
         node.name, node.nlink = "", 0
         self._own(node)
         node.ctime = self._now()
         if node.lower is not None:
-            # Whoever stands in it sees nothing, and a new directory of that name is another one.
+            # To processes with it as working directory it is empty; a new directory of that name is another one.
             self._by_lower.pop(node.lower, None)
             node.lower = None
             node.names.clear()
@@ -333,12 +333,12 @@ class OverlayServer(FileServer):
         """A removed directory still has metadata: a directory of the upper server that is gone too."""
         owner = Owner(node.uid, node.gid)
         stage = self._stage()
-        made = self.upper.mkdir(self._raised_root(), stage, node.mode & PERMISSIONS, owner)
-        self.upper.rmdir(self._raised_root(), stage)
+        made = self.upper.mkdir(self._upper_root(), stage, node.mode & PERMISSIONS, owner)
+        self.upper.rmdir(self._upper_root(), stage)
         return made
 
     def _erase(self, directory: OverlayDirectory, name: str) -> None:
-        """The name is gone: a record of that if the lower layer would show it again."""
+        """Remove a name; recorded as None if the lower layer has it too."""
         if self._lower_entry(directory, name) is not None:
             directory.names[name] = None
         else:
@@ -351,7 +351,7 @@ class OverlayServer(FileServer):
         assert node.upper is not None
         if links > 1 and self.upper.stat(node.upper).nlink == 1:
             stage = self._stage()
-            self.upper.rename(directory.upper, name, self._raised_root(), stage, 0)
+            self.upper.rename(directory.upper, name, self._upper_root(), stage, 0)
             node.stage = stage
         else:
             self.upper.unlink(directory.upper, name)
@@ -379,7 +379,7 @@ class OverlayServer(FileServer):
         if node.lower is not None:
             self._pinned.pop(node.lower, None)
         if node.stage and node.upper is not None:
-            self.upper.unlink(self._raised_root(), node.stage)
+            self.upper.unlink(self._upper_root(), node.stage)
             node.stage = ""
 
     # Renaming.
@@ -439,28 +439,28 @@ class OverlayServer(FileServer):
         new: str,
         replaced: OverlayNode | None,
     ) -> None:
-        raised = self._is_raised(source, old, node)
-        into = self._raise(target) if raised else target.upper
+        in_upper = self._is_in_upper(source, old, node)
+        into = self._copy_up_directory(target) if in_upper else target.upper
         links = self._links(replaced) if replaced is not None else 0
-        if replaced is not None and self._is_raised(target, new, replaced):
+        if replaced is not None and self._is_in_upper(target, new, replaced):
             if not replaced.is_dir:
                 self._drop(target, new, replaced, links)
             elif into is not None:
                 self.upper.rmdir(into, new)
-        if raised:
+        if in_upper:
             assert source.upper is not None
             assert into is not None
             self.upper.rename(source.upper, old, into, new, 0)
         if replaced is not None:
             target.names.pop(new, None)
             if isinstance(replaced, OverlayDirectory):
-                self._bury(replaced, target)
+                self._detach_directory(replaced, target)
             else:
                 self._lose_link(replaced, links, target, new)
         self._own(node)
         source.names.setdefault(old, node)
         self._erase(source, old)
-        self._settle(node, source, target, new)
+        self._attach(node, source, target, new)
 
     def _exchange(
         self,
@@ -471,9 +471,9 @@ class OverlayServer(FileServer):
         new: str,
         other: OverlayNode,
     ) -> None:
-        first, second = self._is_raised(source, old, node), self._is_raised(target, new, other)
+        first, second = self._is_in_upper(source, old, node), self._is_in_upper(target, new, other)
         if first or second:
-            here, there = self._raise(source), self._raise(target)
+            here, there = self._copy_up_directory(source), self._copy_up_directory(target)
             if first and second:
                 self.upper.rename(here, old, there, new, RENAME_EXCHANGE)
             elif first:
@@ -482,11 +482,11 @@ class OverlayServer(FileServer):
                 self.upper.rename(there, new, here, old, 0)
         self._own(node)
         self._own(other)
-        self._settle(node, source, target, new)
-        self._settle(other, target, source, old)
+        self._attach(node, source, target, new)
+        self._attach(other, target, source, old)
 
-    def _settle(self, node: OverlayNode, source: OverlayDirectory, target: OverlayDirectory, name: str) -> None:
-        """The node is now `name` in `target`."""
+    def _attach(self, node: OverlayNode, source: OverlayDirectory, target: OverlayDirectory, name: str) -> None:
+        """Make the node `name` in `target`."""
         target.names[name] = node
         node.parent, node.name = target, name
         node.ctime = self._now()
@@ -518,7 +518,7 @@ class OverlayServer(FileServer):
         self._keep(node)
 
     def _own(self, node: OverlayNode) -> None:
-        """From now on what the node says counts, not the lower layer."""
+        """Make the node's own metadata override the lower layer's."""
         if not node.own:
             found = self._layer_stat(node)
             node.atime, node.mtime, node.ctime = found.atime, found.mtime, found.ctime
@@ -530,7 +530,7 @@ class OverlayServer(FileServer):
         self._keep(directory)
 
     def _keep(self, node: OverlayNode) -> None:
-        """Hold a changed node, and all above it, by their names."""
+        """Reference a changed node and its parents by `names`."""
         while (parent := node.parent) is not None and node.name and parent.names.get(node.name) is not node:
             parent.names[node.name] = node
             node = parent
@@ -554,7 +554,7 @@ class OverlayServer(FileServer):
 
     # Copying up.
 
-    def _is_raised(self, directory: OverlayDirectory, name: str, node: OverlayNode) -> bool:
+    def _is_in_upper(self, directory: OverlayDirectory, name: str, node: OverlayNode) -> bool:
         """Whether the upper server has this node under this name (another name of it may be the lower's alone)."""
         if directory.upper is None or node.upper is None:
             return False
@@ -565,12 +565,12 @@ class OverlayServer(FileServer):
                 return False
             raise
 
-    def _raised_root(self) -> Node:
+    def _upper_root(self) -> Node:
         assert self._root.upper is not None
         return self._root.upper
 
-    def _raise(self, directory: OverlayDirectory) -> Node:
-        """The directory in the upper server, made there (and all above it) if need be."""
+    def _copy_up_directory(self, directory: OverlayDirectory) -> Node:
+        """The directory in the upper server; creates it and its parents if missing."""
         missing: list[OverlayDirectory] = []
         above = directory
         while above.upper is None:
@@ -591,7 +591,7 @@ class OverlayServer(FileServer):
         return directory.upper
 
     def _stage(self) -> str:
-        """A name in the upper server's root that nothing has, for what is not in place yet."""
+        """A free name in the upper server's root, for a file not yet in place."""
         while True:
             self._stages += 1
             name = f".belljar-stage-{self._stages}"
@@ -599,7 +599,7 @@ class OverlayServer(FileServer):
                 return name
 
     def _copy_up(self, node: OverlayNode, size: int | None) -> None:
-        """Give a lower file to the upper server: its metadata, and the first `size` bytes (None: all).
+        """Copy a lower file to the upper server: its metadata, and the first `size` bytes (None: all).
 
         It is put in place only when complete, so that a full disk half-way changes nothing.
         """
@@ -608,7 +608,7 @@ class OverlayServer(FileServer):
         self._own(node)
         self._ino(node)
         links = self._links(node)
-        root, stage = self._raised_root(), self._stage()
+        root, stage = self._upper_root(), self._stage()
         owner = Owner(node.uid, node.gid)
         if node.mode & S_IFMT == S_IFLNK:
             made = self.upper.symlink(root, stage, self.readlink(node), owner)
@@ -626,7 +626,7 @@ class OverlayServer(FileServer):
             named = parent is not None and not parent.removed and self._find(parent, node.name) is node
             if named and not self._is_up(node):
                 assert parent is not None
-                self.upper.rename(root, stage, self._raise(parent), node.name, 0)
+                self.upper.rename(root, stage, self._copy_up_directory(parent), node.name, 0)
         except BaseException:
             self.upper.unlink(root, stage)
             raise

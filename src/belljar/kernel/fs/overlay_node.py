@@ -31,11 +31,11 @@ class OverlayNode(Node):
         """Whether mode, owner and times here count rather than the lower layer's."""
         self.atime = self.mtime = self.ctime = 0
         self.readers: WeakSet[SwitchingHandle] | None = None
-        """Who reads the lower file: they must follow it when it is copied up."""
+        """Open readers of the lower file: they switch to the upper one when it is copied up."""
         self.stage = ""
         """The upper server's root has it under this name, because no name of it is known."""
         self.anchor: SwitchingHandle | None = None
-        """Keeps a file alive that was removed before it was copied up."""
+        """Keeps a file in existence that was removed before it was copied up."""
 
 
 class OverlayDirectory(OverlayNode):

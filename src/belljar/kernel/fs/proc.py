@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from belljar.abi.errno import EACCES, EINVAL, ENOENT, EPERM, ESRCH
 from belljar.abi.errors import SysError
+from belljar.abi.flags import O_ACCMODE
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.system import DOMAINNAME, OSRELEASE, OSTYPE, VERSION
 from belljar.kernel.fs import proc_system as system
@@ -25,7 +26,7 @@ HOSTNAME_MAX = 64
 
 
 class ProcServer(SyntheticServer):
-    """Mounted once for each pid space; who asks decides what `self` is and what may be seen."""
+    """/proc of one pid space; the calling process decides `self` and what may be read."""
 
     kind = "proc"
 
@@ -90,7 +91,7 @@ class ProcServer(SyntheticServer):
         return str(pid)
 
     def _check_access(self, process: Process) -> None:
-        """Who may look behind a process's links: the same user, or root. EACCES; ESRCH once it is gone."""
+        """Only the same user or root may follow a process's links. EACCES; ESRCH once it is gone."""
         if process.status is not None:
             raise SysError(ESRCH)
         caller = self._caller()
@@ -208,7 +209,7 @@ class ProcServer(SyntheticServer):
         if file is None:
             return None
         self._check_access(process)
-        access = (0o500, 0o300, 0o700, 0o700)[file.flags & 3]
+        access = (0o500, 0o300, 0o700, 0o700)[file.flags & O_ACCMODE]
         return Link(lambda: text.file_name(process, file), lambda: file.place, access, owner)
 
     def _fd_info(self, process: Process, name: str, owner: tuple[int, int]) -> Text | None:

@@ -1,4 +1,4 @@
-"""The files of /proc that tell of the whole sandbox: memory, processors, uptime, load."""
+"""The files of /proc about the whole sandbox: memory, processors, uptime, load."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def uptime(kernel: Kernel) -> bytes:
 def stat(kernel: Kernel, space: PidSpace) -> bytes:
     cores = kernel.machine.cores
     ticks = elapsed(kernel) * HERTZ
-    # Everything runs on one processor of the host; which one is nobody's business, so it is the first.
+    # Everything runs on one processor of the host; which one is hidden: always the first.
     busy = [int(kernel.cpu * HERTZ) if core == 0 else 0 for core in range(cores)]
     idle = [max(0, int(ticks) - used) for used in busy]
     lines = [f"cpu  {sum(busy)} 0 0 {sum(idle)} 0 0 0 0 0 0"]
@@ -95,7 +95,7 @@ def filesystems() -> bytes:
 
 
 class LoadAverage:
-    """The three averages, brought up to date whenever somebody looks."""
+    """The three load averages, updated on each read."""
 
     def __init__(self) -> None:
         self._values = [0.0, 0.0, 0.0]

@@ -1,4 +1,4 @@
-"""How much room the files of a sandbox may take, over all its in-memory servers: charged before it is used."""
+"""Disk quota of a sandbox over all its in-memory servers: charged before the memory is used."""
 
 from belljar.abi.errno import ENOSPC
 from belljar.abi.errors import SysError
@@ -16,7 +16,7 @@ class Quota:
         self.files_used = 0
 
     def take_bytes(self, count: int) -> None:
-        """A negative count gives back."""
+        """Charge; a negative count frees."""
         used = self.bytes_used + count
         if count > 0 and used > self.bytes_limit:
             raise SysError(ENOSPC)

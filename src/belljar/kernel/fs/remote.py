@@ -65,7 +65,7 @@ class RemoteServer(FileServer):
         self._root = self._node(self.ask("root"))
 
     def ask(self, operation: str, **fields: object) -> object:
-        """One request and its answer, together with what was let go since the last."""
+        """Send one request with the nodes and handles released since the last, and return its answer."""
         message: dict[str, object] = {"op": operation}
         for key, value in fields.items():
             if type(value) is str:

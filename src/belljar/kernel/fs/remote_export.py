@@ -49,7 +49,7 @@ class _Kept:
 
 
 class Completed:
-    """Somebody's object with some of the methods: what it does not have is as the base class has it.
+    """Wraps an object with some of the methods; the others are those of the base class.
 
     So a server that can't be written needs no method that writes.
     """
@@ -141,7 +141,7 @@ class Export:
             return {"errno": EIO}
 
     def branch(self) -> Export:
-        """The same for a peer that is a branch of this one: it knows all the numbers, and lets go of them by itself."""
+        """A copy for a fork of this peer: it has the same nodes and handles, and releases them itself."""
         branch = Export(self._server, self._report)
         branch._nodes, branch._numbers = self._nodes.copy(), self._numbers.copy()
         branch._times, branch._next = self._times.copy(), self._next
@@ -151,7 +151,7 @@ class Export:
         return branch
 
     def close(self) -> None:
-        """The peer is gone: let go of all it held."""
+        """Release everything the peer held, when it is gone."""
         handles, self._handles = self._handles, {}
         for kept in handles.values():
             kept.release()

@@ -26,7 +26,7 @@ ATTRIBUTES: Final = ("mode", "uid", "gid", "size", "atime", "mtime")
 
 
 class Malformed(Exception):
-    """A message that no honest peer sends."""
+    """A malformed message."""
 
 
 def check_int(value: object, low: int, high: int) -> int:

@@ -48,7 +48,7 @@ class SrvNode(Node):
 
 
 class SrvServer(FileServer):
-    """The names. Everybody may post; as in /tmp, only who posted a name may take it away."""
+    """Serves the directory of names. Any user may post; as in /tmp, only the owner of a name may remove it."""
 
     kind = "srv"
 
@@ -197,7 +197,7 @@ class SrvHandle(Handle):
         return len(data)
 
     def truncate(self, size: int) -> None:
-        """There is nothing to cut."""
+        """Accepted and ignored: there is nothing to truncate."""
 
     def size(self) -> int:
         return 0

@@ -1,20 +1,20 @@
-"""Who is asking, and what the mode bits of a file let them do."""
+"""User and groups of a process, and the permissions that a file's mode bits grant them."""
 
 from msgspec import Struct
 
-from belljar.abi.flags import PERMISSIONS, S_IFDIR, S_IFMT, S_IFREG, S_ISGID, S_ISUID, S_ISVTX, X_OK
+from belljar.abi.flags import PERMISSIONS, S_IFDIR, S_IFMT, S_IFREG, S_ISGID, S_ISUID, S_ISVTX, S_IXGRP, S_IXUGO, X_OK
 from belljar.abi.records import Owner
 from belljar.kernel.vfs.server import Node
 
 
 class Credentials(Struct, frozen=True):
-    """A user, its group and its other groups. uid 0 is the sandbox's root: all-powerful inside, nothing outside."""
+    """A user, its group and its other groups. uid 0 is the sandbox's root, without any rights outside."""
 
     uid: int = 0
     gid: int = 0
     groups: frozenset[int] = frozenset()
     creates_as: Owner | None = None
-    """Whom new files belong to, if not to this user: the sandbox's owner puts files there for the agent."""
+    """Owner of new files, if not this user: the sandbox's owner creates files for the agent."""
 
     @property
     def owner(self) -> Owner:
@@ -25,7 +25,7 @@ class Credentials(Struct, frozen=True):
         mode = node.mode
         if self.uid == 0:
             # Root may execute a file only if somebody may.
-            return not want & X_OK or bool(mode & 0o111) or mode & S_IFMT == S_IFDIR
+            return not want & X_OK or bool(mode & S_IXUGO) or mode & S_IFMT == S_IFDIR
         if node.uid == self.uid:
             mode >>= 6
         elif node.gid == self.gid or node.gid in self.groups:
@@ -48,6 +48,6 @@ class Credentials(Struct, frozen=True):
         if self.uid == 0 or not mode & (S_ISUID | S_ISGID) or mode & S_IFMT != S_IFREG:
             return None
         dropped = mode & S_ISUID
-        if mode & S_ISGID and (mode & 0o010 or not self.in_group(node.gid)):
+        if mode & S_ISGID and (mode & S_IXGRP or not self.in_group(node.gid)):
             dropped |= S_ISGID
         return mode & PERMISSIONS & ~dropped if dropped else None

@@ -1,4 +1,4 @@
-"""From a path to a place: symlinks, `..`, mounts, unions and search permission, one component at a time."""
+"""Path resolution: symlinks, `..`, mounts, unions and search permission, one component at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from belljar.kernel.vfs.namespace import Namespace, Place
 
 
 class Viewer(Protocol):
-    """Whose eyes a path is seen with."""
+    """The mount table, root, working directory and credentials that a path is resolved with."""
 
     namespace: Namespace
     root: Place
@@ -33,7 +33,7 @@ class Slot(NamedTuple):
     """The path ended in a slash: what it names must be a directory."""
     last: str = "/"
     holder: Place | None = None
-    """Of `..`: the directory it was said in."""
+    """Of `..`: the directory it is in."""
 
 
 def step(directory: Place, name: str) -> Place:

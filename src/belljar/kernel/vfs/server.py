@@ -1,4 +1,4 @@
-"""The file-server contract: what a thing must answer to be mounted in a guest's namespace.
+"""The file-server interface: the methods of anything that is mounted in a guest's namespace.
 
 Errors are `SysError`. Each method lists the errnos it may raise beside ENOENT (the node is gone) and EIO. The
 caller (`vfs/view.py`) has already resolved symlinks and mounts, checked permissions, names and read-only mounts; a
@@ -109,7 +109,7 @@ class Handle:
 
 
 class Changes:
-    """How often anything that is watched has changed: the same number means that all of it is as it was."""
+    """Counts changes of all watched nodes: the same number means that nothing changed."""
 
     __slots__ = ("count",)
 
@@ -211,4 +211,4 @@ class FileServer(ABC):
         return StatFs(self.kind, 4096, 0, 0, 0, 0)
 
     def close(self) -> None:  # noqa: B027 - most servers hold nothing
-        """The kernel is going away: let go of whatever is held outside it."""
+        """Release resources outside the kernel, which is shutting down."""

@@ -1,4 +1,4 @@
-"""The calls that take paths, as one process sees the world: its namespace, root, directory, user and umask.
+"""System calls that take paths, for one process: its namespace, root, directory, user and umask.
 
 The order of the checks is Linux's, so that the errno is too when several things are wrong at once.
 """
@@ -50,6 +50,7 @@ from belljar.abi.flags import (
     S_IFSOCK,
     S_ISGID,
     S_ISUID,
+    S_IXGRP,
     SYMLINK_MAX,
     W_OK,
     X_OK,
@@ -69,7 +70,7 @@ FifoOpener = Callable[[Node, int], Handle]
 
 
 class View:
-    """One process's eyes on the files. Forked with it; `chdir`, `umask` and mounts change only the own copy."""
+    """One process's view of the file system. Forked with it; `chdir`, `umask` and mounts change only its own copy."""
 
     __slots__ = ("credentials", "cwd", "lookup_cache", "namespace", "now", "open_fifo", "root", "umask")
 
@@ -97,7 +98,7 @@ class View:
         return child
 
     def at(self, place: Place) -> View:
-        """The same eyes looking from another directory: for the calls that start at one (openat and the like)."""
+        """The same view with another working directory, for openat and the like."""
         child = View.__new__(View)
         child.namespace = self.namespace
         child.root = self.root
@@ -190,8 +191,8 @@ class View:
         return place
 
     def _remember(self, key: Hashable, value: object, visited: list[Place]) -> None:
-        """Of directories right below the root only: others are below what is written to all the time, and each change
-        of what is watched makes everything that is known be looked up anew."""
+        """Cache directories right below the root only: others are in directories written to often, and each change
+        of a watched node invalidates the whole cache."""
         if visited == [self.root]:
             self.lookup_cache.put(self, key, value, visited)
 
@@ -217,7 +218,7 @@ class View:
         return self.open_place(place, flags, path, created=created)
 
     def _remember_device(self, path: str) -> None:
-        """/dev/null and its like are opened all the time."""
+        """Cache the lookup of a device, as /dev/null is opened often."""
         if not self.root.mount.server.watch(self.root.node):
             return
         visited: list[Place] = []
@@ -337,7 +338,7 @@ class View:
         if self.credentials.owns(node):
             return True
         mode = node.mode
-        runs_as_others = mode & S_ISUID or (mode & S_ISGID and mode & 0o010)
+        runs_as_others = mode & S_ISUID or (mode & S_ISGID and mode & S_IXGRP)
         return mode & S_IFMT == S_IFREG and not runs_as_others and self.credentials.may(node, R_OK | W_OK)
 
     def _new_slot(self, path: str, *, directory: bool = False) -> Slot:
@@ -354,16 +355,17 @@ class View:
         owner, handed_on = self._ownership(place.node)
         if (
             handed_on
-            and mode & 0o2010 == 0o2010
+            and mode & S_ISGID
+            and mode & S_IXGRP
             and self.credentials.uid != 0
             and not self.credentials.in_group(owner.gid)
         ):
-            mode &= ~S_ISGID  # nobody makes a program that runs with a group which is not theirs
+            mode &= ~S_ISGID  # a user must not create a program with set-group-id of a foreign group
         server = place.mount.server
         return Place(place.mount, server.create(place.node, slot.name, mode & ~self.umask, owner))
 
     def _ownership(self, directory: Node) -> tuple[Owner, int]:
-        """Whom a new entry of a directory belongs to: a set-group-id directory hands its group on."""
+        """Owner of a new entry of a directory: a set-group-id directory passes on its group."""
         owner = self.credentials.owner
         if directory.mode & S_ISGID:
             return Owner(owner.uid, directory.gid), S_ISGID
@@ -406,7 +408,7 @@ class View:
         slot = resolve_slot(self, path)
         if not slot.name:
             raise SysError(EISDIR, path)
-        holder, node = self._victim(slot, path)
+        holder, node = self._existing_entry(slot, path)
         if slot.slash:
             raise SysError(EISDIR if node.is_dir else ENOTDIR, path)
         self._check_delete(holder, node, path)
@@ -419,14 +421,14 @@ class View:
         slot = resolve_slot(self, path)
         if not slot.name:
             raise SysError({".": EINVAL, "..": ENOTEMPTY}.get(slot.last, EBUSY), path)
-        holder, node = self._victim(slot, path)
+        holder, node = self._existing_entry(slot, path)
         self._check_delete(holder, node, path)
         if not node.is_dir:
             raise SysError(ENOTDIR, path)
         self._check_unmounted(node, path)
         holder.mount.server.rmdir(holder.node, slot.name)
 
-    def _victim(self, slot: Slot, path: str) -> tuple[Place, Node]:
+    def _existing_entry(self, slot: Slot, path: str) -> tuple[Place, Node]:
         """The directory that really holds a slot's entry (in a union: which member), and the entry."""
         mount, node = slot.directory
         try:
@@ -461,7 +463,7 @@ class View:
             raise SysError(EBUSY, old)
         if not target.name:
             raise SysError(EEXIST if flags & RENAME_NOREPLACE else EBUSY, new)
-        from_place, node = self._victim(source, old)
+        from_place, node = self._existing_entry(source, old)
         into = self._creating_member(target.directory)
         replaced = self._entry_of(into, target.name)
         exchange = flags & RENAME_EXCHANGE
@@ -553,7 +555,7 @@ class View:
         mode = None
         if not node.is_dir and node.mode & (S_ISUID | S_ISGID):
             mode = node.mode & PERMISSIONS & ~S_ISUID
-            if mode & 0o010 or not (who.uid == 0 or who.in_group(node.gid)):
+            if mode & S_IXGRP or not (who.uid == 0 or who.in_group(node.gid)):
                 mode &= ~S_ISGID
             mode = None if mode == node.mode & PERMISSIONS else mode
         if who.uid != 0:

@@ -1,4 +1,4 @@
-"""Watching files: what changes below a path, collected for whoever asked.
+"""Watching files: changes below a path, collected for each watcher.
 
 A watched server stands before the real one in every mount and reports each change that passes through. Nobody pays
 for it until the first watch; a file that was already open for writing then is seen from its next opening on.
@@ -27,7 +27,7 @@ class Change(NamedTuple):
     kind: Kind
     path: str
     to: str | None = None
-    """Where a renamed file is now."""
+    """The new path of a renamed file."""
 
 
 class Report(Protocol):

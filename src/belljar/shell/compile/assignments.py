@@ -14,7 +14,7 @@ from belljar.shell.control import ShellError
 from belljar.shell.nodes import AllElements, ArithSub, ArrayElement, ArrayLiteral, Assignment, Subscript, Word
 from belljar.shell.print import print_word
 from belljar.shell.shell import ArrayItem, AssignmentArg
-from belljar.shell.variables import ASSOC, Var
+from belljar.shell.variables import ASSOC, READONLY, Var
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
@@ -238,7 +238,7 @@ def assign_items(shell: Shell, name: str, items: Sequence[ArrayItem], *, append:
         _assign_assoc(shell, target, items, append=append)
         return
     var = variables.own_array(target)
-    if var.attrs & 2:
+    if var.attrs & READONLY:
         from belljar.shell.control import ReadonlyError
 
         raise ReadonlyError(target)
@@ -271,7 +271,7 @@ def assign_items(shell: Shell, name: str, items: Sequence[ArrayItem], *, append:
 
 def _assign_assoc(shell: Shell, name: str, items: Sequence[ArrayItem], *, append: bool) -> None:
     variables = shell.vars
-    if variables.attrs(name) & 2:
+    if variables.attrs(name) & READONLY:
         from belljar.shell.control import ReadonlyError
 
         raise ReadonlyError(name)

@@ -30,7 +30,7 @@ KILLS: Final = frozenset(
     "kill-line kill-word backward-kill-word backward-kill-line unix-line-discard unix-word-rubout "
     "unix-filename-rubout kill-whole-line shell-kill-word shell-backward-kill-word".split()
 )
-STILL: Final = frozenset({"complete", "digit-argument", "possible-completions"})
+NO_UNDO: Final = frozenset({"complete", "digit-argument", "possible-completions"})
 """Functions that change nothing to undo, or save the line themselves."""
 
 
@@ -211,7 +211,7 @@ class Editor:
             self.insert(stroke.keys * self._times())
         else:
             action = ACTIONS.get(name)
-            if name not in STILL and name != "undo":
+            if name not in NO_UNDO and name != "undo":
                 self.buffer.remember()
             if action is None:
                 self.bell()

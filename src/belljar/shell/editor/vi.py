@@ -95,7 +95,7 @@ class Vi:
             return True
         if command.key in "\r\n" or (command.key < " " and command.key != "\x08"):
             return False
-        self._obey(command, keys)
+        self._run_command(command, keys)
         return True
 
     def clamp_cursor(self) -> None:
@@ -126,7 +126,7 @@ class Vi:
 
     # Commands.
 
-    def _obey(self, command: Command, keys: str) -> None:
+    def _run_command(self, command: Command, keys: str) -> None:
         editor, buffer = self._editor, self._editor.buffer
         if command.key == "." and not command.operator:
             self._redo(command.times)
