@@ -1,4 +1,4 @@
-"""Programs that agents often look for and that are not here: one sentence each on what to use instead."""
+"""Programs that agents often try and that are not installed: one sentence each on what to use instead."""
 
 from __future__ import annotations
 

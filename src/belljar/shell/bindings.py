@@ -34,7 +34,7 @@ Contents: TypeAlias = "str | Array | Assoc | None"
 
 
 class Epoch:
-    """The time between two forks of one shell: what was made in it may be changed in place while nobody shares it."""
+    """The time between two forks of one shell: variables made in it may be changed in place while it has no sharers."""
 
     __slots__ = ("alive", "parent", "sharers")
 
@@ -46,7 +46,7 @@ class Epoch:
             parent.sharers += 1
 
     def end(self) -> None:
-        """The shell is gone; once its own forks are too, it no longer shares its parent's variables."""
+        """End the shell's use of it; once its own forks end too, it no longer shares its parent's variables."""
         self.alive = False
         epoch: Epoch | None = self
         while epoch is not None and not epoch.alive and epoch.sharers == 0 and epoch.parent is not None:

@@ -21,7 +21,7 @@ LOWEST_PROCESS_FD = 63
 
 
 class Collector(Handle):
-    """Takes what a builtin writes, in memory."""
+    """Collects a builtin's output in memory."""
 
     __slots__ = ("parts", "shell", "total")
     seekable = False
@@ -110,7 +110,7 @@ def capture_output(shell: Shell, run: Run, direct: DirectProgram | None = None) 
 
 
 def _read_on(reader: OpenFile) -> bytes:
-    """Read, whatever signals are caught meanwhile."""
+    """Read, restarted after caught signals."""
     while True:
         try:
             return reader.read(1 << 18)

@@ -1,10 +1,10 @@
-"""How control leaves a command early: loops, functions, the shell itself, and errors that abandon a command."""
+"""Exceptions for control flow: loops, functions, the shell's exit, and errors that abandon a command."""
 
 from __future__ import annotations
 
 
 class ControlFlow(BaseException):
-    """The shell's own unwinding. Not an Exception, so that no utility code takes it for an error."""
+    """Base of control flow. Not an Exception, so that no utility code takes it for an error."""
 
 
 class Break(ControlFlow):
@@ -75,7 +75,7 @@ class KilledBySignal(BaseException):
 
 
 class ShellError(Exception):
-    """A mistake of the guest, not yet reported: `str(error)` is bash's message without the `bash: line N: ` prefix.
+    """An error not yet reported: `str(error)` is bash's message without the `bash: line N: ` prefix.
 
     `fatal`: bash abandons the command, and a non-interactive shell where POSIX says so; otherwise the command at hand
     just fails with `status`.
@@ -105,7 +105,7 @@ class SubscriptError(ShellError):
 
 
 class BadElementError(ShellError):
-    """An element that can't be: its key is empty, or its index is before the first."""
+    """An invalid element: its key is empty, or its index is before the first."""
 
 
 class ExpansionError(ShellError):

@@ -1,4 +1,4 @@
-"""Expansions a shell does on strings given at run time, and what they need to know of it: globs, tildes, prompts."""
+"""Expansion of strings given at run time: globs, tildes, prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The history over time: read when an interactive shell starts, added to with each command, saved when it ends."""
+"""The history of a session: read from HISTFILE when an interactive shell starts, saved there when it ends."""
 
 from __future__ import annotations
 

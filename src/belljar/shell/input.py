@@ -1,4 +1,4 @@
-"""Reading a descriptor just as far as needed: what follows is left for whoever reads next."""
+"""Reading a descriptor just as far as needed: the rest is left for the next reader."""
 
 from __future__ import annotations
 

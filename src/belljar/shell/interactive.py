@@ -1,4 +1,4 @@
-"""The interactive loop: prompt, read a command, run it, tell of jobs, until the input ends."""
+"""The interactive loop: prompt, read a command, run it, report jobs, until the input ends."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def run_interactive(shell: Shell) -> int:
     options = options_for(shell)
     parser = Parser(source, options)
     history_file.begin(shell)
-    terminal.begin(shell)
+    terminal.take_terminal(shell)
     try:
         return _loop(shell, source, parser, options)
     finally:
@@ -131,7 +131,7 @@ def before_prompt(shell: Shell) -> None:
 
 
 def notify(shell: Shell) -> None:
-    """Tell of background jobs that ended."""
+    """Report background jobs that ended."""
     shell.jobs.refresh()
     for job in list(shell.jobs.jobs.values()):
         if job.notified:

@@ -1,4 +1,4 @@
-"""An expanded command finds what it means, function, builtin or program, and runs with its redirections."""
+"""Running of an expanded command: as a function, builtin or program, with its redirections."""
 
 from __future__ import annotations
 
@@ -352,7 +352,7 @@ def run_program(
 
 
 def report_failure(shell: Shell, name: str, path: str, error: SysError) -> int:
-    """Why a program can't be run, in bash's words."""
+    """Report a program that can't be run, in bash's words; returns the status."""
     code = error.errno
     if code == ELOOP or (code == EACCES and error.path not in (None, path)):
         interpreter = shell.bad_interpreter(path)

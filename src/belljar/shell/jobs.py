@@ -45,7 +45,7 @@ class Job(Struct):
 
     @property
     def stopped(self) -> bool:
-        """Whether nothing of it runs, and something could go on."""
+        """Whether none of its processes runs and one is stopped."""
         return bool(self.stops) and len(self.stops) + len(self.statuses) == len(self.processes)
 
     @property
@@ -87,7 +87,7 @@ class JobTable:
         self.ended: dict[int, ExitStatus] = {}
         """Statuses of children that are no longer jobs, for a later `wait pid`."""
         self._warned = -1
-        """Which command was told of stopped jobs instead of ending the shell."""
+        """Number of the command that warned of stopped jobs instead of ending the shell."""
 
     def add(self, processes: list[Process], text: str, *, background: bool = True) -> Job:
         self.refresh()
@@ -172,7 +172,7 @@ class JobTable:
         self.remove(job)
 
     def refresh(self) -> None:
-        """Take in what children did meanwhile, without waiting."""
+        """Collect the status changes of children without waiting (WNOHANG)."""
         process = self.shell.process
         while True:
             try:
@@ -238,7 +238,7 @@ class JobTable:
         return job.status
 
     def wait_pid(self, pid: int) -> int | None:
-        """Wait for one child by pid; None if it isn't a child of this shell (127 is the builtin's to say)."""
+        """Wait for one child by pid; None if it isn't a child of this shell."""
         self.refresh()
         while True:
             ended = self.ended.get(pid)
@@ -290,7 +290,7 @@ class JobTable:
         """`fg`: continue the job and wait for it."""
         job.background = False
         self._make_current(job.number)
-        with terminal.lent(self.shell, job):
+        with terminal.foreground(self.shell, job):
             self._continue(job)
             status = self.wait(job)
         if job.stopped:

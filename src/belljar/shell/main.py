@@ -172,12 +172,12 @@ def main(process: Process) -> int:
     return Session(shell, invocation, posix=name == "sh", plain=plain).run()
 
 
-def _pass_over(_number: int) -> None:
+def _ignore_quit(_number: int) -> None:
     """Do nothing on SIGQUIT; unlike an ignored signal, a caught one is reset to the default in children."""
 
 
-class _Begun(Struct):
-    """How the last `bash -c` was before its command: the next one most often begins the same way."""
+class _StartState(Struct):
+    """The state of the last `bash -c` before its command, reused if the next one starts the same way."""
 
     env: Mapping[str, str]
     name: str
@@ -185,11 +185,11 @@ class _Begun(Struct):
     byte_locale: bool
 
 
-_begun: list[_Begun] = []
+_last_start: list[_StartState] = []
 TRACE_PROMPT = "+[$BASHPID] "
 """PS4 of a shell that traces because the environment has TRACE=1, as all shells that it starts do."""
-_DECIDING = frozenset({"BASH_ENV", "BASHOPTS", "POSIXLY_CORRECT", "SHELLOPTS", "TRACE"})
-"""Variables of the environment that a shell begins otherwise with."""
+_START_VARIABLES = frozenset({"BASH_ENV", "BASHOPTS", "POSIXLY_CORRECT", "SHELLOPTS", "TRACE"})
+"""Environment variables that change how a shell starts."""
 
 
 class Session:
@@ -225,7 +225,7 @@ class Session:
 
     def _run(self) -> int:
         shell, invocation = self.shell, self.invocation
-        if not (self.plain and self._begin_as_before()):
+        if not (self.plain and self._reuse_last_start()):
             status = self._begin()
             if status is not None:
                 return status
@@ -244,15 +244,20 @@ class Session:
         shell.args = shell.script_args = operands[1:]
         return self._run_script(operands[0])
 
-    def _begin_as_before(self) -> bool:
-        """Be as the last shell was; False if this one is not like that."""
+    def _reuse_last_start(self) -> bool:
+        """Start with the state of the last shell; False if this one starts differently."""
         shell, process = self.shell, self.shell.process
-        if not _begun or _begun[0].env is not process.env or _begun[0].name != shell.name or process.handlers:
+        if (
+            not _last_start
+            or _last_start[0].env is not process.env
+            or _last_start[0].name != shell.name
+            or process.handlers
+        ):
             return False
-        process.catch(Signal.QUIT, _pass_over)
+        process.catch(Signal.QUIT, _ignore_quit)
         bind(shell)
         self._start_directory()
-        shell.last_argument, shell.byte_locale = _begun[0].last_argument, _begun[0].byte_locale
+        shell.last_argument, shell.byte_locale = _last_start[0].last_argument, _last_start[0].byte_locale
         shell.invocation_letters = "c"
         shell.started = True
         return True
@@ -262,17 +267,17 @@ class Session:
         if (
             not shell.functions
             and process.handlers.keys() == {Signal.QUIT}
-            and process.env.keys().isdisjoint(_DECIDING)
+            and process.env.keys().isdisjoint(_START_VARIABLES)
         ):
-            _begun[:] = [_Begun(process.env, shell.name, shell.last_argument, shell.byte_locale)]
+            _last_start[:] = [_StartState(process.env, shell.name, shell.last_argument, shell.byte_locale)]
 
     def _begin(self) -> int | None:
-        """All that comes before the first command; a status if there is none."""
+        """Set up the shell before the first command; a status if there is none to run."""
         shell, invocation = self.shell, self.invocation
         self._import_functions()
         self._import_ignored()
         if Signal.QUIT not in shell.process.handlers:
-            shell.process.catch(Signal.QUIT, _pass_over)
+            shell.process.catch(Signal.QUIT, _ignore_quit)
         install(shell)
         self._start_directory()
         if self.posix or shell.vars.get("POSIXLY_CORRECT") is not None:

@@ -13,7 +13,7 @@ _TEXT_MAX = 4096
 
 
 class DialError(Exception):
-    """Why there is no connection."""
+    """A failed connection; the text is the reason."""
 
 
 def dial(process: Process, name: str) -> OpenFile | None:

@@ -1,4 +1,4 @@
-"""The shell's side of processes: subshells, programs, waiting for them, and finding commands by PATH."""
+"""Child processes of a shell: subshells, programs, waiting for them, and finding commands by PATH."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Run = Callable[["Shell"], int]
 
 
 class Processes(State):
-    """Starting and awaiting."""
+    """Starting processes and waiting for them."""
 
     def fork_run(  # type: ignore[misc]
         self: Shell,
@@ -59,7 +59,7 @@ class Processes(State):
         return child
 
     def run_as_process(self: Shell, run: Run) -> int:  # type: ignore[misc]
-        """The life of a subshell."""
+        """Run a subshell from start to exit status."""
         try:
             try:
                 status = run(self)
@@ -86,7 +86,7 @@ class Processes(State):
         child = process.kernel.fork(process, argv)
         child.depth = process.depth
         child.handlers = {n: h for n, h in child.handlers.items() if h is IGNORE}
-        terminal.release(self, child)
+        terminal.reset_signals(self, child)
         if self.monitor:
             child.pgid = child.pid
         child.start_fiber(body)
@@ -104,7 +104,7 @@ class Processes(State):
         return self.process.wait_for(child)
 
     def wait_children(self: Shell, children: list[Process]) -> list[ExitStatus]:  # type: ignore[misc]
-        """The ends of foreground children. ^C meanwhile is theirs first: it ends this shell if it has ended them."""
+        """Wait for foreground children. A ^C meanwhile ends this shell only if it ended them."""
         process = self.process
         before = process.handlers.get(Signal.INT)
         if before is not None and before != self.traps.note_fatal:
@@ -125,7 +125,7 @@ class Processes(State):
         return statuses
 
     def wait_foreground(self: Shell, child: Process, node: Command | None) -> int:  # type: ignore[misc]
-        """A child's status; `node` is what it ran, should its end have to be told."""
+        """Wait for a child and return its status; `node` is its command, for the report of a signal."""
         if self.monitor:
             return self.wait_group([child], node)[0]
         (status,) = self.wait_children([child])
@@ -135,7 +135,7 @@ class Processes(State):
         return status.shell
 
     def after_waiting(self: Shell, status: int) -> None:  # type: ignore[misc]
-        """A foreground command ended: run the traps of signals that came meanwhile, forget jobs that ended."""
+        """Run the traps of signals that came while waiting, and remove ended jobs."""
         if self.traps.pending:
             self.status = status
             self.run_pending_traps()
@@ -153,9 +153,9 @@ class Processes(State):
         return [status.shell for status in statuses]
 
     def wait_group(self: Shell, children: list[Process], node: Command | None) -> list[int]:  # type: ignore[misc]
-        """With job control: the group has the terminal meanwhile, and becomes a job if it stops."""
+        """Wait under job control: the group is in the foreground meanwhile, and becomes a job if it stops."""
         job = self.jobs.add(children, print_command(node) if node is not None else "", background=False)
-        with terminal.lent(self, job):
+        with terminal.foreground(self, job):
             while not job.done and not job.stopped:
                 self.jobs.wait_news()
         if job.stopped:

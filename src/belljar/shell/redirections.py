@@ -1,4 +1,4 @@
-"""Redirections at run time: what they do to the descriptors of the process, and how that is undone."""
+"""Redirections at run time: changing the process's descriptors and restoring them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Saved:
         self.files.clear()
 
     def keep(self) -> None:
-        """Let the redirections stay (`exec > file`)."""
+        """Keep the redirections (`exec > file`)."""
         for _, old, _ in self.files:
             if old is not None:
                 old.release()

@@ -1,4 +1,4 @@
-"""When traps run: between commands, after failures, around functions and at the end of the shell."""
+"""Running of traps: between commands, after failures, around functions and at the end of the shell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Trapping(State):
-    """A shell's attention to signals, failures and its own end."""
+    """A shell's reactions to signals, failures and its own end."""
 
     def update_attention(self: Shell) -> None:  # type: ignore[misc]
         traps = self.traps
@@ -28,18 +28,18 @@ class Trapping(State):
         )
 
     def traps_changed(self: Shell) -> None:  # type: ignore[misc]
-        """Traps or options changed: what must be looked at between commands?"""
+        """Recompute what is checked between commands, after traps or options changed."""
         self.update_attention()
         self.watching = self.errexit or "ERR" in self.traps.commands
         self.err_traced = self.options["errtrace"] and "ERR" in self.traps.commands
 
     def interrupt(self: Shell, _number: int) -> None:  # type: ignore[misc]
-        """^C at an interactive shell: the running command is abandoned before its next step."""
+        """Handle ^C at an interactive shell: abandon the running command before its next step."""
         self.interrupted = True
         self.attention = True
 
     def signalled(self: Shell) -> None:  # type: ignore[misc]
-        """A trapped signal arrived; its command runs before the next one."""
+        """Have the traps of pending signals run before the next command."""
         self.attention = True
 
     def enter_function(self: Shell) -> None:  # type: ignore[misc]

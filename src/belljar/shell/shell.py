@@ -1,4 +1,4 @@
-"""One bash process: its state, and what builtins and compiled commands may ask of it.
+"""One bash process: its state, and the interface for builtins and compiled commands.
 
 For builtins
 ------------
@@ -186,7 +186,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         child.subshell = self.subshell + 1
         child.subshell_process = True
         child.random_seed = self.random_seed ^ process.pid
-        terminal.release(self, process)
+        terminal.reset_signals(self, process)
         child.interactive = False
         child.interrupted = False
         if self.monitor:
@@ -199,7 +199,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         return child
 
     def end(self) -> None:
-        """Its process is over: let go of all that leads back here, so that what it held is freed at once."""
+        """Break the reference cycles when the process has ended, so that everything is freed at once."""
         self.vars.epoch.end()
         del self.vars, self.traps, self.jobs
 
@@ -564,7 +564,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         return entry if entry is not None and name not in self.disabled else None
 
     def child_ended(self, pid: int) -> None:
-        """A child is gone: a coprocess's descriptors close and its variables vanish."""
+        """Close the descriptors and unset the variables of a coprocess that ended."""
         found = self.coprocs.pop(pid, None)
         if found is None:
             return
@@ -578,7 +578,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
     # --- input and output ----------------------------------------------------------------------------------------
 
     def write(self, text: str) -> None:
-        """Text to fd 1, at once."""
+        """Write text to fd 1, unbuffered."""
         self.process.write_all(1, fsencode(text))
 
     def close_process_files(self, mark: int) -> None:

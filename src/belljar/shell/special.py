@@ -100,7 +100,7 @@ def _set_seconds(shell: Shell, value: str) -> None:
 
 
 SEEDED: Final = -1
-"""The branch of a shell whose numbers somebody asked for by a seed."""
+"""The branch of a shell whose seed was set by an assignment to RANDOM."""
 
 
 def _random(shell: Shell) -> str:
@@ -321,7 +321,7 @@ _last: list[_Remembered] = []
 
 
 def install(shell: Shell) -> None:
-    """Make the variables of a new shell what they are for the first command."""
+    """Set the variables of a new shell for its first command."""
     Variables.HOOKS.update(HOOKS)
     Variables.PARTS.update(PARTS)
     bind(shell)

@@ -27,7 +27,7 @@ class State:
         self.script: str | None = None
         """The script file being run, if it is one."""
         self.script_args: list[str] = []
-        """The arguments it was started with, whatever `set` made of them."""
+        """The arguments it was started with, unchanged by `set`."""
         self.here_server: HereServer | None = None
         """Made for the first here-document."""
         self.options: dict[str, bool] = {name: name in SET_DEFAULTS for name in SET_OPTIONS}
@@ -75,7 +75,7 @@ class State:
         self.outer_loops = 0
         """The loops around this subshell."""
         self.fatal = 0
-        """The fatal signal that this shell is about to die of."""
+        """The fatal signal that will end this shell."""
         self.misused = False
         """A special builtin just got a wrong command line: in POSIX mode that ends the shell."""
         self.trace_depth = 0
@@ -102,7 +102,7 @@ class State:
         self.started = False
         """Whether commands are being run already, start-up being over."""
         self.invocation_letters = ""
-        """Those of `$-` that stand for how the shell was started."""
+        """The letters of `$-` for how the shell was started."""
 
     def mirror_options(self) -> None:
         options, shopts = self.options, self.shopts
@@ -123,7 +123,7 @@ class State:
         self.expand_aliases = shopts["expand_aliases"]
 
     def copy(self, other: State) -> None:
-        """Be as another. Written out, as it is done for every shell and subshell."""
+        """Copy every attribute of another shell. Written out, as it runs for every shell and subshell."""
         self.args = other.args
         self.name = other.name
         self.from_argument = other.from_argument
@@ -192,4 +192,4 @@ class State:
 
 
 SAME: Final = tuple(vars(State()))
-"""The names of all that."""
+"""The names of these attributes."""

@@ -1,4 +1,4 @@
-"""Job control on a terminal: whose turn it is to read and be interrupted, and which signals the shell keeps away."""
+"""Job control on a terminal: its foreground process group, and the signals an interactive shell ignores."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SHELL_IGNORED: Final = JOB_SIGNALS | {Signal.QUIT, Signal.TERM}
 """Signals an interactive shell ignores and its children don't."""
 
 
-def begin(shell: Shell) -> None:
-    """Make an interactive shell safe from the keyboard, and its group the foreground one."""
+def take_terminal(shell: Shell) -> None:
+    """Ignore keyboard signals and make the shell's group the foreground one."""
     process = shell.process
     for number in SHELL_IGNORED:
         process.catch(number, IGNORE)
@@ -28,7 +28,7 @@ def begin(shell: Shell) -> None:
     if shell.monitor:
         if process.pgid != process.pid and process.pid != process.session.leader:
             process.setpgid(0, 0)
-        give(shell, process.pgid)
+        set_foreground_group(shell, process.pgid)
 
 
 def default_handler(shell: Shell, number: int) -> Handler | Ignore | None:
@@ -40,8 +40,8 @@ def default_handler(shell: Shell, number: int) -> Handler | Ignore | None:
     return shell.interrupt if number == Signal.INT else None
 
 
-def release(shell: Shell, child: Process) -> None:
-    """Give a child back the default signals that an interactive shell took from itself."""
+def reset_signals(shell: Shell, child: Process) -> None:
+    """Reset in a child the signals that an interactive shell ignores or catches."""
     if shell.interactive:
         child.handlers = {
             number: handler
@@ -51,24 +51,24 @@ def release(shell: Shell, child: Process) -> None:
 
 
 @contextmanager
-def lent(shell: Shell, job: Job) -> Iterator[None]:
-    """The terminal is the job's meanwhile; the settings of one that was killed or stopped don't outlive it."""
+def foreground(shell: Shell, job: Job) -> Iterator[None]:
+    """Put the job in the foreground meanwhile; restore the terminal's settings if it was killed or stopped."""
     settings: object = None
     if shell.interactive and shell.monitor:
         with suppress(SysError):
             settings = shell.process.ioctl(0, "termios")
-    give(shell, job.pgid)
+    set_foreground_group(shell, job.pgid)
     try:
         yield
     finally:
-        give(shell, shell.process.pgid)
+        set_foreground_group(shell, shell.process.pgid)
         if settings is not None and (job.stopped or any(status.signal for status in job.statuses.values())):
             with suppress(SysError):
                 shell.process.ioctl(0, "set_termios", settings)
 
 
-def give(shell: Shell, pgid: int) -> None:
-    """Make a group the terminal's foreground one; without a terminal there is nothing to give."""
+def set_foreground_group(shell: Shell, pgid: int) -> None:
+    """Make a group the terminal's foreground one (tcsetpgrp); does nothing without a terminal."""
     if shell.interactive and shell.monitor:
         with suppress(SysError):
             shell.process.ioctl(0, "set_pgrp", pgid)

@@ -21,11 +21,11 @@ _NUMBER: Final = re.compile(r"[ \t\n]*[+-]?[0-9]+[ \t\n]*", re.ASCII)
 
 
 class TestError(Exception):
-    """The expression means nothing; the text is what follows the command's name."""
+    """An invalid expression; the text is the message after the command's name."""
 
 
 class Words:
-    """How bash complains, and the questions only a shell can answer; GNU's program has its own."""
+    """Bash's error messages, and the operators that need a shell; GNU's program has its own."""
 
     shell_operators: frozenset[str] = frozenset(["-o", "-v", "-R"])
     wide = False

@@ -34,6 +34,6 @@ def render_times(template: str | None, real: float, user: float, system: float, 
 
 
 def invalid_character(template: str) -> str:
-    """The first character behind a `%` that means nothing there; "" if there is none."""
+    """The first invalid character behind a `%`; "" if there is none."""
     match = WRONG.search(FIELD.sub("", template))
     return match.group(1) if match else ""

@@ -332,7 +332,7 @@ class Variables:
             self.changed(name)
 
     def _set_part(self, name: str, key: str, value: str) -> None:
-        """Assign an element of a special variable; most of them don't care."""
+        """Assign an element of a special variable; most ignore it."""
         writer = self.PARTS.get(name)
         if writer is not None:
             writer(self.shell, key, value)
@@ -374,7 +374,7 @@ class Variables:
         return fresh
 
     def _new_epoch(self) -> Epoch:
-        """Go on in a new epoch: the forks alive keep the variables of the old one as they are."""
+        """Begin a new epoch: live forks keep sharing the variables of the old one."""
         fresh = Epoch(self.epoch)
         self.epoch.alive = False
         return fresh
@@ -426,7 +426,7 @@ class Variables:
         self.changed(name)
 
     def _resolve_for_write(self, name: str, value: str) -> tuple[str | None, str | None]:
-        """Where an assignment through a nameref goes; an unbound nameref takes the value as its target."""
+        """The target of an assignment through a nameref; an unbound nameref takes the value as its target."""
         entry = self.table[name]
         assert isinstance(entry, Var)
         if not entry.value:
@@ -479,7 +479,7 @@ class Variables:
     def unset(self, name: str) -> bool:
         """Remove a variable (not a nameref's target); False if there was none. ReadonlyError.
 
-        A local of the running function stays local but unset; one of a caller's gives way to what it hid.
+        A local of the running function stays local but unset; of one of a caller, the hidden binding is restored.
         """
         entry = self.table.get(name)
         if entry is None:

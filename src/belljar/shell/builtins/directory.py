@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def current(shell: Shell) -> str:
-    """The logical directory: $PWD while that names it, or what the kernel says."""
+    """The logical directory: $PWD while that names it, else the result of getcwd."""
     pwd = shell.vars.get("PWD")
     if pwd and pwd.startswith("/"):
         try:
@@ -52,7 +52,7 @@ def change(shell: Shell, path: str, *, physical: bool) -> None:
 
 
 def _physical(shell: Shell, otherwise: str) -> str:
-    """Where the kernel says we are; if even that has no name any more, what we were told."""
+    """The result of getcwd; `otherwise` if the directory was removed."""
     try:
         return shell.process.fs.getcwd()
     except SysError as error:

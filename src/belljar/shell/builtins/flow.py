@@ -1,4 +1,4 @@
-"""Builtins that steer: loops, functions, the shell's own end, and other text run as commands."""
+"""Control-flow builtins: loops, functions, exit, and text run as commands."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Resource(Struct, frozen=True):
-    """One thing that can be limited: its unit as shown, and what it is if nobody said anything (None: unlimited)."""
+    """A resource limit: its unit as shown, and its default (None: unlimited)."""
 
     letter: str
     text: str

@@ -1,4 +1,4 @@
-"""How variables and functions look when the shell shows them, in a form it can read back."""
+"""Listings of variables and functions, in a form the shell can read back."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ class BashDialect:
     def __init__(self, shell: Shell) -> None:
         self._shell = shell
         self.running: Printf | None = None
-        """Whose finished lines are written before a message, as stdout is buffered by the line."""
+        """The output whose complete lines are written before a message, as stdout is line-buffered."""
 
     def _complain(self, message: str) -> None:
         if self.running is not None and (lines := self.running.take_lines()):
@@ -88,7 +88,7 @@ class BashDialect:
         self._complain(f"printf: warning: `{letter}': invalid time format specification")
 
     def after_character(self, rest: str) -> None:
-        """Bash says nothing of them."""
+        """Bash has no message for them."""
 
     def quote(self, text: str) -> str:
         return for_printf(text)

@@ -1,4 +1,4 @@
-"""How a builtin is declared: one decorated function, whose docstring is its usage line and its help."""
+"""Declaration of builtins: one decorated function each, whose docstring is its usage line and its help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""unset, let, getopts and shift's neighbours: builtins that change plain variables."""
+"""unset, let and getopts: builtins that change plain variables."""
 
 from __future__ import annotations
 

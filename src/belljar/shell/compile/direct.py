@@ -119,7 +119,7 @@ class DirectProgram(Struct, frozen=True):
     run: Run
 
     def start(self, shell: Shell, files: Mapping[int, OpenFile], pgid: int | None = None) -> Process | None:
-        """Start it with these descriptors; None if a subshell must see to it."""
+        """Start it with these descriptors; None if it needs a subshell."""
         if shell.attention:
             return None
         process = shell.process
@@ -144,7 +144,7 @@ class DirectProgram(Struct, frozen=True):
             fds.put(fd, file)
         if child.handlers:
             child.handlers = {n: h for n, h in child.handlers.items() if h is IGNORE}
-            terminal.release(shell, child)
+            terminal.reset_signals(shell, child)
         if pgid is not None:
             child.pgid = pgid or child.pid
         noclobber = shell.noclobber

@@ -37,7 +37,7 @@ def _stands_on(command: Command, line: int) -> bool:
 
 
 def layout(part: CommandSub | ProcSub) -> str:
-    """The text that bash keeps."""
+    """The substitution's text as bash stores it."""
     assert part.body is not None
     return print_substitution(part.body) if part.source is None else part.source
 

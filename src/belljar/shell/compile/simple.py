@@ -38,8 +38,8 @@ DECLARATIONS = frozenset({"declare", "typeset", "local", "export", "readonly"})
 
 
 def compile_stage(node: SimpleCommand) -> Run:
-    """A simple command that is a process of its own in a pipeline or the background: its failure is its parent's
-    business, while what a function does inside is checked."""
+    """A simple command that is a process of its own in a pipeline or the background: its parent checks its failure,
+    while commands inside a function are checked here."""
     run = _compile_unchecked(node, checks=True, last=True)
 
     def stage(shell: Shell) -> int:

@@ -12,7 +12,7 @@ Action = Callable[[Editor], None]
 
 
 def _kill_to(end: Callable[[Buffer], int]) -> Action:
-    """Cut from the cursor to a place, in whichever direction that is."""
+    """Kill from the cursor to a place, in either direction."""
 
     def act(editor: Editor) -> None:
         buffer = editor.buffer
@@ -127,4 +127,4 @@ REPEATED: Final = frozenset(
     "backward-kill-word unix-word-rubout previous-history next-history transpose-chars undo yank "
     "upcase-word downcase-word capitalize-word".split()
 )
-"""Those that a numeric argument repeats."""
+"""Functions that a numeric argument repeats."""

@@ -53,7 +53,7 @@ class Buffer:
         return False
 
     def forget(self) -> None:
-        """There is nothing to undo."""
+        """Drop the undo history."""
         self._undo.clear()
 
     def set(self, text: str, point: int | None = None) -> None:

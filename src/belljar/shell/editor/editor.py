@@ -1,4 +1,4 @@
-"""The line editor: reads keys from the terminal and does what they mean until a line is entered."""
+"""The line editor: reads keys from the terminal and runs their functions until a line is entered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 ASK_ABOVE: Final = 100
-"""Of how many completions the user is asked whether to list them."""
+"""Number of completions from which the user is asked whether to list them."""
 COUNT_MAX: Final = 4096
 PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l\r"
 PASTE_END: Final = "\x1b[201~"
@@ -55,7 +55,7 @@ class Editor:
     # A line.
 
     def _begin(self, prompt: str) -> None:
-        """Everything that belongs to one line."""
+        """Reset the state of one line."""
         self.buffer = Buffer(self.ring)
         self.screen = Screen(self._write if prompt else lambda _: None, prompt, self.columns)
         self.overwriting = False
@@ -195,7 +195,7 @@ class Editor:
             self.vi.clamp_cursor()
 
     def run(self, stroke: Stroke) -> None:
-        """Do what a key means."""
+        """Run the function of a key."""
         from belljar.shell.editor.actions import ACTIONS, REPEATED
 
         name = stroke.function

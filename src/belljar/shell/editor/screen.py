@@ -102,7 +102,7 @@ class Screen:
         return pieces, places
 
     def _move(self, to: Place) -> str:
-        """The cursor's way to a place."""
+        """Escape sequences that move the cursor to a place."""
         row, column = self._cursor
         self._cursor = to
         out = ""

@@ -60,7 +60,7 @@ class Vi:
         self.begin()
 
     def begin(self) -> None:
-        """A new line: it is typed."""
+        """Begin a new line, in insert mode."""
         self.inserting = True
         self._pending = ""
         self._recorded: str | None = None

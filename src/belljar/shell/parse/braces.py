@@ -119,7 +119,7 @@ class _BraceReader:
 
 
 def fold(items: list[Item]) -> tuple[Item, ...]:
-    """Join adjacent literals, and heed that bash expands braces on text: `$x{a,b}` is `$xa $xb`."""
+    """Join adjacent literals, as bash expands braces on text: `$x{a,b}` is `$xa $xb`."""
     out: list[Item] = []
     for item in _joined(items):
         last = out[-1] if out else None
@@ -176,7 +176,7 @@ def _any_open(braces: BraceList) -> bool:
 
 
 def _join(param: Param, items: tuple[Item, ...]) -> tuple[Item, ...]:
-    """`$name` followed by items: the name swallows what it can of a leading literal."""
+    """`$name` followed by items: a leading literal's name characters become part of the name."""
     if not items or not isinstance(items[0], Literal):
         return (param, *items)
     match = NAME_TAIL.match(items[0].text)

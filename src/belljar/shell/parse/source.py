@@ -98,7 +98,7 @@ class Source:
         return True
 
     def drop_consumed(self) -> None:
-        """Forget the text before `pos`; only when nobody holds a position."""
+        """Discard the text before `pos`; only when no positions are in use."""
         if self.pos < CHUNK // 2:  # not worth the copy
             return
         cut = self.text.rfind("\n", 0, self.pos) + 1  # an error message may want the current line
