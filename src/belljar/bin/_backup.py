@@ -44,7 +44,7 @@ class Backup:
 
 
 def parse_backup(process: Process, control: str | None, suffix: str | None, *, wanted: bool) -> Backup:
-    """What --backup, -b and -S ask for together, and the variables that fill in for them."""
+    """Combine --backup, -b and -S with their environment variables."""
     env = process.env
     if suffix is None:
         suffix = env.get("SIMPLE_BACKUP_SUFFIX") or "~"

@@ -43,7 +43,7 @@ class Rules:
     recursive: bool = False
     follow: Follow = "always"
     preserve: frozenset[str] = frozenset()
-    """Of mode, ownership, timestamps, links."""
+    """A subset of mode, ownership, timestamps, links."""
     default_modes: bool = False
     """New files get the mode of any new file, not that of their source."""
     force: bool = False
@@ -57,7 +57,7 @@ class Rules:
     copy_contents: bool = False
     sparse: Sparse = "auto"
     verb: str = ""
-    """What -v says first: nothing for cp, "copied" for mv."""
+    """First word of -v's message: none for cp, "copied" for mv."""
 
 
 class Copier:
@@ -68,7 +68,7 @@ class Copier:
         self._fs = process.fs
         self._rules = rules
         self._links: dict[tuple[int, int], str] = {}
-        """Where files with several names went, so that their copies are one file too."""
+        """Copies of files with several links, so that these become links too."""
         self._made: set[tuple[int, int]] = set()
         """Directories made by this copy: never copied again, though they may lie inside the source."""
         self._written: set[str] = set()
@@ -97,7 +97,7 @@ class Copier:
             return self._fail(f"cannot stat {quote_name(target)}: {error.reason}")
         saved = ""
         if old is not None:
-            verdict = self._settle(source, target, stat, old, follow=follow, operand=operand)
+            verdict = self._check_existing(source, target, stat, old, follow=follow, operand=operand)
             if isinstance(verdict, bool):
                 return verdict
             if verdict:
@@ -111,7 +111,7 @@ class Copier:
         return self._file(source, target, stat, old)
 
     def _look(self, target: str, stat: Stat) -> Stat | None:
-        """What is at the destination: through a symlink if the copy would be written through it."""
+        """Stat the destination: through a symlink if the copy would be written through it."""
         try:
             return self._fs.stat(target, follow=not self._replaces_links(stat))
         except SysError as error:
@@ -129,8 +129,10 @@ class Copier:
 
     # What is at the destination already.
 
-    def _settle(self, source: str, target: str, stat: Stat, old: Stat, *, follow: bool, operand: bool) -> bool | str:
-        """A verdict to end with, or how the old file was put away: "removed", its backup's name, "" if it was not."""
+    def _check_existing(
+        self, source: str, target: str, stat: Stat, old: Stat, *, follow: bool, operand: bool
+    ) -> bool | str:
+        """Return the result if the copy ends here, else how the old file went: "removed", its backup's name, or ""."""
         rules = self._rules
         if (stat.dev, stat.ino) == (old.dev, old.ino) or self._same_link(source, stat, target):
             if rules.link == "hard":
@@ -181,7 +183,7 @@ class Copier:
             self._process.print(f"removed {quote_name(target)}")
 
     def question(self, target: str, old: Stat) -> str:
-        """What to ask before a file is overwritten."""
+        """Return the prompt before a file is overwritten."""
         try:
             self._fs.access(target, W_OK)
         except SysError:

@@ -191,7 +191,7 @@ def _decode_padded(codec: Codec, piece: bytes) -> bytes:
 
 
 def _salvage(codec: Codec, good: bytes) -> bytes:
-    """What can be decoded of input that turned bad after `good`."""
+    """Decode as much as possible of input that turned bad after `good`."""
     whole = len(good) // codec.encoded * codec.encoded
     out = codec.decode(good[:whole])
     rest = good[whole:]

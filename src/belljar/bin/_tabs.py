@@ -15,7 +15,7 @@ _LARGEST = 1 << 62
 
 @dataclass(frozen=True, slots=True)
 class TabStops:
-    """Where tabs end. Past the list there is a stop every `step` columns from `origin`; none if step is 0."""
+    """Tab stops. Past the list there is a stop every `step` columns from `origin`; none if step is 0."""
 
     stops: tuple[int, ...] = ()
     step: int = 8

@@ -30,7 +30,7 @@ class Visit:
     stat: Stat
     depth: int
     directory: Place
-    """What holds it; of an operand, where the walk began."""
+    """Its directory; of an operand, where the walk began."""
     after: bool = False
     """A directory on the way back, its contents done or left alone."""
     dangling: bool = False
@@ -43,7 +43,7 @@ class Visit:
 class _Level:
     visit: Visit
     directory: Place
-    """What holds it."""
+    """Its parent directory."""
     entries: Iterator[Dirent]
 
 

@@ -173,7 +173,7 @@ def remove_dots(path: str) -> str:
 
 
 def join(base: Url, location: str, *, as_is: bool = False) -> Url:
-    """Where a Location header leads. Spaces in it are escaped, as browsers do. Raises BadUrl."""
+    """Return where a Location header leads. Spaces in it are escaped, as browsers do. Raises BadUrl."""
     location = re.sub(r"[\x00-\x20\x7f]", lambda m: f"%{ord(m[0]):02x}", location.strip(" \t\r\n"))
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", location):
         return parse_url(location, as_is=as_is)

@@ -112,7 +112,7 @@ class Exchange(NetFiles):
             yield data
 
     def info(self) -> dict[str, str]:
-        """What is known of the connection: remote-ip, remote-port, time-connect, ..."""
+        """Return the connection's details: remote-ip, remote-port, time-connect, ..."""
         try:
             text = self._read_whole("info").decode("utf-8", "replace")
         except SysError:

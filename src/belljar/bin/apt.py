@@ -37,7 +37,7 @@ def main(process: Process, args: list[str]) -> int:
 
 
 def run(process: Process, args: list[str]) -> int:
-    """What apt and apt-get do."""
+    """Run apt or apt-get."""
     words = [arg for arg in args if not arg.startswith("-")]
     if "--help" in args or not words:
         process.stdout.write(main.help().encode())

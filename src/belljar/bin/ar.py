@@ -35,7 +35,7 @@ class _Member:
 
 
 class _Bad(Exception):
-    """Not an archive."""
+    """The file is not an archive."""
 
 
 @utility("ar")

@@ -44,7 +44,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 
 
 def identity(process: Process, options: Options) -> Credentials:
-    """Who runs the command, by the accounts of the new root."""
+    """Return who runs the command, by the accounts of the new root."""
     accounts, who = Accounts(process), process.fs.credentials
     user, _, group = (options.userspec or "").partition(":")
     uid, gid = who.uid, who.gid

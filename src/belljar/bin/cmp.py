@@ -174,7 +174,7 @@ class Comparison:
 
 
 def _difference(one: bytes, other: bytes) -> int:
-    """Where two different strings of equal length first differ, found by halving."""
+    """Return where two different strings of equal length first differ, found by halving."""
     low, high = 0, len(one)
     while high - low > 1:
         middle = (low + high) // 2

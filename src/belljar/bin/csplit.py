@@ -164,7 +164,7 @@ class Splitter:
         self._next = 0
         self._made: list[str] = []
         self._search = 0
-        """Where the next expression looks first: never twice at the same line."""
+        """Line at which the next search starts: never twice at the same line."""
 
     def run(self, patterns: list[Pattern]) -> None:
         for pattern in patterns:

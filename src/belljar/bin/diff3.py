@@ -157,7 +157,7 @@ class Three:
     # Merging.
 
     def _wanted(self, block: Block) -> str:
-        """What becomes of a block: take yours, bracket it, or leave mine."""
+        """Choose how to merge a block: take yours, bracket it, or leave mine."""
         how = self.options.how or "all"
         if block.odd == 2:
             return "yours" if how not in ("only-overlap", "bracket-overlap") else "mine"

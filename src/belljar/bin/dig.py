@@ -133,5 +133,5 @@ def _show(
 
 
 def _tabs(text: str, width: int) -> str:
-    """Up to a column, by tabs."""
+    """Return the tabs up to a column."""
     return text + "\t" * max(1, (width - len(text) + 7) // 8)

@@ -187,7 +187,7 @@ class Usage:
         return any(matches(visit.path) or matches(visit.path.rpartition("/")[2]) for matches in self._excludes)
 
     def _size(self, stat: Stat, *, link: bool = False) -> int:
-        """What one file takes; -1 for another name of one that was counted."""
+        """Return a file's size; -1 for another link to a file that was counted."""
         if link and stat.nlink > 1 and not self._options.count_links:
             key = (stat.dev, stat.ino)
             if key in self._seen:

@@ -190,7 +190,7 @@ class Formatter:
         return word
 
     def _paragraph(self, lines: list[Line], start: int) -> int:
-        """How many lines belong together."""
+        """Return how many lines belong together."""
         if self.options.split:
             return 1
         first = lines[start]
@@ -287,7 +287,7 @@ _PUNCTUATION = frozenset(bytes([b]) for b in b"!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}
 
 
 def _base_cost(words: list[Word], at: int) -> int:
-    """What it costs to begin a line with a word, whatever else is on it."""
+    """Return the cost of beginning a line with a word, whatever else is on it."""
     cost = 70**2
     if at > 0:
         before = words[at - 1]

@@ -54,7 +54,7 @@ def make(process: Process, path: str, change: ModeChange | None, *, verbose: boo
 
 
 def make_parents(process: Process, path: str, change: ModeChange | None, *, verbose: bool) -> None:
-    """Those above get the usual mode, and let their owner in; one that exists already is left as it is."""
+    """Make parent directories, with the default mode and u+wx; existing ones are left as they are."""
     fs = process.fs
     stripped = path.rstrip("/") or path
     end = 0

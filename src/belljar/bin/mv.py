@@ -128,7 +128,7 @@ class Mover:
             old = None
         saved = ""
         if old is not None:
-            verdict = self._settle(source, target, stat, old)
+            verdict = self._check_existing(source, target, stat, old)
             if verdict is not None:
                 return verdict
             if self._backup.enabled:
@@ -138,8 +138,8 @@ class Mover:
                     return self._fail(f"cannot backup {quote_name(target)}: {error.reason}")
         return self._rename(source, target, saved)
 
-    def _settle(self, source: str, target: str, stat: Stat, old: Stat) -> bool | None:
-        """A verdict to end with if the destination exists; None to go on."""
+    def _check_existing(self, source: str, target: str, stat: Stat, old: Stat) -> bool | None:
+        """Return the result if an existing destination ends the move; None to go on."""
         options = self._options
         if (stat.dev, stat.ino) == (old.dev, old.ino):
             return self._fail(f"{quote_name(source)} and {quote_name(target)} are the same file")
@@ -161,7 +161,7 @@ class Mover:
         return None
 
     def _agreed(self, target: str, old: Stat) -> bool:
-        """Asked with -i, and at a terminal also before a file that can't be written to."""
+        """Prompt with -i, and at a terminal also before a file that can't be written to."""
         options = self._options
         if options.existing == "ask":
             return ask(self._process, self._copier.question(target, old))
@@ -190,7 +190,7 @@ class Mover:
         return True
 
     def _carry(self, source: str, target: str) -> bool:
-        """To another file system: copy all, then remove the source."""
+        """Move to another file system: copy all, then remove the source."""
         try:
             stat = self._fs.stat(target, follow=False)
             if stat.is_dir:

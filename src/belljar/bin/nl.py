@@ -75,7 +75,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 
 
 class Numbering:
-    """Where the count stands."""
+    """State of the line counter."""
 
     def __init__(self, process: Process, options: Options) -> None:
         self.process = process

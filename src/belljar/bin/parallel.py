@@ -333,7 +333,7 @@ class Runner:
         self._running.append(job)
 
     def _wait(self) -> None:
-        """Until a job ends."""
+        """Wait until a job ends."""
         process = self._process
         while True:
             finished = next((job for job in self._running if not job.ends), None)
@@ -379,7 +379,7 @@ class Runner:
         self._show_in_order(everything=not self._options.keep)
 
     def _record(self, job: Job, status: ExitStatus) -> None:
-        """What --joblog and --results ask for."""
+        """Write the output of --joblog and --results."""
         out, err = (b"".join(job.output[stream]) for stream in (1, 2))
         if self._options.joblog is not None:
             seconds = (self._process.kernel.now() - job.started) / NANO

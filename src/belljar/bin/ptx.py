@@ -174,7 +174,7 @@ def _sentences(data: bytes, sentence: object, options: Options) -> list[bytes]:
 
 
 class Layout:
-    """Where the parts of an entry go: tail, before, keyword and after, head."""
+    """Layout of an entry: tail, before, keyword and after, head."""
 
     def __init__(self, options: Options, width: int, gap: int, longest: int, longest_word: int) -> None:
         self.longest_word = longest_word

@@ -81,7 +81,7 @@ def _plain(options: Options, old: str, new: str) -> Callable[[str], str]:
 
 
 def _expression(text: str) -> Callable[[str], str] | None:
-    """What perl's s/// or y/// does to a name; None if the text is neither."""
+    """Compile perl's s/// or y/// to a function of a name; None if the text is neither."""
     if found := _SUBSTITUTION.fullmatch(text):
         _, pattern, replacement, flags = found.groups()
         try:

@@ -113,7 +113,7 @@ class Splitter:
         return number
 
     def _parse_chunks(self) -> tuple[str, int, int] | None:
-        """How to choose records (by size, l or r), which chunk alone (0: all), and how many there are."""
+        """Return how to choose records (by size, l or r), which chunk alone (0: all), and how many there are."""
         text = self._options.number
         if text is None:
             return None

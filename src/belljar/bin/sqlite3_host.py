@@ -23,7 +23,7 @@ from belljar.bin._sqlite.render import Row, Settings, render
 from belljar.kernel.process import Process
 
 INSTRUCTIONS = 2000
-"""Of SQLite's virtual machine between two looks at the budget."""
+"""SQLite VM instructions between two checks of the budget."""
 FORBIDDEN_PRAGMAS = frozenset(
     "temp_store temp_store_directory data_store_directory max_page_count hard_heap_limit soft_heap_limit mmap_size "
     "cache_size cache_spill threads page_size writable_schema trusted_schema".split()
@@ -38,7 +38,7 @@ CHANGES = frozenset(
         sqlite3.SQLITE_PRAGMA,
     )
 )  # fmt: skip
-"""What may make the file differ."""
+"""Statements that may change the file."""
 MODE_OPTIONS = frozenset("ascii box column csv html json line list markdown quote table tabs".split())
 _NEAR = re.compile(r'near "(.*?)": |no such column: (?:\w+\.)?(\S+)', re.DOTALL)
 

@@ -49,7 +49,7 @@ _BLOCK = 4096
 
 
 _MAGIC = 0x01021994
-"""What statfs(2) calls a file system in memory."""
+"""TMPFS_MAGIC of statfs(2)."""
 
 
 @dataclass(frozen=True, slots=True)

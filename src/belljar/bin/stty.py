@@ -136,7 +136,7 @@ class Changer:
         self._settings = replace(self._settings, **changes)
 
     def _restore(self, word: str) -> None:
-        """What -g printed."""
+        """Apply settings in the form that -g prints."""
         try:
             numbers = [int(part, 16) for part in word.split(":")]
             iflag, oflag, cflag, lflag, *cc = numbers

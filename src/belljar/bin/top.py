@@ -68,7 +68,7 @@ def frame(process: Process, wanted: set[str] | None) -> None:
 
 
 def processors(process: Process) -> str:
-    """How their time was spent since the start."""
+    """Return how their time was spent since the start."""
     user, nice, system, idle, *_ = map(int, process.read_file("/proc/stat").split(b"\n", 1)[0].split()[1:])
     total = user + nice + system + idle
     shares = [100 * part / total if total else 0 for part in (user, system, nice)]

@@ -49,7 +49,7 @@ class Item:
     name: str = ""
     repeat: int = 1
     equivalent: bool = False
-    """It was written [=c=]."""
+    """Whether it was written [=c=]."""
 
 
 @utility("tr", Options, order="first-operand-ends")

@@ -59,7 +59,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
 
 
 def _parse(process: Process, text: str) -> tuple[str, int]:
-    """How the size relates to the old one, and the number."""
+    """Return how the size relates to the old one, and the number."""
     stripped = text.lstrip()
     relation = stripped[:1] if stripped[:1] in ("<", ">", "/", "%", "+", "-") else ""
     digits = stripped[1:].lstrip() if relation else stripped

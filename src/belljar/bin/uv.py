@@ -223,7 +223,7 @@ def _run_in(process: Process, root: str | None, args: list[str]) -> int:
 
 
 def _script_needs(process: Process, name: str) -> list[str] | None:
-    """What the header of a script asks for; None if it has none."""
+    """Return the dependencies in a script's header; None if it has none."""
     try:
         text = process.read_file(name).decode("utf-8", "replace")
     except SysError:

@@ -138,7 +138,7 @@ def count(chunks: Iterable[bytes], chosen: list[str], utf8: bool = True) -> Coun
 
 _UTF8 = codecs.getincrementaldecoder("utf-8")
 _CONTROLS = bytes(byte for byte in (*range(32), 127) if byte not in b"\t\n\v\f\r")
-"""They are part of no word, and don't end one."""
+"""Characters that neither belong to a word nor end one."""
 _CONTINUATION = bytes(range(0x80, 0xC0))
 # U+2000..200A but not the no-break U+2007, U+2028, U+2029, U+1680, U+205F, U+3000: spaces to iswspace().
 _ODD_SPACES = re.compile(b"\xe2\x80[\x80-\x86\x88-\x8a\xa8\xa9]|\xe1\x9a\x80|\xe2\x81\x9f|\xe3\x80\x80")

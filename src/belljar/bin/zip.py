@@ -47,7 +47,7 @@ class Options:
 
 
 class _Nothing(Exception):
-    """There is nothing to put into the archive."""
+    """No input for the archive."""
 
 
 @utility("zip", usage_status=16)

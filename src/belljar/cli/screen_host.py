@@ -17,7 +17,7 @@ def colour() -> bool:
 
 
 def columns() -> int:
-    """How wide the screen is, as `shutil` has it, which takes longer to load than to ask."""
+    """Return how wide the screen is, as `shutil` has it, which takes longer to load than to ask."""
     chosen = os.environ.get("COLUMNS", "")
     if chosen.isascii() and chosen.isdigit() and int(chosen) > 0:
         return int(chosen)

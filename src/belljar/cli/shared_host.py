@@ -50,7 +50,7 @@ def address(who: bytes) -> str | None:
 
 
 def peer_uid(connection: _socket.socket) -> int:
-    """Who is at the other end, as the kernel knows."""
+    """Return who is at the other end, as the kernel knows."""
     pid_uid_gid = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     return int.from_bytes(pid_uid_gid[4:8], sys.byteorder)
 

@@ -335,7 +335,7 @@ def _get(state: Any, key: str) -> Any:
 
 
 def _thread(config: Mapping[str, Any]) -> str:
-    """Which conversation this is; empty if nobody keeps it."""
+    """Return which conversation this is; empty if nobody keeps it."""
     return str(config.get("configurable", {}).get("thread_id", ""))
 
 

@@ -23,7 +23,7 @@ HAVE_ZSTD: bool = zstandard is not None
 
 PIECE: Final = 1 << 18
 _MEMORY: Final = 1 << 28
-"""What a decoder's dictionary may take."""
+"""Memory limit of a decoder's dictionary."""
 
 Charge = Callable[[int], None]
 

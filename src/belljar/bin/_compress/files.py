@@ -59,7 +59,7 @@ class Counted:
 
 
 class Failed(Exception):
-    """This file is given up, with this status; the message was already printed."""
+    """Skip this file, with this status; the message was already printed."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -110,7 +110,7 @@ class Tool:
         raise NotImplementedError
 
     def done(self, name: str, target: str) -> None:
-        """After a success; prints if -v was given."""
+        """Report a success, if -v was given."""
 
     def find(self, name: str) -> tuple[str, Stat]:
         """The input's real name and what it is."""
@@ -161,7 +161,7 @@ class Tool:
             self.process.close(fd)
             if not finished:
                 self.process.fs.unlink(target)
-        self._settle(name, target, stat)
+        self._replace_input(name, target, stat)
         return 0
 
     def _opened(self, name: str) -> Iterator[bytes]:
@@ -208,8 +208,8 @@ class Tool:
     def may_replace(self, target: str) -> bool:
         return False
 
-    def _settle(self, name: str, target: str, stat: Stat) -> None:
-        """The output takes over the input's times and mode, then its place."""
+    def _replace_input(self, name: str, target: str, stat: Stat) -> None:
+        """Copy owner, mode and times to the output, then remove the input."""
         fs = self.process.fs
         with suppress(SysError):  # only root may give files away
             fs.chown(target, stat.uid, stat.gid)

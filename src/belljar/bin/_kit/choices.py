@@ -30,7 +30,7 @@ def pick(
 
 
 def update_mode(process: Process, text: str | None, *, newer: bool) -> str:
-    """Which existing files cp and mv replace: all, older ones, none, or none with an error."""
+    """Parse which existing files cp and mv replace: all, older ones, none, or none with an error."""
     if text is None:
         return "older" if newer else "all"
     return pick(process, "--update", text, {"all": (), "none": (), "none-fail": (), "older": ()})

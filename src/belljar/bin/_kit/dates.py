@@ -56,7 +56,7 @@ class BadDate(ValueError):
 
 @dataclass(slots=True)
 class _Items:
-    """What the text said, before it is combined."""
+    """Parsed items of a date, before they are combined."""
 
     year: int | None = None
     month: int = 0

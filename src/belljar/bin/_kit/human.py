@@ -34,7 +34,7 @@ def human(value: int, base: int = 1024) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BlockSize:
-    """What sizes are counted in: so many bytes with a suffix behind, or (size 0) whatever suits people."""
+    """A unit of sizes: so many bytes with a suffix behind, or (size 0) human-readable."""
 
     size: int
     suffix: str = ""
@@ -72,13 +72,13 @@ def parse_block_size(text: str) -> BlockSize | None:
 
 
 def bad_block_size(option: str, text: str) -> str:
-    """What GNU says of a block size that is none."""
+    """Return GNU's message for an invalid block size."""
     what = "invalid suffix in" if re.match(r"\d|[kKmMgGtTpPeEzZyYbB]", text) else "invalid"
     return f"{what} {option} argument '{text}'"
 
 
 def default_block_size(env: Mapping[str, str], *names: str) -> BlockSize:
-    """From the environment: the program's own variable, then BLOCK_SIZE, BLOCKSIZE; 1024, or 512 as POSIX has it."""
+    """Read the environment: the program's own variable, then BLOCK_SIZE, BLOCKSIZE; 1024, or 512 as POSIX has it."""
     for name in (*names, "BLOCK_SIZE", "BLOCKSIZE"):
         if name in env:
             found = parse_block_size(env[name])

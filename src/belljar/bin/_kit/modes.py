@@ -59,7 +59,7 @@ class ModeChange:
 
     absolute: int | None
     exact: bool
-    """Of an absolute one: whether it has so many digits that set-id bits of directories go too."""
+    """Whether an absolute mode has so many digits that it clears set-id bits of directories."""
     actions: tuple[_Action, ...]
 
     def apply(self, mode: int, umask: int, *, directory: bool) -> int:

@@ -58,7 +58,7 @@ def flag(*names_and_help: str) -> Any:
 
 
 def count(*names_and_help: str) -> Any:
-    """How many times the option was given."""
+    """Return how many times the option was given."""
     return field(default=0, metadata={"spec": Spec(Kind.COUNT, names_and_help[:-1], names_and_help[-1])})
 
 
@@ -126,7 +126,7 @@ Order = Literal["permute", "first-operand-ends"]
 
 @dataclass(slots=True)
 class Parsed:
-    """What a command line says: field values, operands, and whether help or version was asked for."""
+    """A parsed command line: field values, operands, and whether help or version was asked for."""
 
     values: dict[str, Any]
     operands: list[str]

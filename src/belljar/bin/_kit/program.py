@@ -164,6 +164,6 @@ def _localised(message: str, process: Process) -> str:
 
 
 def version(name: str) -> str:
-    """What --version says: first the program that this one behaves as, in its own words, then who we are."""
+    """Return the text of --version: first that of the program this one behaves as, then our own."""
     model = model_of(name)
     return f"{model}\nbelljar {__version__}" if model else f"{name} (belljar) {__version__}"

@@ -9,7 +9,7 @@ from belljar.libc.quotearg import c_escape, shell_escape
 
 
 def quote(text: str, env: Mapping[str, str]) -> str:
-    """What a message says of an argument: in UTF-8 with curly quotes, else with straight ones."""
+    """Quote an argument for a message: in UTF-8 with curly quotes, else with straight ones."""
     if is_utf8(env):
         return f"\u2018{c_escape(text, utf8=True)}\u2019"
     return "'" + c_escape(text, utf8=False).replace("'", "\\'") + "'"

@@ -10,7 +10,7 @@ from belljar.abi.flags import SYMLINK_MAX
 from belljar.kernel.process import Process
 
 Missing = Literal["none", "last", "any"]
-"""Which components may be missing."""
+"""Components that may be missing."""
 
 
 def real_path(process: Process, path: str, missing: Missing = "none", *, links: bool = True) -> str:
@@ -64,7 +64,7 @@ def _check_directory(process: Process, path: str, missing: Missing) -> None:
 
 
 def relative_to(path: str, base: str) -> str:
-    """How one real path is written from another, which is a directory."""
+    """Return how one real path is written from another, which is a directory."""
     here, there = [p for p in base.split("/") if p], [p for p in path.split("/") if p]
     same = 0
     while same < min(len(here), len(there)) and here[same] == there[same]:

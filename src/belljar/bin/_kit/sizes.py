@@ -18,7 +18,7 @@ def parse_size(text: str) -> int | None:
 
 
 def unit(suffix: str) -> int:
-    """What a size suffix multiplies by."""
+    """Return the multiplier of a size suffix."""
     if suffix in ("", "c", "B"):
         return 1
     if suffix == "b":

@@ -81,7 +81,7 @@ class Colors:
         return self._on("or") or (self._on("ex") and self.as_target) or (long and self._on("mi"))
 
     def code(self, name: str, stat: Stat | None, kind: int, *, ok: bool = True) -> str | None:
-        """What to put between lc and rc before a name; None for nothing. `ok` is off for a dangling link."""
+        """Return the code between lc and rc before a name; None for none. `ok` is off for a dangling link."""
         key = self._key(stat, kind)
         if key == "ln" and not ok and (self.codes["or"] not in _OFF or self.as_target):
             key = "or"

@@ -25,7 +25,7 @@ class Entry:
     kind: int
     stat: Stat | None = None
     target: str | None = None
-    """Where a symlink leads, in a long listing."""
+    """Target of a symlink, in a long listing."""
     target_stat: Stat | None = None
     ok: bool = True
     """Off for a symlink that leads nowhere."""
@@ -42,7 +42,7 @@ class Entry:
 
 
 def visible(settings: Settings, entries: Iterable[Dirent]) -> list[Dirent]:
-    """Those that the options do not hide."""
+    """Filter out the names that the options hide."""
     if settings.all is None:
         entries = [entry for entry in entries if entry.name[0] != "."]
         for pattern in settings.hide:

@@ -16,7 +16,7 @@ from belljar.bin._kit.users import Accounts
 from belljar.bin._ls.colors import BadColors, Colors, wants_color
 from belljar.bin._ls.columns import across, down, separated
 from belljar.bin._ls.entries import Entry, arrange, render_name, visible
-from belljar.bin._ls.options import Options, Settings, settle
+from belljar.bin._ls.options import Options, Settings, make_settings
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.namespace import Place
 from belljar.libc.width import display_width
@@ -30,7 +30,7 @@ _COARSE = ("%b %e  %Y", "%b %e %H:%M", "%Y-%m-%d %H:%M", "%Y-%m-%d ", "%m-%d %H:
 def run(process: Process, options: Options, operands: list[str], program: str) -> int:
     """One of ls, dir and vdir: they differ in their defaults."""
     try:
-        settings = settle(process, options, program)
+        settings = make_settings(process, options, program)
     except BadChoice as error:
         # Unlike any other wrong option, a wrong word ends with 1.
         process.warn(str(error))
@@ -119,7 +119,7 @@ class Listing:
         return entry
 
     def _referent(self, path: str, stat: Stat) -> Stat:
-        """Of a symlink to a directory: that directory."""
+        """Return the directory that a symlink leads to."""
         try:
             target = self._fs.stat(path)
         except SysError:
@@ -161,7 +161,7 @@ class Listing:
                     self._directory(base + entry.name, header=True, operand=False, parents=(*parents, place))
 
     def _read(self, place: Place, path: str, names: Iterable[object]) -> list[Entry]:
-        """What the names of a directory are."""
+        """Make the entries for a directory's names."""
         settings, fs = self._settings, self._fs
         home, fs.cwd = fs.cwd, place
         entries: list[Entry] = []

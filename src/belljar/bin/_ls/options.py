@@ -133,7 +133,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the options, the environment and the terminal amount to."""
+    """Settings made from the options, the environment and the terminal."""
 
     format: Format
     all: str | None
@@ -176,7 +176,7 @@ class Settings:
         )
 
 
-def settle(process: Process, options: Options, program: str) -> Settings:
+def make_settings(process: Process, options: Options, program: str) -> Settings:
     env = process.env
     tty = process.isatty(1)
     format = _format(process, options, program, tty)
@@ -248,7 +248,7 @@ def _format(process: Process, options: Options, program: str, tty: bool) -> Form
 
 
 def _block_sizes(process: Process, options: Options) -> tuple[BlockSize, BlockSize]:
-    """What blocks are counted in, and what file sizes are."""
+    """Return the units of block counts and of file sizes."""
     if options.human == "human":
         return HUMAN, HUMAN
     if options.human == "si":

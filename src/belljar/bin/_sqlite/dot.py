@@ -45,11 +45,11 @@ class Quit(Exception):
 
 
 class DotError(Exception):
-    """What is wrong with a dot-command, after `Error: `."""
+    """An error in a dot-command: the message after `Error: `."""
 
 
 class Session(Protocol):
-    """What the commands need of the program that runs them."""
+    """The interface of the program that runs the commands."""
 
     process: Process
     settings: Settings

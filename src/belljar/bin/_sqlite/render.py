@@ -33,7 +33,7 @@ _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*")
 
 @dataclass(slots=True)
 class Settings:
-    """What `.mode`, `.headers` and the like have set."""
+    """Settings of `.mode`, `.headers` and the like."""
 
     mode: str = "list"
     headers: bool | None = None

@@ -92,7 +92,7 @@ class Expressions:
             raise self.wrong("nesting too deep")
 
     def mark(self) -> Mark:
-        """Where the parser is, for `back_to`."""
+        """Return where the parser is, for `back_to`."""
         return self.token, self.lexer.position, self.lexer.line, self.previous_end
 
     def back_to(self, mark: Mark) -> None:
@@ -313,7 +313,7 @@ class Expressions:
         raise self.wrong()
 
     def field_index(self) -> n.Expr:
-        """What `$` applies to: it binds tighter than everything but the prefix ++ and --."""
+        """Parse the operand of `$`, which binds tighter than everything but the prefix ++ and --."""
         kind = self.token.kind
         self.deeper()
         try:

@@ -15,7 +15,7 @@ _DESCRIPTOR = re.compile(r"/dev/fd/[0-9]{1,6}")
 
 
 class Sink(Protocol):
-    """Where bytes go."""
+    """Destination of output."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -29,7 +29,7 @@ class Child(Protocol):
 
 
 class World(Protocol):
-    """What an awk program reaches of the machine it runs on. Opening and starting raise SysError."""
+    """An awk program's interface to its process. Opening and starting raise SysError."""
 
     environment: Mapping[str, str]
     pid: int

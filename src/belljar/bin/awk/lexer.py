@@ -55,7 +55,7 @@ class Lexer:
         self.line = 1
         self.warnings: dict[str, str] = {}
         self.namespace = "awk"
-        """What @namespace said last; names of that one alone are written without it."""
+        """The current @namespace; names in it are written without it."""
 
     def error(self, position: int, message: str) -> AwkSyntaxError:
         """The two-line report gawk prints: the source line and a caret under the position."""

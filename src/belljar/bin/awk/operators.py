@@ -352,7 +352,7 @@ ARITHMETIC: dict[str, Callable[[float, float, int], float]] = {
 
 
 def type_name(value: Value) -> str:
-    """What typeof() says of a scalar."""
+    """Return typeof() of a scalar."""
     if type(value) is float:
         return "number"
     if type(value) is StrNum:

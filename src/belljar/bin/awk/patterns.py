@@ -76,7 +76,7 @@ class Pattern:
             yield match
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Where the matches are."""
+        """Return where the matches are."""
         if self.literal:
             return _literal_spans(self.literal, text)
         if self._narrow is not None and text.isascii() and len(text) < LONG:

@@ -16,7 +16,7 @@ _ODD_OTHER = tuple(char for char in ODD_SPACES if char >= "\x80")
 
 
 class Source(Protocol):
-    """Where bytes come from: `read` gives up to `size` of them, none at the end."""
+    """Source of bytes: `read` returns up to `size` of them, none at the end."""
 
     def read(self, size: int) -> bytes: ...
 
@@ -24,7 +24,7 @@ class Source(Protocol):
 
 
 class Separator:
-    """What RS means now. kind: "char" (text), "paragraph" or "regex"."""
+    """A parsed RS. kind: "char" (text), "paragraph" or "regex"."""
 
     __slots__ = ("ignore_case", "kind", "text")
 

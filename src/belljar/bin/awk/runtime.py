@@ -139,7 +139,7 @@ class Runtime:
         return found
 
     def hook(self, name: str) -> Hook | None:
-        """What else must happen when this variable is assigned."""
+        """Return the function to call when this variable is assigned."""
         return self._hooks.get(name)
 
     def assign(self, name: str, text: str) -> None:

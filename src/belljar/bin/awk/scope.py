@@ -24,8 +24,8 @@ ArrayCode = Callable[[Frame], Array]
 StoreCode = Callable[[Frame, Value], None]
 
 NUM, STR, VAL, TEST, PRINT = "num", "str", "val", "test", "print"
-"""What a compiled expression gives: a float, a str, any value, something only its truth of which counts. PRINT is only
-asked for: a str for fields, else any value."""
+"""Result types of a compiled expression: a float, a str, any value, a truth value. PRINT is only requested: a str for
+fields, else any value."""
 
 Code = Callable[[Frame], object]
 """A statement: it gives an int, a signal that ends the statements around it, or anything else (no value is an int)."""
@@ -189,7 +189,7 @@ class Scope:
         return self.runtime.cell(node.name)
 
     def variable_place(self, node: n.Expr) -> tuple[list[Value] | None, int] | None:
-        """Where a plain variable is held: its cell, or (None) the frame, and the index there."""
+        """Return where a plain variable is held: its cell, or (None) the frame, and the index there."""
         if isinstance(node, n.Var) and node.name in self.locals:
             return None if self.is_array(node.name) else (None, self.locals[node.name])
         cell = self.global_cell(node)

@@ -16,7 +16,7 @@ from belljar.bin.awk.values import Value
 from belljar.bin.awk.walk import walk
 
 _CHANGING = (n.Call, n.IndirectCall, n.Assign, n.AugAssign, n.Incr, n.Getline, n.Builtin)
-"""What may change a variable, or be anything else than a look at the state, while an expression is evaluated."""
+"""Expressions with side effects."""
 
 
 def nothing(_frame: Frame) -> object:

@@ -95,7 +95,7 @@ def _call_sprintf(scope: Scope, node: n.Builtin) -> Compiled:
 
 
 def _offset(start: float) -> int:
-    """Where substr() begins: fractions are cut off, and what lies before the string is taken for its start."""
+    """Return where substr() begins: fractions are cut off, and what lies before the string is taken for its start."""
     return int(min(start, 1e15)) - 1 if start >= 1.0 else 0
 
 

@@ -26,7 +26,7 @@ def walk_program(tree: n.Program) -> Iterator[object]:
 
 
 class Names:
-    """What is known about the names of a program: arrays (global and by function) and everything mentioned."""
+    """The names of a program: arrays (global and by function) and everything mentioned."""
 
     def __init__(self, tree: n.Program) -> None:
         self.arrays: set[str] = {"ENVIRON", "ARGV", "PROCINFO", "SYMTAB", "FUNCTAB"}
@@ -40,7 +40,7 @@ class Names:
         self._scan(None, walk([tree.begin, tree.end, tree.begin_file, tree.end_file, tree.rules]))
         for function in tree.functions.values():
             self._scan(function, walk(function.body))
-        self._settle()
+        self._propagate_arrays()
 
     def _scan(self, function: n.Function | None, found: Iterator[object]) -> None:
         for node in found:
@@ -78,8 +78,8 @@ class Names:
         if function is not None and name in function.parameters:
             self.scalar_parameters[function.name].add(name)
 
-    def _settle(self) -> None:
-        """Passing a name to an array parameter makes it an array: repeat until nothing changes."""
+    def _propagate_arrays(self) -> None:
+        """Mark names passed to array parameters as arrays, until nothing changes."""
         changed = True
         while changed:
             changed = False

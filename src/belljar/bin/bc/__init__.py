@@ -92,7 +92,7 @@ def run(parser: Parser) -> None:
 
 
 def line_length(env: Mapping[str, str]) -> int:
-    """Where long numbers are broken; 0 means nowhere."""
+    """Return where long numbers are broken; 0 means nowhere."""
     text = env.get("BC_LINE_LENGTH", "")
     if not text.isdecimal():
         return 70

@@ -36,7 +36,7 @@ class Expression:
     store: Callable[[Number], None] | None = None
     call: str = ""
     place: list[int] | None = None
-    """Where a special variable's store puts its address, for warnings."""
+    """Address of a special variable's store, for warnings."""
 
 
 class Expressions:

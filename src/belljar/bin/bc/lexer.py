@@ -97,7 +97,7 @@ class Lexer:
         return Token("string", text, line)
 
     def skip_line(self) -> None:
-        """After an error: forget the rest of the line."""
+        """Skip the rest of the line, after an error."""
         end = self.text.find("\n", self.position)
         if end < 0:
             self.position = len(self.text)

@@ -46,7 +46,7 @@ class Function:
 
 
 class Machine:
-    """What compiled bc code works on."""
+    """The state of a running bc program."""
 
     def __init__(
         self,

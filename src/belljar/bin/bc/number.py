@@ -225,7 +225,7 @@ def whole_part(number: Number) -> int:
 
 
 def length(number: Number) -> int:
-    """How many significant digits, the scale included."""
+    """Return how many significant digits, the scale included."""
     if not number.value:
         return max(number.scale, 1)
     return max(digit_count(abs(number.value)), number.scale)

@@ -30,7 +30,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What to send, and what it is. `size` None is not known in advance."""
+    """A request's body and its type. `size` None is not known in advance."""
 
     parts: tuple[Part, ...]
     content_type: str | None = None

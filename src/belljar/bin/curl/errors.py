@@ -43,7 +43,7 @@ class CurlError(Exception):
 
 
 def explain(error: WebError, url: Url, elapsed: float, received: int) -> CurlError:
-    """What curl says where webfs reports one of its kinds."""
+    """Turn an error of webfs into curl's."""
     milliseconds = int(elapsed * 1000)
     reason = error.text
     match error.kind:

@@ -106,7 +106,7 @@ class CommandLine:
         self._now.free(lambda target: target.url is not None).url = url
 
     def _long(self, arg: str, following: str | None) -> int:
-        """How many arguments beyond its own it took."""
+        """Return how many arguments beyond its own it took."""
         name = arg[2:]
         option = LONG.get(name)
         on = True
@@ -213,7 +213,7 @@ class CommandLine:
             raise BadUsage(f"option {shown}: error encountered when reading a file", 26) from None
 
     def _data(self, name: str, text: str, shown: str) -> str:
-        """What an option of -d's family adds to the body."""
+        """Return the text that an option of -d's family adds to the body."""
         if name == "data-raw":
             return text
         if name == "data-urlencode":

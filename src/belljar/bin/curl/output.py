@@ -134,7 +134,7 @@ def _make_directories(process: Process, name: str) -> None:
 
 
 def file_name(operation: Operation, target: Target, url: Url, fill: Callable[[str], str]) -> str | None:
-    """Where the body of a URL goes; None is standard output. Raises CurlError."""
+    """Return where the body of a URL goes; None is standard output. Raises CurlError."""
     by_url = target.remote_name or (operation.flag("remote-name-all") and not target.has_output)
     if by_url:
         # curl's name for a URL that has none.

@@ -8,7 +8,7 @@ from belljar.kernel.process import Process
 
 
 class Pace:
-    """Told of every piece; waits, or raises CurlError."""
+    """Limits the rate: called for every piece, it waits, or raises CurlError."""
 
     def __init__(self, process: Process, operation: Operation) -> None:
         self._process = process

@@ -24,7 +24,7 @@ _SECRET = ("authorization", "cookie")
 
 @dataclass(slots=True)
 class Draft:
-    """What is asked for now; a redirect changes it."""
+    """The current request; a redirect changes it."""
 
     url: Url
     method: str

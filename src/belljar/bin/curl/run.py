@@ -193,7 +193,7 @@ class _Session:
     # Cookies.
 
     def _cookies(self, operation: Operation) -> tuple[Jar, str]:
-        """What -b says: cookies themselves, or files of them."""
+        """Read the cookies of -b: given literally, or in files."""
         jar = Jar()
         literal: list[str] = []
         now = self._process.kernel.hub.clock.time_ns() / NANO
@@ -290,7 +290,7 @@ class _Session:
         return Meter(self._process, self._error, bar="progress-bar" in flags)
 
     def _try(self, operation: Operation, transfer: Transfer, sink: Sink) -> None:
-        """Once, and again as often as --retry says while it may help. Raises CurlError."""
+        """Transfer, and retry transient errors as often as --retry says. Raises CurlError."""
         left = int(operation.numbers.get("retry", 0))
         delay = operation.numbers.get("retry-delay", 0)
         growing = not delay

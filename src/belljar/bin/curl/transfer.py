@@ -279,7 +279,7 @@ class Transfer:
         return int(text) if re.fullmatch(r"\d{1,9}", text) else 1 << 30
 
     def _redirected(self, now: Draft, head: Head) -> Draft | None:
-        """Where a redirect leads, if it is followed; noted for -w if not."""
+        """Return where a redirect leads, if it is followed; noted for -w if not."""
         operation, report = self._operation, self.report
         report.redirect = None
         location = head.get("location")
@@ -448,7 +448,7 @@ class Transfer:
 
 
 def _silent(text: str) -> None:
-    """Without --verbose."""
+    """Do nothing: there is no --verbose."""
 
 
 SILENT: Final = _silent

@@ -21,7 +21,7 @@ _ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 @dataclass(slots=True)
 class Report:
-    """What one transfer came to."""
+    """The result of one transfer."""
 
     given: str
     """The URL as it was written."""

@@ -179,7 +179,7 @@ _TAKES_VALUE = frozenset(
 
 
 def choose_output(process: Process, options: Options) -> tuple[Renderer, bool, int]:
-    """How changes are shown, whether equal files are shown too, and how much context there is."""
+    """Return how changes are shown, whether equal files are shown too, and how much context there is."""
     templates = _templates(options)
     unified = options.u or options.unified is not None or options.u_lines is not None
     context = options.c or options.context is not None or options.c_lines is not None

@@ -18,7 +18,7 @@ _PIECES: Final = re.compile(r"[\t\r\b]|[^\t\r\b]+")
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Where the columns are and what is shown in them."""
+    """Layout of the columns."""
 
     width: int = 130
     tabsize: int = 8
@@ -28,7 +28,7 @@ class Columns:
 
     @property
     def offset(self) -> int:
-        """Where the right column starts: at a tab stop near the middle."""
+        """Return where the right column starts: at a tab stop near the middle."""
         unit = 1 if self.expand_tabs else self.tabsize
         space = unit + _GUTTER
         middle = (self.width >> 1) + (space >> 1) + (self.width & space & 1)

@@ -19,7 +19,7 @@ Renderer = Callable[[Comparison], Iterator[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to compare and how to show it, as the command line says."""
+    """The command line's options of comparison and output."""
 
     render: Renderer
     ignoring: Ignoring = field(default_factory=Ignoring)

@@ -201,7 +201,7 @@ def context(comparison: Comparison, style: Style) -> Iterator[bytes]:
 
 
 def ed(comparison: Comparison, style: Style) -> Iterator[bytes]:
-    """From the last change to the first, so that line numbers stay right."""
+    """Write an ed script, from the last change to the first, so that line numbers stay right."""
     for change in reversed(comparison.changes):
         if change.trivial:
             continue

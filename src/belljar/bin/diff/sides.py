@@ -34,7 +34,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Ignoring:
-    """Which differences don't count."""
+    """Differences to ignore."""
 
     case: bool = False
     tabs: bool = False
@@ -50,7 +50,7 @@ class Ignoring:
         return self == Ignoring()
 
     def key(self, tabsize: int) -> Callable[[bytes], bytes] | None:
-        """What a line is compared by; None if by itself."""
+        """Return the function that makes a line's comparison key; None for the line itself."""
         steps: list[Callable[[bytes], bytes]] = []
         if self.all_space:
             steps.append(lambda line: b"".join(line.split()))
@@ -103,7 +103,7 @@ def split_lines(data: bytes) -> tuple[list[bytes], bool]:
 
 
 def compared_lines(lines: list[bytes], complete: bool, ignoring: Ignoring, tabsize: int) -> Sequence[bytes]:
-    """What to compare: an unfinished last line differs from a finished one unless white space is ignored."""
+    """Return the lines' keys: an unfinished last line differs from a finished one unless white space is ignored."""
     key = ignoring.key(tabsize)
     keys = lines if key is None else [key(line) for line in lines]
     loose = ignoring.all_space or ignoring.space_change or ignoring.trailing_space

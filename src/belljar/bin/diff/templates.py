@@ -174,7 +174,7 @@ def _character(match: re.Match[bytes]) -> bytes:
 
 
 def _end(text: bytes, start: int, stop: bytes) -> int:
-    """Where a branch of a condition ends: at `stop`, conditions inside it skipped."""
+    """Return where a branch of a condition ends: at `stop`, conditions inside it skipped."""
     depth = 0
     index = start
     while index < len(text):

@@ -75,7 +75,7 @@ class Buffer:
         self.current = target + len(moved)
 
     def number_of(self, line: Line) -> int:
-        """Where a line is now; 0 if it is gone."""
+        """Return where a line is now; 0 if it is gone."""
         self._budget.charge(len(self.lines) // 64 + 1)
         for number, other in enumerate(self.lines, 1):
             if other is line:

@@ -477,7 +477,7 @@ class Editor:
     # s and g.
 
     def substitution(self, rest: str) -> Substitution:
-        """What an s command says; the last one if it says only flags."""
+        """Parse an s command; with only flags, the last one is repeated."""
         delimiter = rest[:1]
         if not delimiter or delimiter.isalnum():
             if self.last_substitution is None:

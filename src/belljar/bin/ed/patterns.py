@@ -11,7 +11,7 @@ from belljar.regex import compile as compile_regex
 
 
 def read_delimited(text: str, at: int, delimiter: str) -> tuple[str, int, bool]:
-    """What stands up to a delimiter, where that ends, and whether the delimiter was there."""
+    """Return the text up to a delimiter, where that ends, and whether the delimiter was there."""
     out: list[str] = []
     while at < len(text):
         char = text[at]

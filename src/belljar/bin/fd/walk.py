@@ -121,7 +121,7 @@ class Finder:
     # Files.
 
     def _directory(self, level: _Level, device: int) -> Iterator[Found | _Level]:
-        """What a directory holds, and the directories to go into next."""
+        """Yield a directory's entries, and the directories to descend into."""
         path, shown = level.path, level.shown
         if self._most is not None and level.depth > self._most:
             return

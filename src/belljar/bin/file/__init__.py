@@ -107,7 +107,7 @@ def _head(process: Process, name: str) -> bytes:
 
 
 def _special(process: Process, name: str, stat: Stat) -> Verdict | None:
-    """What is no regular file, and empty ones."""
+    """Describe a file that is not regular, or is empty; None for others."""
     if stat.is_regular:
         return Verdict("empty", "inode/x-empty") if stat.size == 0 else None
     if stat.is_dir:
@@ -130,7 +130,7 @@ def _special(process: Process, name: str, stat: Stat) -> Verdict | None:
 
 
 def classify(data: bytes) -> Verdict:
-    """By contents alone."""
+    """Classify a file by its contents alone."""
     if not data:
         return Verdict("empty", "inode/x-empty")
     if len(data) == 1:

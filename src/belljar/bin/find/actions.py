@@ -155,7 +155,7 @@ class Command:
         return self._run(argv, where) == 0
 
     def _place(self, visit: Visit) -> tuple[Place, str]:
-        """Where the command runs, and what the file is called there."""
+        """Return where the command runs, and what the file is called there."""
         if not self._in_directory:
             return self._search.home, visit.path
         if visit.depth:

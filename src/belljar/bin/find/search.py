@@ -61,12 +61,12 @@ class Search:
         self._at_end.append(action)
 
     def finish(self) -> None:
-        """What waited for the end: commands with arguments still to come."""
+        """Run the delayed actions: commands that collect arguments."""
         for action in self._at_end:
             action()
 
     def referent(self, visit: Visit) -> Stat | None:
-        """What a symlink leads to; None if nowhere."""
+        """Stat a symlink's target; None if it is dangling."""
         self.process.fs.cwd = visit.directory
         try:
             return self.process.fs.stat(visit.name)

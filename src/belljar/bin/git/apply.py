@@ -47,7 +47,7 @@ class ApplyOptions:
 
 @dataclass(slots=True)
 class Change:
-    """What a patch makes of one file."""
+    """A patch's change of one file."""
 
     old: str | None
     new: str | None
@@ -78,7 +78,7 @@ def apply(repo: Repository, args: list[str]) -> int:
 
 
 def plan_changes(repo: Repository, data: bytes, options: ApplyOptions) -> list[Change]:
-    """What each file would become; raises GitError, before anything is touched, if a part does not fit."""
+    """Compute the new contents of each file; raises GitError, before anything is touched, if a hunk does not apply."""
     try:
         found = Reader(data, repo.process.budget.charge, "unified").read()
     except Malformed as error:

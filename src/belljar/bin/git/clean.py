@@ -58,7 +58,7 @@ class _Search:
         self._folders = {folder for path in self._tracked for folder in folders_above(path)}
 
     def visit(self, folder: str) -> tuple[list[str], bool]:
-        """What may go of a folder, and whether that is all of it."""
+        """Return the paths in a folder that may be removed, and whether that is all of it."""
         items: list[str] = []
         whole = True
         for entry in self._repo.process.fs.readdir(self._repo.path(folder).rstrip("/") or "/"):

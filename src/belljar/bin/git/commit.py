@@ -148,7 +148,7 @@ def commit(repo: Repository, args: list[str]) -> int:
 
 
 def _unstage(repo: Repository, before: dict[str, IndexEntry | ConflictedIndexEntry]) -> None:
-    """Nothing was committed: the index is as it was."""
+    """Restore the index: nothing was committed."""
     repo.index.clear()
     repo.index.update(before)
     repo.write_index()
@@ -181,7 +181,7 @@ def _message(repo: Repository, options: CommitOptions, head: bytes | None) -> st
 
 
 def _draft(repo: Repository, options: CommitOptions, head: bytes | None) -> tuple[str | None, tuple[str, ...]]:
-    """What the message begins as, None if it is to be typed; and where it is from, as hooks are told."""
+    """Return the initial message, None if it is to be typed; and its source, as prepare-commit-msg gets it."""
     if options.fixup is not None or options.squash is not None:
         word, name = ("fixup", options.fixup) if options.fixup is not None else ("squash", str(options.squash))
         target = find_commit(repo, str(name).removeprefix("amend:").removeprefix("reword:"))

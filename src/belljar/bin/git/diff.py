@@ -71,7 +71,7 @@ def diff(repo: Repository, args: list[str]) -> int:
 
 
 def show_diff(repo: Repository, old: Flat, new: Flat, contents: dict[str, bytes], options: DiffOptions) -> int:
-    """What `git diff` says of two trees; its status."""
+    """Print `git diff` of two trees; return its status."""
     if options.relative is not None:
         prefix = relative(repo, options.relative)
         cut = len(prefix) + 1 if prefix else 0
@@ -92,7 +92,7 @@ def show_diff(repo: Repository, old: Flat, new: Flat, contents: dict[str, bytes]
 
 
 def _stages(repo: Repository, path: str) -> list[tuple[int, bytes] | None]:
-    """What the ancestor, we and they have of a file in conflict."""
+    """Return a conflicted file's three stages: ancestor, ours, theirs."""
     entry = repo.conflicts()[path]
     sides = (entry.ancestor, entry.this, entry.other)
     return [(side.mode, bytes(side.sha)) if side is not None else None for side in sides]

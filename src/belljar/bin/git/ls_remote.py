@@ -11,7 +11,7 @@ from belljar.libc.pattern import compile_pattern
 
 
 def ls_remote(process: Process, repo: Repository | None, args: list[str], settings: list[tuple[str, str]]) -> int:
-    """What another repository has: `git ls-remote [--heads] [--tags] [URL [PATTERN...]]`."""
+    """List another repository's refs: `git ls-remote [--heads] [--tags] [URL [PATTERN...]]`."""
     words = [arg for arg in args if not arg.startswith("-")]
     known = remotes(repo) if repo is not None else {}
     name = words[0] if words else "origin"

@@ -173,7 +173,7 @@ def _checked_message(repo: Repository, message: str, options: MergeOptions) -> s
 
 
 def _keep_state(repo: Repository, other: bytes, message: str, conflicts: Iterable[str], options: MergeOptions) -> None:
-    """What `git commit` needs to conclude a merge."""
+    """Write the files that `git commit` needs to conclude a merge."""
     process = repo.process
     process.write_file(f"{repo.git}/MERGE_HEAD", other + b"\n")
     process.write_file(f"{repo.git}/MERGE_MODE", b"no-ff" if options.ff == "no-ff" else b"")
@@ -183,7 +183,7 @@ def _keep_state(repo: Repository, other: bytes, message: str, conflicts: Iterabl
 
 
 def _squash_message(repo: Repository, head: bytes, other: bytes) -> bytes:
-    """What git proposes for a squashed merge: the log of what it brings."""
+    """Return the default message of a squashed merge: the log of its commits."""
     formatter = Formatter(repo)
     commits = [formatter.show(sha) for sha in walk(repo, [other], [head])]
     text = "Squashed commit of the following:\n\n" + "\n\n".join(commits) + "\n"

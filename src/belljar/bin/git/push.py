@@ -107,7 +107,7 @@ def push(repo: Repository, args: list[str]) -> int:
 
 
 def _may_push(repo: Repository, name: str, url: str, planned: list[_Plan], wanted: list[tuple[str, str, bool]]) -> bool:
-    """What the pre-push hook says to the refs that would change."""
+    """Run the pre-push hook on the refs that would change; return whether it allows the push."""
     lines = []
     for plan, (source, _, _) in zip(planned, wanted, strict=True):
         if (update := plan.update) is not None:
@@ -118,7 +118,7 @@ def _may_push(repo: Repository, name: str, url: str, planned: list[_Plan], wante
 
 
 def _hint(rows: list[str]) -> str:
-    """What to do about a push that was refused."""
+    """Return the advice for a rejected push."""
     if any("(fetch first)" in row for row in rows):
         return _FETCH_FIRST
     return _BEHIND if any("(non-fast-forward)" in row for row in rows) else ""
@@ -141,7 +141,7 @@ hint: See the 'Note about fast-forwards' in 'git push --help' for details.
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What a push will do to one ref, and the line that says so."""
+    """A push's update of one ref, and its status line."""
 
     row: str
     shown: str = ""

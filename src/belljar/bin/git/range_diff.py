@@ -37,7 +37,7 @@ class Patch:
     sha: bytes
     text: bytes
     changes: bytes
-    """Without the author and the message."""
+    """The patch without author and message."""
     match: int = -1
     shown: bool = False
 
@@ -106,7 +106,7 @@ def _file(process: Process, pair: Pair) -> bytes:
 
 
 def _size(process: Process, before: bytes, after: bytes) -> int:
-    """How many lines the difference of two texts has."""
+    """Return how many lines the difference of two texts has."""
     return len(split_lines(hunks(process, before, after)))
 
 

@@ -143,12 +143,12 @@ def rebase(repo: Repository, args: list[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Which commits are rebased, and onto what."""
+    """The commits to rebase, and their new base."""
 
     upstream: bytes | None
-    """What the new line is not to repeat; None with --root."""
+    """Commits reachable from here are not rebased; None with --root."""
     fork: bytes | None
-    """Where the branch left it."""
+    """The fork point of the branch."""
     onto: bytes
     empty: bool = False
     """Whether `onto` is an empty commit that only stands for nothing."""

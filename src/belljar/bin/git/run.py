@@ -117,11 +117,11 @@ _NEEDS_WORK = frozenset("add rm mv status commit restore clean stash checkout sw
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What stands before a command."""
+    """Options before the subcommand."""
 
     settings: list[tuple[str, str]]
     folder: str | None
-    """Of the repository, if it is not to be looked for."""
+    """The repository's directory, if given."""
     work: str | None
     """The top of the work tree, if it is elsewhere."""
     doc: str

@@ -150,7 +150,7 @@ def _push(repo: Repository, args: list[str], *, saving: bool) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What goes into a stash."""
+    """The contents of a stash."""
 
     staged: set[str]
     changed: dict[str, str]

@@ -133,7 +133,7 @@ class Grep:
         )
 
     def searches_tree(self) -> bool:
-        """With -r: is there a directory among the operands, or none at all?"""
+        """Whether -r has a directory among the operands, or no operands."""
         for name in self.operands:
             try:
                 if name != "-" and self.process.fs.stat(name).is_dir:

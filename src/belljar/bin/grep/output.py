@@ -106,7 +106,7 @@ class Output:
         self.base += end
 
     def back(self, buffer: bytes, pos: int, lines: int) -> int:
-        """Where the last `lines` lines before `pos` start, not before self.pos."""
+        """Return where the last `lines` lines before `pos` start, not before self.pos."""
         start = pos
         while lines and start > self.pos:
             start = buffer.rfind(self.style.separator, self.pos, start - 1) + 1 or self.pos

@@ -15,7 +15,7 @@ _MANY = 64
 
 
 class Matcher(Protocol):
-    """What selects lines; `Regex` is one."""
+    """Selects lines; `Regex` is one."""
 
     def lines(self, buffer: bytes, separator: int = 10) -> Iterator[tuple[int, int]]: ...
     def line_matches(self, buffer: bytes, separator: int = 10) -> Iterator[tuple[int, int]]: ...

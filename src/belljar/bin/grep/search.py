@@ -21,7 +21,7 @@ _PROBE = 1 << 15  # how much of a file is looked at for NUL bytes first
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is wanted of every file."""
+    """Options of the search of every file."""
 
     style: Style
     limit: int = UNLIMITED
@@ -270,7 +270,7 @@ class Search:
         return False
 
     def leave_stdin(self) -> None:
-        """After the last line -m allows: standard input stays where the next reader expects it."""
+        """Seek standard input to just after the last line that -m allows, for the next reader."""
         if self.stdin_start < 0 or self.after_last < 0:
             return
         try:

@@ -89,7 +89,7 @@ def slice_bounds(start: Value, end: Value, size: int) -> tuple[int, int]:
 
 
 def indices_of_run(target: list[Value], run: list[Value]) -> Value:
-    """Where the items of `run` follow each other in `target`."""
+    """Return where the items of `run` follow each other in `target`."""
     if not run:
         return None
     size, first = len(run), run[0]

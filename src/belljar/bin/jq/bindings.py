@@ -48,7 +48,7 @@ class Bindings(CompilerBase):
         raise CompileProblem(f"${node.name} is not defined", node.at, len(node.name) + 1)
 
     def binder(self, patterns: tuple[Pattern, ...], scope: Scope) -> tuple[int, Binder, Scope]:
-        """How to extend an environment by one pattern: its kind, the function and the scope inside."""
+        """Return how to extend an environment by one pattern: its kind, the function and the scope inside."""
         return self.pattern(patterns[0], scope)
 
     def pattern(self, pattern: Pattern, scope: Scope) -> tuple[int, Binder, Scope]:

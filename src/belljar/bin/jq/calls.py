@@ -106,7 +106,7 @@ class Calls(CompilerBase):
     def closures(
         self, function: Function, arguments: tuple[Node, ...], scope: Scope
     ) -> tuple[tuple[int, ...], list[Any]]:
-        """What each argument becomes: for a filter, a function of the environment that makes the closure."""
+        """Compile the arguments: a filter becomes a function of the environment that makes the closure."""
         kinds: list[int] = []
         made: list[Any] = []
         for parameter, node in zip(function.parameters, arguments, strict=True):

@@ -59,7 +59,7 @@ class CompileProblem(Exception):
 
 
 class Runtime(Protocol):
-    """What a running program may use of the world."""
+    """A running program's interface to its process."""
 
     def charge(self, steps: int) -> None:
         """Pay for work about to be done."""

@@ -12,7 +12,7 @@ MAX_WEIGHT = 24_000
 
 
 def weigh(node: Any) -> int:
-    """How deeply a syntax tree nests, which bounds the frames that running it needs."""
+    """Return how deeply a syntax tree nests, which bounds the frames that running it needs."""
     weight, level = 0, [node]
     while level:
         weight += 1

@@ -22,7 +22,7 @@ class ParseError(Exception):
 
 
 class Complaint(Exception):
-    """What is wrong, before it is known where."""
+    """A syntax error whose position is not known yet."""
 
 
 def string_value(body: str) -> str:

@@ -47,7 +47,7 @@ def tokenize(source: str) -> list[Token]:
     tokens: list[Token] = []
     position, size = 0, len(source)
     brackets: list[str] = []
-    """What closes next: ) ] } of the program, or the ) that ends an interpolation (written \\)."""
+    """Stack of closing brackets: ) ] } of the program, or the ) that ends an interpolation (written \\)."""
     while position < size:
         match = TOKEN.match(source, position)
         if match is None:

@@ -245,7 +245,7 @@ Node = (
 
 
 def children(node: Any) -> list[Any]:
-    """What a node, or a tuple of nodes, is made of: nodes and tuples."""
+    """Return the children of a node, or of a tuple of nodes: nodes and tuples."""
     parts = node if isinstance(node, tuple) else [getattr(node, part.name) for part in fields(node)]
     return [part for part in parts if isinstance(part, tuple) or is_dataclass(part)]
 

@@ -219,7 +219,7 @@ class Parser:
         return stages[0] if len(stages) == 1 else Pipe(tuple(stages))
 
     def stage(self, commas: bool) -> tuple[Node, bool]:
-        """What stands between two `|`; final if it swallowed the rest of the query, as `as` does."""
+        """Parse the text between two `|`; final if it consumed the rest of the query, as `as` does."""
         alternatives: list[Node] = []
         while True:
             item, final = self.item(commas)
@@ -325,7 +325,7 @@ class Parser:
             accessed = True
 
     def brackets(self, target: Node) -> Node:
-        """After `[`: an index, a slice or an iteration."""
+        """Parse an index, a slice or an iteration, after `[`."""
         if self.accept("]"):
             return Iterate(target)
         if self.accept(":"):

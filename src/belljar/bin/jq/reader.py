@@ -176,7 +176,7 @@ class Decoder:
 
 
 def _start_of(text: str, end: int) -> int:
-    """Where the bare word that ends at `end` begins."""
+    """Return where the bare word that ends at `end` begins."""
     start = end
     while start and text[start - 1] in "-+.0123456789eEaflnrstuyINi":
         start -= 1

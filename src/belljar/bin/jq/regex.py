@@ -64,7 +64,7 @@ TOKEN = re.compile(r"\\(.)|\[(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
 
 
 class Match(Protocol):
-    """What `re` and RE2 matches have in common."""
+    """The common interface of `re` and RE2 matches."""
 
     def start(self, group: Any = 0) -> int: ...
     def end(self, group: Any = 0) -> int: ...

@@ -24,7 +24,7 @@ OK, NULL, SYSTEM, COMPILE, NOTHING, UNKNOWN = 0, 1, 2, 3, 4, 5
 
 
 class Session:
-    """What a running program sees of the process (a `Runtime`), and the loop around it."""
+    """A running program's `Runtime`, and the loop over inputs."""
 
     def __init__(self, process: Process, options: Options, style: Style) -> None:
         self.process = process

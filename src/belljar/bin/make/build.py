@@ -32,7 +32,7 @@ class _Done:
     remade: bool
     failed: bool = False
     own: bool = False
-    """It was its own recipe that failed."""
+    """Whether its own recipe failed."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class Builder:
         self.ran = 0
         """How many recipes were started."""
         self.question = False
-        """With -q: something has to be made."""
+        """Whether, with -q, something has to be made."""
         self._intermediate: list[str] = []
         self._start = self._process.kernel.now()
 

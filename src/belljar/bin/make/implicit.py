@@ -33,7 +33,7 @@ class Search:
         return True
 
     def by_vpath(self, name: str) -> str | None:
-        """Where VPATH and vpath find a file that is not here."""
+        """Return where VPATH and vpath find a file that is not here."""
         state = self._state
         if name.startswith("/"):
             return None

@@ -27,7 +27,7 @@ _IGNORED: Final = frozenset("bmdLl")
 
 
 def parse(args: list[str], inherited: str) -> tuple[Switches, str]:
-    """What the environment's flags and the command line say, and whether help or version was asked for."""
+    """Parse MAKEFLAGS and the command line; return the switches, and whether help or version was asked for."""
     switches = Switches()
     words = _split(inherited)
     if words and not words[0].startswith("-") and "=" not in words[0]:

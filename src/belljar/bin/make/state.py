@@ -147,7 +147,7 @@ class State:
             self.goal = self.expand(made.value)
 
     def environment(self, scope: Scope) -> dict[str, str]:
-        """What a recipe's commands get: what came in, with what was changed or exported."""
+        """Return the environment of a recipe's commands: the inherited one, with changed and exported variables."""
         env = dict(self.process.env)
         everything = self.export_all
         seen: set[str] = set()
@@ -202,7 +202,7 @@ class State:
 
     @property
     def name(self) -> str:
-        """How make calls itself in messages."""
+        """Return how make calls itself in messages."""
         return f"make[{self.level}]" if self.level else "make"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def find_percent(pattern: str) -> int:
-    """Where the first % that no backslash hides is; -1 if there is none."""
+    """Return where the first % that no backslash hides is; -1 if there is none."""
     at = pattern.find("%")
     while at > 0 and pattern[at - 1] == "\\":
         at = pattern.find("%", at + 1)
@@ -12,7 +12,7 @@ def find_percent(pattern: str) -> int:
 
 
 def split_percent(pattern: str) -> tuple[str, str] | None:
-    """What stands before and behind the %; None if there is none."""
+    """Split a pattern at its %; None if there is none."""
     at = find_percent(pattern)
     if at == -1:
         return None
@@ -20,7 +20,7 @@ def split_percent(pattern: str) -> tuple[str, str] | None:
 
 
 def stem_of(pattern: str, word: str) -> str | None:
-    """What % stands for if the word matches; a pattern without % must be the word."""
+    """Return the text that % matches; None if the word does not match. A pattern without % must equal the word."""
     parts = split_percent(pattern)
     if parts is None:
         return "" if pattern.replace("\\%", "%") == word else None
@@ -55,7 +55,7 @@ def fill(pattern: str, stem: str) -> str:
 
 
 def directory(word: str) -> str:
-    """With its slash, or ./"""
+    """Return the directory part with its slash, or ./"""
     at = word.rfind("/")
     return word[: at + 1] if at != -1 else "./"
 
@@ -80,7 +80,7 @@ def unique(words: list[str]) -> list[str]:
 
 
 def closing(text: str, start: int) -> int:
-    """Where the bracket that opens at `start` closes; -1 if it never does."""
+    """Return where the bracket that opens at `start` closes; -1 if it never does."""
     opener = text[start]
     closer = ")" if opener == "(" else "}"
     depth = 0

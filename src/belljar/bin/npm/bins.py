@@ -18,7 +18,7 @@ GLOBAL_BIN: Final = "bin"
 
 
 def bin_directory(node: Node) -> str:
-    """Where the links to a package's commands are."""
+    """Return where the links to a package's commands are."""
     parent = node.parent
     if parent is None:
         return f"{node.folder}/node_modules/.bin"

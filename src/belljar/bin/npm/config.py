@@ -27,7 +27,7 @@ _CREDENTIALS: Final = ("_authToken", "_auth", "_password", "username")
 
 
 class Config:
-    """Where a setting is looked for, first match first."""
+    """The sources of settings, by precedence."""
 
     def __init__(self, process: Process, given: Mapping[str, Value], *, project: str) -> None:
         self._process = process

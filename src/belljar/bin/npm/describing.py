@@ -217,7 +217,7 @@ def run_ping(session: Session, words: list[str]) -> int:
 
 
 def run_cache(session: Session, words: list[str]) -> int:
-    """There is nothing to clean but what npx fetched."""
+    """Run `npm cache`: only packages fetched by npx are cached."""
     if not words or words[0] not in ("clean", "clear", "rm", "verify", "ls", "add"):
         raise NpmError("EUSAGE", "npm cache clean --force | npm cache verify")
     if words[0] == "verify":
@@ -234,7 +234,7 @@ def run_audit(session: Session, words: list[str]) -> int:
 
 
 def run_fund(session: Session, words: list[str]) -> int:
-    """Who of the installed packages asks for funding."""
+    """List the installed packages that ask for funding."""
     count = 0
     with session.project() as project:
         root = project.load_actual()

@@ -163,5 +163,5 @@ def _run_text(session: Session, package: Mapping[str, Any], text: str, first: tu
 
 
 def _shell(session: Session) -> int:
-    """Without a command: a shell that finds the project's commands."""
+    """Run a shell with the project's commands on its PATH, if no command was given."""
     return _run_text(session, {}, session.config.text("script-shell") or "/bin/sh", ())

@@ -45,7 +45,7 @@ def install(session: Session, project: Project, requests: list[Request], rules: 
             update=rules.update,
         )
     )
-    project.settle()
+    project.prune_and_check()
     if config.flag("package-lock-only"):
         changes = Changes()
     else:
@@ -101,7 +101,7 @@ def run_ci(session: Session, words: list[str]) -> int:
         except SysError:
             present = False
         flag(project.root)
-        project.settle()
+        project.prune_and_check()
         if present and not session.config.flag("dry-run"):
             Remover(session.process, recursive=True, force=True).remove(modules)
         changes = project.reify()
@@ -144,7 +144,7 @@ def run_uninstall(session: Session, words: list[str]) -> int:
     with session.project() as project:
         project.load()
         project.drop([word.rpartition("@")[0] or word if word.rfind("@") > 0 else word for word in words])
-        project.settle()
+        project.prune_and_check()
         changes = project.reify()
         if not project.lonely and session.config.get("save") is not False and project.document is not None:
             for bucket in ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies"):
@@ -175,7 +175,7 @@ def run_prune(session: Session, words: list[str]) -> int:
     began = session.now()
     with session.project() as project:
         project.load()
-        project.settle()
+        project.prune_and_check()
         changes = project.reify()
         project.save([], manifest=False)
         report(session, changes, began)

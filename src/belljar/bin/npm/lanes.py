@@ -29,7 +29,7 @@ class Later(Generic[T]):
         self._error: Exception | None = None
         self.done = False
 
-    def settle(self, work: Callable[[], T]) -> None:
+    def run(self, work: Callable[[], T]) -> None:
         try:
             self._value = work()
         except (NpmError, SysError, MemoryError, RecursionError) as error:
@@ -58,7 +58,7 @@ class Lanes:
 
     def start(self, work: Callable[[], T]) -> Later[T]:
         later: Later[T] = Later(self._process)
-        self._waiting.append(lambda: later.settle(work))
+        self._waiting.append(lambda: later.run(work))
         if self._running < WIDTH:
             self._running += 1
             self._process.add_fiber(self._run)

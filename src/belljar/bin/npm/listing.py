@@ -65,7 +65,7 @@ class _Lister:
         return not self._wanted or any(spec.name == node.name and fits(node, spec) for spec in self._wanted)
 
     def _edges(self, node: Node) -> Iterator[tuple[str, Edge | None, Node | None]]:
-        """What hangs below a node: its dependencies, and for the root what nobody wants."""
+        """Yield a node's dependencies, and for the root its extraneous packages."""
         below: dict[str, tuple[Edge | None, Node | None]] = {}
         for name, edge in node.edges.items():
             if edge.kind != "dev" or "dev" not in self._omitted:

@@ -33,7 +33,7 @@ def read_lock(process: Process, folder: str) -> Document | None:
 
 
 def entries(lock: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What a lockfile says of each location, the root's own entry included."""
+    """Return a lockfile's entries by location, the root's own included."""
     packages = lock.get("packages")
     if isinstance(packages, dict):
         return {location: about for location, about in packages.items() if isinstance(about, dict)}
@@ -42,7 +42,7 @@ def entries(lock: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _old_entries(dependencies: Mapping[str, Any], above: str, depth: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Those of version 1, which nests them."""
+    """Return the entries of lockfile version 1, which nests them."""
     if depth > _DEPTH_MAX:
         raise NpmError("ELOCK", "the lockfile is nested too deeply")
     for name, about in dependencies.items():
@@ -113,7 +113,7 @@ def _node(name: str, about: dict[str, Any], root: Node) -> Node | None:
 
 
 def describe(node: Node, root: Node) -> dict[str, Any]:
-    """What a lockfile says of a node."""
+    """Return the lockfile entry of a node."""
     if node.target is not None:
         return {"resolved": relative_to(node.target.folder, root.folder), "link": True, **_flags(node)}
     found: dict[str, Any] = {}

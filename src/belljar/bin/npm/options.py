@@ -41,7 +41,7 @@ Value = bool | str | list[str]
 class CommandLine:
     settings: dict[str, Value] = field(default_factory=dict)
     words: list[str] = field(default_factory=list)
-    """What is no option; also everything after `--`."""
+    """Operands; also everything after `--`."""
     unknown: list[str] = field(default_factory=list)
 
 
@@ -94,7 +94,7 @@ def _option(line: CommandLine, word: str, queue: list[str], *, npx: bool) -> Non
 
 
 def _expand(name: str) -> list[str] | None:
-    """What a short option, or several in one word, stand for."""
+    """Expand a short option, or several in one word."""
     if name in _SHORT:
         return list(_SHORT[name])
     if name and all(letter in _SHORT and len(_SHORT[letter]) == 1 for letter in name):

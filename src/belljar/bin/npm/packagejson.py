@@ -56,7 +56,7 @@ def load(text: str | bytes) -> Any:
 
 
 def _mended(value: Any) -> Any:
-    """Without halves of characters."""
+    """Replace lone surrogates."""
     if isinstance(value, str):
         return re.sub("[\ud800-\udfff]", "\ufffd", value)
     if isinstance(value, list):

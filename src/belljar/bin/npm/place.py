@@ -15,7 +15,7 @@ from belljar.kernel.process import Process
 class State(Enum):
     OK = "ok"
     KEEP = "keep"
-    """What is there will do."""
+    """The existing package satisfies the dependency."""
     REPLACE = "replace"
     CONFLICT = "conflict"
 
@@ -25,7 +25,7 @@ class PeerSet:
     """Packages that must be seen together: one, and the peers that it and they ask for."""
 
     source: Node
-    """Who asked."""
+    """The package that asked."""
     nodes: dict[str, Node] = field(default_factory=dict)
 
 
@@ -56,7 +56,7 @@ class Forest:
         return [edge for edge in edges if edge is not None and edge.to is node]
 
     def gather(self, nodes: Iterable[Node], follow: Callable[[Edge], bool]) -> set[Node]:
-        """These and what they lead to, without anything that others lead to as well."""
+        """Return these nodes and their dependencies, without those that others depend on as well."""
         found = dict.fromkeys(nodes)
         queue = list(found)
         while queue:
@@ -128,7 +128,7 @@ class Check:
     explicit: bool = False
     state: State = State.CONFLICT
     own: State | None = None
-    """Of the package without its peers."""
+    """The result for the package without its peers."""
     children: list[Check] = field(default_factory=list)
 
     def run(self) -> Check:
@@ -158,7 +158,7 @@ class Check:
         return self._free()
 
     def _free(self) -> State:
-        """Nothing of that name is here: whoever below looks past this place must still be content."""
+        """Check a place without a package of that name: dependents below it must stay satisfied."""
         seen = self.target.resolve(self.edge.name) if self.target is not self._entry.source else None
         if seen is not None:
             for edge in self.forest.edges_in(seen):
@@ -167,7 +167,7 @@ class Check:
         return self._with_peers(State.OK)
 
     def _over(self, current: Node) -> State:
-        """There is one of that name."""
+        """Check a place that has a package of that name."""
         dep, edge, dedupe = self.dep, self.edge, self.prefer_dedupe or self.edge.peer
         if dep.same(current) and (current.satisfies(edge) or not dep.satisfies(edge)):
             return State.REPLACE if self.explicit else State.KEEP
@@ -219,7 +219,7 @@ class Check:
 
 @dataclass(slots=True)
 class Placed:
-    """What placing a package did to the tree."""
+    """The result of placing a package."""
 
     node: Node
     edge: Edge
@@ -321,7 +321,7 @@ class Placer:
         return placed
 
     def _replace(self, old: Node, made: Node, done: Placed) -> None:
-        """What only the old one needed goes with it; whoever is no longer content is asked again."""
+        """Replace a node, remove what only the old one needed, and queue dependents that are no longer satisfied."""
         forest = self._forest
         made.children = {name: child for name, child in old.children.items() if not child.bundled}
         for child in made.children.values():

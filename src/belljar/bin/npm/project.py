@@ -63,7 +63,7 @@ class Project:
     # The tree to start from.
 
     def load(self) -> None:
-        """What is locked; else what is installed."""
+        """Load the tree from the lockfile; without one, from what is installed."""
         if not self.lonely and self.config.get("package-lock") is not False:
             self.lock = read_lock(self.process, self.folder)
         if self.lock is not None:
@@ -148,8 +148,8 @@ class Project:
         self._asked = rules.explicit
         Builder(self.process, self.root, self.source.load, self.source.expect, rules, self._warn).build()
 
-    def settle(self) -> None:
-        """Take out of the tree what is not needed, or can't be had and need not be."""
+    def prune_and_check(self) -> None:
+        """Remove extraneous and failed optional packages from the tree; check the rest for platform and engines."""
         flag(self.root)
         for node in list(self.root.descendants()):
             if node.failure is None:
@@ -214,7 +214,7 @@ def _bucket(package: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def saved(spec: Spec, node: Node, config: Config) -> str | None:
-    """What package.json is to say of a package that was installed by this spec; None to leave it as it is."""
+    """Return the package.json entry for a package installed by this spec; None to leave it as it is."""
     target = spec.target
     if not target.registry:
         return None

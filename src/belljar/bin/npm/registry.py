@@ -110,7 +110,7 @@ class Registry:
         self._pages: dict[str, Later[Packument]] = {}
 
     def expect(self, names: Iterable[str]) -> None:
-        """These will be asked for: begin now."""
+        """Start fetching these ahead."""
         for name in names:
             if name not in self._pages:
                 self._pages[name] = self.lanes.start(lambda name=name: self.read(name, BRIEF))  # type: ignore[misc]

@@ -26,7 +26,7 @@ from belljar.kernel.process import Process
 
 @dataclass(slots=True)
 class Changes:
-    """What was done, for the last line of an install."""
+    """The changes made, for the last line of an install."""
 
     added: list[Node] = field(default_factory=list)
     changed: list[tuple[Node, Node]] = field(default_factory=list)
@@ -152,7 +152,7 @@ class Reifier:
             self._staged[node] = folder
 
     def _adopt(self, node: Node, folder: str) -> None:
-        """What only the package itself says of it."""
+        """Add the fields that only the package's own package.json has."""
         package = read_json_quietly(self._process, f"{folder}/package.json")
         if package is None:
             raise NpmError("ENOENT", f"{node.package_name}@{node.version} has no package.json, or a damaged one")
@@ -269,7 +269,7 @@ class Reifier:
                 )
 
     def _native_part(self, node: Node) -> list[str]:
-        """What a package that is a front for machine code lacks here."""
+        """Return a hint for each skipped native package that a package needs."""
         parts = [
             to for edge in node.edges.values() if (to := edge.to) is not None and to.skipped and is_native_package(to)
         ]
@@ -283,5 +283,5 @@ _COMPILERS = ("node-gyp", "prebuild-install", "node-pre-gyp", "node-gyp-build", 
 
 
 def _more(node: Node, package: Package) -> Package:
-    """What is known of a package, with what the registry left out."""
+    """Complete a package's metadata with fields that the registry left out."""
     return {**{key: package[key] for key in ("license", "funding", "bin") if key in package}, **node.package}

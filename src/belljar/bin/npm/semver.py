@@ -43,7 +43,7 @@ class Version:
 
     @property
     def key(self) -> tuple[int, int, int, bool, tuple[tuple[bool, int, str], ...]]:
-        """What versions are ordered by."""
+        """Sort key."""
         parts = tuple((isinstance(p, str), p if isinstance(p, int) else 0, str(p)) for p in self.prerelease)
         return self.major, self.minor, self.patch, not self.prerelease, parts
 

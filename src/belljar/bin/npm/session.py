@@ -36,7 +36,7 @@ class Session:
 
     @property
     def folder(self) -> str:
-        """What has the node_modules that is meant."""
+        """The directory whose node_modules is used."""
         return self.global_folder if self.is_global else self.prefix
 
     @contextmanager

@@ -17,7 +17,7 @@ from belljar.kernel.process import Process
 
 
 class Source:
-    """Where nodes come from."""
+    """Loads nodes."""
 
     def __init__(self, process: Process, config: Config, root: Node, registry: Registry, depot: Depot) -> None:
         self._process = process
@@ -117,7 +117,7 @@ class Source:
 
 
 def tarball_of(dist: Any, shown: str) -> str:
-    """Where a registry has a package's tarball. EBADMANIFEST."""
+    """Return where a registry has a package's tarball. EBADMANIFEST."""
     url = dist.get("tarball") if isinstance(dist, dict) else None
     if not isinstance(url, str):
         raise NpmError("EBADMANIFEST", f"the registry has no tarball of {shown}")

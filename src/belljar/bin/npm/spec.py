@@ -32,7 +32,7 @@ class Spec:
     raw: str
     """As it was written after the name."""
     inner: Spec | None = None
-    """What an alias stands for."""
+    """The target of an alias."""
 
     @property
     def registry(self) -> bool:
@@ -75,7 +75,7 @@ def parse_spec(text: str, where: str) -> Spec:
 
 
 def resolve_spec(name: str | None, text: str, where: str) -> Spec:
-    """What a dependency of `name` on `text` means."""
+    """Parse the dependency of `name` on `text`."""
     raw, text = text, text.strip()
     if _FILE.match(text):
         return _local(name, text.removeprefix("file:"), raw, where)

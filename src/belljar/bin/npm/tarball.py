@@ -60,7 +60,7 @@ def strongest(integrity: str) -> tuple[str, list[str]]:
 
 
 class Depot:
-    """Where one command keeps the tarballs it works with; `close` removes it."""
+    """The directory of one command's tarballs; `close` removes it."""
 
     def __init__(self, process: Process, fetcher: Fetcher) -> None:
         self._process = process

@@ -55,17 +55,17 @@ class Node:
     name: str
     package: Package
     path: str
-    """Of a node without a parent; others are where their parent has them."""
+    """Path of a node without a parent; others are below theirs."""
     resolved: str | None = None
     integrity: str | None = None
     parent: Node | None = None
     children: dict[str, Node] = field(default_factory=dict)
     target: Node | None = None
-    """What a link leads to."""
+    """The target of a link."""
     home: Node | None = None
-    """Of a link's target inside the project: the project, whose node_modules it sees."""
+    """The project whose node_modules a link's target inside it sees."""
     workspaces: Mapping[str, str] = field(default_factory=dict)
-    """Of a root: the paths of its workspaces, by name."""
+    """Paths of a root's workspaces, by name."""
     overrides: Mapping[str, str] = field(default_factory=dict)
     developed: bool = False
     """The project itself, or a part of it that is linked."""
@@ -73,9 +73,9 @@ class Node:
     lonely: bool = False
     """A root for global packages: they are no dependencies of a project."""
     failure: NpmError | None = None
-    """It could not be got: only an optional dependency may be like that."""
+    """The error of fetching it: allowed for optional dependencies only."""
     skipped: bool = False
-    """Not for this platform: it is only in the lockfile."""
+    """Whether it is for another platform: then it is only in the lockfile."""
     extraneous: bool = True
     dev: bool = True
     optional: bool = True
@@ -97,7 +97,7 @@ class Node:
 
     @property
     def above(self) -> Node | None:
-        """Where Node looks next for what this one does not have itself."""
+        """Return where Node looks next for what this one does not have itself."""
         return self.parent if self.parent is not None else self.home
 
     @property
@@ -143,7 +143,7 @@ class Node:
         return any(node is other for node in self.ancestry())
 
     def resolve(self, name: str, *, itself: bool = True) -> Node | None:
-        """What `require(name)` finds from here."""
+        """Return the package that `require(name)` finds from here."""
         node: Node | None = self if itself else self.above
         while node is not None:
             found = node.children.get(name)
@@ -180,7 +180,7 @@ class Node:
         self.parent = None
 
     def read_edges(self, overrides: Mapping[str, str] | None = None, *, legacy_peers: bool = False) -> None:
-        """What this package depends on, from its package.json; for development too if it is the project's own."""
+        """Set the edges from package.json; devDependencies too if it is the project's own."""
         self.edges = {}
         package = self.package
         if self.lonely or self.target is not None:

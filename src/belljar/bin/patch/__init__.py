@@ -56,7 +56,7 @@ class Options:
 
 
 class Fatal(Exception):
-    """Nothing more can be done."""
+    """An error that ends the program."""
 
 
 @utility("patch", Options, usage_status=2, named_hint=True)
@@ -235,7 +235,7 @@ class Patching:
         return Applier(lines, self.fuzz, charge, options.loose, lenient=not options.posix).apply(hunks)
 
     def _looks_reversed(self, lines: list[bytes], hunks: list[Hunk], outcome: Outcome) -> bool:
-        """Its first hunk doesn't fit, but fits turned round."""
+        """Whether the first hunk doesn't fit, but fits reversed."""
         if not outcome.failed or outcome.failed[0][0] is not hunks[0]:
             return False
         turned = hunks[0].reversed()

@@ -14,7 +14,7 @@ _BLANKS: Final = re.compile(rb"[ \t]+")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """Where a hunk went: its line (from 1), how far that is from where it should be, and the fuzz it took."""
+    """A hunk's place: its line (from 1), its offset from the expected line, and its fuzz."""
 
     hunk: Hunk
     line: int
@@ -29,7 +29,7 @@ class Outcome:
     lines: list[bytes]
     done: list[Placed] = field(default_factory=list)
     failed: list[tuple[Hunk, int]] = field(default_factory=list)
-    """With the line where it was looked for."""
+    """Failed hunks, each with the line where it was expected."""
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class Applier:
         return [_BLANKS.sub(b" ", line.rstrip(b"\n")).rstrip(b" ") for line in lines]
 
     def trims(self, hunk: Hunk, fuzz: int) -> tuple[int, int]:
-        """How many context lines are let go at the front and at the back."""
+        """Return how many context lines are let go at the front and at the back."""
         prefix, suffix = context(hunk)
         most = max(prefix, suffix)
         return max(0, fuzz + prefix - most), max(0, fuzz + suffix - most)
@@ -193,7 +193,7 @@ def _without_blanks(line: bytes) -> bytes:
 
 
 def context(hunk: Hunk) -> tuple[int, int]:
-    """How many unchanged lines it begins and ends with."""
+    """Return how many unchanged lines it begins and ends with."""
     marks = [mark for mark, _ in hunk.lines]
     prefix = next((i for i, mark in enumerate(marks) if mark != b" "), len(marks))
     suffix = next((i for i, mark in enumerate(reversed(marks)) if mark != b" "), len(marks))

@@ -33,7 +33,7 @@ INSTEAD: Final = {
     "ujson": "json is in the standard library",
     "uvloop": "asyncio's own loop is there",
 }
-"""What serves instead of packages that are often asked for."""
+"""Alternatives to compiled packages that are often asked for."""
 _ATTEMPTS: Final = 4
 
 
@@ -63,7 +63,7 @@ Pins = dict[NormalizedName, Version]
 
 
 def explain(problem: Compiled, versions: list[Version], here: Version | None) -> list[str]:
-    """What is wrong, in pip's form."""
+    """Return the error message, in pip's form."""
     shown = ", ".join(map(str, versions)) or "none"
     lines = [f"Could not find a version that satisfies the requirement {problem.requirement} (from versions: {shown})"]
     lines.append(
@@ -133,7 +133,7 @@ class Search:
         return list(found.values())
 
     def _needs(self, name: NormalizedName, version: Version, other: NormalizedName) -> Requirement | None:
-        """What a version asks of another project."""
+        """Return a version's requirement on another project."""
         offer = next(offer for offer in self._wheels(name) if offer.version == version)
         for text in self._requires(offer):
             try:

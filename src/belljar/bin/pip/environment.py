@@ -67,7 +67,7 @@ class Distribution:
         return canonicalize_name(self.name)
 
     def requires(self, extras: frozenset[str] = frozenset()) -> Iterator[Requirement]:
-        """What it needs here."""
+        """Yield the requirements that apply here."""
         for text in self.metadata.get("requires_dist", []):
             try:
                 requirement = Requirement(text)
@@ -125,7 +125,7 @@ def installed(
 
 
 def itself() -> Distribution:
-    """This pip: a command of the sandbox and no package, so that nothing can take its place."""
+    """Return this pip: a command of the sandbox and no package, so that nothing can replace it."""
     text = f"Name: {ITSELF}\nVersion: {PIP_VERSION}\nSummary: Installs Python packages; a part of this sandbox.\n\n"
     found = read_distribution(text.encode(), site_of(PREFIX), None)
     assert found is not None
@@ -151,7 +151,7 @@ def read_site(process: Process, site: str) -> Iterator[Distribution]:
 
 
 def read_distribution(data: bytes, location: str, info: str | None) -> Distribution | None:
-    """From the text of a METADATA file; None if it names no version."""
+    """Parse a METADATA file; None if it names no version."""
     metadata = parse_metadata(data)
     try:
         return Distribution(metadata["name"], Version(metadata["version"]), location, info, metadata)
@@ -199,7 +199,7 @@ def _bundled(process: Process, *, packages: bool) -> Iterator[Distribution]:
 
 
 def normal_path(path: str) -> str:
-    """Without `.` and `..`, by the text alone."""
+    """Remove `.` and `..` lexically."""
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":

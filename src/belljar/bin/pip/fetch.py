@@ -29,7 +29,7 @@ class Response:
 
     def __init__(self, url: str, kind: str, size: int | None, chunks: Iterator[bytes]) -> None:
         self.url = url
-        """Where it came from in the end."""
+        """The URL after redirects."""
         self.kind = kind
         """Its content type."""
         self.size = size

@@ -59,7 +59,7 @@ class Options:
 
 @dataclass
 class Plan:
-    """What was decided: what to install, in order, and from which file each."""
+    """The packages to install, in order, and the file of each."""
 
     chosen: list[Candidate]
     kept: list[Candidate]
@@ -255,7 +255,7 @@ _HINT = ("Only pure-Python packages can be installed here.",)
 
 
 def _ordered(candidates: list[Candidate], provider: Provider) -> list[Candidate]:
-    """What others need first, as pip installs."""
+    """Sort dependencies before their dependents, as pip installs."""
     by_name = {candidate.name: candidate for candidate in candidates}
     done: dict[NormalizedName, Candidate] = {}
     under_way: set[NormalizedName] = set()
@@ -318,7 +318,7 @@ def run_install(process: Process, options: Options, operands: list[str]) -> int:
 
 
 def _origin(candidate: Candidate, package: Package) -> dict[str, object] | None:
-    """What direct_url.json says of a package that did not come from an index."""
+    """Return direct_url.json of a package that did not come from an index."""
     given = candidate.given
     if given is None:
         return None

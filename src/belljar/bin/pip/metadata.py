@@ -46,7 +46,7 @@ def parse_headers(data: bytes) -> Iterator[tuple[str, str]]:
 
 
 def parse_metadata(data: bytes) -> Metadata:
-    """From a METADATA or PKG-INFO file. What is there twice and should not be is what it was first."""
+    """Parse a METADATA or PKG-INFO file. Of a repeated field that should be single, the first counts."""
     found: dict[str, Any] = {}
     for name, value in parse_headers(data):
         key = name.replace("-", "_")

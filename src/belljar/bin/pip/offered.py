@@ -84,7 +84,7 @@ def run_index(process: Process, options: IndexOptions, operands: list[str]) -> i
 
 
 def run_cache(process: Process, options: PlainOptions, operands: list[str]) -> int:
-    """Nothing is kept from one command to the next, and that is what is said."""
+    """Report that there is no cache."""
     folder = f"{process.env.get('HOME', '')}/.cache/pip"
     match operands:
         case ["dir"]:

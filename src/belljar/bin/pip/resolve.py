@@ -24,7 +24,7 @@ _ROUNDS: Final = 20_000
 
 
 class Finder(Protocol):
-    """Where candidates come from."""
+    """Source of candidates."""
 
     def offers(self, name: NormalizedName) -> tuple[list[Offer], list[Version]]: ...
     def compiled(self, name: NormalizedName) -> Mapping[Version, str]:
@@ -103,7 +103,7 @@ class Provider(resolvelib.AbstractProvider[Need, Candidate, str]):
         self._needs: dict[str, list[str]] = {}
         self._refused: dict[NormalizedName, list[str]] = {}
         self._needed_by: dict[str, Need] = {}
-        """Who asked for a project first."""
+        """The first requirer of each project."""
         self._depths: dict[str, int] = {}
 
     def identify(self, requirement_or_candidate: Need | Candidate) -> str:
@@ -149,7 +149,7 @@ class Provider(resolvelib.AbstractProvider[Need, Candidate, str]):
         return matches
 
     def _choices(self, name: NormalizedName, fitting: SpecifierSet, needs: list[Need]) -> Iterator[Candidate]:
-        """What there is, best first."""
+        """Yield the candidates, best first."""
         here = self._installed.get(name)
         if name == ITSELF:
             yield Candidate(name, itself().version, frozenset(), installed=itself())
@@ -195,7 +195,7 @@ class Provider(resolvelib.AbstractProvider[Need, Candidate, str]):
             raise Compiled(self._chain(needs[0]), needs[0].requirement, compiled[newest])
 
     def _chain(self, need: Need) -> list[Link]:
-        """How a project came to be needed."""
+        """Return how a project came to be needed."""
         chain = [Link(need.name, None)]
         while need.parent is not None and len(chain) < 50:
             chain.insert(0, Link(need.parent.name, need.parent.version))
@@ -276,7 +276,7 @@ def resolve(provider: Provider, finder: Finder, needs: list[Need]) -> dict[str, 
 
 
 def _compiled(provider: Provider, finder: Finder, needs: list[Need], problem: Compiled) -> PipError:
-    """What is said of a compiled project: what needs it, and what can be asked for instead."""
+    """Make the error for a compiled project: what needs it, and alternatives."""
     offers, versions = finder.offers(problem.name)
     del offers
     lines = explain(problem, versions, provider.version_here(problem.name))

@@ -33,7 +33,7 @@ _Done = tuple[list[tuple[str, bytes]], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where each scheme's files go."""
+    """Installation directories of each scheme."""
 
     purelib: str
     scripts: str

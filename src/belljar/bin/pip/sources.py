@@ -48,7 +48,7 @@ class Tree:
 
 @dataclass(slots=True)
 class Project:
-    """What is known of a project before it is built."""
+    """A project's metadata before it is built."""
 
     name: str = ""
     version: str = ""
@@ -63,7 +63,7 @@ class Project:
     tops: list[tuple[str, str]] = field(default_factory=list)
     """The packages and modules to install: where in the tree, and under what name."""
     root: str = ""
-    """What an editable install puts on the path."""
+    """The directory that an editable install puts on sys.path."""
 
     def metadata_text(self) -> bytes:
         if self.metadata:
@@ -158,7 +158,7 @@ def _from_table(project: Project, table: Mapping[str, Any], tree: Tree) -> None:
 
 
 def _from_archive(project: Project, tree: Tree) -> None:
-    """What the backend wrote into a source archive: its metadata, and for setuptools what it would install."""
+    """Read the metadata in a source archive, and for setuptools the list of what it would install."""
     text = tree.text("PKG-INFO")
     if text is None:
         return

@@ -34,7 +34,7 @@ def format_size(size: float) -> str:
 
 
 class Store:
-    """What one command has downloaded; `close` removes it."""
+    """The downloads of one command; `close` removes them."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

@@ -303,7 +303,7 @@ class Ripgrep:
         )
 
     def binary_offset(self, fd: int) -> int:
-        """Where the first NUL byte is, if the file begins like a binary one."""
+        """Return where the first NUL byte is, if the file begins like a binary one."""
         head = self.process.read(fd, _PROBE)
         try:
             self.process.seek(fd, 0)

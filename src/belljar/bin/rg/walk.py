@@ -15,7 +15,7 @@ _FILES = (".gitignore", ".ignore", ".rgignore")
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What the command line says about files."""
+    """The command line's selection of files."""
 
     hidden: bool = False
     use_ignore: bool = True

@@ -32,7 +32,7 @@ class Rules:
 
 
 def parse_rules(process: Process, args: list[str]) -> Rules:
-    """From the command line itself: what matters is the order of options of different names. SysError for a list."""
+    """Parse the rules from the command line itself: the order of different options matters. SysError for a list."""
     rules: list[Rule] = []
     index = 0
     while index < len(args) and args[index] != "--":

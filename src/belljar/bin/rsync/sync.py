@@ -66,7 +66,7 @@ class Sync:
     # The whole.
 
     def list_only(self, sources: list[str]) -> int:
-        """Without a destination: what would be copied."""
+        """List what would be copied, without a destination."""
         zone = zone_of(self._process.env)
         for source in sources:
             try:
@@ -283,7 +283,7 @@ class Sync:
             self._fs.chmod(target, _changed_mode(options.chmod, stat.mode, directory=True))
 
     def _children(self, source: str, name: str) -> dict[str, Stat]:
-        """Those that the rules let through: files first, then directories, by name."""
+        """Return the entries that the rules include: files first, then directories, by name."""
         try:
             entries = self._fs.readdir(source)
         except SysError as error:
@@ -319,7 +319,7 @@ class Sync:
             self._delete_tree(f"{target}/{entry.name}", inner, directory=entry.is_dir)
 
     def _delete_tree(self, path: str, name: str, *, directory: bool) -> None:
-        """Told from the bottom up, as rsync does it."""
+        """Delete and report from the bottom up, as rsync does."""
         self._process.budget.charge()
         self._totals.deleted += 1
         if directory:
@@ -407,7 +407,7 @@ class Sync:
         return False
 
     def _keep_old(self, target: str) -> None:
-        """What is about to be replaced or deleted is kept under another name."""
+        """Make a backup of a file that is about to be replaced or deleted."""
         options = self._options
         suffix = options.suffix if options.suffix is not None else "" if options.backup_dir else "~"
         if options.backup_dir is None:
@@ -435,7 +435,7 @@ class Sync:
         return "mode" in self._preserve and stat.mode != old.mode
 
     def _copy(self, source: str, target: str, stat: Stat, old: Stat | None) -> None:
-        """To a new file that then takes the old one's place, so that nobody sees half of it."""
+        """Copy to a temporary file and rename it, so that nobody sees half of it."""
         process, fs = self._process, self._fs
         key = (stat.dev, stat.ino)
         if self._options.hard_links and key in self._hard:

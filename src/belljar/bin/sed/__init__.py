@@ -128,7 +128,7 @@ def scripts(process: Process, options: Options, operands: list[str], args: list[
 
 
 def order(args: list[str], count: int) -> list[str]:
-    """Which of the first `count` script options are -e, which -f."""
+    """Return which of the first `count` script options are -e, which -f."""
     kinds: list[str] = []
     index = 0
     while index < len(args) and len(kinds) < count:

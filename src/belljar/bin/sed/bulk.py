@@ -217,7 +217,7 @@ def _by_number(command: Command, machine: Machine, *, keep: bool) -> Bulk | None
 
 
 def _offset(buffer: bytes, lines: int) -> int:
-    """Where line number `lines`, counted from 0, starts."""
+    """Return where line number `lines`, counted from 0, starts."""
     if not lines:
         return 0
     parts = buffer.split(b"\n", lines)

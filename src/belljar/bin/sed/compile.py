@@ -105,7 +105,7 @@ class _Compiler:
         ends = self.single(second) if isinstance(second, Pattern | Last | Step) else None
 
         def last_line() -> int:
-            """Where a range that starts here ends, if that is known."""
+            """Return where a range that starts here ends, if that is known."""
             number = machine.number
             match second:
                 case LineNumber(number=end):

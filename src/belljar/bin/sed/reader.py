@@ -127,7 +127,7 @@ class Reader:
         return None
 
     def bracket(self) -> str | None:
-        """After `[`: the bracket expression up to its end; None if it has none on this line."""
+        """Read a bracket expression after its `[`; None if it does not end on this line."""
         text, start = self.text, self.pos
         pos = start
         if text.startswith("^", pos):

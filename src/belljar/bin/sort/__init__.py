@@ -285,7 +285,7 @@ class Ordering:
         return [next(group) for _, group in groupby(lines, self._identity())] if self._unique else lines
 
     def warnings(self) -> Iterator[str]:
-        """What --debug finds surprising in the keys."""
+        """Yield --debug's warnings about the keys."""
         numeric = [spec for spec in self._specs if set(spec.orders) & set("ghn")]
         for number, spec in enumerate(self._specs if self._separator is None and self._keyed else (), 1):
             (_, start), (end_field, end) = spec.start, spec.end

@@ -89,7 +89,7 @@ def check_orders(orders: str) -> None:
 
 
 def span(spec: KeySpec, separator: bytes | None) -> Callable[[bytes], tuple[int, int]]:
-    """Where the part of a line that a key names begins and ends; a key may end before it begins."""
+    """Return where the part of a line that a key names begins and ends; a key may end before it begins."""
     (start_field, start_char), (end_field, end_char) = spec.start, spec.end
     field_start = _field_start(start_field - 1, separator)
 
@@ -144,12 +144,12 @@ def _fields(count: int) -> bytes:
 
 
 def _field_start(skip: int, separator: bytes | None) -> Callable[[bytes], int]:
-    """Where the field after `skip` fields begins; without a separator a field includes the blanks before it."""
+    """Return where the field after `skip` fields begins; without a separator a field includes the blanks before it."""
     return _field_end(skip, separator, past=1) if skip else lambda line: 0
 
 
 def _field_end(count: int, separator: bytes | None, past: int = 0) -> Callable[[bytes], int]:
-    """Where the last of `count` fields ends, or `past` its separator."""
+    """Return where the last of `count` fields ends, or `past` its separator."""
     if separator is None:
         match = re.compile(_fields(count), re.S).match
         return lambda line: match(line).end()  # type: ignore[union-attr]  # it matches anything
@@ -166,7 +166,7 @@ def _field_end(count: int, separator: bytes | None, past: int = 0) -> Callable[[
 
 
 def comparer(orders: str, salt: bytes) -> Key | None:
-    """From a key's bytes to what Python compares; None if the bytes themselves will do."""
+    """Return a function from a key's bytes to a comparable value; None if the bytes themselves will do."""
     if "g" in orders:
         return general
     if "h" in orders:
@@ -228,7 +228,7 @@ def human(data: bytes) -> tuple[int, int | Decimal]:
 
 
 def general(data: bytes) -> tuple[int, float]:
-    """What is no number sorts first, then NaN, then by value."""
+    """Key of -g: non-numbers sort first, then NaN, then by value."""
     match = FLOAT.match(data)
     if match is None:
         return (0, 0.0)

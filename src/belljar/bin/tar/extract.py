@@ -297,7 +297,7 @@ class Extractor:
         self._delayed[name] = _Delayed(name, member, stat.ino, stat.ctime)
 
     def finish(self) -> None:
-        """What had to wait: links that lead out, then directories' modes and times, inner ones first."""
+        """Do delayed work: links that lead out, then directories' modes and times, inner ones first."""
         for delayed in self._delayed.values():
             self.run.process.budget.charge()
             try:

@@ -54,7 +54,7 @@ class Member:
     minor: int = 0
     sparse: list[tuple[int, int]] | None = None
     real_size: int = 0
-    """What a sparse file's size is when it is whole."""
+    """Size of a sparse file, holes included."""
     pax: dict[str, str] = field(default_factory=dict)
 
     @property

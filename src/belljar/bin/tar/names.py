@@ -63,7 +63,7 @@ def _matches_at(pattern: str, name: str, rules: NameRules) -> bool:
 
 
 def strip_components(name: str, count: int) -> str | None:
-    """Without that many leading directories; None if nothing is left."""
+    """Remove that many leading directories; None if nothing is left."""
     slash = name.endswith("/")
     parts = [part for part in name.split("/") if part]
     left = parts[count:]
@@ -73,7 +73,7 @@ def strip_components(name: str, count: int) -> str | None:
 
 
 def safe_prefix(name: str) -> str:
-    """What must be cut off so that a name stays below where it is put: up to the last `..`, and leading slashes."""
+    """Return the prefix to remove so that a name can't leave its directory: up to the last `..`, and slashes."""
     cut = 0
     for match in re.finditer(r"(?:^|(?<=/))\.\.(?=/|$)/*", name):
         cut = match.end()

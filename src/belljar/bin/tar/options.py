@@ -69,7 +69,7 @@ class Operand:
 
 @dataclass(slots=True)
 class Settings:
-    """What a command line asks for."""
+    """A parsed command line."""
 
     mode: str = ""
     file: str = "-"

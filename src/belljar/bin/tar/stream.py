@@ -37,7 +37,7 @@ class UnexpectedEnd(Exception):
 
 
 class NotArchive(Exception):
-    """Nothing that looks like a header at the very start."""
+    """The file does not begin with a header."""
 
 
 def codec_by_suffix(name: str) -> Codec | None:
@@ -122,9 +122,9 @@ class Reader:
         self._padding = 0
         self._global: dict[str, str] = {}
         self.start = 0
-        """Where the current member's headers began."""
+        """Offset of the current member's headers."""
         self.end = 0
-        """Where the last member read ended."""
+        """Offset of the end of the last member read."""
         self.lone_zero = False
 
     def __iter__(self) -> Iterator[Member]:
@@ -225,7 +225,7 @@ class Reader:
 
 
 class Sink:
-    """Where an archive is written: collected into large pieces, compressed on the way if asked."""
+    """Output of an archive: written in large pieces, compressed if asked."""
 
     def __init__(self, process: Process, name: str, codec: Codec | None, *, at: int | None = None) -> None:
         self._process = process

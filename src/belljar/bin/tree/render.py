@@ -29,7 +29,7 @@ _KINDS = {S_IFDIR: "directory", S_IFREG: "file", S_IFLNK: "link", S_IFIFO: "fifo
 
 
 class Writer:
-    """What the three forms have in common: the counts, and the figures of a file."""
+    """The base of the three formats: the counts, and the columns of a file."""
 
     def __init__(self, process: Process, options: Options, emit: Callable[[str], None]) -> None:
         self.process = process

@@ -17,7 +17,7 @@ from belljar.libc.pattern import compile_pattern
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What to show, and how to sort it."""
+    """Options that select and sort the entries."""
 
     all: bool
     directories: bool
@@ -42,7 +42,7 @@ class Branch:
     path: str
     stat: Stat | None
     target: str | None = None
-    """Where a symlink leads."""
+    """Target of a symlink."""
     referent: Stat | None = None
     children: list[Branch] = field(default_factory=list)
     opened: bool = False

@@ -79,7 +79,7 @@ class _Links(HTMLParser):
 
 
 def links(page: str, url: Url, *, requisites_only: bool = False) -> list[Url]:
-    """What a page refers to, in order, each once, without fragments."""
+    """Return a page's links in order, each once, without fragments."""
     parser = _Links()
     parser.feed(page)
     parser.close()

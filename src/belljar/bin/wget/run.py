@@ -56,7 +56,7 @@ class Download:
         self._first = True
         self._walk = Walk(self)
         self._connected: set[tuple[str, str, int]] = set()
-        """Where this command has been; others of the sandbox may have left connections open, too."""
+        """Hosts that this command has connected to."""
 
     # Saying.
 
@@ -263,7 +263,7 @@ class Download:
         return head
 
     def _explain(self, error: WebError, url: Url) -> Failure:
-        """What wget says, and whether it would try again."""
+        """Turn an error into wget's message, and whether to retry."""
         place = f"{url.host}:{url.port}" if url.is_address else f"{url.host} ({url.host}):{url.port}"
         quoted = f"\u2018{url.host}\u2019"
         match error.kind:

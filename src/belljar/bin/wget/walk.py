@@ -67,7 +67,7 @@ class Walk:
         return not any(link.path.startswith(path) for path in self._disallowed(link))
 
     def _disallowed(self, url: Url) -> list[str]:
-        """What the server's robots.txt asks us to leave alone; `-e robots=off` does not ask."""
+        """Return the paths that robots.txt disallows; none with `-e robots=off`."""
         if any(re.fullmatch(r"robots\s*=\s*off", text.strip()) for text in self._options.execute):
             return []
         place = f"{url.scheme}://{url.host_header}"

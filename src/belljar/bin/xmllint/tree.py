@@ -16,7 +16,7 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
 class XmlError(Exception):
-    """What is wrong with a document, and where."""
+    """An error in a document, with its position."""
 
     def __init__(self, message: str, line: int, column: int) -> None:
         super().__init__(message)

@@ -36,7 +36,7 @@ class XPathError(Exception):
 
 @dataclass(slots=True)
 class Context:
-    """What an expression is evaluated for."""
+    """The evaluation context of an expression."""
 
     node: Node
     position: int

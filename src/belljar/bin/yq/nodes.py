@@ -36,6 +36,6 @@ class Node:
 class Document:
     root: Node
     explicit: bool = False
-    """It was introduced by ---."""
+    """Whether it was introduced by ---."""
     by_id: dict[int, Node] = field(default_factory=dict)
     """The nodes of containers, by the identity of their values."""

@@ -115,7 +115,7 @@ class Reader:
         return self.text[self.position + ahead : self.position + ahead + 1]
 
     def skip(self) -> None:
-        """To the next token, over blank lines and comments, which are kept for it."""
+        """Skip to the next token, over blank lines and comments, which are kept for it."""
         text = self.text
         while True:
             self.position = BLANKS.match(text, self.position).end()  # type: ignore[union-attr]
@@ -137,7 +137,7 @@ class Reader:
         return comments
 
     def end_of_line(self, node: Node) -> None:
-        """After a value: a comment on its line is its own."""
+        """Take the comment on a value's line as its own."""
         match = COMMENT.match(self.text, self.position)
         if match is not None:
             node.line = match.group(1).rstrip()

@@ -61,7 +61,7 @@ class Writer:
         return "".join(line + "\n" for line in lines)
 
     def presentation(self, value: Any) -> Node:
-        """How `value` was written in the document it comes from, as far as that can be told."""
+        """Return how `value` was written in the document it comes from, as far as that can be told."""
         if self.document is None:
             return NONE
         root = self.document.root
@@ -107,7 +107,7 @@ class Writer:
         return bool(node.alias) and node.alias in self.anchored and node.value is value
 
     def child(self, node: Node, key: Any, value: Any) -> Node:
-        """How a member was written; a container that moved here from elsewhere brings its own."""
+        """Return how a member was written; a container that moved here from elsewhere brings its own."""
         found = node.children.get(key)
         if self.document is not None and value.__class__ in (dict, list):
             known = self.document.by_id.get(id(value))

@@ -60,7 +60,7 @@ class Rejections:
 
 
 def _places(contents: bytes) -> list[int]:
-    """Where in memory the runtime may keep its tracker of rejections.
+    """Return where in memory the runtime may keep its tracker of rejections.
 
     In its record that is, with a word for the tracker, right before the list of jobs, which is empty and so points to
     itself; and a few words after the function that says whether to stop, which is set.

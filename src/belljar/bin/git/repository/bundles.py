@@ -75,4 +75,4 @@ class BundleRemote(Remote):
         raise GitError(f"'{self.where}' is a bundle, which can't be pushed to")
 
     def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: no connection is open."""

@@ -13,7 +13,7 @@ from belljar.bin.git.repository.repo import Repository
 
 
 def patch_id(repo: Repository, sha: bytes) -> bytes | None:
-    """What a commit changes, so that the same change elsewhere is recognised; None for a merge."""
+    """Hash a commit's change, to recognise the same change elsewhere; None for a merge."""
     commit = repo.store.commit(sha)
     if len(commit.parents) > 1:
         return None
@@ -23,7 +23,7 @@ def patch_id(repo: Repository, sha: bytes) -> bytes | None:
 
 
 def commit_pairs(repo: Repository, commit: Commit, paths: list[str]) -> list[Pair]:
-    """What a commit changed from its first parent."""
+    """Compare a commit with its first parent."""
     old = repo.tree_of(bytes(commit.parents[0])) if commit.parents else {}
     new = repo.tree_of(bytes(commit.id))
     return compare(repo, *restrict(repo, paths, old, new))

@@ -198,7 +198,7 @@ def combined_patch(
 
 
 def merge_patches(repo: Repository, sha: bytes, chosen: set[str] | None, *, dense: bool = True) -> bytes:
-    """What a merge has that none of its parents has; `chosen` are the paths to look at, None for all."""
+    """Return a merge's combined diff against its parents; `chosen` are the paths to compare, None for all."""
     commit = repo.store.commit(sha)
     trees: list[Flat] = [repo.tree_of(bytes(parent)) for parent in commit.parents]
     result = repo.tree_of(sha)

@@ -113,7 +113,7 @@ def _key(options: DiffOptions) -> Key | None:
 
 
 def filter_pairs(pairs: list[Pair], letters: str | None) -> list[Pair]:
-    """Those of `--diff-filter`: capitals are wanted, small letters are not."""
+    """Apply `--diff-filter`: capitals select, small letters exclude."""
     if not letters:
         return pairs
     wanted, refused = {c for c in letters if c.isupper()}, {c.upper() for c in letters if c.islower()}

@@ -17,7 +17,7 @@ from belljar.libc.quotearg import c_escape
 _FUNCTION = re.compile(rb"[A-Za-z_$]")
 
 Key = Callable[[bytes], bytes]
-"""What of a line counts when lines are compared (`-w`, `-b` ...)."""
+"""Maps a line to its comparison key (`-w`, `-b` ...)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Pair:
         return self.new if self.new is not None else str(self.old)
 
     def reversed(self) -> Pair:
-        """What takes the new side back to the old one."""
+        """Return the reverse change, from new to old."""
         return Pair(
             self.new, self.old, self.new_mode, self.old_mode, self.after, self.before, self.new_sha, self.old_sha,
             self.similarity,
@@ -100,7 +100,7 @@ def changes(
 
 
 def split_lines(data: bytes) -> list[bytes]:
-    """With their newlines; only \n ends a line."""
+    """Split into lines with their newlines; only \n ends a line."""
     parts = data.split(b"\n")
     last = parts.pop()
     lines = [part + b"\n" for part in parts]
@@ -110,7 +110,7 @@ def split_lines(data: bytes) -> list[bytes]:
 def compare(
     repo: Repository, old: Flat, new: Flat, read: dict[str, bytes] | None = None, *, renames: bool = True
 ) -> list[Pair]:
-    """What differs between two flat trees. `read` holds contents that are not in the store (the work tree's)."""
+    """Compare two flat trees. `read` holds contents that are not in the store (the work tree's)."""
     contents = read or {}
     pairs: list[Pair] = []
     for path in sorted(old.keys() | new.keys(), key=lambda text: fsencode(text)):
@@ -325,7 +325,7 @@ def totals_text(files: int, added: int, removed: int) -> str:
 
 
 def mode_lines(pairs: list[Pair]) -> str:
-    """What a commit says of files made, gone, renamed and changed in mode."""
+    """Return the summary lines of files created, deleted, renamed and changed in mode."""
     out = []
     for pair in pairs:
         if pair.old is None:

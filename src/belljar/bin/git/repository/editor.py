@@ -8,11 +8,11 @@ from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.text import text_of
 
 REMARKS = "\n# Please enter the commit message for your changes.\n"
-"""What an editor shows below a message."""
+"""Comment lines below a message in the editor."""
 
 
 def edit_message(repo: Repository, initial: str = REMARKS) -> str:
-    """What the user's editor makes of a message, without the remarks in it."""
+    """Let the user edit a message; return it without the comment lines."""
     path = f"{repo.git}/COMMIT_EDITMSG"
     repo.process.write_file(path, fsencode(initial))
     try:

@@ -131,7 +131,7 @@ class Formatter:
         return "\n".join(out) + self._noted(sha)
 
     def _noted(self, sha: bytes) -> str:
-        """What stands below a message."""
+        """Return the notes below a message."""
         out = ""
         for notes in self._notes:
             if (text := notes.text(sha)) is not None:
@@ -312,7 +312,7 @@ def label_text(labels: list[Label]) -> str:
 
 
 def decorations(repo: Repository) -> dict[bytes, list[Label]]:
-    """What HEAD, branches and tags say of commits: `HEAD -> main, tag: v1, origin/main`."""
+    """Return the decorations of commits: `HEAD -> main, tag: v1, origin/main`."""
     found: dict[bytes, list[Label]] = {}
     head, branch = repo.head(), repo.refs.branch()
     if head is not None:

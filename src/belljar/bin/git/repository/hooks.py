@@ -53,7 +53,7 @@ def run_hook(
 
 
 def hook_path(repo: Repository, name: str) -> str:
-    """Where a hook is, from the top of the work tree."""
+    """Return where a hook is, from the top of the work tree."""
     folder = repo.config("core.hooksPath")
     if folder:
         return f"{folder.rstrip('/')}/{name}"
@@ -141,7 +141,7 @@ def _spawn(
 
 
 def edit_by_hook(repo: Repository, name: str, file: str, text: str, *args: str) -> str | None:
-    """What a hook makes of a message in a file of the repository's; None if it refuses it."""
+    """Let a hook edit a message in a file of the repository; None if it fails."""
     path = f"{repo.git}/{file}"
     repo.process.write_file(path, fsencode(text))
     status = run_hook(repo, name, _shown(repo, file), *args, committing=True)

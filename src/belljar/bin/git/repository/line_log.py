@@ -22,7 +22,7 @@ _FUNCTION = re.compile(rb"[A-Za-z_$]")
 Span = tuple[int, int]
 """Lines from one, counted from 0, up to another."""
 Spans = dict[str, list[Span]]
-"""By the path that the file has in a commit."""
+"""Line ranges by the path that the file has in a commit."""
 
 
 class Change(NamedTuple):
@@ -97,7 +97,7 @@ def _search(repo: Repository, pattern: str, lines: list[bytes], start: int, mess
 
 
 def _function(repo: Repository, pattern: str, lines: list[bytes], start: int) -> Span:
-    """From a line that names a function to the next such line."""
+    """Return the range from a line that names a function to the next such line."""
     at = start - 1
     while True:
         at = _search(repo, pattern, lines, at + 1, "no match")
@@ -133,7 +133,7 @@ def touched(changes: list[Change], spans: list[Span]) -> list[Change]:
 
 
 def carry_back(changes: list[Change], spans: list[Span]) -> list[Span]:
-    """Where lines of the new file were in the old one."""
+    """Return where lines of the new file were in the old one."""
     hit = touched(changes, spans)
     left: list[Span] = []
     for low, high in spans:

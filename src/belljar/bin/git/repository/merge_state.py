@@ -33,7 +33,7 @@ def read_state(repo: Repository, name: str) -> str | None:
 
 
 def check_merged(repo: Repository, doing: str, failure: str = "Exiting because of an unresolved conflict.") -> None:
-    """Nothing may be in conflict."""
+    """Raise GitError if files are in conflict."""
     if repo.conflicts():
         raise GitError(
             f"{doing} is not possible because you have unmerged files.\n"

@@ -59,7 +59,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """What conflict markers call the sides, and which of them wins, if one does."""
+    """The sides' names in conflict markers, and which side wins, if one does."""
 
     ours: str
     theirs: str

@@ -31,7 +31,7 @@ class Notes:
         self._repo = repo
         self.ref = ref
         self._others: Flat = {}
-        """What else is in the tree."""
+        """Entries of the tree that are no notes."""
         self.blobs: dict[bytes, bytes] = {}
         tip = repo.refs.get(ref)
         for path, (mode, sha) in (repo.tree_of(tip) if tip is not None else {}).items():

@@ -24,7 +24,7 @@ class Hunk:
     new_start: int
     lines: tuple[Line, ...]
     tail: bytes = b""
-    """What stands behind the numbers."""
+    """Text after the line numbers in the header."""
 
     def count(self, but: bytes) -> int:
         return sum(mark != but for mark, _ in self.lines)
@@ -71,7 +71,7 @@ class Hunk:
         return self.start - 1 if self.count(b"+") else self.start
 
     def changes(self) -> list[tuple[int, int, list[bytes]]]:
-        """From which line on how many go, and what comes there."""
+        """Return the replacements: first line, number of lines removed, lines inserted."""
         found: list[tuple[int, int, list[bytes]]] = []
         at = self._place()
         fresh = True
@@ -92,7 +92,7 @@ class Hunk:
 
 
 def read_hunks(process: Process, pair: Pair) -> tuple[bytes, list[Hunk]]:
-    """What stands above the hunks of a patch, and the hunks."""
+    """Parse a pair's patch into its header and its hunks."""
     text = patch(process, pair)
     head, hunks = b"", []
     lines = split_lines(text)

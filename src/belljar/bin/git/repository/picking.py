@@ -34,14 +34,14 @@ _GUIDE = """\
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """What is done to the hunks that are chosen."""
+    """The action on the chosen hunks."""
 
     verb: str
     """stage, unstage, discard."""
     where: str = ""
     """` from worktree`."""
     reverse: bool = False
-    """They are taken from the new side, instead of being added to the old one."""
+    """Whether hunks are removed from the new side, instead of being added to the old one."""
 
 
 STAGE, UNSTAGE, DISCARD = Manner("stage"), Manner("unstage", reverse=True), Manner("discard", " from worktree", True)
@@ -57,7 +57,7 @@ class Part:
 
 @dataclass(slots=True)
 class Picked:
-    """What a file is to be; without contents it is to go."""
+    """A file's new contents; without contents it is deleted."""
 
     path: str
     mode: int
@@ -164,7 +164,7 @@ class Picker:
         return [letter for letter, may in allowed.items() if may]
 
     def _ask(self, at: int) -> str | None:
-        """What the user says; None at the end of input."""
+        """Prompt the user; None at the end of input."""
         manner = self._manner
         what = "mode change" if self._parts[at].hunk is None and self._kind == "this hunk" else self._kind
         letters = ",".join(["y,n,q,a,d", *self._letters(at), "?"])

@@ -40,7 +40,7 @@ def attach_values(args: list[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class ListOptions:
-    """What `for-each-ref`, `branch` and `tag` all take."""
+    """Options shared by `for-each-ref`, `branch` and `tag`."""
 
     contains: str | None = value("--contains", "only those that contain the commit", metavar="COMMIT", bare="HEAD")
     no_contains: str | None = value("--no-contains", "only those that do not", metavar="COMMIT", bare="HEAD")
@@ -57,7 +57,7 @@ class ListOptions:
 
 
 def limit_refs(repo: Repository, refs: list[Ref], options: ListOptions) -> list[Ref]:
-    """Those whose history is as the options say."""
+    """Filter refs by --contains, --merged and the like."""
     for name, keep in ((options.contains, True), (options.no_contains, False)):
         if name is not None:
             wanted = find_commit(repo, name)
@@ -73,7 +73,7 @@ def limit_refs(repo: Repository, refs: list[Ref], options: ListOptions) -> list[
 
 
 def sort_refs(repo: Repository, refs: list[Ref], keys: tuple[str, ...]) -> list[Ref]:
-    """By the last key first, as git does; names decide what is left."""
+    """Sort by the last key first, as git does; ties are sorted by name."""
     refs = sorted(refs, key=lambda ref: ref.name)
     for key in filter(None, keys):
         name = key.lstrip("-")

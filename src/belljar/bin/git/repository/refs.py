@@ -21,7 +21,7 @@ def check_name(name: str) -> bool:
 
 
 class Refs:
-    """Those of a repository; HEAD and what else is not below `refs` each work tree has for itself."""
+    """A repository's refs; HEAD and others not below `refs` are each work tree's own."""
 
     def __init__(self, process: Process, directory: str, common: str) -> None:
         self._process = process
@@ -33,7 +33,7 @@ class Refs:
         return self._common if shared else self._directory
 
     def raw(self, name: str) -> str | None:
-        """What a ref's file says."""
+        """Return the contents of a ref's file."""
         try:
             return self._process.read_file(f"{self._folder(name)}/{name}").decode("utf-8", "surrogateescape").strip()
         except SysError:

@@ -32,7 +32,7 @@ class Remote(ABC):
     """Another repository."""
 
     where: str
-    """What messages and configurations call it."""
+    """Its name in messages and configurations."""
 
     @abstractmethod
     def refs(self) -> dict[str, bytes]:
@@ -59,7 +59,7 @@ class Remote(ABC):
         """Let go of what is open."""
 
     def peeled(self, sha: bytes) -> bytes | None:
-        """What a tag object points to, if that is known without fetching it."""
+        """Return the target of a tag object, if that is known without fetching it."""
         return None
 
     def under(self, prefix: str) -> dict[str, bytes]:
@@ -115,7 +115,7 @@ class LocalRemote(Remote):
         return status or 0
 
     def _say(self, data: bytes) -> None:
-        """What the other side prints, as git shows it."""
+        """Print the other side's output, prefixed with `remote:`."""
         process = self._repository.process
         for line in text_of(data).splitlines(keepends=True):
             process.error(f"remote: {line[:-1]}        \n" if line.endswith("\n") else f"remote: {line}\n")
@@ -148,7 +148,7 @@ def open_local(process: Process, url: str) -> LocalRemote:
 
 
 def missing_objects(source: Repository, tips: list[bytes], known: set[bytes], target: Repository | None) -> list[bytes]:
-    """What tips reach, but for what is known to be on the other side already."""
+    """Return the objects reachable from the tips that the other side lacks."""
     stack = list(tips)
     seen: set[bytes] = set()
     found: list[bytes] = []

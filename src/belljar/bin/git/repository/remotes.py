@@ -21,7 +21,7 @@ def is_web(url: str) -> bool:
 
 
 def open_remote(process: Process, url: str, settings: Settings) -> Remote:
-    """What a URL or path leads to."""
+    """Open the remote at a URL or path."""
     if is_web(url):
         return WebRemote(process, url, settings)
     path = url.removeprefix("file://")
@@ -43,7 +43,7 @@ def parse_depth(text: str | None) -> int | None:
 
 
 def user_config(process: Process, settings: list[tuple[str, str]], key: str) -> list[str]:
-    """What is configured outside any repository."""
+    """Return the values of a key configured outside any repository."""
     found: list[str] = []
     for _, path in config_paths(process):
         found += config_values(read_config(process, path), key)
@@ -61,5 +61,5 @@ def remotes(repo: Repository) -> dict[str, str]:
 
 
 def shown_url(url: str) -> str:
-    """Where something was fetched from, as messages and merges say it."""
+    """Return where something was fetched from, as messages and merges say it."""
     return without_secrets(url).rstrip("/").removesuffix(".git")

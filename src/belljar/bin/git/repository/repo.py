@@ -292,7 +292,7 @@ class Repository:
         return self.tree_of(bytes(self.store.commit(sha).id))
 
     def contents(self, entry: tuple[int, bytes]) -> bytes:
-        """What a file of a tree holds; of another repository's commit, the line that stands for it."""
+        """Return the contents of a tree's file; of a submodule, its `Subproject commit` line."""
         mode, sha = entry
         return b"Subproject commit " + sha + b"\n" if mode == SUBMODULE else self.store.blob(sha)
 

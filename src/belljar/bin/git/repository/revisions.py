@@ -120,7 +120,7 @@ def previous_branch(repo: Repository, count: int = 1) -> str | None:
 
 
 def detached_text(repo: Repository) -> str:
-    """How `status` and `branch` say where a HEAD without a branch is."""
+    """Return how `status` and `branch` say where a HEAD without a branch is."""
     head = repo.head() or b""
     for _, new, _, message in reversed(repo.refs.read_log("HEAD")):
         if match := re.fullmatch(r"checkout: moving from (\S+) to (\S+)", message):

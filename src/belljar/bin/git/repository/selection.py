@@ -23,7 +23,7 @@ from belljar.bin.git.repository.revisions import find_commit
 
 @dataclass(slots=True)
 class Selection:
-    """What a log is of: the commits in order, and the side of `a...b` that each is on."""
+    """The commits of a log in order, and the side of `a...b` that each is on."""
 
     options: LogOptions
     commits: list[bytes]
@@ -32,9 +32,9 @@ class Selection:
     known: set[bytes]
     """The commits that there would be without a limit of their number."""
     followed: dict[bytes, list[Pair]]
-    """What each commit did to the file of --follow, under the name that it had then."""
+    """Each commit's change of the --follow file, under the name that it had then."""
     traced: dict[bytes, bytes]
-    """What each commit did to the lines of -L, as a patch."""
+    """Each commit's change of the -L lines, as a patch."""
 
 
 def choose(repo: Repository, args: list[str]) -> Selection:

@@ -54,7 +54,7 @@ class PickOptions:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What is done with each commit."""
+    """A sequencer command: pick or revert."""
 
     name: str
     verb: str

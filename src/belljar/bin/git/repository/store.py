@@ -186,7 +186,7 @@ class Store:
         return sha
 
     def add_pack(self, data: bytes) -> None:
-        """What a server sent: a few objects become files of their own, many stay a pack, with an index beside it.
+        """Store a received pack: a few objects become loose files, many stay a pack, with an index beside it.
 
         Raises what dulwich raises for a pack that is damaged.
         """
@@ -209,7 +209,7 @@ class Store:
         self.close()
 
     def _entries(self, pack: PackData) -> list[tuple[RawObjectID, int, int]] | None:
-        """What goes into the index of a pack; None for one that is small, or that builds on objects outside it."""
+        """Return the index entries of a pack; None for a small one, or one with deltas against objects outside it."""
         if len(pack) < UNPACK_LIMIT:
             return None
         self._process.budget.charge(len(pack) * 4)

@@ -53,7 +53,7 @@ def commit_subject(repo: Repository, sha: bytes) -> str:
 
 
 def body_of(message: str) -> str:
-    """What follows the subject, with the newline at its end."""
+    """Return the text after the subject, with the newline at its end."""
     return message.lstrip("\n").partition("\n\n")[2].lstrip("\n")
 
 
@@ -67,7 +67,7 @@ def who(data: bytes) -> tuple[str, str]:
 
 
 def strip_space(text: str, *, comments: bool = False) -> str:
-    """Without blanks at the ends of lines, empty lines at both ends or in a row, and lines that begin with `#`."""
+    """Remove trailing blanks, repeated empty lines and those at both ends, and lines that begin with `#`."""
     lines = [line.rstrip() for line in text.split("\n") if not comments or not line.startswith("#")]
     out: list[str] = []
     for line in lines:

@@ -9,7 +9,7 @@ from belljar.bin.git.repository.repo import Repository
 
 
 def divergence(repo: Repository, upstream: str, tip: bytes | None = None) -> tuple[int, int]:
-    """How many commits a tip (or HEAD) has that the upstream has not, and the other way."""
+    """Return how many commits a tip (or HEAD) has that the upstream has not, and the other way."""
     head, other = tip or repo.head(), repo.refs.get(upstream)
     if head is None or other is None:
         return 0, 0

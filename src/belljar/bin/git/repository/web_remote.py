@@ -39,7 +39,7 @@ _BROKEN: Final = (
     GitProtocolError, ApplyDeltaError, ChecksumMismatch, ObjectFormatException, ValueError, KeyError, IndexError,
     TypeError, AssertionError, EOFError, struct.error, zlib.error, NotImplementedError,
 )  # fmt: skip
-"""What dulwich raises when a server sends something else than it should."""
+"""Exceptions that dulwich raises for a malformed answer."""
 
 T = TypeVar("T")
 Settings = Callable[[str], list[str]]
@@ -47,7 +47,7 @@ Settings = Callable[[str], list[str]]
 
 
 class _Response:
-    """What dulwich wants to know of an answer."""
+    """A response with the attributes that dulwich reads."""
 
     def __init__(self, exchange: Exchange, content_type: str, location: str | None, status: int) -> None:
         self._exchange = exchange
@@ -312,7 +312,7 @@ def _is_safe(name: bytes, sha: bytes) -> bool:
 
 
 def _credentials(process: Process, url: Url, settings: Settings) -> Credentials | None:
-    """From the URL, a credential store, or .netrc."""
+    """Return credentials from the URL, a credential store, or .netrc."""
     if url.user is not None:
         return Credentials(unquote(url.user), unquote(url.password or ""))
     home = process.env.get("HOME", "/")

@@ -17,7 +17,7 @@ from belljar.bin.git.repository.store import EXECUTABLE, LINK, SUBMODULE, Flat
 
 
 def changed_files(repo: Repository) -> dict[str, str]:
-    """What in the work tree differs from the index: M, D, T."""
+    """Return the files of the work tree that differ from the index: M, D, T."""
     found: dict[str, str] = {}
     for path, entry in sorted(repo.index.items()):
         if isinstance(entry, ConflictedIndexEntry):
@@ -185,7 +185,7 @@ def _work_entry(repo: Repository, path: str, stat: Stat) -> tuple[int, bytes]:
 
 
 def refusal(blocked: list[str], strangers: list[str], what: str) -> GitError:
-    """What is said when local changes, or files that are not tracked, are in the way."""
+    """Make the error for local changes or untracked files that would be overwritten."""
     doing = {"checkout": "switch branches", "merge": "merge"}.get(what, what)
     text = ""
     if blocked:

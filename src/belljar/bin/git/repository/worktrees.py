@@ -50,7 +50,7 @@ def list_worktrees(repo: Repository) -> list[Worktree]:
 
 
 def checked_out(repo: Repository, ref: str) -> str | None:
-    """Where another work tree has a branch checked out."""
+    """Return where another work tree has a branch checked out."""
     for tree in list_worktrees(repo):
         if tree.git != repo.git and tree.branch == ref:
             return tree.path
