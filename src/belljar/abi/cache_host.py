@@ -7,7 +7,7 @@ import stat
 import sys
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""Where this belljar is installed: what was made by another is not used."""
+"""Directory of this installation: files cached by another one are not used."""
 
 
 def cache_directory() -> str | None:
@@ -43,7 +43,7 @@ def _candidates() -> list[str]:
 
 
 def private_directory(path: str) -> str | None:
-    """That directory, if it is or can be made ours alone; None if not."""
+    """The directory, created if missing, if only this user can write to it; else None."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
     except OSError:

@@ -46,7 +46,7 @@ def join(base: str, path: str) -> GuestPath:
 
 
 def normalise(path: str) -> GuestPath:
-    """Without `.`, `..` and doubled slashes, by text alone: only right where no symlink is involved."""
+    """Remove `.`, `..` and doubled slashes, by text alone: only right where no symlink is involved."""
     parts: list[str] = []
     for part in path.split("/"):
         if part == "..":

@@ -234,6 +234,9 @@ ELEMENTS_MAX: Final = 200_000
 """Values in one larger frame, lists and dicts included. A million empty lists would be 1 MB there and 64 MB here."""
 _TAG: Final = 16
 """Bytes of a frame's body in which its tag is."""
+_FIXARRAY: Final = range(0x90, 0xA0)
+_FIXSTR: Final = range(0xA0, 0xC0)
+"""First bytes of msgpack's short arrays and strings, which hold the length."""
 _WORKER_LIMITS: Final = {
     b"output": CHUNK_MAX + 64,
     b"exited": 16 << 20,
@@ -301,7 +304,7 @@ class FrameReader(Generic[T]):
 
 def _check_kind(head: bytes | bytearray, length: int, kinds: Mapping[bytes, int]) -> None:
     """Check the length of a frame by its tag: the first item of a short array, and a short string."""
-    tag = bytes(head[2 : 2 + (head[1] & 0x1F)]) if 0x90 <= head[0] <= 0x9F and 0xA0 <= head[1] <= 0xBF else b""
+    tag = bytes(head[2 : 2 + head[1] - _FIXSTR.start]) if head[0] in _FIXARRAY and head[1] in _FIXSTR else b""
     if length > kinds.get(tag, _SMALL):
         raise WireError(f"a frame of {length} bytes, which is too long for its kind ({bytes(tag)!r})")
 

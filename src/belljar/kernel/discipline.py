@@ -235,12 +235,12 @@ class Discipline:
     def _character_start(self) -> int:
         start = max(0, len(self.line) - 1)
         if self._utf8:
-            while start > 0 and self.line[start] & 0xC0 == 0x80:
+            while start > 0 and self.line[start] in _CONTINUATION:
                 start -= 1
         return start
 
     def _word_start(self) -> int:
-        """Where the last word begins, what follows it included."""
+        """The start of the last word, which includes what follows it."""
         start, line = len(self.line), self.line
         while start > 0 and line[start - 1] not in _WORD:
             start -= 1

@@ -19,7 +19,7 @@ from typing import Final, Protocol
 from greenlet import getcurrent, greenlet
 
 IDLE_RUNNERS: Final = 64
-"""How many stacks of ended fibers are kept for the next ones."""
+"""Number of stacks of ended fibers kept for the next ones."""
 
 
 class Clock(Protocol):

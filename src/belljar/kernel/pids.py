@@ -76,4 +76,4 @@ class Session:
         self.tty: Terminal | None = None
         self.foreground = leader
         self.space: PidSpace | None = None
-        """Where `leader` and `foreground` are numbered; set when a terminal is acquired."""
+        """The pid space of `leader` and `foreground`; set when a terminal is acquired."""

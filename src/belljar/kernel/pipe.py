@@ -76,7 +76,7 @@ class Pipe:
         return bytes(chunk)
 
     def write(self, data: bytes, *, nonblocking: bool) -> int:
-        """All of `data`, once there is room. EPIPE when nobody can read it."""
+        """Write all of `data`, waiting for room. EPIPE without readers."""
         if not data:
             return 0
         while True:
@@ -93,7 +93,7 @@ class Pipe:
         return len(data)
 
     def hold(self, data: bytes) -> None:
-        """All its input, however much that is, before anybody reads: as if a writer had come and gone."""
+        """Fill the pipe with all its input, of any size, and mark it as closed by its writer."""
         self.writer_opens = 1
         if data:
             self.chunks.append(data)

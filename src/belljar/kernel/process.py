@@ -121,7 +121,7 @@ class Process:
         self.cpu = 0.0
         """Processor seconds, as the CPU guard counts them."""
         self.children_cpu = 0.0
-        """Those of children waited for, and of theirs."""
+        """Processor seconds of children waited for, and of theirs."""
         self.children: list[Process] = []
         self.reaps_at_once = False
         """Whether a child's pid is free as soon as it ends, as if SIGCHLD's handler called wait (shells do)."""
@@ -226,7 +226,7 @@ class Process:
         return file.read(size)
 
     def write(self, fd: int, data: bytes) -> int:
-        """May take fewer bytes than given. A pipe nobody reads: SIGPIPE, then EPIPE if that is ignored or caught."""
+        """Write at most all of `data`. A pipe without readers: SIGPIPE, then EPIPE if that is ignored or caught."""
         file = self.fds[fd]
         self.budget.charge()
         if self.rlimits:
@@ -239,7 +239,7 @@ class Process:
             raise
 
     def _within_file_size(self, file: OpenFile, data: bytes) -> bytes:
-        """As much of `data` as `ulimit -f` lets into a file. SIGXFSZ, then EFBIG, if that is nothing."""
+        """The part of `data` that `ulimit -f` allows. SIGXFSZ, then EFBIG, if that is nothing."""
         soft, _ = self.rlimits.get("f", (None, None))
         if soft is None or not file.handle.seekable:
             return data
@@ -342,7 +342,7 @@ class Process:
                 self.close(fd)
 
     def read_file(self, name: str) -> bytes:
-        """All of a file; `-` is standard input. Refused past the expansion limit before memory is taken."""
+        """Read all of a file; `-` is standard input. Refused past the expansion limit before memory is taken."""
         parts: list[bytes] = []
         total = 0
         for data in self.chunks(name, 1 << 22):

@@ -38,7 +38,7 @@ class Writer:
                 self.flush()
 
     def line_buffered(self) -> None:
-        """From now on hand on every write at once (`grep --line-buffered`, `sed -u`)."""
+        """Flush after every write from now on (`grep --line-buffered`, `sed -u`)."""
         self._line_buffered = True
         self.flush()
 

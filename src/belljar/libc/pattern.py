@@ -99,7 +99,7 @@ class Pattern:
         return bool(ends(self.items, 1, Subject(name, nocase=self._nocase, hidden=True)) >> len(name))
 
     def prefix(self, text: str, *, longest: bool) -> int | None:
-        """Where the shortest or longest match at the start of `text` ends."""
+        """The end of the shortest or longest match at the start of `text`."""
         if self.literal is not None:
             return len(self.literal) if text.startswith(self.literal) else None
         regexes = self._forward(text)
@@ -109,7 +109,7 @@ class Pattern:
         return _pick(ends(self.items, 1, Subject(text, nocase=self._nocase)), longest=longest)
 
     def suffix(self, text: str, *, longest: bool) -> int | None:
-        """Where the shortest or longest match at the end of `text` begins."""
+        """The start of the shortest or longest match at the end of `text`."""
         if self.literal is not None:
             return len(text) - len(self.literal) if text.endswith(self.literal) else None
         backwards = text[::-1]

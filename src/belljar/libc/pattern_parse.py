@@ -109,7 +109,7 @@ class _Parser:
         self.closes = self._match_parentheses() if extglob and "(" in text else {}
 
     def _match_parentheses(self) -> dict[int, int]:
-        """Where the `(` of each extended form closes: one scan for all, or `@(@(@(...` would take quadratic time."""
+        """The closing position of each extended form: one scan for all, or `@(@(@(...` would take quadratic time."""
         text = self.text
         closes: dict[int, int] = {}
         opened: list[tuple[int, bool]] = []

@@ -53,7 +53,7 @@ class Printf:
         self.status = 0
         self.out = bytearray()
         self.passed_on = 0
-        """How much of the output is no longer in `out`."""
+        """Bytes of the output that are no longer in `out`."""
         self._budget = budget
 
     def take_lines(self) -> bytes:

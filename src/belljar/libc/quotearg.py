@@ -54,7 +54,7 @@ def c_char(char: str) -> str:
 
 
 def hide(text: str, *, utf8: bool = True) -> str:
-    """With a question mark for each unprintable character."""
+    """Replace each unprintable character by a question mark."""
     if _shown(text, utf8):
         return text
     return "".join(char if _shown(char, utf8) else "?" * (1 if utf8 else len(fsencode(char))) for char in text)

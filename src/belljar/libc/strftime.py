@@ -73,7 +73,7 @@ _NUMBERS: Final[dict[str, tuple[Callable[[Moment], int], str, int]]] = {
     "y": (lambda m: m.year % 100, "0", 2),
     "Y": (lambda m: m.year, "0", 1),
 }
-"""How to read a number, what it is filled with and to which width."""
+"""Getter, padding character and width of each numeric specifier."""
 _TEXTS: Final[dict[str, Callable[[Moment], str]]] = {
     "a": lambda m: DAYS[m.weekday][:3],
     "A": lambda m: DAYS[m.weekday],

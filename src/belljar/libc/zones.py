@@ -20,7 +20,7 @@ _RULE = rf"(?:M\d{{1,2}}\.\d\.\d|J?\d{{1,3}})(?:/{_TIME})?"
 _POSIX = re.compile(rf"({_NAME})(?:({_OFFSET})(?:({_NAME})({_OFFSET})?(?:,({_RULE})(?:,({_RULE}))?)?)?)?")
 _SEARCH_STEP: Final = 7 * DAY
 _SEARCH_STEPS: Final = 450
-"""How far mktime looks for a time of the asked kind: about eight years to either side, as glibc does."""
+"""Range in which mktime looks for a time of the asked kind: about eight years to either side, as glibc does."""
 
 
 class Offset(NamedTuple):

@@ -87,7 +87,7 @@ def nullable(node: Node) -> bool:
 
 
 def single(node: Node) -> bool:
-    """Does it match exactly one character, captured or not?"""
+    """Whether it matches exactly one character, captured or not."""
     return isinstance(node, Char | Any | Set)
 
 
@@ -240,7 +240,7 @@ def _sequence(node: Node) -> list[Node]:
 
 
 def _flat_tail(tree: Node, ambiguous: list[Repeat]) -> bool:
-    """From the first ambiguous repeat on: only single characters and unbounded repeats of them?"""
+    """Whether from the first ambiguous repeat on there are only single characters and unbounded repeats of them."""
     leaves = _sequence(tree)
     start = next((i for i, leaf in enumerate(leaves) if any(leaf is one for one in ambiguous)), None)
     if start is None:
@@ -254,7 +254,7 @@ def _flat_tail(tree: Node, ambiguous: list[Repeat]) -> bool:
 
 
 def _ascii_exact(node: Node, ignore_case: bool) -> tuple[bool, bool]:
-    """Is matching bytes right for (any, well-formed) UTF-8?
+    """Whether matching bytes is right for (any, well-formed) UTF-8.
 
     A literal never matches in the middle of a character. `.` and `[^x]` do, unless they repeat
     without bound: then they take the rest of the character along.

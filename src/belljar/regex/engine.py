@@ -15,6 +15,7 @@ from belljar.regex.translate import Target, Untranslatable, translate
 _DENSE = 400  # bytes a match below which `re`, faster a call, beats RE2, faster a byte
 _TRIAL = 64  # matches to judge that by
 _LONG = 1 << 15  # subjects beyond which a quadratic pattern goes to RE2
+_CONTINUATION = range(0x80, 0xC0)  # bytes of a UTF-8 sequence after its first
 
 
 class Regex:
@@ -116,14 +117,14 @@ class Regex:
         return Spans(subject, [_text_span(data, match.span(n)) for n in range(self.groups + 1)])
 
     def narrow(self, subject: bytes) -> bool:
-        """May this subject be matched byte by byte?"""
+        """Whether this subject may be matched byte by byte."""
         traits = self.traits
         if not self.utf8 or traits.ascii_exact or subject.isascii():
             return True
         return traits.ascii_exact_if_valid and _well_formed(subject)
 
     def test(self, subject: Subject) -> bool:
-        """Is there a match at all?"""
+        """Whether there is a match."""
         return self.search(subject) is not None
 
     def finditer(self, subject: Subject, pos: int = 0, end: int | None = None) -> Iterator[Match]:
@@ -169,7 +170,7 @@ class Regex:
 
     @property
     def anchored(self) -> bool:
-        """Is there at most one match a line, because it must begin or end it?"""
+        """Whether there is at most one match a line, because it must begin or end it."""
         ends = self.tree.items if isinstance(self.tree, Cat) else (self.tree,)
         return bool(ends) and (ends[0] == Assert(Zero.LINE_START) or ends[-1] == Assert(Zero.LINE_END))
 
@@ -296,7 +297,7 @@ class Regex:
         return self._literal in line
 
     def count_lines(self, buffer: bytes, separator: int = 10) -> int:
-        """How many lines of `buffer`, most of which match, have a match."""
+        """Count the lines of `buffer`, most of which match, that have a match."""
         if self._counts_by_findall(buffer):
             key = ("count", separator)
             chosen = self._programs.get(key)
@@ -329,7 +330,7 @@ def _advance(subject: Subject, pos: int) -> int:
     """The position after the character at `pos`."""
     pos += 1
     if isinstance(subject, bytes):
-        while pos < len(subject) and subject[pos] & 0xC0 == 0x80:
+        while pos < len(subject) and subject[pos] in _CONTINUATION:
             pos += 1
     return pos
 
@@ -373,7 +374,7 @@ def _is_any_star(node: Node) -> bool:
 
 
 def longest_literals_first(node: Node) -> Node:
-    """For `re`, which takes the first branch that matches: put longer words first."""
+    """Put longer words first, for `re`, which takes the first branch that matches."""
     match node:
         case Alt(branches=branches):
             lengths = [_literal_length(branch) for branch in branches]

@@ -74,7 +74,7 @@ class _Parser:
             self.warnings.append(message)
 
     def at(self, operator: str) -> bool:
-        """Is the next token `(`, `)`, `|` or `{` as an operator?"""
+        """Whether the next token is `(`, `)`, `|` or `{` as an operator."""
         return self.text.startswith(self.prefix + operator, self.pos)
 
     def at_alternation(self) -> bool:

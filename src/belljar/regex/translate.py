@@ -28,7 +28,7 @@ class Untranslatable(Exception):
 
 
 class Target(Struct, frozen=True):
-    """Where the pattern will run."""
+    """Engine and kind of subject that the pattern is written for."""
 
     re2: bool  # RE2's notation, else `re`'s
     wide: bool  # code points (str for `re`, UTF-8 for RE2), else bytes
@@ -253,7 +253,7 @@ def first_characters(node: Node) -> list[Node]:
 
 
 def wordlike(node: Node, edge: int) -> bool:
-    """Does every match begin (edge 0) or end (edge -1) with an ASCII word character?"""
+    """Whether every match begins (edge 0) or ends (edge -1) with an ASCII word character."""
     match node:
         case Char(code=code):
             return code < 128 and (chr(code).isalnum() or code == 95)

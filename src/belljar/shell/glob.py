@@ -43,7 +43,7 @@ def glob(process: Process, pattern: str, options: GlobOptions = DEFAULT) -> list
 
 
 def sort_paths(paths: Iterable[str]) -> list[str]:
-    """By bytes, which for UTF-8 is by code point."""
+    """Sort by bytes, which for UTF-8 is by code point."""
     found = list(paths)
     if all(map(str.isascii, found)):
         found.sort()
@@ -74,7 +74,7 @@ def split_ignored(text: str) -> tuple[str, ...]:
 
 
 def _bracket_end(text: str, start: int) -> int:
-    """Where a bracket expression closes; -1 if it doesn't."""
+    """The position where a bracket expression closes; -1 if it doesn't."""
     pos = start + 1
     while pos < len(text):
         if text.startswith("[:", pos):

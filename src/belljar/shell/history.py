@@ -18,7 +18,7 @@ class History:
         self.base = 1
         """The number of the first line."""
         self.saved = 0
-        """How many lines the history file already has."""
+        """The number of lines the history file already has."""
 
     def copy(self) -> History:
         fresh = History()

@@ -44,7 +44,7 @@ def read_line(process: Process, fd: int, delimiter: bytes = b"\n") -> bytes:
 
 
 def _available(end: PipeEnd, delimiter: bytes) -> int:
-    """How much may be taken from a pipe without taking more than a line: up to the delimiter in its next chunk."""
+    """Bytes to read from a pipe without reading past a line: up to the delimiter in its next chunk."""
     chunks = end.pipe.chunks
     if not chunks:
         return 1

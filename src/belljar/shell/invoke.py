@@ -61,7 +61,7 @@ class Call:
 
 
 _EXEC_WORDS = frozenset({"command", "builtin", "exec", "--"})
-"""Of which a command consists that keeps its redirections: `exec` without a program."""
+"""Words of a command that keeps its redirections: `exec` without a program."""
 
 
 def invoke(shell: Shell, call: Call, argv: list[str]) -> int:

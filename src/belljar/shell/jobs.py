@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 REMEMBERED: Final = 1000
-"""How many ended children's statuses are kept for a later `wait`."""
+"""Number of ended children's statuses kept for a later `wait`."""
 
 
 class Job(Struct):

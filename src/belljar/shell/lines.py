@@ -12,7 +12,7 @@ _BLOCK = 4096
 
 
 class End(Enum):
-    """Why reading stopped."""
+    """The reason why reading stopped."""
 
     DELIMITER = "delimiter"
     LIMIT = "limit"
@@ -108,7 +108,7 @@ def is_ready(process: Process, fd: int) -> bool:
 
 
 def _count_characters(data: bytes) -> int:
-    """How many complete characters: a broken sequence counts by the byte, one cut off at the end not yet."""
+    """Count complete characters: a broken sequence counts by the byte, one cut off at the end not yet."""
     text = data.decode("utf-8", "surrogateescape")
     tail = 0
     for back in range(1, min(4, len(data) + 1)):

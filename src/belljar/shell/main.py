@@ -123,7 +123,7 @@ def parse_invocation(args: list[str]) -> Invocation:
 
 
 def _long_option(found: Invocation, arg: str, following: list[str]) -> int:
-    """How many of the following arguments the option takes."""
+    """Apply a long option; returns how many of the following arguments it takes."""
     match arg[2:]:
         case "login":
             found.login = True

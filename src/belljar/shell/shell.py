@@ -141,7 +141,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.hash: dict[str, tuple[str, int]] = {}
         """The hash table: command name -> (path, hits)."""
         self.located: dict[str, str] = {}
-        """Where commands were found by PATH, shared with the forks; replaced when PATH changes."""
+        """Paths of commands found by PATH, shared with the forks; replaced when PATH changes."""
         self.directories: list[str] = []
         """The directory stack below the current directory (`pushd` puts the old directory at index 0)."""
         self.disabled: set[str] = set()
@@ -524,7 +524,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.status = 0
 
     def source_name(self) -> str:
-        """Where code being run was read from (BASH_SOURCE of a function defined now)."""
+        """The file that the running code was read from (BASH_SOURCE of a function defined now)."""
         if self.vars.frames:
             return self.vars.frames[-1].source
         if self.script is not None:

@@ -47,7 +47,7 @@ class State:
         self.line = 0
         """$LINENO: the line of the running command."""
         self.loops = 0
-        """How many loops enclose the running command in this function (what `break` may leave)."""
+        """Number of loops around the running command in this function (what `break` may leave)."""
         self.command: Command | None = None
         self.trap_command = ""
         self.last_argument = ""
@@ -84,13 +84,13 @@ class State:
         self.plain_ifs = True
         self.random_seed = 0
         self.random_branch: int | None = None
-        """Of which branch of the sandbox the seed is; none before the first $RANDOM."""
+        """The branch of the sandbox that the seed belongs to; none before the first $RANDOM."""
         self.byte_locale = False
         """Whether a character is a byte (the locale C) rather than UTF-8."""
         self.special_names: frozenset[str] = frozenset()
         self.random_last = 0
         self.getopts = (1, 1)
-        """Which argument `getopts` reads, and at which letter of it it is."""
+        """The argument that `getopts` reads, and its position in it."""
         self.getopts_frames: list[tuple[Frame | None, tuple[int, int]]] = []
         """Function calls with an OPTIND of their own, and where `getopts` was before; replaced, never changed."""
         self.command_number = 1

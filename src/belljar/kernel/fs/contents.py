@@ -21,7 +21,7 @@ class Sparse:
             self.write(0, bytes(data))
 
     def cost(self, offset: int, length: int) -> int:
-        """How many bytes of new pages a write would need."""
+        """Bytes of new pages that a write would need."""
         first, last = offset // PAGE, (offset + length - 1) // PAGE
         return PAGE * sum(number not in self.pages for number in range(first, last + 1))
 

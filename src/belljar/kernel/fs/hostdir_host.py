@@ -318,7 +318,7 @@ class HostDirServer(FileServer):
         return handle
 
     def _reopen(self, node: HostNode, access: int) -> int:
-        """From a name to the file, checked to be this regular file, and only then to its contents.
+        """Open a file by name with O_PATH, check that it is this regular file, and only then open its contents.
 
         Opening by name could hit a device or FIFO that was put there meanwhile, and opening alone can do harm.
         """

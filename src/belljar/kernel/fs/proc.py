@@ -221,11 +221,12 @@ class ProcServer(SyntheticServer):
 
 
 def _is_number(name: str) -> bool:
-    """As Linux reads a pid or descriptor: digits, no leading zero, not absurdly long."""
+    """Whether Linux reads it as a pid or descriptor: digits, no leading zero, not very long."""
     return name.isascii() and name.isdigit() and len(name) < 12 and (name == "0" or name[0] != "0")
 
 
 def _uuid(data: bytes) -> str:
+    """A random UUID (RFC 9562): version 4 in byte 6, the variant in byte 8."""
     digits = bytearray(data)
     digits[6] = digits[6] & 0x0F | 0x40
     digits[8] = digits[8] & 0x3F | 0x80

@@ -1,4 +1,4 @@
-"""Which files of a writable host mount a guest may not change: those that make the host run something."""
+"""Protected files of a writable host mount: those that make the host run something can't be changed."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final

@@ -48,7 +48,7 @@ class RemoteNode(Node):
         super().__init__(mode, uid, gid)
         self.number = number
         self.times = [0]
-        """How often the far side gave it to us: it is forgotten there when we have returned it as often."""
+        """References held at the far side: the node is dropped there when as many were returned."""
 
 
 class RemoteServer(FileServer):

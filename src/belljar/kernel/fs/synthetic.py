@@ -184,7 +184,7 @@ class SyntheticServer(FileServer):
     # Nothing can be made here, whoever asks.
 
     def setattr(self, node: Node, change: SetAttr) -> None:
-        """Only a truncation to be written over (`> /proc/sys/...`) means nothing and passes."""
+        """Accept and ignore a truncation before a write (`> /proc/sys/...`)."""
         if change != SetAttr(size=0):
             raise SysError(EPERM)
 

@@ -1,1 +1,1 @@
-"""From a path to a node: resolution, mounts, per-process namespaces, and the calls that take paths."""
+"""Virtual file system: path resolution, mounts, per-process namespaces, and the calls that take paths."""

@@ -16,7 +16,7 @@ from belljar.kernel.vfs.server import FileServer, Node
 Order = Literal["replace", "before", "after"]
 
 MOUNTS_MAX: Final = 1000
-"""Of one table: each change copies it."""
+"""Maximum mounts of one table: each change copies it."""
 
 
 class Place(NamedTuple):
@@ -160,7 +160,7 @@ class Namespace:
                     yield top
 
     def every_mount(self) -> Iterator[Mount]:
-        """All there are, a union's own and its members' alike; some more than once."""
+        """All mounts, those of unions and of their members too; some more than once."""
         yield self.root.mount
         for covers in self.tops.values():
             for top in covers.values():

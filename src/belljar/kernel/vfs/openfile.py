@@ -36,12 +36,12 @@ class OpenFile:
         self.name = name
         """The path it was opened by, for /proc and messages."""
         self.base: Place | None = None
-        """Where that path began, if it was relative."""
+        """The directory that path is relative to, if it was relative."""
         self.offset = 0
         self.refs = 0
         self.on_release: Callable[[], None] | None = None
         self.writer: Credentials | None = None
-        """Who opened it for writing, if that was not root: a write then takes set-id bits away."""
+        """Credentials of the opener for writing, if not root: a write then clears set-id bits."""
         handle.nonblocking = bool(flags & O_NONBLOCK)
 
     def retain(self) -> OpenFile:

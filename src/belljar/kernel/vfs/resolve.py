@@ -51,7 +51,7 @@ def step(directory: Place, name: str) -> Place:
 
 
 def parent(viewer: Viewer, place: Place) -> Place:
-    """Where `..` leads: out of mounts, never above the viewer's root."""
+    """The target of `..`: out of mounts, never above the viewer's root."""
     mount, node = place
     while node is mount.root and place != viewer.root:
         if mount.point is None:

@@ -96,7 +96,7 @@ class Handle:
         raise SysError(ENOTTY)
 
     def poll(self) -> int:
-        """Which of POLLIN, POLLOUT, POLLHUP, POLLERR hold now."""
+        """The current events among POLLIN, POLLOUT, POLLHUP, POLLERR."""
         return POLLIN | POLLOUT
 
     @property
@@ -123,9 +123,9 @@ class FileServer(ABC):
     kind: str = "server"
     """The type that /proc/mounts and df show."""
     dev: int = 0
-    """Told apart from every other mounted server by this; the kernel sets it at mount time."""
+    """Device number (st_dev), unique per mounted server; the kernel sets it at mount time."""
     changes: Changes | None = None
-    """Where changes of watched nodes are counted; the kernel sets it at mount time."""
+    """Counter of changes of watched nodes; the kernel sets it at mount time."""
 
     def watch(self, node: Node) -> bool:
         """Count changes of this node (entries, contents, attributes) from now on; False if this server can't."""
@@ -172,7 +172,7 @@ class FileServer(ABC):
         raise SysError(EINVAL)
 
     def magic_link(self, node: Node) -> Place | None:
-        """Where a symlink jumps to without going through its text (/proc/self/fd/3); None for an ordinary one."""
+        """The target of a magic link (/proc/self/fd/3), whatever its text; None for an ordinary symlink."""
         return None
 
     def create(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:

@@ -334,7 +334,7 @@ class View:
         place.mount.server.link(old.node, place.node, slot.name)
 
     def _may_link(self, node: Node) -> bool:
-        """Only an owner may give a file names that its other users could not write to (fs.protected_hardlinks)."""
+        """Whether a hard link is allowed (fs.protected_hardlinks): to own files, and safe ones that may be written."""
         if self.credentials.owns(node):
             return True
         mode = node.mode
@@ -342,7 +342,7 @@ class View:
         return mode & S_IFMT == S_IFREG and not runs_as_others and self.credentials.may(node, R_OK | W_OK)
 
     def _new_slot(self, path: str, *, directory: bool = False) -> Slot:
-        """Where a new entry goes. EEXIST before ENOENT (trailing slash), as Linux orders them."""
+        """The slot of a new entry. EEXIST before ENOENT (trailing slash), as Linux orders them."""
         slot = resolve_slot(self, path)
         if not slot.name or self._entry(slot) is not None:
             raise SysError(EEXIST, path)
@@ -381,7 +381,7 @@ class View:
             raise
 
     def _creating_member(self, directory: Place) -> Place:
-        """Where a union takes new files: its first member that was bound to create; EPERM if there is none."""
+        """The directory for new files: of a union, its first member bound to create; EPERM if there is none."""
         mount, node = directory
         if not (mount.members and node is mount.root):
             return directory

@@ -31,7 +31,7 @@ class Change(NamedTuple):
 
 
 class Report(Protocol):
-    """Told of a change of the entry `name` of a directory; of a rename also the directory and name it has now."""
+    """Called with the kind, directory and name of a changed entry; of a rename also its new directory and name."""
 
     def __call__(self, kind: Kind, directory: Node, name: str, to: tuple[Node, str] | None = None) -> None: ...
 
@@ -139,7 +139,7 @@ class WatchedServer(FileServer):
         self.kind = inner.kind
         self.dev = inner.dev
         self._names: WeakKeyDictionary[Node, tuple[Node, str]] = WeakKeyDictionary()
-        """Where each file was last seen: a file, unlike a directory, does not know its name."""
+        """The place where each file was last seen: a file, unlike a directory, does not know its name."""
 
     def report_node(self, kind: Kind, node: Node) -> None:
         where = self._inner.locate(node) if node.is_dir else self._names.get(node)

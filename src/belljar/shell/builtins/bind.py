@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _KEYMAPS = ("emacs", "emacs-standard", "emacs-meta", "emacs-ctlx", "vi", "vi-move", "vi-command", "vi-insert")
 _SHOWN = 5
-"""How many keys of a function `bind -P` and `-q` name before they say `...`."""
+"""Number of keys of a function that `bind -P` and `-q` list before `...`."""
 
 
 @builtin("bind", "lpsvPSVXm:f:q:u:r:x:")

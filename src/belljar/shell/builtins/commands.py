@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 _BUCKETS = 256
-"""Of bash's hash table of commands, whose order `hash` shows."""
+"""Buckets of bash's hash table of commands, whose order `hash` shows."""
 KEYWORDS = tuple(
     "if then else elif fi case esac for select while until do done in function time { } ! [[ ]] coproc".split()
 )

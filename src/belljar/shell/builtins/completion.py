@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _FLAGS = "".join(LETTERS) + "o:A:G:W:F:C:X:P:S:"
 _BUCKETS = 512
-"""Of bash's hash table, whose order `complete -p` shows."""
+"""Buckets of bash's hash table, whose order `complete -p` shows."""
 _TABLE_NAMES = {"-D": "_DefaultCmD_", "-E": "_EmptycmD_", "-I": "_InitialWorD_"}
 _SPECIAL = {"D": "-D", "E": "-E", "I": "-I"}
 

@@ -51,7 +51,7 @@ def _operands(shell: Shell, name: str, args: list[str]) -> list[str]:
 
 
 def _levels(shell: Shell, name: str, args: list[str]) -> int:
-    """How many loops to leave; 0 if there is none to leave, or the count is wrong."""
+    """The number of loops to leave; 0 if there is none to leave, or the count is wrong."""
     if args and args[0] == "--":
         args = args[1:]
     if shell.loops == 0 and shell.posix:  # which is silent about it
@@ -99,13 +99,13 @@ def continue_(shell: Shell, args: list[str]) -> int:
 
 
 def _return_status(shell: Shell) -> int:
-    """That of the last command; in a trap, of the last one before it."""
+    """The status of the last command; in a trap, of the last one before it."""
     inside = shell.in_trap and shell.in_trap != "DEBUG" and shell.trap_level == shell.subshell
     return shell.trap_status if inside else shell.status
 
 
 def _exit_status(shell: Shell) -> int:
-    """That of the last command; in the EXIT trap, of the last one before it."""
+    """The status of the last command; in the EXIT trap, of the last one before it."""
     inside = shell.in_trap == "EXIT" and shell.trap_level == shell.subshell
     return shell.trap_status if inside else shell.status
 

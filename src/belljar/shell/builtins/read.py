@@ -165,7 +165,7 @@ def _take(
 
 
 def _count(data: bytes) -> int:
-    """How many characters are there once backslashes are gone."""
+    """The number of characters after backslashes are removed."""
     text, _ = unescape(fsdecode(data))
     return len(text)
 

@@ -1,1 +1,1 @@
-"""From the syntax tree to closures that run it: `run(shell) -> status`. Compiled once, shared by every shell."""
+"""Compiler of the syntax tree to closures: `run(shell) -> status`. Compiled once, shared by every shell."""

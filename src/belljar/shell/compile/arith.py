@@ -238,7 +238,7 @@ def _compile_unary(op: str, operand: ArithNode) -> Number:
 def _element_writer(
     target: ArithVariable,
 ) -> tuple[Callable[[Shell], Location], Callable[[Shell, Location, int], None], Callable[[Shell, Location], int]]:
-    """For an element: how to find its place, to write there and to read there (its subscript is evaluated once)."""
+    """Closures that find an element's place, write there and read there (its subscript is evaluated once)."""
     name, index = target.name, target.index
     if not isinstance(index, Subscript):
         star = "*" if index is not None and index.joined else "@"

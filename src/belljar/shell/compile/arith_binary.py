@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 Compile = Callable[[ArithNode], Number]
-"""How an operand is compiled."""
+"""Compiles an operand."""
 
 
 def compile_truth(node: ArithNode, operand: Compile) -> Callable[[Shell], bool | int]:

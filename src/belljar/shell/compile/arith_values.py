@@ -21,7 +21,7 @@ Number = Callable[["Shell"], int]
 CACHED_LENGTH: Final = 500
 """Longer texts aren't worth keeping."""
 NESTING: Final = 1024
-"""How deep a variable's value may name further variables, as in bash."""
+"""Maximum depth of variables whose value names further variables, as in bash."""
 
 
 def evaluate(shell: Shell, text: str) -> int:

@@ -62,7 +62,7 @@ def merge_literals(parts: tuple[WordPart, ...]) -> tuple[WordPart, ...]:
 
 
 def count(sequence: BraceSequence) -> int:
-    """How many words the sequence makes, without making them."""
+    """The number of words the sequence makes, without making them."""
     total = 1
     for item in sequence.items:
         if isinstance(item, BraceList):

@@ -130,7 +130,7 @@ CONSTANT, ONE, MANY = 0, 1, 2
 
 
 def _compile_word(parts: Sequence[WordPart]) -> tuple[int, object]:
-    """How one word's fields come about: a constant, a closure giving one string, or a closure appending to a list."""
+    """The fields of one word: a constant, a closure giving one string, or a closure appending to a list."""
     if all(isinstance(part, Literal) for part in parts):
         text = "".join(part.text for part in parts if isinstance(part, Literal))
         if not MAGIC.search(text):

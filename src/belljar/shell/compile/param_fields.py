@@ -110,6 +110,6 @@ def _compile_default_emit(part: Param, op: Default, *, quoted: bool) -> Emit:
 
 
 def _emit_nothing(fields: Fields, op: Default) -> None:
-    """Within double quotes even nothing makes a field, unless the word is "$@"-like."""
+    """Emit an empty quoted field, unless the word is "$@"-like."""
     if not any(is_multi(inner) for inner in op.word.parts):
         fields.quoted("")

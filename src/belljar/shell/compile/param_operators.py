@@ -123,7 +123,7 @@ def _compile_replace(mode: str, word: Word, replacement: Word | None) -> Callabl
 
 
 def _mark(text: str) -> str:
-    """With `&` and backslashes escaped, as they are quoted in a replacement."""
+    """Escape `&` and backslashes, as they are quoted in a replacement."""
     return text.replace("\\", "\\\\").replace("&", "\\&")
 
 

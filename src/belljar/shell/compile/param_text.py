@@ -62,7 +62,7 @@ def compile_any(part: WordPart) -> Text:
 
 
 def compile_simple_list(part: WordPart) -> Values | None:
-    """For `"$@"`, `"${a[@]}"` standing alone: their values; None for anything less simple."""
+    """The values of `"$@"`, `"${a[@]}"` standing alone; None for anything less simple."""
     if isinstance(part, ParamNames | ParamKeys):
         return compile_values(part) if not part.joined else None
     if not isinstance(part, Param) or part.indirect or part.op is not None:

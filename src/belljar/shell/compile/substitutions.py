@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 KEPT_LINES: Final = 8
-"""How many places of one substitution are kept compiled; more than one come only from traps and `eval`."""
+"""Number of lines for which one substitution is kept compiled; more than one come only from traps and `eval`."""
 
 
 def compile_substitution(part: CommandSub | BackquoteSub | ProcSub) -> Text:

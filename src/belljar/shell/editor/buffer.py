@@ -98,7 +98,7 @@ class Buffer:
         return place
 
     def field_start(self, separators: str = " \t\n") -> int:
-        """The start of what ^W cuts: a word between blanks."""
+        """The start of what ^W kills: a word between blanks."""
         place, text = self.point, self.text
         while place > 0 and text[place - 1] in separators:
             place -= 1
@@ -107,7 +107,7 @@ class Buffer:
         return place
 
     def vi_word_start(self) -> int:
-        """From where vi's ^W cuts: a word, or the row of blanks and punctuation before the cursor."""
+        """The start of what vi's ^W kills: a word, or the blanks and punctuation before the cursor."""
         text, point = self.text, self.point
 
         def bounds(at: int) -> bool:

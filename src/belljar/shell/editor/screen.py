@@ -73,7 +73,7 @@ class Screen:
         return not "".join(pieces).isascii()
 
     def _lay_out(self, text: str) -> tuple[list[str], list[Place]]:
-        """How each character is shown, where each begins, and where the last ends."""
+        """The text shown for each character, the place where each begins, and where the last ends."""
         row, column = self._start
         columns = self.columns
         pieces: list[str] = []

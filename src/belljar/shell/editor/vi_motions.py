@@ -1,4 +1,4 @@
-"""Where vi's motions lead."""
+"""Motions of vi."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Target(NamedTuple):
 def find_target(
     text: str, point: int, key: str, count: int | None, argument: str = "", *, operator: str = ""
 ) -> Target | None:
-    """Where a motion leads from a place; None if it is none, or leads nowhere."""
+    """The target of a motion from a place; None if it is none, or has no target."""
     times = count or 1
     last = max(0, len(text) - 1)
     match key:

@@ -1,4 +1,4 @@
-"""From text to the syntax tree: the parser of bash 5.2, usable on its own."""
+"""Parser of bash 5.2: text to syntax tree, usable on its own."""
 
 from belljar.shell.parse.errors import ArithSyntaxError, ShellSyntaxError, Warned
 from belljar.shell.parse.parser import (

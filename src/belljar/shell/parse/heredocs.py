@@ -55,7 +55,7 @@ class HereDocReader(ParamReader):
         super().__init__(source, options, first_line)
         self.pending: list[HereDoc] = []
         self.inside = 0
-        """How many substitutions are being read."""
+        """Nesting depth of the substitutions being read."""
 
     def announce(self, fd: int | FdVariable, *, strip_tabs: bool) -> HereDoc:
         """The here-document whose delimiter is the word at `pos`; its body is read at the next newline."""
@@ -128,7 +128,7 @@ class HereDocReader(ParamReader):
         return found + 1 if found >= 0 else -1
 
     def _closed(self, doc: HereDoc, found: int, after: int) -> int:
-        """Where the delimiter in the line found:after ends, if more than a newline follows it; else 0."""
+        """The end of the delimiter in the line found:after, if more than a newline follows it; else 0."""
         end = found
         while doc.strip_tabs and self.text.startswith("\t", end):
             end += 1

@@ -75,7 +75,7 @@ class Source:
         self.aliases: list[ActiveAlias] = []
         self.alias_text = 0
         self._joints: list[int] = []
-        """Where a backslash and a newline were taken out of the text, in order."""
+        """Positions where a backslash and a newline were removed from the text, in order."""
         self.unaliased: dict[int, str] = {}
         """The lines of this command in which aliases were replaced, as they were before."""
 
