@@ -106,6 +106,35 @@ def test_a_dead_template_is_replaced(echo_engine: Template) -> None:
         assert sandbox.exec("engine echo again").stdout == "AGAIN\n"
 
 
+KILLED = [sys.executable, "-I", "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+
+
+def test_templates_are_replaced_as_often_as_they_are_killed(echo_engine: Template) -> None:
+    """A caller does not notice; nor does it where the replacements are killed as well."""
+    works, begun = echo_engine._server._command, list[int]()
+
+    def command() -> list[str]:
+        begun.append(1)
+        return KILLED if len(begun) < 6 else list(works())
+
+    echo_engine._server._command = command
+    with Sandbox() as sandbox:
+        assert sandbox.exec("engine echo x").stdout == "X\n"
+        assert len(begun) == 6
+        assert echo_engine.process is not None
+        os.kill(echo_engine.process.pid, signal.SIGKILL)
+        begun[3:] = []
+        assert sandbox.exec("engine echo again").stdout == "AGAIN\n"
+
+
+def test_templates_that_are_always_killed() -> None:
+    """The caller's deadline ends it, with what happened."""
+    template = Template(lambda: KILLED)
+    with pytest.raises(EngineUnavailable, match=r"no process: it was killed \d+ times within 0.3 s: it ended"):
+        template.fork(EngineLimits(1 << 30, 1, wall_seconds=0.3), {})
+    assert template.process is None
+
+
 def test_limits_and_count() -> None:
     with Sandbox(limits=Limits(memory_bytes=1 << 30)) as sandbox:
         assert sandbox.exec("engine echo limits").stdout == f"{1 << 30} 5\n"
@@ -122,6 +151,20 @@ def test_an_engine_that_is_not_there() -> None:
     broken = Template(lambda: [sys.executable, "-I", "-c", "raise SystemExit('no such thing here')"])
     with pytest.raises(EngineUnavailable, match="no such thing here"):
         broken.fork(EngineLimits(1 << 30, 1), {})
+
+
+def test_a_template_that_fails_is_replaced_once() -> None:
+    """Although it closes its socket before it ends."""
+    begun = []
+    program = "import os, sys, time; os.close(int(sys.argv[1])); time.sleep(0.2); sys.exit('no such thing here')"
+
+    def command() -> list[str]:
+        begun.append(1)
+        return [sys.executable, "-I", "-c", program]
+
+    with pytest.raises(EngineUnavailable, match="no such thing here"):
+        Template(command).fork(EngineLimits(1 << 30, 1), {})
+    assert len(begun) == 2
 
 
 OWNER = """

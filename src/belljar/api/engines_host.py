@@ -233,7 +233,7 @@ class EngineBroker:
             cpu = SESSION_SECONDS
         elif isinstance(wanted_cpu, int | float) and wanted_cpu > 0:
             cpu = min(cpu, wanted_cpu)
-        return EngineLimits(memory, cpu)
+        return EngineLimits(memory, cpu, self._limits.wall_seconds)
 
     @property
     def busy(self) -> bool:

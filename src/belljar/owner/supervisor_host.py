@@ -42,7 +42,10 @@ class Supervisor:
         return self._server.process
 
     def take(self, memory_bytes: int) -> WorkerHandle:
-        """A worker with this much memory. A zygote that does not answer is replaced once. Raises WorkerUnavailable."""
+        """A worker with this much memory. Raises WorkerUnavailable.
+
+        A zygote that was killed is replaced, one that does not answer is so once.
+        """
         with self._lock:
             if sys.platform != "linux":
                 from belljar.owner.spawn_host import Spawner  # what a worker is elsewhere: a process of its own

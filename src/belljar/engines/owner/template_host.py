@@ -136,10 +136,12 @@ class EngineProcess:
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """Resource limits of one program's process."""
+    """Resource limits of one program's process, and of the wait for it."""
 
     memory_bytes: int
     cpu_seconds: float
+    wall_seconds: float = ANSWER_SECONDS
+    """How long templates that are killed are replaced by others. The process is not told."""
 
 
 def _request(limits: EngineLimits, options: Mapping[str, Any]) -> bytes:
@@ -179,12 +181,12 @@ class Template:
         return process
 
     def fork(self, limits: EngineLimits, options: Mapping[str, Any]) -> EngineProcess:
-        """A new process, its connection non-blocking. A template that does not answer is replaced once.
+        """A new process, its connection non-blocking. Raises EngineUnavailable.
 
-        Raises EngineUnavailable.
+        A template that was killed is replaced until the limits' wall seconds are over, one that fails is so once.
         """
         try:
-            process, _ = self._server.take(_request(limits, options))
+            process, _ = self._server.take(_request(limits, options), limits.wall_seconds)
         except Refused as error:
             raise EngineUnavailable(f"the engine's template gives no process: {error}") from error
         process.collect_listener()

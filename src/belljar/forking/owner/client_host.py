@@ -38,6 +38,10 @@ class Refused(RuntimeError):
     """The server made no process; says why."""
 
 
+class ServerEnded(Refused):
+    """The server has ended."""
+
+
 class ForkClient(Generic[P]):
     """Processes from one server. Spares are not held here: they wait in the socket."""
 
@@ -108,7 +112,9 @@ class ForkClient(Generic[P]):
             for fd in fds:
                 os.close(fd)
             self._owed.clear()
-            raise Refused(message[1:].decode("utf-8", "replace") or "it ended")
+            if not message:
+                raise ServerEnded("it ended")
+            raise Refused(message[1:].decode("utf-8", "replace") or "it gives no reason")
         process = self._make(int(pid), fds)
         if made_for == request and process.alive:
             return process

@@ -1,18 +1,26 @@
-"""A fork server as a process that the owner starts, ends, and replaces when it gives no process."""
+"""A fork server as a process that the owner starts, ends, and replaces when it was killed or gives no process."""
 
 from __future__ import annotations
 
 import os
+import signal
 import threading
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Final, Generic
 
-from belljar.forking.owner.client_host import ForkClient, Make, P, Refused
+from belljar.forking.owner.client_host import ForkClient, Make, P, Refused, ServerEnded
 from belljar.forking.wire import encode_permit
-from belljar.lockdown.server_process_host import end_server, explain_limits, start_server, wait_for_server
+from belljar.lockdown.server_process_host import (
+    ANSWER_SECONDS,
+    end_server,
+    explain_limits,
+    start_server,
+    wait_for_server,
+)
 
 if TYPE_CHECKING:
     import socket
@@ -20,7 +28,9 @@ if TYPE_CHECKING:
 
 
 _END_SECONDS: Final = 2.0
-"""How long a server may take to kill its children."""
+"""How long a server may take to kill its children, and to end once it has closed its socket."""
+_PAUSE_SECONDS: Final = 0.02
+"""Pause before a killed server is replaced: whatever kills them may do so at once."""
 
 
 class ForkServerProcess(Generic[P]):
@@ -32,11 +42,20 @@ class ForkServerProcess(Generic[P]):
         self._client = ForkClient(self._control, make)
         self.taken = 0
 
+    def was_killed(self) -> bool:
+        """Whether a server whose control socket is closed ended by SIGKILL or SIGTERM, not by itself."""
+        with suppress(TimeoutError):
+            wait_for_server(self.process, _END_SECONDS)
+        return self.process.returncode in (-signal.SIGKILL, -signal.SIGTERM)
+
     def take(self, request: bytes) -> P:
         """Return a process, a spare or a new one. Raises Refused, OSError."""
         if self.process.poll() is not None:
-            raise Refused("it ended")
-        process = self._client.take(request)
+            raise ServerEnded("it ended")
+        try:
+            process = self._client.take(request)
+        except ConnectionError as error:
+            raise ServerEnded("it ended") from error
         self.taken += 1
         return process
 
@@ -70,7 +89,10 @@ def _end(control: socket.socket, process: subprocess.Popen[bytes], owner: int, e
 
 
 class RestartedServer(Generic[P]):
-    """A server that is started when first needed, and replaced once if it gives no process."""
+    """A server that is started when first needed.
+
+    One that was killed is replaced, as often as that happens; one that fails by itself is replaced once.
+    """
 
     def __init__(self, command: Callable[[], Sequence[str]], make: Make[P]) -> None:
         self._command = command
@@ -78,19 +100,30 @@ class RestartedServer(Generic[P]):
         self._lock = threading.Lock()
         self.process: ForkServerProcess[P] | None = None
 
-    def take(self, request: bytes) -> tuple[P, ForkServerProcess[P]]:
-        """Return a process, and the server that it came from. Raises Refused."""
-        with self._lock:
-            for last_try in (False, True):
+    def take(self, request: bytes, seconds: float = ANSWER_SECONDS) -> tuple[P, ForkServerProcess[P]]:
+        """Return a process, and the server that it came from. Raises Refused.
+
+        No server is replaced once so many seconds have passed.
+        """
+        deadline = time.monotonic() + seconds
+        failed = killed = 0
+        while True:
+            with self._lock:
                 try:
                     if self.process is None:
                         self.process = ForkServerProcess(self._command(), self._make)
                     return self.process.take(request), self.process
                 except (OSError, RuntimeError) as error:
-                    said = self._stop()
-                    if last_try:
-                        raise Refused(f"{error}{said}{explain_limits()}") from error
-        raise AssertionError("unreachable")
+                    if isinstance(error, ServerEnded) and self.process is not None and self.process.was_killed():
+                        killed += 1
+                    else:
+                        failed += 1
+                    said = f"{error}{self._stop()}{explain_limits()}"
+                    if failed == 2:
+                        raise Refused(said) from error
+                    if killed and time.monotonic() >= deadline:
+                        raise Refused(f"it was killed {killed} times within {seconds:g} s: {said}") from error
+            time.sleep(_PAUSE_SECONDS)  # without the lock: another thread may close it, or have the next server
 
     def take_spare(self, request: bytes) -> P | None:
         """Return a spare, without waiting; None if there is none, or `take` would say why not."""
