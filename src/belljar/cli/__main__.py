@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def build_parser(start: Start | None = None, only: str = "") -> argparse.ArgumentParser:
-    """The command line's parser; of `only` one command, if that is known to be the one."""
+    """Build the command line's parser, with the subcommand `only` if it is given."""
     from belljar.abi.version import __version__
     from belljar.cli.parser import Parser
 

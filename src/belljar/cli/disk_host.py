@@ -23,7 +23,7 @@ def contents(path: str) -> tuple[bytes, int]:
 
 
 def append_lines(path: str) -> Callable[[dict[str, Any]], None]:
-    """Takes events, and adds each to a file as one line of JSON. OSError, if it can't be written."""
+    """Return a function that appends each event to a file as a line of JSON. OSError if it can't be written."""
     file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - it is written to until the program ends
 
     def write(event: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`belljar doctor`: which walls hold on this machine, which engines are ready, and what to do about the rest."""
+"""`belljar doctor`: the isolation layers that work on this machine, the engines, and advice about the rest."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ADVICE: Final = {
 }
 
 NEEDED: Final = frozenset({"seccomp", "rlimits", "no_new_privs"})
-"""Without these a sandbox on Linux does not start."""
+"""Layers without which a sandbox on Linux does not start."""
 
 PACKAGES: Final = {
     "greenlet": "pip install belljar",

@@ -16,14 +16,14 @@ class Engine:
 
     name: str
     version: str
-    """Of the package that brings it; "" if that is not installed."""
+    """Version of the package that brings it; "" if that is not installed."""
     ready: bool
     advice: str
     """Advice to the user, if any."""
 
 
 def installed(package: str) -> str:
-    """Its version, or "" if it is not there."""
+    """Return a package's version, or "" if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -76,7 +76,7 @@ def create_echo_close() -> None:
 
 
 def against_bash(name: str, act: Callable[[], object], rounds: int, limit: float) -> Figure:
-    """Turn by turn with bash; `act` does the thing once."""
+    """Measure `act` and bash by turns."""
     for _ in range(3):
         act()
     pairs = [(seconds(act), seconds(bash_echo)) for _ in range(rounds)]
@@ -85,7 +85,7 @@ def against_bash(name: str, act: Callable[[], object], rounds: int, limit: float
 
 
 def in_a_row(name: str, act: Callable[[], object], rounds: int, limit: float) -> Figure:
-    """Rows of both, as programs do such things: neither finds the processor as the other left it."""
+    """Measure rows of each, as programs run commands, so that neither finds the caches as the other left them."""
     ours: list[float] = []
     real: list[float] = []
     for _ in range(rounds):
@@ -101,7 +101,7 @@ def branch_echo(origin: Sandbox) -> None:
 
 
 def burst(count: int, rounds: int) -> Figure:
-    """Creating many at once, until each is sealed and says so; per sandbox."""
+    """Measure creating many at once, until each is sealed and says so; per sandbox."""
     pairs: list[tuple[float, float]] = []
     for _ in range(rounds):
         made: list[Sandbox] = []
@@ -134,7 +134,7 @@ def idle_memory(count: int) -> Figure:
 
 
 def file_rate(sandbox: Sandbox, rounds: int) -> Figure:
-    """1 MB written and read back; real files for comparison."""
+    """Measure writing and reading back 1 MB; real files for comparison."""
     data = os.urandom(MB)
 
     def ours() -> None:
@@ -184,20 +184,20 @@ def run_command(name: str, options: list[str], ready: Callable[[], bool], limit_
 
 
 def warm_run(rounds: int) -> Figure:
-    """From the zygote that runs of one user share."""
+    """Measure a run from the zygote that one user's runs share."""
     path = address(identity())
     return run_command("belljar run 'echo hi', warm", [], lambda: path is None or os.path.exists(path), 100, rounds)
 
 
 def cold_run(rounds: int) -> Figure:
-    """From nothing but files: two interpreters started, a sandbox sealed, a command run."""
+    """Measure a run without a zygote: two interpreters started, a sandbox sealed, a command run."""
     recorded = archive_path()
     options = ["--no-daemon"]
     return run_command("belljar run 'echo hi', cold", options, lambda: Archive.open(recorded) is not None, 200, rounds)
 
 
 def measure(rounds: int) -> Iterator[Figure]:
-    """One figure after the other, as they are ready. NoBash."""
+    """Yield the figures as they are ready. NoBash."""
     with Sandbox():
         time.sleep(0.2)  # the zygote is up and has its spares
     yield against_bash("create + echo hi + close, warm", create_echo_close, rounds, 1)

@@ -85,7 +85,7 @@ def known_options(parser: argparse.ArgumentParser) -> set[str]:
 
 
 def read_config(path: str, known: set[str]) -> tuple[list[str], dict[str, Any]]:
-    """A file as options, and its limits. OSError, ValueError."""
+    """Read a file's options and limits. OSError, ValueError."""
     import tomllib
     from dataclasses import fields
     from pathlib import Path
@@ -105,7 +105,7 @@ def read_config(path: str, known: set[str]) -> tuple[list[str], dict[str, Any]]:
 
 
 def check_names(where: str, given: object, known: set[str]) -> None:
-    """ValueError for what is no table of known names."""
+    """Raise ValueError for anything but a table of known names."""
     if not isinstance(given, dict):
         raise ValueError(f"{where} is a table of names and values")
     unknown = sorted(set(given) - known)

@@ -104,7 +104,7 @@ def parse_memory(parser: argparse.ArgumentParser, text: str) -> int:
 
 
 def parse_mount(parser: argparse.ArgumentParser, text: str) -> tuple[str, Mount]:
-    """`./repo:/work:overlay`. The source may hold colons; the path in the sandbox may not."""
+    """Parse `./repo:/work:overlay`. The source may hold colons; the path in the sandbox may not."""
     from belljar.api.mounts import Mount
     from belljar.cli.disk_host import is_directory, is_file
 
@@ -127,7 +127,7 @@ def parse_mount(parser: argparse.ArgumentParser, text: str) -> tuple[str, Mount]
 
 
 def read_file(parser: argparse.ArgumentParser, text: str, cwd: str) -> tuple[str, tuple[bytes, int]]:
-    """`notes.txt:/tmp/n.txt`, or `notes.txt` for the working directory."""
+    """Read the file of `notes.txt:/tmp/n.txt`, or of `notes.txt` for the working directory."""
     from belljar.abi.paths import basename, join
     from belljar.cli.disk_host import contents
 

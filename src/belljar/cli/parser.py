@@ -1,4 +1,4 @@
-"""argparse, but for what it would load to find out how wide the screen is."""
+"""argparse without the modules that it loads to find the screen's width."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Formatter(HelpFormatter):
 
 
 class Parser(ArgumentParser):
-    """Its subcommands' parsers are of this class, too."""
+    """A parser whose subcommands' parsers are of this class, too."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, formatter_class=Formatter)

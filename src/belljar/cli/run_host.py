@@ -97,7 +97,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
 def parse_command(
     parser: argparse.ArgumentParser, what: str, args: list[str], files: dict[str, tuple[bytes, int]]
 ) -> list[str]:
-    """argv. A script is added to `files`; it is one if it is a file, and has a suffix we know or is given as a path."""
+    """Return argv. A script is added to `files`: a file that has a suffix we know or is given as a path."""
     name = os.path.basename(what)
     suffix = os.path.splitext(name)[1]
     if not (os.path.isfile(what) and (suffix in INTERPRETERS or "/" in what)):
@@ -117,7 +117,7 @@ def parse_command(
 
 
 def own_input() -> bytes | int | None:
-    """Our input as `spawn` takes it: all of a short file, a pipe or a terminal to be passed on, or nothing."""
+    """Return our stdin as `spawn` takes it: all of a short file, a pipe or a terminal to be copied, or nothing."""
     from belljar.api.command import DEVNULL, PIPE
 
     try:
@@ -132,7 +132,7 @@ def own_input() -> bytes | int | None:
 
 
 def pass_on(stdin: Stdin) -> None:
-    """Our input to the command, as it comes and no faster than it is read; on a thread that may never end."""
+    """Copy our stdin to the command, no faster than it is read; on a thread that may never end."""
     from belljar.api.errors import SandboxError
 
     try:
@@ -144,7 +144,7 @@ def pass_on(stdin: Stdin) -> None:
 
 
 def show(process: Process) -> dict[str, str]:
-    """Both streams to ours, as they come."""
+    """Copy stdout and stderr to ours, as they come."""
     errors = threading.Thread(target=_copy_aside, args=(process.stderr, sys.stderr.buffer), daemon=True)
     errors.start()
     _copy(process.stdout, sys.stdout.buffer)
@@ -153,7 +153,7 @@ def show(process: Process) -> dict[str, str]:
 
 
 def collect(process: Process) -> dict[str, str]:
-    """Both streams, whole."""
+    """Read stdout and stderr to their ends."""
     parts: list[bytes] = []
     errors = threading.Thread(target=lambda: parts.append(process.stderr.read()), daemon=True)
     errors.start()
@@ -175,7 +175,7 @@ def _copy(stream: Stream, to: BinaryIO) -> None:
 
 
 def _copy_aside(stream: Stream, to: BinaryIO) -> None:
-    """On a thread of its own: what goes wrong with the sandbox, the main thread hears of too."""
+    """Copy on a thread of its own, ignoring errors of the sandbox: the main thread gets them too."""
     from belljar.api.errors import SandboxError
 
     with suppress(BrokenPipeError, SandboxError):

@@ -1,4 +1,4 @@
-"""Where the command line writes."""
+"""The command line's output."""
 
 import os
 import sys
@@ -17,7 +17,7 @@ def colour() -> bool:
 
 
 def columns() -> int:
-    """Return how wide the screen is, as `shutil` has it, which takes longer to load than to ask."""
+    """Return the screen's width as `shutil` does, which takes longer to load than to ask."""
     chosen = os.environ.get("COLUMNS", "")
     if chosen.isascii() and chosen.isdigit() and int(chosen) > 0:
         return int(chosen)
@@ -28,7 +28,7 @@ def columns() -> int:
 
 
 def hold_places() -> None:
-    """Have something at 0, 1 and 2: what a caller has closed, the next thing we open would be taken for."""
+    """Open /dev/null at closed descriptors of 0, 1 and 2, so that no file of ours gets such a number."""
     for fd, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(fd)
@@ -57,5 +57,5 @@ def leave(status: int) -> int:
 
 
 def close_quietly() -> None:
-    """Send what is still buffered nowhere, so that nothing complains at exit."""
+    """Redirect buffered output to /dev/null, so that the flush at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

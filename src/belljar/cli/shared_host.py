@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from belljar.owner.handle_host import WorkerHandle
 
 PATIENCE = 0.5
-"""Seconds a run waits for the shared zygote before it helps itself."""
+"""Seconds a run waits for the shared zygote before it starts a worker itself."""
 REQUEST_MAX = 64 << 10
 _PATH_MAX = 100
 """The address of a socket is a path of at most 107 bytes."""
@@ -50,13 +50,13 @@ def address(who: bytes) -> str | None:
 
 
 def peer_uid(connection: _socket.socket) -> int:
-    """Return who is at the other end, as the kernel knows."""
+    """Return the peer's uid (SO_PEERCRED)."""
     pid_uid_gid = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     return int.from_bytes(pid_uid_gid[4:8], sys.byteorder)
 
 
 class SharedZygote:
-    """A connection to the zygote, open since before we knew what to ask for."""
+    """A connection to the zygote, opened ahead."""
 
     def __init__(self, connection: _socket.socket, who: bytes) -> None:
         self._connection = connection
@@ -64,7 +64,7 @@ class SharedZygote:
 
     @classmethod
     def find(cls, path: str, who: bytes) -> SharedZygote | None:
-        """None if there is none (yet, or any more)."""
+        """Connect to the zygote; None if there is none."""
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
         try:
             connection.setblocking(False)
@@ -77,7 +77,7 @@ class SharedZygote:
         return cls(connection, who)
 
     def take(self, memory_bytes: int) -> WorkerHandle:
-        """The one worker of this run. WorkerUnavailable, and the run helps itself."""
+        """Take the one worker of this run. On WorkerUnavailable the run starts one itself."""
         import socket
 
         from belljar.owner.handle_host import WorkerHandle, WorkerUnavailable

@@ -48,7 +48,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
 
 
 def window_size() -> tuple[int, int]:
-    """Rows and columns, as the terminal says: the environment's are those of when it was made."""
+    """Return the terminal's rows and columns; those in the environment may be outdated."""
     columns, rows = os.get_terminal_size(0)
     return max(rows, 1), max(columns, 1)
 
@@ -95,7 +95,7 @@ def waking() -> Iterator[tuple[int, int]]:
 
 
 def relay(terminal: Terminal, wake: tuple[int, int], set_raw: Callable[[], None]) -> None:
-    """Keys in, screen out, until the shell ends."""
+    """Copy keys in and output out until the shell ends."""
     woken, ended = wake
     showing = threading.Thread(target=_show, args=(terminal, ended), daemon=True)
     showing.start()

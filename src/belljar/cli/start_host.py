@@ -1,4 +1,4 @@
-"""Where the sandbox of one command-line run comes from: the shared zygote if there is one, else a process of its own.
+"""Gets the worker of a command-line run: from the shared zygote if there is one, else a process of its own.
 
 `begin` is called before anything else is loaded, so that the worker gets ready while we do: every run waits for what
 this module imports.
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Start:
-    """A worker on its way."""
+    """A worker being started."""
 
     def __init__(self, *, shared: bool) -> None:
         """`shared`: whether to use, and leave behind, a zygote that other runs may use."""
@@ -84,7 +84,7 @@ class Start:
             self._get_spawner().close()
 
     def finish(self) -> None:
-        """The run is over: what it missed, the next one shall find."""
+        """Start, at the end of a run, what it missed: the shared zygote or the archive."""
         self.close()
         if not self._alone:
             return
@@ -102,7 +102,7 @@ def archive_path() -> str:
 
 
 def begin(arguments: Sequence[str]) -> Start | None:
-    """For a command line that will need a sandbox, start getting one; None for any other."""
+    """Start getting a worker if the command line needs one; else return None."""
     if arguments[:1] not in (["run"], ["shell"]):
         return None
     gc.disable()  # nothing of what is loaded from here on is garbage; `Start.take` turns it on again
@@ -115,7 +115,7 @@ def may_share() -> bool:
 
 
 def _leave_behind(module: str, *arguments: str) -> None:
-    """Start a process that outlives us and holds nothing of ours."""
+    """Start a process that outlives us, with none of our descriptors."""
     if sys.platform == "linux":
         launch(["-m", module, *arguments], env={}, keep=[], session=True)
     else:

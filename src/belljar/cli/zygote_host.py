@@ -28,7 +28,7 @@ from belljar.worker.archive_host import Archive
 
 IDLE_SECONDS: Final = 120.0
 CLIENT_SECONDS: Final = 10.0
-"""How long a client may take to say what it wants."""
+"""Time limit of a client's request."""
 CLIENTS_MAX: Final = 64
 MEMORY: Final = range(1 << 20, 1 << 48)
 
@@ -45,7 +45,7 @@ class SharedZygoteServer:
         self._poll.register(listener, select.POLLIN)
 
     def run(self, idle_seconds: float = IDLE_SECONDS) -> None:
-        """Serve until nobody has come for so long, or there is a reason to go."""
+        """Serve until idle for so long, or until there is a reason to end."""
         idle_since = time.monotonic()
         while (now := time.monotonic()) - idle_since < idle_seconds and not self.ended:
             for fd, _event in self._poll.poll(1000.0):
@@ -81,7 +81,7 @@ class SharedZygoteServer:
         return self._clients.pop(fd)[0]
 
     def _answer(self, client: socket.socket) -> None:
-        """A worker, or nothing: the client knows what to do then."""
+        """Send a worker, or close the connection: the client then starts one itself."""
         with client:
             try:
                 request = client.recv(REQUEST_MAX)
@@ -100,7 +100,7 @@ class SharedZygoteServer:
 
 
 def source_stamps() -> list[tuple[str, int]]:
-    """When each of our source files and directories was last changed: who edits them must not run what they were."""
+    """Return the mtimes of our source files and directories: edited code must not be served."""
     found: list[tuple[str, int]] = []
     for directory, names, files in os.walk(PACKAGE):
         if "__pycache__" in names:
@@ -118,7 +118,7 @@ def unchanged(path: str, stamp: int) -> bool:
 
 
 def listen(path: str) -> socket.socket:
-    """Take the address over from whoever left it behind."""
+    """Bind the address, removing a stale socket."""
     if os.path.lexists(path):
         os.unlink(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -32,7 +32,7 @@ class CommandSandbox:
 
     @classmethod
     async def create(cls, **options: Unpack[SandboxOptions]) -> Self:
-        """SandboxCreationError (with its cause), IsolationUnavailable: all are SandboxErrors."""
+        """Make a sandbox. SandboxCreationError (with its cause), IsolationUnavailable: all are SandboxErrors."""
         return cls(await AsyncSandbox(**options).start())
 
     async def execute_command(self, command: str) -> CommandResult:
@@ -40,11 +40,11 @@ class CommandSandbox:
         return CommandResult(result.stdout, result.stderr, result.exit_code)
 
     async def read_file(self, path: str) -> str:
-        """FileError if it can't be read."""
+        """Read a file. FileError."""
         return await self.sandbox.files.read(path)
 
     async def write_files(self, files: Iterable[tuple[str, str | bytes]]) -> list[FileResult]:
-        """One result for each, in order: one that fails does not stop the others."""
+        """Write files; return a result for each, in order. One that fails does not stop the others."""
         return await self.sandbox.files.write_many(files)
 
     async def dispose(self) -> None:

@@ -26,7 +26,7 @@ Language = Literal["python", "js"]
 _LANGUAGES: Final[dict[Language, Any]] = {"python": "python", "js": "javascript"}
 _EVERYTHING: Final = "all variables"
 _HARD: Final = 4
-"""Times the number of interpreters that should live, at which even one with unsaved variables is ended."""
+"""Multiple of the intended number of interpreters at which even one with unsaved variables is ended."""
 
 logger = logging.getLogger("belljar")
 
@@ -37,7 +37,7 @@ class Talk:
     def __init__(self, interpreter: Interpreter | JsInterpreter, sandbox: Sandbox | None, saved: bytes | None) -> None:
         self.interpreter = interpreter
         self.sandbox = sandbox
-        """Its own, if it has one."""
+        """The conversation's own sandbox, if it has one."""
         self.saved = saved
         """The copy in the conversation's state."""
         self.changed = False
@@ -77,7 +77,7 @@ class Conversations:
         self._lock = exclusive()
 
     def begin(self, token: str | None, saved: bytes | None, *, afresh: bool = False) -> str:
-        """A turn begins: the token it goes by. Where another one began already, it gets an interpreter of its own."""
+        """Begin a turn; return its token. If another one began already, this one gets an interpreter of its own."""
         new = new_id()
         with self._lock:
             talk = self._talks.get(token) if token is not None else None
@@ -160,7 +160,7 @@ class Conversations:
             talk.interpreter.reset()
 
     def end(self, token: str | None) -> None:
-        """The conversation has no use for its interpreter any more."""
+        """End a conversation's interpreter."""
         if token is not None and (talk := self._talks.pop(token, None)) is not None:
             talk.close()
 

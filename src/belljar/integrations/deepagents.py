@@ -62,7 +62,7 @@ def _code(error: FileError) -> str:
 
 
 def _reason(path: str, error: FileError) -> str:
-    """For a model to read."""
+    """Return an error's text for a model."""
     if SysError(error.errno).name == "ENOENT":
         return f"Error: File '{path}' not found"
     return f"Error: '{path}': {error.strerror}"
@@ -208,7 +208,7 @@ def _read(path: str, offset: int, limit: int) -> Operation[ReadResult]:
 
 
 def _lines(text: str) -> list[str]:
-    """Each with its newline; only \\n ends one, as in every tool that counts lines."""
+    """Split into lines with their newlines; only \\n ends one, as in every tool that counts lines."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 

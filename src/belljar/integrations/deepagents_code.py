@@ -17,7 +17,7 @@ from belljar.integrations.deepagents import BelljarSandbox
 WORKING_DIR: Final = "/workspace"
 
 _alive: Final[dict[str, Sandbox]] = {}
-"""By id; a sandbox lives in this process and ends with it."""
+"""Sandboxes by id; they live in this process and end with it."""
 
 
 class BelljarProvider(SandboxProvider):

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def needs(extra: str) -> Iterator[None]:
-    """Around the imports of a framework."""
+    """Wrap the imports of a framework."""
     try:
         yield
     except ModuleNotFoundError as error:

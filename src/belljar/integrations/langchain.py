@@ -173,7 +173,7 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
     # Where variables begin and go between programs.
 
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
-        """A new turn begins."""
+        """Begin a turn."""
         token, saved = _get(state, self._token_key), _get(state, self._saved_key)
         if self._mode == "thread":
             return {self._token_key: self._conversations.begin(token, saved)}
@@ -181,7 +181,7 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
         return {self._token_key: self._conversations.begin(None, None), self._saved_key: None}
 
     def before_model(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Programs may have run: if this turn is interrupted here, another process can go on from what they left."""
+        """Save variables: if this turn is interrupted here, another process can go on from them."""
         if self._mode == "call":
             return None
         saved = self._conversations.save(_get(state, self._token_key), _thread(get_config()))
@@ -191,7 +191,7 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
         return await asyncio.to_thread(self.before_model, state, runtime)
 
     def after_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """The turn is over."""
+        """End the turn."""
         if self._mode == "thread" and _thread(get_config()):
             return self.before_model(state, runtime)  # a tool whose result is the answer ran last
         self._conversations.end(_get(state, self._token_key))
@@ -317,7 +317,7 @@ def _as_tool(tool: BaseTool | Callable[..., Any]) -> BaseTool:
 
 
 def _signature(tool: BaseTool, language: Language) -> str:
-    """A tool that only programs have, as the model needs to know it."""
+    """Describe, for the model, a tool that only programs have."""
     schema: Any = tool.tool_call_schema
     fields = schema if isinstance(schema, dict) else schema.model_json_schema()
     needed = fields.get("required", [])
@@ -335,7 +335,7 @@ def _get(state: Any, key: str) -> Any:
 
 
 def _thread(config: Mapping[str, Any]) -> str:
-    """Return which conversation this is; empty if nobody keeps it."""
+    """Return the conversation's thread id; empty if it has none."""
     return str(config.get("configurable", {}).get("thread_id", ""))
 
 
@@ -346,7 +346,7 @@ def _wants_id(tool: BaseTool) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """As data that can cross."""
+    """Convert to plain data."""
     return value if isinstance(value, str | bytes | int | float | bool | type(None)) else json.loads(_dump(value))
 
 

@@ -61,7 +61,7 @@ class FilePage(BaseModel):
     last_line: int
     total_lines: int
     truncated: bool = False
-    """The last line shown was too long, and was cut."""
+    """Whether the last line shown was cut."""
 
 
 class FileEntry(BaseModel):

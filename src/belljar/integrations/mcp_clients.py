@@ -76,7 +76,7 @@ class Box:
 
     sandbox: AsyncSandbox
     session: str | None
-    """Whose it is; nobody's if its client keeps no session: then it is whose who knows its name."""
+    """The session it belongs to; None if its client keeps none: then any client that knows its name may use it."""
     processes: dict[int, Background] = field(default_factory=dict)
     used: float = 0.0
 
@@ -145,7 +145,7 @@ class Boxes:
         return name
 
     async def _end(self, session: str, name: str) -> None:
-        """A client has gone."""
+        """Close the sandbox of a client that has gone."""
         self._own.pop(session, None)
         async with self._lock:
             await self._close(name)
@@ -165,7 +165,7 @@ class Boxes:
             await box.sandbox.close()
 
     async def close(self, context: Context[Any, Any], name: str) -> None:
-        """ToolError if there is none of that name."""
+        """Close a sandbox by name. ToolError if there is none."""
         async with self._lock:
             self._find(_session(context), name)
             await self._close(name)

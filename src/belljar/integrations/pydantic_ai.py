@@ -174,7 +174,7 @@ class BelljarWorkspace(WorkspaceBackend, SupportsCommands, SupportsFilesystem, S
 
 
 async def _check_regular(files: AsyncFiles, path: str) -> None:
-    """A FIFO or device would make the caller wait for whoever is at its other end."""
+    """Refuse FIFOs and devices, on which the caller would block."""
     if (await files.stat(path)).kind == "other":
         raise OSError(f"not a regular file: {path!r}")
 

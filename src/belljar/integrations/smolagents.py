@@ -37,7 +37,7 @@ class BelljarExecutor(PythonExecutor):
             self._functions[name] = self._take_answer if name == _FINAL else tool
 
     def send_variables(self, variables: Mapping[str, Any]) -> None:
-        """Plain data only; ValueError names what is not."""
+        """Set variables: plain data only; ValueError names what is not."""
         self._functions |= variables
 
     def _take_answer(self, answer: Any = None) -> Any:

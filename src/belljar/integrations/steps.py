@@ -38,7 +38,7 @@ def _bound(sandbox: Sandbox | AsyncSandbox, step: Do) -> Any:
 
 
 def run(sandbox: Sandbox | AsyncSandbox, operation: Operation[T]) -> T:
-    """In place. TypeError for a sandbox that can only be awaited."""
+    """Run an operation synchronously. TypeError for a sandbox that can only be awaited."""
     if isinstance(sandbox, AsyncSandbox):
         raise TypeError("this adapter holds an AsyncSandbox: use its async methods, or give it a Sandbox")
     stepper = Stepper(operation)
@@ -53,7 +53,7 @@ def run(sandbox: Sandbox | AsyncSandbox, operation: Operation[T]) -> T:
 
 
 async def run_async(sandbox: Sandbox | AsyncSandbox, operation: Operation[T]) -> T:
-    """Awaited; a synchronous sandbox works on a thread meanwhile."""
+    """Run an operation asynchronously; a synchronous sandbox works on a thread meanwhile."""
     if isinstance(sandbox, Sandbox):
         return await asyncio.to_thread(run, sandbox, operation)
     stepper = Stepper(operation)
