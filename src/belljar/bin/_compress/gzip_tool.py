@@ -17,6 +17,8 @@ from belljar.bin._kit import flag
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.kernel.process import Process
 
+FHCRC, FEXTRA, FNAME, FCOMMENT = 2, 4, 8, 16
+"""Flags of a gzip header (RFC 1952)."""
 _WORDS = {
     "magic": "not in gzip format",
     "empty": "unexpected end of file",
@@ -226,14 +228,14 @@ def ratio(saved: int, whole: int) -> str:
 
 def _after_extra(head: bytes) -> int:
     position = 10
-    if len(head) > 12 and head[3] & 4:
+    if len(head) > 12 and head[3] & FEXTRA:
         position += 2 + int.from_bytes(head[10:12], "little")
     return position
 
 
 def original_name(head: bytes) -> str:
     """The name a gzip header carries."""
-    if len(head) < 10 or not head[3] & 8:
+    if len(head) < 10 or not head[3] & FNAME:
         return ""
     start = _after_extra(head)
     end = head.find(b"\0", start)
@@ -242,7 +244,7 @@ def original_name(head: bytes) -> str:
 
 def header_size(head: bytes) -> int:
     position = _after_extra(head)
-    for bit in (8, 16):
+    for bit in (FNAME, FCOMMENT):
         if head[3] & bit:
             position = head.find(b"\0", position) + 1
-    return position + (2 if head[3] & 2 else 0)
+    return position + (2 if head[3] & FHCRC else 0)

@@ -9,6 +9,9 @@ from typing import Final
 
 from belljar.bin.file.verdict import Verdict
 
+FEXTRA, FNAME = 4, 8
+"""Flags of a gzip header (RFC 1952)."""
+
 _SIMPLE: Final[tuple[tuple[int, bytes, str, str], ...]] = (
     (0, b"PK\x05\x06", "Zip archive data (empty)", "application/zip"),
     (0, b"\xfd7zXZ\x00", "XZ compressed data", "application/x-xz"),
@@ -88,9 +91,9 @@ def _gzip(data: bytes) -> Verdict | None:
     flags, when = data[3], struct.unpack("<I", data[4:8])[0]
     text = "gzip compressed data"
     position = 10
-    if flags & 4:
+    if flags & FEXTRA:
         position += 2 + int.from_bytes(data[position : position + 2], "little")
-    if flags & 8:
+    if flags & FNAME:
         end = data.find(b"\0", position)
         text += f', was "{data[position:end].decode("utf-8", "replace")}"'
     if when:

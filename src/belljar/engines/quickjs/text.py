@@ -17,33 +17,31 @@ _LOW: Final = bytes(byte & 0x7F for byte in range(256))
 
 def encode(data: bytes, encoding: int) -> str:
     """The text of some bytes."""
-    match encoding:
-        case 0:
-            return data.translate(_LOW).decode("ascii")
-        case 2:
-            return base64.b64encode(data).decode("ascii")
-        case 4:
-            return data.decode("latin-1")
-        case 5:
-            return data.hex()
-        case 7:
-            return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+    if encoding == ASCII:
+        return data.translate(_LOW).decode("ascii")
+    if encoding == BASE64:
+        return base64.b64encode(data).decode("ascii")
+    if encoding == LATIN1:
+        return data.decode("latin-1")
+    if encoding == HEX:
+        return data.hex()
+    if encoding == BASE64URL:
+        return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
     return data.decode("utf-8", "replace")
 
 
 def decode(text: str, encoding: int) -> bytes:
     """The bytes of a text."""
-    match encoding:
-        case 0 | 4:
-            return text.encode("utf-16-le", "surrogatepass")[::2]
-        case 2 | 7:
-            letters = _NOT_BASE64.sub("", text.partition("=")[0].translate(_TO_STANDARD))
-            if len(letters) % 4 == 1:
-                letters = letters[:-1]
-            return base64.b64decode(letters + "=" * (-len(letters) % 4))
-        case 5:
-            found = _HEX.match(text)
-            return bytes.fromhex(found[0]) if found is not None else b""
+    if encoding in (ASCII, LATIN1):
+        return text.encode("utf-16-le", "surrogatepass")[::2]
+    if encoding in (BASE64, BASE64URL):
+        letters = _NOT_BASE64.sub("", text.partition("=")[0].translate(_TO_STANDARD))
+        if len(letters) % 4 == 1:
+            letters = letters[:-1]
+        return base64.b64decode(letters + "=" * (-len(letters) % 4))
+    if encoding == HEX:
+        found = _HEX.match(text)
+        return bytes.fromhex(found[0]) if found is not None else b""
     return text.encode("utf-8", "replace")
 
 

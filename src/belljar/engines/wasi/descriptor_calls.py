@@ -124,7 +124,7 @@ class DescriptorCalls(Program):
 
     def fd_filestat_set_times(self, fd: int, atime: int, mtime: int, which: int) -> int:
         self.descriptor(fd, RIGHT["FD_FILESTAT_SET_TIMES"])
-        if which & 3 == 3 or which & 12 == 12:
+        if n.has_both_times(which):
             return n.EINVAL
         self.call("futimens", fd, atime, mtime, which)
         return 0

@@ -68,11 +68,19 @@ WRITING: Final = RIGHT["FD_WRITE"] | RIGHT["FD_ALLOCATE"] | RIGHT["FD_DATASYNC"]
 # Flags.
 FDFLAG_APPEND, FDFLAG_DSYNC, FDFLAG_NONBLOCK, FDFLAG_RSYNC, FDFLAG_SYNC = 1, 2, 4, 8, 16
 OFLAG_CREAT, OFLAG_DIRECTORY, OFLAG_EXCL, OFLAG_TRUNC = 1, 2, 4, 8
+FSTFLAG_ATIM, FSTFLAG_ATIM_NOW, FSTFLAG_MTIM, FSTFLAG_MTIM_NOW = 1, 2, 4, 8
 LOOKUP_FOLLOW: Final = 1
 SUBSCRIBE_CLOCK, SUBSCRIBE_READ, SUBSCRIBE_WRITE = 0, 1, 2
 CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_PROCESS, CLOCK_THREAD = range(4)
 CLOCK_ABSOLUTE: Final = 1
 EVENT_HANGUP: Final = 1
+
+
+def has_both_times(flags: int) -> bool:
+    """Whether fstflags ask for a given time and the current one at once, which is EINVAL."""
+    atime, mtime = FSTFLAG_ATIM | FSTFLAG_ATIM_NOW, FSTFLAG_MTIM | FSTFLAG_MTIM_NOW
+    return flags & atime == atime or flags & mtime == mtime
+
 
 SIGNATURES: Final[dict[str, str]] = {
     "args_get": "ii",

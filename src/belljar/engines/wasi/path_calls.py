@@ -101,7 +101,7 @@ class PathCalls(Program):
     def path_filestat_set_times(
         self, fd: int, lookup: int, address: int, length: int, atime: int, mtime: int, which: int
     ) -> int:
-        if which & 3 == 3 or which & 12 == 12:
+        if n.has_both_times(which):
             return n.EINVAL
         place = self.changeable(fd, self.path(address, length), "PATH_FILESTAT_SET_TIMES")
         self.call("utimens", *place, atime, mtime, which, int(not lookup & n.LOOKUP_FOLLOW))

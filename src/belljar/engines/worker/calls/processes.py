@@ -6,6 +6,7 @@ from typing import Final
 
 from belljar.abi.errno import E2BIG, EINVAL
 from belljar.abi.errors import SysError
+from belljar.abi.flags import POLLERR, POLLHUP
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.signals import UNCATCHABLE
 from belljar.engines.wire.calls import CLOSE_OTHERS, INHERIT_ENV, NEW_GROUP, NEW_SESSION
@@ -47,7 +48,7 @@ def poll(process: Process, fds: list[int], events: list[int], timeout: int) -> t
     for fd, flags in zip(fds, events, strict=True):
         wanted[fd] = wanted.get(fd, 0) | flags
     ready = process.poll(wanted, None if timeout < 0 else timeout / 1e9)
-    return ([ready.get(fd, 0) & (flags | 8 | 16) for fd, flags in zip(fds, events, strict=True)],)
+    return ([ready.get(fd, 0) & (flags | POLLERR | POLLHUP) for fd, flags in zip(fds, events, strict=True)],)
 
 
 def spawn(
