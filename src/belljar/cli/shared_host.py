@@ -20,7 +20,7 @@ TYPE_CHECKING = False  # as in `typing`, without loading that
 if TYPE_CHECKING:
     from belljar.owner.handle_host import WorkerHandle
 
-PATIENCE = 0.5
+ANSWER_SECONDS = 0.5
 """Seconds a run waits for the shared zygote before it starts a worker itself."""
 REQUEST_MAX = 64 << 10
 _PATH_MAX = 100
@@ -85,7 +85,7 @@ class SharedZygote:
         fds: list[int] = []
         try:
             with socket.socket(fileno=self._connection.detach()) as connection:
-                connection.settimeout(PATIENCE)
+                connection.settimeout(ANSWER_SECONDS)
                 connection.send(memory_bytes.to_bytes(8, "little") + self._who)
                 answer, fds = receive_descriptors(connection, 64, 2)
         except OSError as error:

@@ -13,13 +13,13 @@ Chunks: TypeAlias = AsyncIterator[bytes]
 READ_MAX: Final = 16 << 20
 
 
-class Places(Protocol):
+class Runner(Protocol):
     """Runs code on the network's loop, which the owner's functions must never block, or at the owner's."""
 
-    async def at_home(self, work: Coroutine[Any, Any, bytes]) -> bytes:
+    async def on_network_loop(self, work: Coroutine[Any, Any, bytes]) -> bytes:
         """Run `work` on the network's loop, awaited on any; return its result."""
 
-    async def at_owner(self, function: Callable[[bytes], bytes], data: bytes) -> bytes:
+    async def call_owner(self, function: Callable[[bytes], bytes], data: bytes) -> bytes:
         """Call the owner's function with `data`, off the network's loop; return its result."""
 
 
@@ -31,7 +31,7 @@ class Body:
         chunks: Chunks | None,
         *,
         size: int | None = None,
-        places: Places | None = None,
+        places: Runner | None = None,
         memory: Memory | None = None,
     ) -> None:
         self._chunks = chunks
@@ -50,7 +50,7 @@ class Body:
     async def read(self, limit: int = READ_MAX) -> bytes:
         """All of it, to look at; it still goes on afterwards. BadMessage beyond `limit`."""
         reading = self._read(limit)
-        return await (reading if self._places is None else self._places.at_home(reading))
+        return await (reading if self._places is None else self._places.on_network_loop(reading))
 
     async def _read(self, limit: int) -> bytes:
         parts: list[bytes] = []
@@ -102,9 +102,9 @@ async def _single(data: bytes) -> Chunks:
         yield data
 
 
-async def _mapped(chunks: Chunks, change: Callable[[bytes], bytes], places: Places | None) -> Chunks:
+async def _mapped(chunks: Chunks, change: Callable[[bytes], bytes], places: Runner | None) -> Chunks:
     async for chunk in chunks:
-        changed = change(chunk) if places is None else await places.at_owner(change, chunk)
+        changed = change(chunk) if places is None else await places.call_owner(change, chunk)
         if not isinstance(changed, bytes):
             raise BadMessage(f"map's function gives bytes, not {type(changed).__name__}")
         if changed:

@@ -24,7 +24,7 @@ from belljar.worker.toolfs import ToolServer
 
 Answered = tuple[Answer, Sequence[Descriptor]]
 
-PATIENCE: Final = 2.0
+ANSWER_SECONDS: Final = 2.0
 """Seconds to wait for answers about files before a fork."""
 
 
@@ -51,7 +51,7 @@ class Hosted:
         """Call `act` on the loop, between questions about files; soon in any case."""
         self._acts.append(act)
         self._schedule()
-        self._session.kernel.hub.call_later(PATIENCE, lambda: self._schedule(act))
+        self._session.kernel.hub.call_later(ANSWER_SECONDS, lambda: self._schedule(act))
 
     def _schedule(self, act: Callable[[], None] | None = None) -> None:
         due = act in self._acts if act is not None else self._acts and not self._about_files

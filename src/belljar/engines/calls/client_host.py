@@ -204,7 +204,7 @@ class Client:
         if self._control is not None:
             self._control.close()
 
-    def let_go(self) -> None:
+    def drop_control(self) -> None:
         """Stop polling the control socket: no further copies are requested."""
         self._control = self._ready = None
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from belljar.engines.artefact_host import Progress
 
-PATIENCE: Final = 1.0
+QUIET_SECONDS: Final = 1.0
 """Seconds before anything is said."""
 _BAR: Final = 24
 
@@ -22,7 +22,7 @@ def progress(expected: float = 30.0, doing: str = "preparing {} for first use") 
 
     def show(title: str, seconds: float) -> None:
         nonlocal shown
-        if seconds < PATIENCE or stream is None or not stream.isatty():
+        if seconds < QUIET_SECONDS or stream is None or not stream.isatty():
             return
         done = min(_BAR - 1, int(_BAR * seconds / expected))
         bar = "#" * done + "." * (_BAR - done)

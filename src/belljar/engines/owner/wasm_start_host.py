@@ -21,8 +21,8 @@ _REASON_MAX: Final = 4096
 _GROWTH: Final = 32
 """Largest ratio of native code to program size."""
 _LEAST: Final = 16 << 20
-_PATIENCE: Final = 20.0
-"""A compiler that computes has its processor time at the latest by this many times that."""
+_WALL_PER_CPU: Final = 20.0
+"""Wall-clock limit of a compilation, as a multiple of its CPU limit."""
 
 
 @cache
@@ -58,7 +58,7 @@ def compile_program(program: bytearray, limits: EngineLimits, begun: Callable[[E
     try:
         begun(process)
         connection = process.connection
-        connection.settimeout(_PATIENCE * (limits.cpu_seconds + 1))
+        connection.settimeout(_WALL_PER_CPU * (limits.cpu_seconds + 1))
         connection.sendall(COMPILE + LENGTH.pack(len(program)))
         connection.sendall(program)
         outcome, seconds, length = RESULT.unpack(_receive(connection, RESULT.size))

@@ -82,7 +82,7 @@ READY, WARM_UP = 0, -1
 """The status sent with a program: run it, or run the warm-up."""
 
 
-class Nothing:
+class NullKernel:
     """The kernel of a template: writes are discarded, and there are no files but the library's."""
 
     said = b""
@@ -132,9 +132,9 @@ class Template:
         linker = wasmtime.Linker(native)
         self._bindings = Bindings(linker)
         added, removed = added_modules()
-        self._nothing = Nothing()
+        self._null_kernel = NullKernel()
         self._wasi = Preview1(
-            self._nothing,
+            self._null_kernel,
             HostWorld(_ended_early),
             PythonLibrary(stdlib, STDLIB_SHA256, added, removed, bundled_packages()),
         )
@@ -163,7 +163,7 @@ class Template:
                 raise raised from error
             self._door.trapped(error)
             raise
-        said = self._nothing.said.decode("utf-8", "replace")
+        said = self._null_kernel.said.decode("utf-8", "replace")
         raise SystemExit(f"the guest interpreter ended before it was asked to\n{said}")
 
     def _park(self) -> bytes:
@@ -321,14 +321,14 @@ class Template:
                     kernel.call("stat", AT_FDCWD, b"/none", 0)
                 client.peek_signals()
                 client.post("close", 5)
-        self._wasi.adopt(self._nothing, world)
+        self._wasi.adopt(self._null_kernel, world)
         self._pretended = program
         return self._detach()
 
     def _detach(self) -> Program:
         """Detach the guest from any kernel; return the pretended program."""
         assert self._pretended is not None
-        self._wasi.adopt(self._nothing, self._wasi.world)
+        self._wasi.adopt(self._null_kernel, self._wasi.world)
         self._wasi.directory = WORKSPACE.encode(), DIRECTORY
         return self._pretended
 
@@ -345,7 +345,7 @@ class Template:
         try:
             ends = fork_copy(control)
         except OwnerGone:
-            client.let_go()
+            client.drop_control()
             return
         if ends is None:
             return

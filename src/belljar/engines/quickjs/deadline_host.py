@@ -13,9 +13,9 @@ from typing import Final
 
 CPU, WALL = 1, 2
 """The reasons' numbers of addon/guest.h."""
-PATIENCE: Final = 0.3
+STOP_SECONDS: Final = 0.3
 """Seconds of processor time that the engine has to stop."""
-PATIENCE_MAX: Final = 10.0
+STOP_SECONDS_MAX: Final = 10.0
 _LEAST: Final = 0.001
 
 
@@ -65,8 +65,8 @@ class Deadline:
                 return
         why = left[1]
         self._stop(why)
-        enough, last = time.process_time() + PATIENCE, time.monotonic() + PATIENCE_MAX
+        enough, last = time.process_time() + STOP_SECONDS, time.monotonic() + STOP_SECONDS_MAX
         while time.process_time() < enough and time.monotonic() < last:
-            if over.wait(PATIENCE / 4):
+            if over.wait(STOP_SECONDS / 4):
                 return
         self._end(why)

@@ -102,14 +102,14 @@ class Program:
     def call(self, name: str, *arguments: Any) -> list[Any]:
         self.directory = None
         if self.final_output is not None:
-            self._say()
+            self._write_final_output()
         if self._fresh is not None:
             self._fresh.stat = None
             self._fresh.end = -1
             self._fresh = None
         return self.kernel.call(name, *arguments)
 
-    def _say(self) -> None:
+    def _write_final_output(self) -> None:
         """Write the buffered output: it was not the end."""
         words, self.final_output = self.final_output, None
         while words:

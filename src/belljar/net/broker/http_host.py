@@ -197,12 +197,12 @@ class Web:
 
     # Where bodies are read, and where the owner's functions look at them.
 
-    async def at_home(self, work: Coroutine[Any, Any, bytes]) -> bytes:
+    async def on_network_loop(self, work: Coroutine[Any, Any, bytes]) -> bytes:
         if asyncio.get_running_loop() is self._home:
             return await work
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._home))
 
-    async def at_owner(self, function: Callable[[bytes], bytes], data: bytes) -> bytes:
+    async def call_owner(self, function: Callable[[bytes], bytes], data: bytes) -> bytes:
         changed: bytes = await self._owners(function, data, None)
         return changed
 
