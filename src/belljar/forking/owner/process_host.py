@@ -61,6 +61,8 @@ class ForkServerProcess(Generic[P]):
 
     def take_spare(self, request: bytes) -> P | None:
         """Return a spare, without waiting; None if there is none. Raises Refused, OSError."""
+        if self.process.poll() is not None:  # its spares end with it, if a moment later
+            raise ServerEnded("it ended")
         return self._client.take_spare(request)
 
     def permit(self, family: int, pid: int) -> None:
