@@ -66,7 +66,7 @@ def directory() -> Path:
 
 
 _at_work: Final[list[subprocess.Popen[bytes]]] = []
-"""Compilers that go on by themselves: nobody waits for them, and Python would complain of one that nobody holds."""
+"""Background compilers, referenced here because an unreferenced Popen causes a ResourceWarning."""
 
 
 def _key(place: Path) -> bytes:

@@ -10,7 +10,7 @@ from typing import Final
 from belljar.net.addresses import Address
 
 GRACE: Final = 60.0
-"""Seconds past its time to live for which an answer still says who an address is: connections come late."""
+"""Seconds past its TTL for which an answer still names an address: connections come late."""
 KEEP_MAX: Final = 3600.0
 """Upper bound of a TTL, in seconds."""
 NAMES_MAX: Final = 1024

@@ -24,7 +24,7 @@ class Hello:
     server_name: str | None
     """The name it asks for, if that is one."""
     encrypted: bool
-    """The real name is hidden in an encrypted hello: nobody between can tell whom it asks for."""
+    """Whether the real name is in an Encrypted Client Hello, unreadable on the way."""
 
 
 class NotTls(ValueError):

@@ -6,7 +6,7 @@ from belljar.net.errors import NetError
 
 
 class Memory:
-    """Counts bytes up to a limit. What is taken must be given back by whoever took it."""
+    """Counts bytes up to a limit. Whoever takes bytes must give them back."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit

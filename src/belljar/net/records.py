@@ -19,7 +19,7 @@ _HINT: Final = re.compile(r'ipv[46]hint="?([0-9a-fA-F.:,]+)')
 
 
 def no_such_name(name: str) -> NetError:
-    """A name that is not there, and one that is not to be known: they can't be told apart."""
+    """Make the error for a name that does not exist or is hidden: both look alike."""
     return NetError("dns", f"no such name: {name}")
 
 

@@ -16,7 +16,7 @@ from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.hosted import Hosted
 
 _LATER: Final = 0.001
-"""Seconds after which the owner is told of processes that are given up: it has a program's end to attend to."""
+"""Delay of the owner's notice of processes given up: it handles the program's end first."""
 
 
 class HostEngines:
@@ -29,7 +29,7 @@ class HostEngines:
         self._next = 1
         self._links: dict[int, HostEngineLink] = {}
         self._given_up: list[int] = []
-        """Processes that are let go, of which the owner is still to be told."""
+        """Processes given up, not yet reported to the owner."""
 
     def hold(self) -> tuple[set[int], set[int]]:
         self._tell()
@@ -126,7 +126,7 @@ class HostEngineLink:
         self._sending = 0
         """Frames that are half sent."""
         self._crowded = False
-        """Whether one of them waits for room. Else nobody is to be woken for each message that is taken."""
+        """Whether one of them waits for room in the socket; else POLLOUT is not watched."""
         self._watch()
 
     def _watch(self) -> None:

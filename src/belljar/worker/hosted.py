@@ -114,7 +114,7 @@ class Hosted:
         return answered
 
     def tell(self, target: bytes, operation: str, arguments: list[Plain]) -> None:
-        """Ask without waiting for the answer; what is said later arrives later."""
+        """Send a question without waiting for the answer; order is kept."""
         number, self._next = self._next, self._next + 1
         self._unwanted.add(number)
         self._send(Ask(number, target, operation, arguments))

@@ -277,7 +277,7 @@ def _terminal_path(master: OpenFile) -> str:
 
 
 def _launch(process: Process, argv: list[str], master: OpenFile | None) -> int:
-    """Become the program, or say why not, as a shell would."""
+    """Exec the program, or print the error, as a shell would."""
     if master is not None:
         # The leader of a session that opens a terminal gets it as the controlling one.
         process.open(_terminal_path(master), O_RDWR)

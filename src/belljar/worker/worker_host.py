@@ -118,7 +118,7 @@ class Worker:
         receiver.recv(1 << 10)
 
     def run_warm_up_command(self) -> None:
-        """Run a command that nobody asked for, so that what is made or copied on first use is there."""
+        """Run a warm-up command, so that what is made or copied on first use is there."""
         self._warm = False
         self._server.handle(_command(_NOBODY))
         self._session.kernel.hub.run(lambda: self._warm)

@@ -85,6 +85,6 @@ class PrefixProcess:
         return process
 
     def kill(self) -> None:
-        """End it, and with it every run. Idempotent. In a forked child of its owner it is only let go of."""
+        """End it, and with it every run. Idempotent. In a forked child of its owner, only close."""
         self._runs.close()
         self._process.kill()

@@ -16,7 +16,7 @@ _BAR: Final = 24
 
 @contextmanager
 def progress(expected: float = 30.0, doing: str = "preparing {} for first use") -> Iterator[Progress]:
-    """A function that shows how far something is, by the time it usually takes; nothing where nobody looks."""
+    """Yield a function that shows progress by the usual duration; it prints nothing without a terminal."""
     shown = False
     stream = sys.stderr
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Runs:
-    """Runs of one prefix. `kinds` is what a copy is told that it is: one that was asked for, and one made ahead.
+    """Runs of one prefix. `kinds` are the messages to copies: to one that was asked for, and to a spare.
 
     `copied`: a run can be copied itself.
     """
@@ -83,7 +83,7 @@ class Runs:
         return run
 
     def close(self) -> None:
-        """End every run, and whatever is being made. Idempotent. In a forked child of the owner, only let go."""
+        """End every run, and copies in the making. Idempotent. In a forked child of the owner, kill nothing."""
         self._closed = True
         if os.getpid() != self._prefix.owner:
             return

@@ -133,7 +133,7 @@ def _build_rust(directory: Path, progress: Progress) -> dict[str, tuple[bytes, s
 
 
 def parse_executables(messages: bytes) -> list[str]:
-    """The programs that cargo's messages tell of."""
+    """Return the executables in cargo's messages."""
     found: list[str] = []
     for line in messages.splitlines():
         with suppress(msgspec.DecodeError):  # what a build script printed

@@ -31,7 +31,7 @@ ENGINE, CPU, WALL, MEMORY, REASONS = 0, 1, 2, 3, 8
 _STACK: Final = b'{"op":"limit","limit":"stack"}'
 _MAX: Final = 0xFFFFFFFF
 _ROOM: Final = 16 << 20
-"""Linear memory beyond a run's own, so that what ends it can still be told."""
+"""Linear memory beyond a run's limit, so that the reason for its end can still be sent."""
 
 
 class Guest:

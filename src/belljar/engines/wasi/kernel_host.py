@@ -15,7 +15,7 @@ _CLOCKS: Final = (time.time_ns, time.monotonic_ns, time.process_time_ns, time.th
 
 
 class RemoteKernel:
-    """Calls over a connection; errors as WASI's numbers. `interrupt` is told of every signal that comes meanwhile."""
+    """Makes calls over a connection; errors are WASI's. `interrupt` is called for every signal that comes meanwhile."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

@@ -44,7 +44,7 @@ class Kernel(Protocol):
 
     def call(self, name: str, *arguments: Any) -> list[Any]: ...
     def post(self, name: str, *arguments: Any) -> None:
-        """A call whose answer nobody needs."""
+        """Make a call without waiting for its answer."""
 
 
 class World(Protocol):
@@ -53,7 +53,7 @@ class World(Protocol):
     def time_ns(self, clock: int) -> int: ...
     def random_bytes(self, size: int) -> bytes: ...
     def exit(self, code: int) -> int:
-        """Ends the program; does not come back, or raises what unwinds the guest."""
+        """End the program: do not return, or raise to unwind the guest."""
 
 
 STDOUT: Final = 1

@@ -52,7 +52,7 @@ class ForkClient(Generic[P]):
         self._owed: list[bytes] = []
         """The requests that are not answered yet."""
         self._taken = 0
-        """Spares taken of which the server is still to be told."""
+        """Spares taken, not yet reported to the server."""
 
     def take_spare(self, request: bytes) -> P | None:
         """Return a spare that was made for such a request; None if there is none, or another thread is asking.

@@ -149,7 +149,7 @@ class Line(asyncio.Protocol):
         flow.task.add_done_callback(lambda _: self._ended(flow))
 
     async def _carry(self, flow: Flow, message: Resolve | Dial | Fetch) -> None:
-        """Run one stream to its end; whatever goes wrong is told to the guest, as a kind and a sentence."""
+        """Run one stream to its end; errors are sent to the guest, as a kind and a sentence."""
         try:
             match message:
                 case Resolve():

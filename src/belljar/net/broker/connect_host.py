@@ -167,7 +167,7 @@ def _tls_info(stream: Stream) -> dict[str, str]:
 
 
 async def pump(gate: Gate, flow: Flow, stream: Pipe, meter: Meter | None) -> None:
-    """Carry bytes both ways until both sides are done, or the guest wishes for TLS. NetError.
+    """Copy bytes both ways until both sides are done, or the guest requests TLS. NetError.
 
     Without a meter it is a WebSocket: the request it was counts for it.
     """

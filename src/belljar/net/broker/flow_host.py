@@ -110,7 +110,7 @@ class Flow:
 
     @property
     def wish(self) -> Secure | None:
-        """The guest's wish for TLS, if that is what comes next."""
+        """Return the guest's request for TLS, if that comes next."""
         item = self._arrived[0] if self._arrived else None
         return item if isinstance(item, Secure) else None
 
@@ -120,7 +120,7 @@ class Flow:
         return item
 
     async def read(self, *, timeout: float | None = None) -> bytes:
-        """The next piece; b"" at the end, and where the guest wishes for TLS. TimeoutError."""
+        """Read the next piece; b"" at the end, and where the guest requests TLS. TimeoutError."""
         async with asyncio.timeout(timeout):
             item = await self._arrival()
         if item is None or isinstance(item, Secure):

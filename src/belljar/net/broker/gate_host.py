@@ -160,7 +160,7 @@ class Gate:
     # Decisions.
 
     async def decide(self, conn: Conn) -> Verdict:
-        """Ask the policy. What it does not say yes to in time, plainly and without an error, is denied."""
+        """Ask the policy. Anything but an explicit accept, in time and without an error, is a denial."""
         decide = self.network.decide
         verdict: Verdict
         await self.record.room()
@@ -263,7 +263,7 @@ class Gate:
     async def _shows(
         self, name: str, record: Line, kind: str, permitted: tuple[Address, ...], verdict: AcceptDns
     ) -> bool:
-        """Whether a guest may see a record: none that tells of an address or a host that is not public."""
+        """Whether a guest may see a record: none with an address or a host that is not public."""
         _, _, type, data = record
         if verdict.private is True:
             return True

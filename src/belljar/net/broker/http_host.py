@@ -293,7 +293,7 @@ class Web:
         return headers
 
     async def _finish(self, exchange: Exchange, version: str, reason: str, answer: HttpResponse) -> Response:
-        """Let hooks see the answer, hide secrets, and hand it on."""
+        """Run response hooks, redact secrets, and return the response."""
         request, url, redactor = exchange.request, exchange.url, exchange.redactor
         status = answer.status
         try:

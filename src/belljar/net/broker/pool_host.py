@@ -89,7 +89,7 @@ class Held:
 
     @property
     def surplus(self) -> bool:
-        """Whether more came than the response: nobody could tell whose the next bytes are."""
+        """Whether more than the response was received: the connection can't be reused."""
         state = getattr(self.connection, "_h11_state", None)
         return self.stream.get_extra_info("is_readable") or (state is not None and bool(state.trailing_data[0]))
 
@@ -126,7 +126,7 @@ class Pool:
         return self._hold(key, stream, url, http2)
 
     def adopt(self, stream: Stream, place: Reached, url: Url) -> Held:
-        """A connection that somebody else made to exactly this place."""
+        """Wrap a connection made elsewhere to exactly this place."""
         return self._hold(_key(place, url, http2=False), stream, url, http2=False)
 
     def _hold(self, key: _Key, stream: Stream, url: Url, http2: bool) -> Held:

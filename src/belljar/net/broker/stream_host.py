@@ -27,7 +27,7 @@ _running: set[asyncio.Task[None]] = set()
 
 
 def in_background(work: Coroutine[Any, Any, None]) -> None:
-    """Run what nobody waits for; a task must still be held by somebody."""
+    """Run a coroutine as a background task, and keep a reference to it."""
     task = asyncio.get_running_loop().create_task(work)
     _running.add(task)
     task.add_done_callback(_running.discard)

@@ -223,7 +223,7 @@ class LocalNetwork:
         return listener
 
     def free_port(self) -> int:
-        """A port that nobody has bound. EADDRINUSE when there is none."""
+        """Return an unbound port. EADDRINUSE when there is none."""
         for _ in EPHEMERAL:
             self._last = self._last + 1 if self._last + 1 in EPHEMERAL else EPHEMERAL.start
             if self._last not in self._listeners:

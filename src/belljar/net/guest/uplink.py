@@ -118,7 +118,7 @@ class Uplink:
             self._carrier.send(encode(message), wait=wait)
 
     def take(self, message: BrokerFrame) -> None:
-        """Called on the hub's loop for everything the broker says."""
+        """Handle a frame of the broker, on the hub's loop."""
         stream = self._streams.get(message.id)
         if stream is not None:  # else it was dropped while this was on its way
             stream.take(message)

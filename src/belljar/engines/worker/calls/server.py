@@ -81,7 +81,7 @@ class CallServer:
         self._buffer = bytearray()
         self._background = 0
         self._events = b""
-        """Frames that tell of signals and limits, still to be sent."""
+        """Frames of signals and limits, still to be sent."""
         terminal = Terminal(process)
         own: dict[str, Handler] = {
             "raw": terminal.raw,
@@ -223,9 +223,9 @@ class CallServer:
             raise SysError(EINVAL)
 
     def report(self, number: int) -> None:
-        """A caught signal: whoever delivers it must not wait, so a fiber of the process tells the engine.
+        """Send a caught signal from a fiber of the process: the sender of the signal must not block.
 
-        The answer of a call that it interrupts must not come before it: then that takes it along.
+        The answer of a call that it interrupts must not overtake it: then it goes along with that answer.
         """
         self._events += ANSWER.pack(16, 0, SIGNAL) + encode("q", [number])
 

@@ -129,7 +129,7 @@ def uname():
 
 
 def catch_signals():
-    """Have signal.signal tell the kernel: it decides what becomes of a process that gets one."""
+    """Make signal.signal set the disposition in the kernel, which delivers signals."""
     import signal
 
     original = signal.signal

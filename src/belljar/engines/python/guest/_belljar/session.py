@@ -108,7 +108,7 @@ class Session:
     # A run.
 
     def run(self, message):
-        """Run code; gives the line that says how it ended."""
+        """Run code; return the result line."""
         for name in message["globals"]:
             self.namespace[name] = tools.bound[name] = self.function(name)
             self.bound.add(name)
