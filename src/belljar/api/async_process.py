@@ -103,6 +103,7 @@ class AsyncProcess(OfCommand):
             if not self._link.closed:
                 self.command.kill_all()
             raise
+        self.command.deadline = self._link.patience()
         raise_failure(running)
 
     async def wait(self, timeout: float | None = None) -> int | None:

@@ -101,6 +101,7 @@ class Process(OfCommand):
             if not link.closed:
                 command.kill_all()
             raise
+        command.deadline = link.patience()  # its time began when it started: a fresh sandbox takes a moment
         raise_failure(running)
         link.serve_in_background()
 

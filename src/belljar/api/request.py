@@ -14,7 +14,7 @@ from belljar.api.errors import FileError, SandboxError, printable
 from belljar.api.results import ExecResult
 
 TIMEOUT_EXIT: Final = 124
-GRACE: Final = 1.0
+GRACE: Final = 2.0
 """Seconds past a command's wall-clock limit after which the host stops believing in the worker."""
 STOPPED: Final = "the sandbox stopped answering past its time limit and was ended. Make a new sandbox."
 NOT_TAKEN: Final = (
