@@ -13,12 +13,16 @@ if TYPE_CHECKING:
 
     __all__: list[str]
 
+_ROOMS = frozenset(
+    "abi api bin cli engines forking integrations kernel libc lockdown net owner regex shell worker zygote".split()
+)
+"""Packages of ours: `from belljar import kernel` asks here first, and must not load the owner's side in a worker."""
 _TO_COME = {"Image": "images are", "Snapshot": "durable snapshots are"}
 
 
 def __getattr__(name: str) -> object:
     """The public names are those of `api/names.py`."""
-    if name == "__all__" or not name.startswith("_"):
+    if name == "__all__" or not (name.startswith("_") or name in _ROOMS):
         from belljar.api import names
 
         if name == "__all__":

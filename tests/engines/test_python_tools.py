@@ -103,7 +103,7 @@ except ImportError as error:
     )
     lines = said.splitlines()
     assert lines[0] == "HostError | LookupError | LookupError: nothing of the kind"
-    assert lines[1].startswith("HostError | TypeError | TypeError: search() missing 1 required positional argument")
+    assert lines[1].startswith("HostError | TypeError | TypeError: missing a required argument: 'query'")
     assert lines[2].startswith("HostError | TypeError | TypeError: opaque() is a object, which can't cross")
     assert lines[3].startswith("NotPlain | - | search() args[0] is a builtin_function_or_method, which can't cross")
     assert lines[4].startswith("AttributeError | nothing | this sandbox has no tool 'nothing'; it has: opaque, same")

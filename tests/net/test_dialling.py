@@ -116,7 +116,6 @@ def test_nc() -> None:
             result = sandbox.exec(f"nc -z -w 2 127.0.0.1 {wire.port}")
             assert result.exit_code == 1
             assert re.fullmatch(r"nc: connect to 127\.0\.0\.1 port \d+ \(tcp\) failed: .*not open.*\n", result.stderr)
-            assert sandbox.exec("nc -l 8080").exit_code == 1
             scan = f"for p in {{8000..8040}} {wire.port}; do nc -z 127.0.0.1 $p; done"
             assert sandbox.exec(scan).stderr.count("not open") == 42
             assert not wire.touched()

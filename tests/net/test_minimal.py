@@ -30,6 +30,8 @@ def test_only_what_was_granted_is_reached() -> None:
 
 def test_without_a_grant_there_is_no_network() -> None:
     with HttpServer({"/": b"secret"}) as server, Sandbox(files={"/workspace/get": GET}) as sandbox:
-        said = sandbox.exec(f"bash get http://127.0.0.1:{server.port}/").stdout
+        said = sandbox.exec("bash get http://192.0.2.1/").stdout
         assert said == "denied: this sandbox was granted no network\n"
+        said = sandbox.exec(f"bash get http://127.0.0.1:{server.port}/").stdout
+        assert said == f"connect: nothing listens on port {server.port}\n"
         assert not server.requests

@@ -143,16 +143,16 @@ class Connection(Numbered):
         if self.protocol == "tcp" and local.serves(wanted, number):
             self._stream = local.connect(number)
             return
-        inside = local.is_local(wanted)
         self._stream = stream = self._uplink.open(
             lambda id: Dial(id, self.protocol, host, number, self._timeout, self._web)
         )
-        if not self._waits and not inside:
+        refused = stream.failure is NOT_GRANTED and local.is_local(wanted)
+        if not self._waits and not refused:
             return
         try:
             stream.wait_open()
             if stream.failure is not None:
-                self._error = refused_inside(number, stream.failure) if inside else stream.failure
+                self._error = refused_inside(number, stream.failure) if refused else stream.failure
                 raise SysError(errno_of(self._error))
         except BaseException:
             stream.drop()
