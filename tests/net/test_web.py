@@ -26,11 +26,13 @@ Work = Callable[[Web], Coroutine[Any, Any, Any]]
 
 def run(network: Network, work: Work, events: list[dict[str, Any]] | None = None) -> Any:
     async def main() -> Any:
-        web = Web(Gate(network, emit=None if events is None else events.append))
+        gate = Gate(network, emit=None if events is None else events.append)
+        web = Web(gate)
         try:
             async with asyncio.timeout(60):
                 return await work(web)
         finally:
+            await gate.record.written()
             await web.close()
 
     return asyncio.run(main())
