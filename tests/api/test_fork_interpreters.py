@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from belljar import AsyncSandbox, RunLimits, Sandbox, SandboxError
+from belljar.engines.owner.template_host import EngineProcess
 from tests.escape.oracles import wait_gone
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are Linux's")
@@ -39,7 +40,7 @@ def engine(sandbox: Sandbox, language: str) -> int:
     """The pid of the interpreter's process."""
     if language == "js":
         process = sandbox.js._core._session.process  # type: ignore[union-attr]
-        assert process is not None
+        assert isinstance(process, EngineProcess)
         return process.pid
     (pid,) = (process.pid for process in sandbox._link.engines._engines.values() if process is not None)
     return pid

@@ -7,8 +7,9 @@ import pytest
 from belljar.abi.limits import Limits
 from belljar.bin._kit.human import human, parse_block_size
 from belljar.bin._kit.modes import parse_mode, render_mode
-from belljar.bin._kit.quoting import quote, shell_escape
+from belljar.bin._kit.quoting import quote
 from belljar.bin._ls.columns import down, fit
+from belljar.libc.quotearg import shell_escape
 from tests.adapter import new_session, run_command
 
 

@@ -14,6 +14,7 @@ import pytest
 import belljar
 from belljar import RunLimits, RunResult, Sandbox
 from belljar.api.js import JsInterpreter, JsPrefix
+from belljar.engines.owner.template_host import EngineProcess
 from tests.escape.oracles import Watch, is_alive, wait_gone
 
 LIMITS = RunLimits(cpu_ms=3000, wall_ms=8000, memory_mb=64)
@@ -367,7 +368,7 @@ def test_the_outer_wall_is_up_and_the_processes_end(engine: str) -> None:
     with Sandbox() as sandbox:
         prefix = sandbox.js.precompile("1")
         link = prefix._core.open()
-        assert link.process is not None
+        assert isinstance(link.process, EngineProcess)
         pid = link.process.pid
         run, frame = link.dialogue.begin("export default 1", "module", "run.mjs", {}, {}, LIMITS)
         link.drive(run, frame, 10)
