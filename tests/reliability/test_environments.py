@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -154,7 +155,12 @@ except belljar.SandboxError as error:
 
 
 def test_too_few_descriptors_are_a_clear_error(tmp_path: Path) -> None:
-    done = start(tmp_path, ["prlimit", "--nofile=16"], program=MANY)
+    for _ in range(20):
+        done = start(tmp_path, ["prlimit", "--nofile=16"], program=MANY)
+        # Linux counts descriptors on their way by user: those of tests that run beside this one count, too.
+        if b"Too many references" not in done.stdout + done.stderr:
+            break
+        time.sleep(1)
     assert re.match(rb"[1-9] a\n", done.stdout), done.stderr.decode()
     assert b"RLIMIT_NOFILE is 16: raise it" in done.stdout
     assert done.returncode == 0
