@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import re
 import types
 from collections import deque
 from collections.abc import Callable
@@ -72,6 +73,20 @@ def _converted(
 
     function.__signature__ = signature  # type: ignore[attr-defined]
     return function
+
+
+_DEPTH_MAX: Final = 200
+_BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
+
+
+def load_json(text: str) -> Any:
+    """Decode JSON that a guest wrote. ValueError; its depth is checked first, since decoding recurses in C."""
+    depth = 0
+    for found in _BRACKETS.finditer(text):
+        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
+        if depth > _DEPTH_MAX:
+            raise ValueError("it is nested too deep")
+    return json.loads(text)
 
 
 class Tool:
@@ -158,10 +173,9 @@ class Tool:
         """Keyword arguments. ValueError, with what is wrong."""
         if len(args) == 1 and args[0].lstrip().startswith("{"):
             try:
-                values = json.loads(args[0])
-            except (ValueError, RecursionError) as error:
-                why = "it is nested too deep" if isinstance(error, RecursionError) else error
-                raise ValueError(f"bad JSON: {why}") from None
+                values = load_json(args[0])
+            except ValueError as error:
+                raise ValueError(f"bad JSON: {error}") from None
             unknown = set(values) - set(self.parameters) - {self.rest}
             if unknown and not self.any_option:
                 raise ValueError(f"no such argument: {', '.join(sorted(unknown))}")
@@ -255,11 +269,11 @@ def _convert(key: str, text: str, wanted: Any) -> Any:
         if wanted is bool:
             return {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}[text.lower()]
         if wanted in (list, dict):
-            return json.loads(text)
+            return load_json(text)
         if choices := _choices(wanted):
             return choices[text]
         if isinstance(wanted, type) and wanted is not str and text[:1] in ("{", "["):
-            return json.loads(text)  # a model of the tool's own
+            return load_json(text)  # a model of the tool's own
     except (ValueError, KeyError, RecursionError):
         choices = _choices(wanted)
         what = f"one of {', '.join(choices)}" if choices else f"a valid {wanted.__name__}"
