@@ -95,7 +95,6 @@ class AsyncProcess(OfCommand):
         merge: bool = False,
     ) -> None:
         running = self.command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size, merge=merge)
-        self.command.deadline = self._link.patience()
         try:
             await self._link.sent()
             await self._link.expect(lambda: self.command.started)

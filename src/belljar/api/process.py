@@ -94,9 +94,8 @@ class Process(OfCommand):
         self.stderr = Stream(link, command, 2)
         self.stdin = Stdin(link, command)
         running = command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size, merge=merge)
-        command.deadline = link.patience()
         try:
-            link.expect(lambda: command.started, command.deadline)
+            link.expect(lambda: command.started)
         except BaseException:  # ^C, say
             if not link.closed:
                 command.kill_all()

@@ -121,7 +121,22 @@ class Listener(NetFiles):
         return Accepted(self._process, self._open(f"{self._directory}/listen"))
 
 
-class Accepted(NetFiles):
+class ConnectionFiles(NetFiles):
+    """The control and the data file of an open connection."""
+
+    _control: int
+    data: int
+
+    def _command(self, line: str) -> None:
+        self._process.write_all(self._control, f"{line}\n".encode("utf-8", "surrogateescape"))
+
+    def shut_down(self) -> None:
+        """No more will be written."""
+        with suppress(SysError):
+            self._command("shutdown")
+
+
+class Accepted(ConnectionFiles):
     """The connection with a client."""
 
     def __init__(self, process: Process, control: int) -> None:
@@ -133,13 +148,8 @@ class Accepted(NetFiles):
         address, _, port = process.read_file(f"{directory}/remote").decode("ascii").strip().rpartition("!")
         self.address, self.port = address, int(port)
 
-    def shut_down(self) -> None:
-        """No more will be written."""
-        with suppress(SysError):
-            self._process.write_all(self._control, b"shutdown\n")
 
-
-class Connection(NetFiles):
+class Connection(ConnectionFiles):
     """A TCP or UDP connection."""
 
     def __init__(
@@ -165,11 +175,3 @@ class Connection(NetFiles):
             raise NetFailure(kind if colon else "connect", text if colon else said or error.reason) from None
         remote = process.read_file(f"{base}/{number}/remote").decode("ascii", "replace").strip()
         self.address = remote.partition("!")[0]
-
-    def _command(self, line: str) -> None:
-        self._process.write_all(self._control, f"{line}\n".encode("utf-8", "surrogateescape"))
-
-    def shut_down(self) -> None:
-        """No more will be written."""
-        with suppress(SysError):
-            self._command("shutdown")

@@ -15,7 +15,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.flags import POLLERR, POLLHUP, POLLIN
 from belljar.bin._kit import flag, utility, value
-from belljar.bin._net import Accepted, Connection, Listener, NetFailure
+from belljar.bin._net import Connection, ConnectionFiles, Listener, NetFailure
 from belljar.kernel.process import Process
 
 _PORTS = {"http": 80, "https": 443, "ssh": 22, "domain": 53, "smtp": 25, "ftp": 21, "postgresql": 5432}
@@ -124,7 +124,7 @@ def _seconds(text: str | None) -> float | None:
     return float(text) if text is not None and re.fullmatch(r"\d{1,6}(\.\d+)?", text) and float(text) > 0 else None
 
 
-def _talk(process: Process, options: Options, connection: Connection | Accepted, wait: float | None) -> None:
+def _talk(process: Process, options: Options, connection: ConnectionFiles, wait: float | None) -> None:
     """Both ways at once, until the other side is done."""
     wanted = {connection.data: POLLIN}
     if not options.no_stdin:
@@ -147,7 +147,7 @@ def _talk(process: Process, options: Options, connection: Connection | Accepted,
             return
 
 
-def _send(process: Process, options: Options, connection: Connection | Accepted, wanted: dict[int, int]) -> None:
+def _send(process: Process, options: Options, connection: ConnectionFiles, wanted: dict[int, int]) -> None:
     data = process.read(0)
     if data:
         process.write_all(connection.data, data.replace(b"\n", b"\r\n") if options.crlf else data)

@@ -42,14 +42,6 @@ class Place(NamedTuple):
     port: int
 
 
-class Row(NamedTuple):
-    """A listener or a connection, as /proc/net/tcp shows it."""
-
-    local: Place
-    remote: Place | None
-    number: int
-
-
 class LocalStream:
     """One end of a connection between two programs of the sandbox. It has the calls of an uplink's `Stream`."""
 
@@ -161,10 +153,9 @@ class LocalStream:
 class Listener:
     """A port that a program has bound; clients can connect once it listens."""
 
-    def __init__(self, network: LocalNetwork, place: Place, number: int) -> None:
+    def __init__(self, network: LocalNetwork, place: Place) -> None:
         self._network = network
         self.place = place
-        self.number = number
         self.listening = False
         self.closed = False
         self.pending: deque[LocalStream] = deque()
@@ -210,7 +201,7 @@ class LocalNetwork:
             return host.is_loopback or host.is_unspecified or str(host) == GUEST_ADDRESS
         return host == "localhost" or host.endswith(".localhost") or host == self._hostname().lower()
 
-    def bind(self, address: str, port: int, number: int) -> Listener:
+    def bind(self, address: str, port: int) -> Listener:
         """Reserve a port, any free one if it is 0. EADDRINUSE, EADDRNOTAVAIL."""
         if address not in ("*", *_ANY, GUEST_ADDRESS, "::1") and not address.startswith("127."):
             raise SysError(EADDRNOTAVAIL)
@@ -218,7 +209,7 @@ class LocalNetwork:
             port = self.free_port()
         if port in self._listeners:
             raise SysError(EADDRINUSE)
-        listener = Listener(self, Place(_ANY[0] if address == "*" else address, port), number)
+        listener = Listener(self, Place(_ANY[0] if address == "*" else address, port))
         self._listeners[port] = listener
         return listener
 
@@ -251,6 +242,3 @@ class LocalNetwork:
     def forget(self, listener: Listener) -> None:
         if self._listeners.get(listener.place.port) is listener:
             del self._listeners[listener.place.port]
-
-    def listeners(self) -> list[Listener]:
-        return [each for each in self._listeners.values() if each.listening]

@@ -10,7 +10,7 @@ from belljar.abi.flags import POLLERR, POLLIN, POLLOUT
 from belljar.kernel.fiber import Timer, WaitQueue
 from belljar.net.guest.local import LocalStream
 from belljar.net.guest.uplink import errno_of
-from belljar.net.wire import Failed, Fetch, Opened, Secured
+from belljar.net.wire import Failed, Fetch, Opened
 
 HEAD_MAX: Final = 256 << 10
 _STATUS: Final = re.compile(rb"HTTP/1\.[01] (\d{3})(?: |\r?$)")
@@ -21,7 +21,7 @@ _READ: Final = 64 << 10
 
 
 class LocalFetch:
-    """The request and its response. It has the calls of an uplink's `Stream`."""
+    """The request and its response. It has those calls of an uplink's `Stream` that a web request needs."""
 
     def __init__(self, connection: LocalStream, request: Fetch, authority: str, target: str) -> None:
         self._connection = connection
@@ -33,8 +33,6 @@ class LocalFetch:
         self._chunked = False
         self.opened: Opened | None = None
         self.failure: Failed | None = None
-        self.secured: Secured | None = None
-        self.records: list[str] | None = None
         self.ended = False
         self._timer: Timer | None = None
         if request.timeout > 0:
@@ -181,9 +179,6 @@ class LocalFetch:
     def _out_of_time(self) -> None:
         if not self.ended:
             self._fail("timeout", "the server inside the sandbox did not answer in time")
-
-    def take(self, failure: Failed) -> None:
-        self.failure = failure
 
     def drop(self) -> None:
         if self._timer is not None:

@@ -22,7 +22,7 @@ from belljar.kernel.fs.synthetic import Device, Entry, SyntheticServer, folder
 from belljar.kernel.vfs.server import Handle
 from belljar.net.guest.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
 from belljar.net.guest.local import GUEST_ADDRESS, Listener, LocalStream
-from belljar.net.guest.uplink import NOT_GRANTED, Stream, Uplink, errno_of
+from belljar.net.guest.uplink import Stream, Uplink, errno_of
 from belljar.net.hosts import RECORD_TYPES, BadHost, parse_host, parse_name, parse_port
 from belljar.net.wire import Dial, Failed, Resolve
 
@@ -115,7 +115,7 @@ class Connection(Numbered):
             raise SysError(EINVAL)
         if not mark or not (port.isascii() and port.isdigit() and len(port) <= 5 and int(port) < 65536):
             self._fail("write `bind address!port`")
-        self.listener = self._uplink.local.bind(address, int(port), self.number)
+        self.listener = self._uplink.local.bind(address, int(port))
 
     def _listen(self) -> None:
         if self.listener is None:
@@ -144,16 +144,16 @@ class Connection(Numbered):
             self._stream = local.connect(number)
             return
         self._stream = stream = self._uplink.open(
-            lambda id: Dial(id, self.protocol, host, number, self._timeout, self._web)
+            lambda id: Dial(id, self.protocol, host, number, self._timeout, self._web),
+            number if local.is_local(wanted) else None,
         )
-        refused = stream.failure is NOT_GRANTED and local.is_local(wanted)
-        if not self._waits and not refused:
+        if not self._waits:
             return
         try:
             stream.wait_open()
             if stream.failure is not None:
-                self._error = refused_inside(number, stream.failure) if refused else stream.failure
-                raise SysError(errno_of(self._error))
+                self._error = stream.failure
+                raise SysError(errno_of(stream.failure))
         except BaseException:
             stream.drop()
             self._stream = None
@@ -302,11 +302,6 @@ class DnsHandle(Handle):
 
     def poll(self) -> int:
         return super().poll() | POLLOUT
-
-
-def refused_inside(port: int, failure: Failed) -> Failed:
-    """Why a connection to the sandbox itself failed: without a network, because nothing listens there."""
-    return Failed(0, "connect", f"nothing listens on port {port}") if failure is NOT_GRANTED else failure
 
 
 def parse_seconds(text: str) -> float:

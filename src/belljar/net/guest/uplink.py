@@ -81,8 +81,12 @@ class Uplink:
         self._next = 1
         self._streams: dict[int, Stream] = {}
 
-    def open(self, make: Callable[[int], Resolve | Dial | Fetch]) -> Stream:
-        """A new stream, asked for but not open yet. EMFILE when there are too many."""
+    def open(self, make: Callable[[int], Resolve | Dial | Fetch], inside: int | None = None) -> Stream:
+        """A new stream, asked for but not open yet. EMFILE when there are too many.
+
+        `inside`: the port of the sandbox itself that is meant, on which nothing listens. With a network granted, the
+        owner may mean a port of its own machine by it.
+        """
         if len(self._streams) >= STREAMS_MAX:
             raise SysError(errno.EMFILE)
         number, self._next = self._next, self._next + 1
@@ -93,7 +97,8 @@ class Uplink:
             del self._streams[number]
             if error.errno != errno.EACCES:
                 raise
-            stream.take(NOT_GRANTED)
+            refused = Failed(0, "connect", f"nothing listens on port {inside}")
+            stream.take(NOT_GRANTED if inside is None else refused)
             return stream
         carrier.send(encode(make(number)))
         return stream

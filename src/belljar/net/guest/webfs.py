@@ -17,7 +17,7 @@ from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.synthetic import Device, Entry, SyntheticServer
 from belljar.net.guest.files import RDEV, ControlHandle, Directory, Numbered, StreamHandle, text
 from belljar.net.guest.local_http import LocalFetch
-from belljar.net.guest.netfs import parse_seconds, refused_inside
+from belljar.net.guest.netfs import parse_seconds
 from belljar.net.guest.uplink import Stream, Uplink, errno_of
 from belljar.net.headers import BadMessage, Headers, check_method, check_request, parse_field
 from belljar.net.hosts import BadHost, Url, parse_url
@@ -146,7 +146,7 @@ class Request(Numbered):
         if url.scheme == "http" and local.serves(url.host, url.port):
             stream = LocalFetch(local.connect(url.port), fetch(0), url.authority, url.target)
         else:
-            stream = self._uplink.open(fetch)
+            stream = self._uplink.open(fetch, url.port if local.is_local(url.host) else None)
         self._stream = stream
         held, self._held = b"".join(self._held), []
         while held:
@@ -162,10 +162,7 @@ class Request(Numbered):
         assert stream is not None
         stream.wait_open()
         if stream.failure is not None and stream.opened is None:
-            assert self._url is not None
-            if self._uplink.local.is_local(self._url.host):
-                self._error = refused_inside(self._url.port, stream.failure)
-            raise SysError(errno_of(self._error or stream.failure))
+            raise SysError(errno_of(stream.failure))
         return stream
 
     @property
