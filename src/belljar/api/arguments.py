@@ -30,7 +30,7 @@ _ADDRESS: Final = re.compile(r"\b0x[0-9a-fA-F]{6,}\b")
 
 
 def public_text(error: BaseException, known: str = "") -> str:
-    """What an exception says, without paths and addresses of the owner's process, but for those in `known`.
+    """Text of an exception, without paths and addresses of the owner's process, but for those in `known`.
 
     A `ToolError` says what its owner wants the guest to know: it is not changed.
     """

@@ -1,4 +1,4 @@
-"""What a worker asks its owner for: checked against what was offered, counted and bounded, for both fronts."""
+"""Questions of a worker to its owner: checked against what was offered, counted and bounded, for both fronts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CALL_BYTES_MAX: Final = 64 << 20
 
 
 class Front(Protocol):
-    """What a link does with what is asked for."""
+    """Methods by which a link answers."""
 
     def post(self, frame: bytes, fds: Sequence[int] = ()) -> None:
         """Send an answer, without waiting until the worker takes it."""

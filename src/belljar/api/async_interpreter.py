@@ -52,7 +52,7 @@ class AsyncInterpreter:
         return self._core.started
 
     async def interrupt(self) -> None:
-        """What ^C does to the run under way: it ends with KeyboardInterrupt, the variables stay."""
+        """Interrupt the run under way as ^C does: it ends with KeyboardInterrupt, the variables stay."""
         self._core.interrupt()
 
     async def reset(self) -> None:

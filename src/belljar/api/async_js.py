@@ -98,7 +98,7 @@ class AsyncJsInterpreter:
 
     @property
     def engine(self) -> str:
-        """What runs its code: see `JsInterpreter.engine`."""
+        """The engine that runs its code: see `JsInterpreter.engine`."""
         return engine_name()
 
     async def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> AsyncJsPrefix:

@@ -127,7 +127,7 @@ class AsyncTerminal:
         self._process = process
 
     async def read(self, timeout: float | None = None) -> bytes:
-        """What is shown next; b"" at the end, or when `timeout` seconds brought nothing."""
+        """The next piece of the screen; b"" at the end, or when `timeout` seconds brought nothing."""
         return await self._process.stdout.next_chunk(timeout)
 
     async def write(self, data: Data) -> None:

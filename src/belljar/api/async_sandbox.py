@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class LaterInfo:
-    """What `await sandbox.info` waits for; `await sandbox.info()` is the same."""
+    """Awaitable of `await sandbox.info`; `await sandbox.info()` is the same."""
 
     def __init__(self, sandbox: AsyncSandbox) -> None:
         self._sandbox = sandbox
@@ -146,7 +146,7 @@ class AsyncSandbox:
 
     @property
     def name(self) -> str:
-        """What it was named, or a random id."""
+        """Its name, or a random id."""
         return self._settings.name
 
     @property

@@ -137,7 +137,7 @@ def is_being_cancelled() -> bool:
 
 
 def told(error: BaseException) -> str:
-    """What an exception says, whatever its own code does."""
+    """Text of an exception, whatever its own code does."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - of the owner's own making

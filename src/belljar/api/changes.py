@@ -13,7 +13,7 @@ KINDS: Final = frozenset({"created", "modified", "deleted", "renamed", "attribut
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened to a file: created, modified, deleted, renamed, attributes (mode, owner, times).
+    """A change of a file: created, modified, deleted, renamed, attributes (mode, owner, times).
 
     `overflow` stands for changes that were too many to keep: look at the files yourself.
     """
@@ -25,7 +25,7 @@ class Change:
 
 
 def changes_from(value: Plain) -> list[Change]:
-    """What a worker says changed. WireError for anything that is no list of changes."""
+    """Check a worker's list of changes. WireError for anything that is no list of changes."""
     match value:
         case list():
             return [_change(item) for item in value]

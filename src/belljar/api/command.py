@@ -40,7 +40,7 @@ _COROUTINE: Final = 0x80
 
 
 class Listening:
-    """What a command said that functions of the owner's are to hear, in order.
+    """Output of a command that functions of the owner's are to hear, in order.
 
     They are called by whoever waits for the command, not by whoever receives, which may be another call's thread: so
     they may use the sandbox, and what they raise is raised where they were given.
@@ -147,7 +147,7 @@ def start_from(base: str, cwd: object) -> str | None:
 
 
 class Chunks:
-    """What a stream brought and nobody has read yet."""
+    """Unread pieces of a stream."""
 
     def __init__(self) -> None:
         self.waiting: deque[bytes | bytearray] = deque()
@@ -162,7 +162,7 @@ class StandardInput(Struct, frozen=True):
     first: bytes | None
     follows: bool = False
     rest: bytes = b""
-    """What follows, if it is known already."""
+    """The rest of the input, if it is known already."""
 
 
 def check_input(stdin: object, *, open_ended: bool) -> StandardInput:
@@ -188,7 +188,7 @@ class InputSender:
         self._conversation = conversation
         self._number = number
         self._queue: deque[memoryview | None] = deque()
-        """What is to be sent; None is the end."""
+        """Pieces to send; None is the end."""
         self._permits = [True]
         """Taken by whoever sends, given back when that was written. `list.pop` is atomic: threads need no lock."""
         self._queued = 0
@@ -309,7 +309,7 @@ class Command:
 
     @property
     def number(self) -> int:
-        """What the sandbox knows it by."""
+        """The number by which the sandbox knows it."""
         return self._number
 
     @property
@@ -348,7 +348,7 @@ class Command:
         return bool(self.chunks[stream].waiting) or self.state.done
 
     def take(self, stream: int) -> bytes:
-        """What has come, b"" if nothing; the sandbox may then send as much again."""
+        """The next unread piece, b"" if there is none; the sandbox may then send as much again."""
         if isinstance(self.state.error, SandboxError):
             raise self.state.error
         waiting = self.chunks[stream].waiting
@@ -422,7 +422,7 @@ class Lines:
 
 
 class OfCommand:
-    """What is known of a started command, however one waits for it."""
+    """State of a started command, for both fronts."""
 
     __reduce__ = refuse_copy
 

@@ -43,7 +43,7 @@ Mode = Literal["repl", "prefix", "module", "save", "load"]
 
 _WITHOUT_END: Final = 1 << 60
 _NOTHING: Final = '"globals":[],"values":{}'
-"""What most runs are given."""
+"""Globals and values of most runs: none."""
 _LINE_MAX: Final = 64 << 20
 _READY: Final = b'0 {"op":"ready"}'
 _GUEST_CODES: Final[tuple[ErrorCode, ...]] = ("SYNTAX_ERROR", "RUNTIME_ERROR", "MEMORY_LIMIT")
@@ -72,12 +72,12 @@ class Engine:
     prefix: tuple[str, ...]
     """Its command, and that of one that runs are copied from."""
     file: str
-    """What a run's code is called in tracebacks, with its number."""
+    """File name of a run's code in tracebacks, with its number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stem:
-    """What the interpreter of a branch grows from."""
+    """State from which the interpreter of a branch goes on."""
 
     dialogue: Dialogue | None = None
     """It waits for its next run, and is copied."""
@@ -290,7 +290,7 @@ class Dialogue:
         return min(limits.wall_ms / 1e3, self._limits.wall_seconds)
 
     def interrupt(self) -> None:
-        """What ^C does to the run under way; nothing between runs."""
+        """Interrupt the run under way as ^C does; do nothing between runs."""
         if self.run is not None and not self.run.done and not self.ended:
             self._send(self._conversation.message(Signal(self.number, SignalNumber.INT)))
 

@@ -64,7 +64,7 @@ class EngineBroker:
         self._engines: dict[int, EngineProcess | None] = {}
         """None while it is being made."""
         self._programs: dict[int, bytearray] = {}
-        """What has come so far of programs to compile."""
+        """Received pieces of programs to compile."""
         self._program_bytes = 0
         self._opening_now = 0
         """How many are being made, those included that are not wanted any more: a thread is at work for each."""
@@ -76,7 +76,7 @@ class EngineBroker:
             return [process.pid for process in self._engines.values() if process is not None]
 
     def take(self, ask: Ask) -> Opening | bytes:
-        """What is to be opened (this takes a while), or the frame that answers at once. Raises WireError."""
+        """Take a question: gives an engine to open (this takes a while), or the answering frame. Raises WireError."""
         match ask.operation, ask.arguments:
             case "kill", [int(number)]:
                 self.kill(number)

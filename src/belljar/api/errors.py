@@ -1,4 +1,4 @@
-"""What can go wrong for the owner of a sandbox. Every message says what to do next."""
+"""Errors that the owner of a sandbox sees. Every message says what to do next."""
 
 from __future__ import annotations
 

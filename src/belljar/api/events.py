@@ -1,4 +1,4 @@
-"""What happens in a sandbox, told to its owner as it happens: the constructor's `on_event`."""
+"""Events of a sandbox, told to its owner as they happen: the constructor's `on_event`."""
 
 from __future__ import annotations
 

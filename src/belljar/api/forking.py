@@ -126,7 +126,7 @@ class Fork:
 
 
 class ForkedLink(Protocol):
-    """What forking needs of a link. Its waits block, or are awaited: see `stepper.py`."""
+    """Methods that forking needs of a link. Its waits block, or are awaited: see `stepper.py`."""
 
     conversation: Conversation
     offers: Offers

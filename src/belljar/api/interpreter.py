@@ -67,7 +67,7 @@ class Interpreter:
         return self._core.started
 
     def interrupt(self) -> None:
-        """What ^C does to the run under way, from another thread: it ends with KeyboardInterrupt."""
+        """Interrupt the run under way as ^C does, from another thread: it ends with KeyboardInterrupt."""
         self._core.interrupt()
 
     def reset(self) -> None:

@@ -32,7 +32,7 @@ class PrefixError(SandboxError):
 
 
 class InterpreterLink(Protocol):
-    """What an interpreter needs of a link."""
+    """Methods that an interpreter needs of a link."""
 
     conversation: Conversation
 

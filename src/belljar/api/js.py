@@ -117,7 +117,7 @@ class JsInterpreter:
 
     @property
     def engine(self) -> str:
-        """What runs its code: "v8", or "quickjs" where V8 can't be had or is not wanted (docs/javascript.md)."""
+        """Its engine: "v8", or "quickjs" where V8 can't be had or is not wanted (docs/javascript.md)."""
         return engine_name()
 
     def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> JsPrefix:

@@ -33,7 +33,7 @@ Bound = tuple[Mapping[str, HostFunction], Mapping[str, Any]]
 
 
 class JsWaits(Protocol):
-    """What a front gives to the generators to yield: the value itself, or an awaitable."""
+    """Waits of a front, for the generators to yield: the value itself, or an awaitable."""
 
     def lock(self) -> Lock: ...
 

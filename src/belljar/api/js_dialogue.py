@@ -46,7 +46,7 @@ def _well_formed(value: Any) -> Any:
 
 
 class JsDialogue:
-    """What is said on one connection. A run is under way from `begin` until its `done`."""
+    """Protocol of one connection. A run is under way from `begin` until its `done`."""
 
     def __init__(self, output_bytes: int) -> None:
         self._output_bytes = output_bytes
@@ -100,7 +100,7 @@ class JsDialogue:
         return run, frame(MESSAGE, text.encode())
 
     def feed(self, data: bytes) -> Iterator[HostCall]:
-        """What the process sent; gives the host calls it asks for. b"" is the end of it."""
+        """Take bytes that the process sent; gives the host calls it asks for. b"" is the end of it."""
         run = self.run
         if not data:
             if run is not None:
@@ -149,7 +149,7 @@ class JsDialogue:
                 raise ValueError(f"no such op: {str(message.get('op'))[:40]!r}")
 
     def answer(self, run: Run, line: str) -> bytes | None:
-        """What to send for a host call that was done; None if nobody waits for it any more."""
+        """The frame that answers a host call; None if nobody waits for it any more."""
         if run is not self.run or run.done:
             return None
         try:

@@ -1,4 +1,4 @@
-"""What can be mounted into a sandbox: `Mount`."""
+"""Trees to mount into a sandbox: `Mount`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from belljar.kernel.vfs.server import FileServer
 AGENT = Owner(1000, 1000)
 
 NEEDED = ("root", "walk", "locate", "stat", "readdir", "open")
-"""What a server must have to be read."""
+"""Methods that a server must have to be read."""
 
 Export = Callable[[FileServer, bool], int]
 """Offers a server of this process to the sandbox; gives the number the sandbox knows it by."""

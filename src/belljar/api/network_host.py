@@ -20,7 +20,7 @@ Observe = Callable[[str, dict[str, Any]], None]
 
 
 class NetworkDoor:
-    """What one sandbox was granted. Its policy runs on `owner`, the loop of an asynchronous front, if there is one."""
+    """Network grant of one sandbox. Its policy runs on `owner`, the loop of an asynchronous front, if there is one."""
 
     def __init__(self, network: Network, name: str, owner: asyncio.AbstractEventLoop | None = None) -> None:
         self._network = network
@@ -52,7 +52,7 @@ class NetworkDoor:
             return self._gate
 
     def stats(self) -> dict[str, float]:
-        """What passed so far."""
+        """Counters so far."""
         return {
             f"network_{name}": 0 if self._gate is None else getattr(self._gate.traffic, name)
             for name in ("bytes_in", "bytes_out", "requests", "connections", "questions", "denied")

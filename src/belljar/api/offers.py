@@ -1,4 +1,4 @@
-"""What an owner lets its sandbox use: file servers and functions of its own process."""
+"""Things that an owner lets its sandbox use: file servers and functions of its own process."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Offers:
         return bool(self._exports or self._tools)
 
     def network_stats(self) -> dict[str, float]:
-        """What passed through the network so far; nothing where there is none."""
+        """Counters of the network so far; nothing where there is none."""
         return {} if self.network is None else self.network.stats()
 
     def network_answer(self, ask: Ask, observe: Observe | None) -> tuple[bytes, list[int]]:

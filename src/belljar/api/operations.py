@@ -1,4 +1,4 @@
-"""What the files API does, step by step, without saying how to wait: each operation yields its requests.
+"""Operations of the files API as steps, without saying how to wait: each operation yields its requests.
 
 The synchronous and the asynchronous front both run these; neither has logic of its own.
 """
@@ -136,7 +136,7 @@ def list_directory(path: AnyPath) -> Steps[list[Entry]]:
 
 
 def check_entries(page: Any) -> list[list[Any]]:
-    """What a worker says is in a directory. SandboxError for anything that is no list of names and numbers."""
+    """Check a worker's list of a directory. SandboxError for anything that is no list of names and numbers."""
     if isinstance(page, list) and all(
         isinstance(entry, list) and len(entry) >= 6 and type(entry[0]) is bytes and {*map(type, entry[1:])} == {int}
         for entry in page

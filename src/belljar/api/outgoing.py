@@ -43,7 +43,7 @@ class Outgoing:
         return self.owed > OWED_MAX
 
     def first(self) -> tuple[list[memoryview], Sequence[int]]:
-        """What to send now, and the descriptors that go with it: they are the caller's, to close or to `give_back`."""
+        """The bytes to send now, and their descriptors: these are the caller's, to close or to `give_back`."""
         data, fds, answer = self._frames[0]
         if fds:
             self._frames[0] = data, (), answer

@@ -126,7 +126,7 @@ class Terminal:
         self._process = process
 
     def read(self, timeout: float | None = None) -> bytes:
-        """What is shown next; b"" at the end, or when `timeout` seconds brought nothing."""
+        """The next piece of the screen; b"" at the end, or when `timeout` seconds brought nothing."""
         return self._process.stdout.next_chunk(timeout)
 
     def write(self, data: Data) -> None:

@@ -1,4 +1,4 @@
-"""What both fronts make of their arguments, and of a worker's answers."""
+"""Checks and conversions of arguments and answers, for both fronts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What calls give back."""
+"""Results of calls."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class GrepMatch:
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a sandbox is."""
+    """Description of a sandbox."""
 
     id: str
     tier: str
@@ -103,7 +103,7 @@ class Info:
     image: str
     created: float
     js: str = ""
-    """What runs its JavaScript: "v8", or "quickjs" and, in parentheses, why; "none" and why if nothing does."""
+    """The engine of its JavaScript: "v8", or "quickjs" and, in parentheses, why; "none" and why if nothing does."""
     missing: tuple[str, ...] = ()
     """The layers that do not hold: this system has none of that kind, or, of `cgroup`, nobody required it."""
 

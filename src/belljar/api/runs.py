@@ -1,4 +1,4 @@
-"""What a run of an interpreter gives back."""
+"""Results of an interpreter's runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class NotExported(SandboxError, KeyError):
 
 
 class Exports(dict[str, Any]):
-    """What a run exported, by name: `exports["default"]` is its default export, or its last expression.
+    """Exports of a run, by name: `exports["default"]` is its default export, or its last expression.
 
     Asking for what is missing says why it is: not exported at all, or not plain data.
     """
@@ -82,7 +82,7 @@ class RunResult:
     duration_ms: float = 0.0
     error: RunError | None = None
     outputs: list[Output] = field(default_factory=list)
-    """What it showed, in order: figures as image/png, tables as text/html and text/plain."""
+    """Outputs that it showed, in order: figures as image/png, tables as text/html and text/plain."""
     bridge_calls: int = 0
 
     @property

@@ -133,7 +133,7 @@ class Sandbox:
 
     @property
     def name(self) -> str:
-        """What it was named, or a random id."""
+        """Its name, or a random id."""
         return self._settings.name
 
     @property

@@ -15,7 +15,7 @@ from belljar.api.runs import RunResult
 MAX_BYTES: Final = 16 << 20
 """Bytes of variables that are saved unless said otherwise."""
 CEILING: Final = 32 << 20
-"""What can travel at all."""
+"""Bytes that can be sent at all."""
 
 _MAGIC: Final = b"belljar-variables-1\n"
 _TAG: Final = hashlib.sha256().digest_size
@@ -25,14 +25,14 @@ Language = Literal["python", "javascript"]
 
 @dataclass(frozen=True, slots=True)
 class SavedVariables:
-    """What an interpreter's variables were. `data` is the guest's own writing: nothing outside a sandbox reads it."""
+    """The variables of an interpreter. `data` is the guest's own writing: nothing outside a sandbox reads it."""
 
     language: Language
     data: bytes
     left_out: Mapping[str, str]
     """The variables that could not be saved, and why."""
     begins_with: str = ""
-    """What code that uses them begins with: so a new interpreter can start with the libraries it needs."""
+    """Imports that code with them begins with: so a new interpreter can start with the libraries it needs."""
 
     def seal(self, key: bytes = b"", context: str = "") -> bytes:
         """As bytes to keep. With a key, `unseal` takes only what was sealed with it, and for the same `context`."""
@@ -44,7 +44,7 @@ class SavedVariables:
 
     @classmethod
     def unseal(cls, sealed: object, key: bytes = b"", context: str = "") -> SavedVariables:
-        """What was sealed. SnapshotError if it is something else, was changed, or was not sealed with this key."""
+        """Open sealed bytes. SnapshotError if it is something else, was changed, or was not sealed with this key."""
         if not isinstance(sealed, bytes) or not sealed.startswith(_MAGIC):
             raise SnapshotError("these are not variables that this version saved: run the programs again")
         tag, body = sealed[len(_MAGIC) :][:_TAG], sealed[len(_MAGIC) + _TAG :]
@@ -77,7 +77,7 @@ def check_language(saved: SavedVariables, language: Language) -> None:
 
 
 def saved_from(result: RunResult, language: Language, max_bytes: int) -> SavedVariables:
-    """What a guest wrote down of itself. SnapshotError if it could not."""
+    """Check the variables that a guest wrote. SnapshotError if it could not."""
     _check(result, "saved")
     match result.exports:
         case {"data": bytes() as data, "left_out": dict(left_out), "begins_with": str(begins_with)}:
@@ -87,7 +87,7 @@ def saved_from(result: RunResult, language: Language, max_bytes: int) -> SavedVa
 
 
 def lost_from(result: RunResult) -> dict[str, str]:
-    """What a guest could not take back. SnapshotError if it could take nothing."""
+    """Reasons by name for what a guest could not load. SnapshotError if it could take nothing."""
     _check(result, "restored")
     match result.exports:
         case {"lost": dict(lost)}:

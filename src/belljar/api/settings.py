@@ -1,4 +1,4 @@
-"""What a sandbox is to be: the constructor's arguments, checked once for both fronts."""
+"""Settings of a sandbox: the constructor's arguments, checked once for both fronts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class SandboxOptions(TypedDict, total=False):
     tools: Mapping[str, Callable[..., Any]]
     """Host functions, as commands on the PATH."""
     network: Network | None
-    """What it may reach: `Network.deny()` (the default), `Network.allow(...)` or `Network.policy(fn)`."""
+    """Network that it may reach: `Network.deny()` (the default), `Network.allow(...)` or `Network.policy(fn)`."""
     require: set[str] | None
     """Isolation layers that must hold (see `belljar doctor`), else IsolationUnavailable."""
     name: str | None

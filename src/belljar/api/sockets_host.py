@@ -54,7 +54,7 @@ class Poller:
                 self._poll.register(each, select.POLLIN)
 
     def look(self, milliseconds: float | None) -> Sequence[object]:
-        """What there is to receive within so many milliseconds; None: without a timeout."""
+        """Poll for at most so many milliseconds (None: without a timeout). Gives what is ready."""
         if sys.platform == "win32":
             seconds = None if milliseconds is None else milliseconds / 1e3
             return select.select([self._connection, *self._others], [], [], seconds)[0]

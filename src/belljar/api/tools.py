@@ -244,7 +244,7 @@ class Tool:
 
 
 def _types(function: Callable[..., Any]) -> dict[str, Any]:
-    """What its arguments are said to be; nothing where that can't be told."""
+    """Annotations of its arguments; empty where they can't be evaluated."""
     inner = function.func if isinstance(function, partial) else function
     if not (inspect.isroutine(inner) or inspect.isclass(inner)):
         inner = getattr(inner, "__call__", inner)  # noqa: B004 - the method that a call of the object calls
@@ -282,7 +282,7 @@ def _convert(key: str, text: str, wanted: Any) -> Any:
 
 
 def _choices(wanted: Any) -> dict[str, Any]:
-    """What a choice may be, by the text that stands for it."""
+    """Values of a choice, by the text that stands for each."""
     if get_origin(wanted) is Literal:
         return {str(value): value for value in get_args(wanted)}
     if isinstance(wanted, type) and issubclass(wanted, Enum):

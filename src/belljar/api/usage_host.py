@@ -1,4 +1,4 @@
-"""What a sandbox's processes use of the machine, as the system counts it: for `sandbox.stats()`."""
+"""Resources that a sandbox's processes use, as the system counts it: for `sandbox.stats()`."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ ARCHITECTURE: Final = 4
 ARGUMENTS: Final = 16
 
 THREAD_FLAGS: Final = (0x003D0F00, 0x007D0F00)
-"""What the C library (glibc, musl) gives to clone for a thread: all it must share, and no namespace."""
+"""Flags that the C library (glibc, musl) gives to clone for a thread: all it must share, and no namespace."""
 FORK_FLAGS: Final = 0x00200000 | 0x01000000 | 17
-"""What the C library's fork() gives to clone: CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, and SIGCHLD at the end."""
+"""Flags that the C library's fork() gives to clone: CLONE_CHILD_CLEARTID, CLONE_CHILD_SETTID, then SIGCHLD."""
 MAP_SHARED: Final = 0x1
 MAP_GROWSDOWN: Final = 0x100
 MAP_HUGETLB: Final = 0x40000
@@ -53,7 +53,7 @@ ALLOWED: Final = (
     "getrusage", "setitimer", "rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "sigaltstack", "set_robust_list",
     "rseq", "restart_syscall", "exit", "exit_group",
 )  # fmt: skip
-"""What a worker really calls once it is locked."""
+"""Calls that a worker makes once it is locked."""
 
 REFUSED: Final = (
     "open", "openat", "stat", "lstat", "newfstatat", "statx", "access", "faccessat", "faccessat2", "readlink",
@@ -61,7 +61,7 @@ REFUSED: Final = (
     "unlinkat", "kill", "tgkill", "prctl", "getppid", "sched_getaffinity", "uname", "sysinfo", "prlimit64",
     "dup", "pipe2",
 )  # fmt: skip
-"""What library code may try in passing: EPERM, which Python turns into an exception."""
+"""Calls that library code may try in passing: EPERM, which Python turns into an exception."""
 
 
 @dataclass(frozen=True, slots=True)

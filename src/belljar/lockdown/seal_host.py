@@ -63,7 +63,7 @@ _SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
 TASKS_MAX: Final = 8192
 """RLIMIT_NPROC: processes and threads of all sandboxes of one zygote or template together: so the kernel counts."""
 ADDRESS_SPACE: Final = 4 << 30
-"""What a worker may reserve beside its memory: some of it is the interpreter's own."""
+"""Bytes that a worker may reserve beside its memory: some of it is the interpreter's own."""
 ENGINE_SPACE: Final = 64 << 30
 """As much for an engine of WebAssembly, which reserves eight gigabytes for each memory of a guest's."""
 
