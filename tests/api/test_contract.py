@@ -64,11 +64,11 @@ def test_twins_have_the_same_methods_with_the_same_arguments(plain: type, awaite
 def test_documented_signatures() -> None:
     for kind in (Sandbox, AsyncSandbox):
         assert list(inspect.signature(kind.exec).parameters) == (
-            "self cmd cwd env stdin timeout limits on_stdout on_stderr merge_stderr check input".split()
+            "self cmd cwd env stdin timeout limits on_stdout on_stderr merge_stderr check input background".split()
         )
         assert (
             list(inspect.signature(kind.spawn).parameters)
-            == "self cmd cwd env stdin timeout limits merge_stderr".split()
+            == "self cmd cwd env stdin timeout limits merge_stderr text".split()
         )
         pty = inspect.signature(kind.pty).parameters
         assert (list(pty), pty["rows"].default, pty["cols"].default) == ("self cmd cwd env rows cols".split(), 24, 80)

@@ -41,7 +41,7 @@ while True:
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     with Sandbox(files={"/workspace/page.html": "<h1>hi</h1>\n"}) as box:
-        servers: list[Process] = [
+        servers: list[Process[bytes]] = [
             box.spawn("python3 -m http.server 8000"),
             box.spawn(["node", "-e", NODE]),
             box.spawn(["python3", "-c", ECHO]),

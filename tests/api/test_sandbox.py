@@ -67,7 +67,7 @@ def test_bad_commands(sandbox: Sandbox, command: object) -> None:
         assert sandbox.exec("").exit_code == 0
         return
     with pytest.raises((TypeError, ValueError)):
-        sandbox.exec(command)  # type: ignore[arg-type]
+        sandbox.exec(command)  # type: ignore[call-overload]
 
 
 def test_timeout_leaves_the_sandbox_usable(sandbox: Sandbox) -> None:

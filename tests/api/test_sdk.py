@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import pickle
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -77,5 +79,134 @@ def test_async() -> None:
             assert [line async for line in process.stdout.lines()] == ["1", "2", "3"]
             await sandbox.files.write("/tmp/f", "a")
             assert await sandbox.files.edit("/tmp/f", "a", "b") == 1
+
+    asyncio.run(main())
+
+
+def test_a_command_in_the_background(sandbox: Sandbox) -> None:
+    process = sandbox.exec("read -r line; echo got:$line; echo err >&2; exit 3", background=True, input="x\n")
+    result = process.result()
+    assert (result.stdout, result.stderr, result.exit_code, result.ok) == ("got:x\n", "err\n", 3, False)
+    assert process.wait() == 3
+
+
+def test_a_command_in_the_background_does_not_wait_for_a_reader(sandbox: Sandbox) -> None:
+    process = sandbox.exec("head -c 30000000 /dev/zero; echo end > /tmp/ended", background=True)
+    assert process.wait(30) == 0
+    assert sandbox.files.read("/tmp/ended") == "end\n"
+    assert len(process.stdout.read()) == 30_000_000
+    assert process.result().stdout == ""  # it was read already
+
+
+def test_a_command_in_the_background_has_no_input_unless_given(sandbox: Sandbox) -> None:
+    assert sandbox.exec("cat; test -c /dev/stdin && echo null", background=True).result().stdout == "null\n"
+
+
+def test_a_command_in_the_background_is_killed_and_timed_out(sandbox: Sandbox) -> None:
+    process = sandbox.exec("sleep 60", background=True)
+    assert process.wait(0.01) is None
+    assert not process.exited
+    process.kill()
+    assert process.result().exit_code == 143
+    late = sandbox.exec("echo begun; sleep 60", background=True, timeout=0.3).result()
+    assert (late.stdout, late.timed_out, late.exit_code) == ("begun\n", True, 124)
+
+
+@pytest.mark.parametrize("wrong", [{"check": True}, {"on_stdout": print}, {"on_stderr": print}])
+def test_what_a_command_in_the_background_can_not_do_is_said(sandbox: Sandbox, wrong: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match="background"):
+        sandbox.exec("true", background=True, **wrong)
+
+
+def test_a_started_command_has_a_result(sandbox: Sandbox) -> None:
+    process = sandbox.spawn("cat; echo err >&2")
+    process.stdin.write("x" * 3_000_000)
+    process.stdin.close()
+    result = process.result()
+    assert (len(result.stdout), result.stderr, result.ok) == (3_000_000, "err\n", True)
+
+
+def test_text_is_read_by_lines_however_it_is_cut(sandbox: Sandbox) -> None:
+    process = sandbox.spawn(r"printf 'gr\xc3'; sleep 0.2; printf '\xbcn\n\nend\xff'", text=True)
+    assert list(process.stdout) == ["grün\n", "\n", "end\ufffd"]
+    pieces = sandbox.spawn(r"printf '\xc3'; sleep 0.2; printf '\xbc'; sleep 0.2; printf '\xc3'", text=True)
+    assert (pieces.stdout.next_chunk(), pieces.stdout.read()) == ("ü", "\ufffd")
+    assert list(sandbox.spawn("seq 2", text=True).stdout.lines()) == ["1", "2"]
+    assert sandbox.spawn("seq 2", text=True).stdout.read() == "1\n2\n"
+    assert sandbox.spawn("sleep 5", text=True).stdout.next_chunk(timeout=0.05) == ""
+
+
+def test_lines_of_bytes_that_are_cut_within_a_character(sandbox: Sandbox) -> None:
+    process = sandbox.spawn(r"printf '\xc3'; sleep 0.2; printf '\xbc\n\xc3'")
+    assert list(process.stdout.lines()) == ["ü", "\ufffd"]
+
+
+LISTEN = {
+    "python": "import time, sys\nfor n in range(3):\n    print(n)\n    step()\nprint('late', file=sys.stderr)\nn",
+    "js": "for (let n = 0; n < 3; n++) { console.log(n); await step() }; console.error('late'); 2",
+}
+
+
+@pytest.mark.parametrize("language", LISTEN)
+def test_a_run_is_heard_line_by_line(sandbox: Sandbox, language: str) -> None:
+    heard: list[bytes] = []
+    seen: list[int] = []
+    errors: list[bytes] = []
+
+    def step() -> None:
+        while b"".join(heard).count(b"\n") <= len(seen):
+            time.sleep(0.001)
+        seen.append(len(heard))
+
+    interpreter: Any = getattr(sandbox, language)
+    result = interpreter.run(LISTEN[language], globals={"step": step}, on_stdout=heard.append, on_stderr=errors.append)
+    assert (result.value, result.error) == (2, None)
+    assert (b"".join(heard), b"".join(errors)) == (b"0\n1\n2\n", b"late\n")
+    assert (result.stdout, result.stderr) == ("0\n1\n2\n", "late\n")
+    with interpreter.precompile() as prefix:
+        assert prefix.run("1", on_stdout=heard.append).ok
+
+
+@pytest.mark.parametrize("language", LISTEN)
+def test_what_a_listener_of_a_run_raises_is_raised(sandbox: Sandbox, language: str) -> None:
+    def refuse(data: bytes) -> None:
+        raise LookupError(data)
+
+    say = {"python": "print(1)", "js": "console.log(1)"}[language]
+    interpreter: Any = getattr(sandbox, language)
+    with pytest.raises(LookupError):
+        interpreter.run(say, on_stdout=refuse)
+    assert interpreter.run(say).stdout == "1\n"
+
+
+def test_an_interpreter_does_not_keep_what_earlier_runs_said(sandbox: Sandbox) -> None:
+    for _ in range(3):
+        sandbox.python.run("print('x' * 100_000)")
+    dialogue = sandbox.python._core.dialogue
+    assert dialogue is not None
+    assert not any(dialogue.running.parts.values())
+
+
+def test_the_same_awaited() -> None:
+    async def main() -> None:
+        async with AsyncSandbox() as sandbox:
+            process = await sandbox.exec("echo out; exit 4", background=True)
+            result = await process.result()
+            assert (result.stdout, result.exit_code) == ("out\n", 4)
+            text = await sandbox.spawn("seq 3", text=True)
+            assert [line async for line in text.stdout] == ["1\n", "2\n", "3\n"]
+            assert await (await sandbox.spawn("seq 1", text=True)).stdout.read() == "1\n"
+            heard: list[bytes] = []
+
+            async def hear(data: bytes) -> None:
+                await asyncio.sleep(0)
+                heard.append(data)
+
+            assert (await sandbox.python.run("print(1)\nprint(2)", on_stdout=hear)).ok
+            assert b"".join(heard) == b"1\n2\n"
+            assert (await sandbox.js.run("console.log(3)", on_stdout=hear)).ok
+            assert b"".join(heard) == b"1\n2\n3\n"
+            with pytest.raises(TypeError, match="plain function"), Sandbox() as plain:
+                plain.python.run("print(1)", on_stdout=hear)
 
     asyncio.run(main())

@@ -29,7 +29,7 @@ def sandbox() -> Iterator[Sandbox]:
     ids=["none", "devnull", "empty", "text", "long"],
 )
 def test_exec(sandbox: Sandbox, stdin: object, kind: str) -> None:
-    result = sandbox.exec(KIND, stdin=stdin)  # type: ignore[arg-type]
+    result = sandbox.exec(KIND, stdin=stdin)  # type: ignore[call-overload]
     first, _, rest = result.stdout_bytes.partition(b"\n")
     assert first.decode() == kind
     given = stdin.encode() if isinstance(stdin, str) else stdin if isinstance(stdin, bytes) else b""

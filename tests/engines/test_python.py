@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Unpack
+
 import pytest
 
 from belljar import Sandbox
+from belljar.api.command import ExecOptions
 from belljar.api.results import ExecResult
 
 
-def python(box: Sandbox, code: str, *arguments: str, **options: object) -> ExecResult:
-    return box.exec(["python3", "-c", code, *arguments], **options)  # type: ignore[arg-type]
+def python(box: Sandbox, code: str, *arguments: str, **options: Unpack[ExecOptions]) -> ExecResult:
+    return box.exec(["python3", "-c", code, *arguments], **options)
 
 
 def said(box: Sandbox, code: str) -> str:

@@ -10,6 +10,8 @@ from typing import Self
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.async_link_host import AsyncLink
 from belljar.api.bridge import HostCall
+from belljar.api.command import check_listeners
+from belljar.api.core import OnChunk
 from belljar.api.dialogue import Dialogue, Engine, Run, Stem
 from belljar.api.interpreter_core import Globals, InterpreterCore, PrefixCore
 from belljar.api.owner_host import refuse_copy
@@ -38,9 +40,18 @@ class AsyncInterpreter:
         """In a branch: be what the origin's is."""
         self._core.grow(stem)
 
-    async def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
+    async def run(
+        self,
+        code: str,
+        *,
+        globals: Globals | None = None,
+        limits: RunLimits | None = None,
+        on_stdout: OnChunk | None = None,
+        on_stderr: OnChunk | None = None,
+    ) -> RunResult:
         """Run code in the interpreter. Never raises for what the code did: see `ok` and `error`."""
-        return await finish_async(self._core.run(code, globals, limits))
+        listening = check_listeners(on_stdout, on_stderr, awaited=True)
+        return await finish_async(self._core.run(code, globals, limits, listening))
 
     async def precompile(self, code: str = "", globals: Globals | None = None) -> AsyncPrefix:
         """Run `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
@@ -83,9 +94,18 @@ class AsyncPrefix:
     def __init__(self, core: PrefixCore) -> None:
         self._core = core
 
-    async def run(self, code: str, *, limits: RunLimits | None = None, globals: Globals | None = None) -> RunResult:
+    async def run(
+        self,
+        code: str,
+        *,
+        limits: RunLimits | None = None,
+        globals: Globals | None = None,
+        on_stdout: OnChunk | None = None,
+        on_stderr: OnChunk | None = None,
+    ) -> RunResult:
         """Run code from the prefix's exact state; `globals` rebinds existing names for this run."""
-        return await finish_async(self._core.run(code, limits, globals))
+        listening = check_listeners(on_stdout, on_stderr, awaited=True)
+        return await finish_async(self._core.run(code, limits, globals, listening))
 
     async def close(self) -> None:
         """Let the prefix go. Idempotent."""

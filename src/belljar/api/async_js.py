@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 from belljar.abi.limits import RunLimits
 from belljar.api.await_host import in_thread
+from belljar.api.command import check_listeners
+from belljar.api.core import OnChunk
 from belljar.api.interpreter_core import Globals
 from belljar.api.js_core import OUTPUT_BYTES, JsCore, PrefixCore, engine_name
 from belljar.api.js_link_host import JsLink
@@ -40,9 +42,18 @@ class AsyncJsPrefix:
     def __init__(self, core: PrefixCore) -> None:
         self._core = core
 
-    async def run(self, code: str, *, limits: RunLimits | None = None, globals: Globals | None = None) -> RunResult:
+    async def run(
+        self,
+        code: str,
+        *,
+        limits: RunLimits | None = None,
+        globals: Globals | None = None,
+        on_stdout: OnChunk | None = None,
+        on_stderr: OnChunk | None = None,
+    ) -> RunResult:
         """Run a module from the prefix's exact state; `globals` gives existing names another value for this run."""
-        return await finish_async(self._core.run(code, limits, globals))
+        listening = check_listeners(on_stdout, on_stderr, awaited=True)
+        return await finish_async(self._core.run(code, limits, globals, listening))
 
     async def close(self) -> None:
         """Let the prefix go, and with it every run that is under way. Idempotent."""
@@ -73,9 +84,18 @@ class AsyncJsInterpreter:
         """Its sandbox was forked: give the branch's interpreter a copy of what there is here. Raises SandboxError."""
         await finish_async(self._core.branch_into(branch._core))
 
-    async def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
+    async def run(
+        self,
+        code: str,
+        *,
+        globals: Globals | None = None,
+        limits: RunLimits | None = None,
+        on_stdout: OnChunk | None = None,
+        on_stderr: OnChunk | None = None,
+    ) -> RunResult:
         """Run code in the interpreter; its value is that of the last expression. Never raises for what the code did."""
-        return await finish_async(self._core.run(code, globals, limits))
+        listening = check_listeners(on_stdout, on_stderr, awaited=True)
+        return await finish_async(self._core.run(code, globals, limits, listening))
 
     async def save(self, *, max_bytes: int = MAX_BYTES, leave_out: Iterable[str] = ()) -> SavedVariables:
         """The variables, for an interpreter elsewhere or later. See `JsInterpreter.save`."""

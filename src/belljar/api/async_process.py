@@ -3,47 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
+from typing import Any, AnyStr, Generic
 
 from belljar.abi.limits import Limits
 from belljar.api.async_link_host import AsyncLink
 from belljar.api.clock_host import monotonic
-from belljar.api.command import Command, Lines, OfCommand
+from belljar.api.command import Command, OfCommand
+from belljar.api.output import Lines, Output, collect
 from belljar.api.owner_host import refuse_copy
 from belljar.api.request import Data, raise_failure
+from belljar.api.results import ExecResult
+from belljar.api.stepper import finish_async
 
 
-class AsyncStream:
+class AsyncStream(Generic[AnyStr]):
     """Output as it comes: `async for chunk in process.stdout`. See `Stream`."""
 
-    def __init__(self, link: AsyncLink, command: Command, number: int) -> None:
-        self._link = link
-        self._command = command
-        self._number = number
+    def __init__(self, output: Output[AnyStr]) -> None:
+        self._output: Output[AnyStr] = output
 
-    async def next_chunk(self, timeout: float | None = None) -> bytes:
-        """The next piece; b"" at the end, or when `timeout` seconds brought nothing."""
-        if timeout is None:
-            await self._link.expect(lambda: self._command.has_news(self._number), self._command.deadline)
-        else:
-            await self._link.wait_until(lambda: self._command.has_news(self._number), monotonic() + timeout)
-        return self._command.take(self._number)
+    def __aiter__(self) -> AsyncIterator[AnyStr]:
+        chunks: Any = self._chunks() if self._output.text is None else self._lines(ends=True)
+        return chunks  # type: ignore[no-any-return]
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def _chunks(self) -> AsyncIterator[AnyStr]:
         while data := await self.next_chunk():
             yield data
 
-    async def lines(self) -> AsyncIterator[str]:
+    async def next_chunk(self, timeout: float | None = None) -> AnyStr:
+        """The next piece; empty at the end, or when `timeout` seconds brought nothing."""
+        return await finish_async(self._output.next_chunk(timeout))
+
+    def lines(self) -> AsyncIterator[str]:
         """The lines as they come, without their ends; bytes that are no UTF-8 are replaced."""
-        lines = Lines()
-        async for data in self:
+        return self._lines(ends=False)
+
+    async def _lines(self, *, ends: bool) -> AsyncIterator[str]:
+        lines = Lines(ends=ends)
+        async for data in self._chunks():
             for line in lines.feed(data):
                 yield line
-        for line in lines.end():
+        for line in lines.feed(b""):
             yield line
 
-    async def read(self) -> bytes:
+    async def read(self) -> AnyStr:
         """Everything to the end."""
-        return b"".join([data async for data in self])
+        empty: Any = b"" if self._output.text is None else ""
+        return empty.join([data async for data in self._chunks()])  # type: ignore[no-any-return]
 
 
 class AsyncStdin:
@@ -74,14 +80,17 @@ class AsyncStdin:
             raise ValueError("stdin is closed")
 
 
-class AsyncProcess(OfCommand):
+class AsyncProcess(OfCommand, Generic[AnyStr]):
     """A started command. See `Process`."""
 
-    def __init__(self, link: AsyncLink) -> None:
+    def __init__(
+        self, link: AsyncLink, *, text: bool = False, background: bool = False, timeout: float | None = None
+    ) -> None:
         self._link = link
-        self.command = command = Command(link.conversation, link.send)
-        self.stdout = AsyncStream(link, command, 1)
-        self.stderr = AsyncStream(link, command, 2)
+        self._began, self._timeout = monotonic(), timeout
+        self.command = command = Command(link.conversation, link.send, background=background)
+        self.stdout: AsyncStream[AnyStr] = AsyncStream(Output(link, command, 1, text=text))
+        self.stderr: AsyncStream[AnyStr] = AsyncStream(Output(link, command, 2, text=text))
         self.stdin = AsyncStdin(link, command)
 
     async def start(
@@ -113,6 +122,10 @@ class AsyncProcess(OfCommand):
             return None
         return self.command.exit_code()
 
+    async def result(self) -> ExecResult:
+        """Wait for its end; exit code and the output that was not read yet, as `exec` gives them."""
+        return await finish_async(collect(self._link, self.command, self._timeout, self._began))
+
     async def kill(self, signal: str | int = "TERM") -> None:
         """Send a signal, by name or number, to the command's process group; nothing if it has ended."""
         self.command.signal(signal)
@@ -123,7 +136,7 @@ class AsyncTerminal:
 
     __reduce__ = refuse_copy
 
-    def __init__(self, process: AsyncProcess) -> None:
+    def __init__(self, process: AsyncProcess[bytes]) -> None:
         self._process = process
 
     async def read(self, timeout: float | None = None) -> bytes:

@@ -13,7 +13,17 @@ from belljar.api.async_js import AsyncJsInterpreter
 from belljar.api.async_link_host import AsyncLink, take_worker
 from belljar.api.async_process import AsyncProcess, AsyncTerminal
 from belljar.api.clock_host import monotonic
-from belljar.api.command import ExecRequest, check_size, one_input, request_exec, spawn_limits, start_from
+from belljar.api.command import (
+    ExecOptions,
+    ExecRequest,
+    SpawnOptions,
+    background_input,
+    check_size,
+    one_input,
+    request_exec,
+    spawn_limits,
+    start_from,
+)
 from belljar.api.core import Conversation, OnChunk
 from belljar.api.dialogue import PYTHON
 from belljar.api.errors import NO_SNAPSHOTS, FileError, SandboxClosed, SandboxCreationError, SnapshotError
@@ -154,6 +164,16 @@ class AsyncSandbox:
         """`await sandbox.info`: id, tier, the isolation layers that hold, image, created."""
         return LaterInfo(self)
 
+    @overload
+    async def exec(
+        self, cmd: str | list[str], *, background: Literal[False] = False, **options: Unpack[ExecOptions]
+    ) -> ExecResult: ...
+
+    @overload
+    async def exec(
+        self, cmd: str | list[str], *, background: Literal[True], **options: Unpack[ExecOptions]
+    ) -> AsyncProcess[bytes]: ...
+
     async def exec(
         self,
         cmd: str | list[str],
@@ -168,12 +188,20 @@ class AsyncSandbox:
         merge_stderr: bool = False,
         check: bool = False,
         input: Data | None = None,
-    ) -> ExecResult:
+        background: bool = False,
+    ) -> ExecResult | AsyncProcess[bytes]:
         """Run a command to its end. Cancelling kills its processes; the sandbox stays usable.
 
         See `Sandbox.exec`. `on_stdout` and `on_stderr` may be async here.
         """
         link, began = self._link, monotonic()
+        stdin = one_input(stdin, input)
+        if background:
+            stdin = background_input(stdin, check=check, heard=on_stdout is not None or on_stderr is not None)
+            process = AsyncProcess[bytes](link, background=True, timeout=timeout)
+            cwd, allowed = start_from(self._settings.cwd, cwd), spawn_limits(self._settings.limits, limits, timeout)
+            await process.start(cmd, env or {}, cwd, stdin, allowed, None, merge=merge_stderr)
+            return process
         request = request_exec(
             link.conversation,
             self._settings.limits,
@@ -181,7 +209,7 @@ class AsyncSandbox:
             {
                 "cwd": start_from(self._settings.cwd, cwd),
                 "env": env,
-                "stdin": one_input(stdin, input),
+                "stdin": stdin,
                 "timeout": timeout,
                 "limits": limits,
                 "on_stdout": on_stdout,
@@ -200,7 +228,7 @@ class AsyncSandbox:
                 link.send(request.kill(link.conversation))
             raise
         raise_failure(request.running, self._settings.cwd)
-        result = exec_result(request.running, monotonic() - began, timeout)
+        result = exec_result(request.running, request.running.parts, monotonic() - began, timeout)
         return result.check() if check else result
 
     async def _finish(self, request: ExecRequest, deadline: float) -> None:
@@ -210,12 +238,21 @@ class AsyncSandbox:
             await self._link.expect(request.has_news, deadline)
             if listening is None or not listening.waiting:
                 return
-            function, data = listening.waiting.popleft()
             called = monotonic()
-            result = function(data)
+            result = listening.tell()
             if isinstance(result, Awaitable):
                 await result
             deadline += monotonic() - called
+
+    @overload
+    async def spawn(
+        self, cmd: str | list[str], *, text: Literal[False] = False, **options: Unpack[SpawnOptions]
+    ) -> AsyncProcess[bytes]: ...
+
+    @overload
+    async def spawn(
+        self, cmd: str | list[str], *, text: Literal[True], **options: Unpack[SpawnOptions]
+    ) -> AsyncProcess[str]: ...
 
     async def spawn(
         self,
@@ -227,9 +264,10 @@ class AsyncSandbox:
         timeout: float | None = None,
         limits: Limits | None = None,
         merge_stderr: bool = False,
-    ) -> AsyncProcess:
-        """Start a command and talk to it while it runs."""
-        process = AsyncProcess(self._link)
+        text: bool = False,
+    ) -> AsyncProcess[bytes] | AsyncProcess[str]:
+        """Start a command and talk to it while it runs. See `Sandbox.spawn`."""
+        process = AsyncProcess[Any](self._link, text=text, timeout=timeout)
         cwd = start_from(self._settings.cwd, cwd)
         limits = spawn_limits(self._settings.limits, limits, timeout)
         await process.start(cmd, env or {}, cwd, stdin, limits, None, merge=merge_stderr)
@@ -245,7 +283,7 @@ class AsyncSandbox:
         cols: int = 80,
     ) -> AsyncTerminal:
         """Start a command on a terminal of its own."""
-        process = AsyncProcess(self._link)
+        process = AsyncProcess[bytes](self._link)
         environment = {"TERM": "xterm-256color", **check_environment(env)}
         cwd, size = start_from(self._settings.cwd, cwd), check_size(rows, cols)
         await process.start(cmd, environment, cwd, None, self._settings.limits, size)

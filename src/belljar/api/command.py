@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypedDict
 
 from msgspec import Struct
 
@@ -18,6 +19,7 @@ from belljar.api.core import Conversation, OnChunk, Pending, Running, join_small
 from belljar.api.errors import SandboxError
 from belljar.api.owner_host import refuse_copy
 from belljar.api.request import (
+    AnyPath,
     Data,
     check_command,
     check_environment,
@@ -29,7 +31,6 @@ from belljar.api.request import (
 
 Send = Callable[[bytes], None]
 
-_HEARD: Final = ((1, "on_stdout"), (2, "on_stderr"))
 PIPE: Final = -1
 DEVNULL: Final = -3
 """`subprocess.PIPE` and `subprocess.DEVNULL`, without loading that."""
@@ -46,33 +47,72 @@ class Listening:
     they may use the sandbox, and what they raise is raised where they were given.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, functions: dict[int, OnChunk]) -> None:
+        self._functions = functions
         self.waiting: deque[tuple[OnChunk, bytes]] = deque()
         self.stopped = False
 
-    def through(self, what: str, function: object, *, awaited: bool) -> OnChunk:
-        """TypeError for what can't hear."""
+    def hear(self, stream: int, data: bytes) -> None:
+        function = self._functions.get(stream)
+        if function is None or self.stopped:
+            return
+        with suppress(IndexError):
+            heard, last = self.waiting.pop()
+            if heard is not function or len(last) + len(data) > CHUNK_MAX:
+                self.waiting.append((heard, last))
+            else:
+                data = last + data
+        self.waiting.append((function, data))
+
+    def tell(self) -> object:
+        """Call the next function that is to hear something; gives its result."""
+        function, data = self.waiting.popleft()
+        return function(data)
+
+    def stop(self) -> None:
+        self.stopped = True
+        self.waiting.clear()
+
+
+def check_listeners(on_stdout: object, on_stderr: object, *, awaited: bool = False) -> Listening | None:
+    """None if nobody listens. `awaited`: the functions may be async. TypeError for what can't hear."""
+    functions: dict[int, OnChunk] = {}
+    for stream, what, function in ((1, "on_stdout", on_stdout), (2, "on_stderr", on_stderr)):
+        if function is None:
+            continue
         if not callable(function):
             raise TypeError(f"{what} must be a function of bytes, not {type(function).__name__}")
         code = getattr(function, "__code__", None)
         if not awaited and code is not None and code.co_flags & _COROUTINE:
             raise TypeError(f"{what} must be a plain function: an async one needs an AsyncSandbox")
+        functions[stream] = function
+    return Listening(functions) if functions else None
 
-        def hear(data: bytes) -> None:
-            if not self.stopped:
-                with suppress(IndexError):
-                    heard, last = self.waiting.pop()
-                    if heard is not function or len(last) + len(data) > CHUNK_MAX:
-                        self.waiting.append((heard, last))
-                    else:
-                        data = last + data
-                self.waiting.append((function, data))
 
-        return hear
+class StartOptions(TypedDict, total=False):
+    """The arguments that `exec` and `spawn` share."""
 
-    def stop(self) -> None:
-        self.stopped = True
-        self.waiting.clear()
+    cwd: AnyPath | None
+    env: Mapping[str, str] | None
+    timeout: float | None
+    limits: Limits | None
+    merge_stderr: bool
+
+
+class ExecOptions(StartOptions, total=False):
+    """The arguments of `exec`, for its two kinds of result."""
+
+    stdin: Data | None
+    on_stdout: OnChunk | None
+    on_stderr: OnChunk | None
+    check: bool
+    input: Data | None
+
+
+class SpawnOptions(StartOptions, total=False):
+    """The arguments of `spawn`, for its two kinds of process."""
+
+    stdin: Data | int | None
 
 
 class ExecRequest(Struct, frozen=True):
@@ -104,12 +144,7 @@ def request_exec(
     """
     argv = check_command(command)
     limits, effective = limits_for_exec(base, arguments["limits"], arguments["timeout"])
-    callbacks: dict[int, OnChunk] = {}
-    listening = None
-    for stream, name in _HEARD:
-        if arguments[name] is not None:
-            listening = listening or Listening()
-            callbacks[stream] = listening.through(name, arguments[name], awaited=awaited)
+    listening = check_listeners(arguments["on_stdout"], arguments["on_stderr"], awaited=awaited)
     stdin = check_input(arguments["stdin"], open_ended=False)
     number, running, frame = conversation.start(
         argv,
@@ -118,10 +153,10 @@ def request_exec(
         stdin=stdin.first,
         follows=stdin.follows,
         merge=bool(arguments["merge_stderr"]),
-        live=bool(callbacks),
+        live=listening is not None,
         limits=limits,
         allowed_output=effective.output_bytes,
-        on_chunk=callbacks,
+        on_chunk={} if listening is None else {1: partial(listening.hear, 1), 2: partial(listening.hear, 2)},
     )
     if stdin.rest:
         sender = InputSender(conversation, number)
@@ -129,11 +164,20 @@ def request_exec(
     return ExecRequest(number, running, frame, effective.wall_seconds, listening)
 
 
-def one_input(stdin: object, given: object) -> object:
+def one_input(stdin: Data | None, given: Data | None) -> Data | None:
     """Standard input as `exec` was given it, by either name. TypeError for both."""
     if stdin is not None and given is not None:
         raise TypeError("stdin and input are the same: give one of them")
     return given if stdin is None else stdin
+
+
+def background_input(stdin: object, *, check: bool, heard: bool) -> Any:
+    """Standard input of a command in the background. TypeError for what only makes sense while `exec` waits."""
+    if heard:
+        raise TypeError("nobody calls on_stdout or on_stderr of a command in the background: iterate over its .stdout")
+    if check:
+        raise TypeError("a command in the background has not ended yet: check it by process.result().check()")
+    return DEVNULL if stdin is None else stdin
 
 
 def spawn_limits(base: Limits, limits: Limits | None, timeout: float | None) -> Limits:
@@ -260,9 +304,11 @@ class InputSender:
 class Command:
     """A started command: `stdout` and `stderr` collect until read; reading grants the sandbox more room."""
 
-    def __init__(self, conversation: Conversation, send: Send) -> None:
+    def __init__(self, conversation: Conversation, send: Send, *, background: bool = False) -> None:
         self._conversation = conversation
         self._send = send
+        self._background = background
+        """Its output does not wait for a reader: as much is kept as its limit allows."""
         self._number = 0
         self._running: Running | None = None
         self.deadline: float | None = None
@@ -294,8 +340,9 @@ class Command:
             allowed_output=limits.output_bytes,
             on_chunk={1: self.chunks[1].put, 2: self.chunks[2].put},
             size=size,
+            collects=False,
         )
-        self._running.granted_by_reader = True
+        self._running.granted_by_reader = not self._background
         self._input = InputSender(self._conversation, self._number)
         if given.rest:
             frame += self._input.put(given.rest) + self._input.end()
@@ -355,7 +402,7 @@ class Command:
         if not waiting:
             return b""
         data = bytes(waiting.popleft())
-        if not self.exited:
+        if self.state.granted_by_reader and not self.exited:
             self.state.granted[stream] += len(data)
             self._send(self._conversation.message(Credit(self._number, stream, len(data))))
         return data
@@ -403,22 +450,6 @@ def check_size(rows: object, columns: object) -> tuple[int, int]:
 def pieces(data: bytes) -> Iterator[bytes]:
     for start in range(0, len(data), CHUNK_MAX):
         yield data[start : start + CHUNK_MAX]
-
-
-class Lines:
-    """Cuts a stream of bytes into lines of text."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, data: bytes) -> Iterator[str]:
-        *whole, self._rest = (self._rest + data).split(b"\n")
-        for line in whole:
-            yield line.decode("utf-8", "replace")
-
-    def end(self) -> Iterator[str]:
-        if self._rest:
-            yield self._rest.decode("utf-8", "replace")
 
 
 class OfCommand:

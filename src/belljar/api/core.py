@@ -66,10 +66,24 @@ class Pending:
 class Running(Pending):
     """A command that was started: collects its output, within what it may send."""
 
-    __slots__ = ("_allowed", "exited", "granted", "granted_by_reader", "on_chunk", "parts", "pid", "received")
+    __slots__ = (
+        "_allowed",
+        "_collects",
+        "exited",
+        "granted",
+        "granted_by_reader",
+        "on_chunk",
+        "parts",
+        "pid",
+        "received",
+    )
 
-    def __init__(self, allowed: int, on_chunk: dict[int, OnChunk], *, control: bool = False) -> None:
+    def __init__(
+        self, allowed: int, on_chunk: dict[int, OnChunk], *, control: bool = False, collects: bool = True
+    ) -> None:
         super().__init__()
+        self._collects = collects
+        """Whether all output is kept here; else whoever hears of it keeps it."""
         self._allowed = allowed
         self.parts: dict[int, list[bytes | bytearray]] = {1: [], 2: []}
         self.on_chunk = on_chunk
@@ -94,7 +108,7 @@ class Running(Pending):
         callback = self.on_chunk.get(stream)
         if callback is not None:
             callback(data)
-        if callback is None or not self.granted_by_reader:
+        if self._collects:
             join_small(self.parts[stream], data)
 
 
@@ -147,7 +161,7 @@ class Conversation:
 
     def adopt(self, number: int, allowed_output: int, on_chunk: dict[int, OnChunk]) -> Running:
         """In a branch: go on with a command with a control channel that was started in the origin."""
-        running = Running(allowed_output, on_chunk, control=True)
+        running = Running(allowed_output, on_chunk, control=True, collects=False)
         self._waiting[number] = running
         return running
 
@@ -171,8 +185,9 @@ class Conversation:
         control: bool = False,
         forks: int = 0,
         follows: bool = False,
+        collects: bool = True,
     ) -> tuple[int, Running, bytes]:
-        running = Running(allowed_output, on_chunk, control=control)
+        running = Running(allowed_output, on_chunk, control=control, collects=collects)
         number = self._register(running)
         if self.observe is not None:
             self.observe("exec", {"action": "start", "id": number, "argv": argv, "cwd": cwd})

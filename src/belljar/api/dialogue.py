@@ -2,7 +2,8 @@
 
 An interpreter is a program with a control channel; lines of JSON go over it (`abi/values.py`):
 
-    to it      {"op": "run", "run", "code", "mode", "file", "globals": [names], "values": {name: value}}
+    to it      {"op": "run", "run", "code", "mode", "file", "globals": [names], "values": {name: value}, "live"}
+                                                                   live: somebody hears its lines as they come
                {"op": "branched"}                                  it is a copy, and draws its own random numbers
                {"op": "answer", "id", "value"}  or  {"op": "answer", "id", "error": {"name", "message"}}
     from it    {"op": "ready"}                                     it has started
@@ -31,7 +32,7 @@ from belljar.abi.signals import signal_name
 from belljar.abi.values import dumps
 from belljar.abi.wire import CONTROL_IN, CONTROL_OUT, Input, Renew, Signal
 from belljar.api.bridge import Bridge, BridgeLimit, HostCall, HostFunction, read_message
-from belljar.api.command import pieces
+from belljar.api.command import Listening, pieces
 from belljar.api.core import Conversation, OnChunk
 from belljar.api.errors import EngineUnavailable, SandboxError, printable
 from belljar.api.request import raise_failure
@@ -100,7 +101,14 @@ PYTHON: Final = Engine("python", ("python3", "--belljar-session"), ("python3", "
 class Run:
     """One run under way: what it has said so far, and how it ended."""
 
-    def __init__(self, functions: Mapping[str, HostFunction], limits: RunLimits, output_bytes: int) -> None:
+    def __init__(
+        self,
+        functions: Mapping[str, HostFunction],
+        limits: RunLimits,
+        output_bytes: int,
+        listening: Listening | None = None,
+    ) -> None:
+        self.listening = listening
         self.bridge = Bridge(functions, limits)
         self.limits = limits
         self.memory = f"memory_mb={limits.memory_mb}"
@@ -117,6 +125,13 @@ class Run:
     def say(self, stream: int, data: bytes) -> None:
         self._charge(len(data))
         self._streams[stream] += data
+        if self.listening is not None:
+            self.listening.hear(stream, data)
+
+    @property
+    def has_news(self) -> bool:
+        """It has ended, or somebody is to hear of what it said."""
+        return self.done or (self.listening is not None and bool(self.listening.waiting))
 
     def show(self, message: Mapping[str, Any]) -> None:
         match message:
@@ -222,6 +237,7 @@ class Dialogue:
             allowed_output=_WITHOUT_END,
             on_chunk=self._listeners(),
             control=True,
+            collects=False,
             forks=forks.number if forks is not None else 0,
         )
         send(frame)
@@ -255,11 +271,17 @@ class Dialogue:
         return frozenset(self._functions)
 
     def begin(
-        self, code: str, mode: Mode, functions: Mapping[str, HostFunction], values: Mapping[str, Any], limits: RunLimits
+        self,
+        code: str,
+        mode: Mode,
+        functions: Mapping[str, HostFunction],
+        values: Mapping[str, Any],
+        limits: RunLimits,
+        listening: Listening | None = None,
     ) -> Run:
         """Send code to run; the front then waits until the run is done or the interpreter has ended."""
         self._functions.update(functions)
-        self.run = run = Run(self._functions, limits, self._limits.output_bytes)
+        self.run = run = Run(self._functions, limits, self._limits.output_bytes, listening)
         if self._limits.memory_bytes < limits.memory_mb << 20:
             run.memory = f"the sandbox's memory_bytes={self._limits.memory_bytes}"
         self._runs += 1
@@ -270,6 +292,8 @@ class Dialogue:
         bound = _NOTHING
         if functions or values:
             bound = f'"globals":{dumps(list(functions))},"values":{dumps(dict(values))}'
+        if listening is not None:
+            bound += ',"live":true'
         line = f'{{"op":"run","run":{self._runs},"code":{dumps(code)},"mode":"{mode}","file":"{file}",{bound}}}'
         self._write(line, self._conversation.message(renewal))  # with the first piece: the worker is woken once
         return run

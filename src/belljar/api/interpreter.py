@@ -9,6 +9,8 @@ from typing import Self
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.await_host import exclusive
 from belljar.api.bridge import HostCall
+from belljar.api.command import check_listeners
+from belljar.api.core import OnChunk
 from belljar.api.dialogue import Dialogue, Engine, Run, Stem
 from belljar.api.errors import SandboxError
 from belljar.api.interpreter_core import Globals, InterpreterCore, PrefixCore
@@ -47,12 +49,24 @@ class Interpreter:
         """In a branch: be what the origin's is."""
         self._core.grow(stem)
 
-    def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
+    def run(
+        self,
+        code: str,
+        *,
+        globals: Globals | None = None,
+        limits: RunLimits | None = None,
+        on_stdout: OnChunk | None = None,
+        on_stderr: OnChunk | None = None,
+    ) -> RunResult:
         """Run code in the interpreter. Never raises for what the code did: see `ok` and `error`.
 
         `globals` binds names before it runs: host functions, and plain data. They stay bound.
+
+        `on_stdout` and `on_stderr` hear what it says as it comes, by lines; what they raise ends the interpreter, and
+        is raised here.
         """
-        return finish(self._core.run(code, globals, limits))
+        listening = check_listeners(on_stdout, on_stderr)
+        return finish(self._core.run(code, globals, limits, listening))
 
     def precompile(self, code: str = "", globals: Globals | None = None) -> Prefix:
         """Run `code` once, in an interpreter of its own; each `prefix.run` then starts from exactly there.
@@ -108,12 +122,21 @@ class Prefix:
     def __init__(self, core: PrefixCore) -> None:
         self._core = core
 
-    def run(self, code: str, *, limits: RunLimits | None = None, globals: Globals | None = None) -> RunResult:
+    def run(
+        self,
+        code: str,
+        *,
+        limits: RunLimits | None = None,
+        globals: Globals | None = None,
+        on_stdout: OnChunk | None = None,
+        on_stderr: OnChunk | None = None,
+    ) -> RunResult:
         """Run code from the prefix's exact state. `globals` gives existing names another value for this run.
 
         Never raises for what the code did: see `ok` and `error`.
         """
-        return finish(self._core.run(code, limits, globals))
+        listening = check_listeners(on_stdout, on_stderr)
+        return finish(self._core.run(code, limits, globals, listening))
 
     def close(self) -> None:
         """Let the prefix go. Idempotent."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, Protocol, TypeVar
 
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.bridge import HostCall, check_globals
 from belljar.api.clock_host import monotonic
+from belljar.api.command import Listening
 from belljar.api.core import Conversation
 from belljar.api.dialogue import AT_WORK, STARTING, Dialogue, Engine, Mode, Stem
 from belljar.api.errors import SandboxError
@@ -97,14 +98,22 @@ class InterpreterCore:
         finally:
             self._lock.release()
 
-    def run(self, code: str, globals: Globals | None, limits: RunLimits | None) -> Waits[RunResult]:
+    def run(
+        self, code: str, globals: Globals | None, limits: RunLimits | None, listening: Listening | None
+    ) -> Waits[RunResult]:
         check_code(code)
         limits = check_limits(limits)
         functions, values = check_globals(globals)
-        return (yield from self._locked(self._run_session(code, "repl", functions, values, limits)))
+        return (yield from self._locked(self._run_session(code, "repl", functions, values, limits, listening)))
 
     def _run_session(
-        self, code: str, mode: Mode, functions: Globals, values: Globals, limits: RunLimits
+        self,
+        code: str,
+        mode: Mode,
+        functions: Globals,
+        values: Globals,
+        limits: RunLimits,
+        listening: Listening | None = None,
     ) -> Waits[RunResult]:
         if self._lost:
             raise SandboxError(AT_WORK)
@@ -112,7 +121,7 @@ class InterpreterCore:
             functions = {**self._tools, **functions}
             self.dialogue = self.open(code)
         assert self.dialogue is not None
-        return (yield from self.drive(self.dialogue, code, mode, (functions, values), limits))
+        return (yield from self.drive(self.dialogue, code, mode, (functions, values), limits, listening))
 
     def precompile(self, code: str, globals: Globals | None) -> Waits[PrefixCore]:
         functions, values = check_globals(globals)
@@ -174,16 +183,30 @@ class InterpreterCore:
         )
 
     def drive(
-        self, dialogue: Dialogue, code: str, mode: Mode, bound: tuple[Globals, Globals], limits: RunLimits
+        self,
+        dialogue: Dialogue,
+        code: str,
+        mode: Mode,
+        bound: tuple[Globals, Globals],
+        limits: RunLimits,
+        listening: Listening | None = None,
     ) -> Waits[RunResult]:
         """See a run through."""
         link: InterpreterLink = self._link()
         began = monotonic()
-        run = dialogue.begin(code, mode, *bound, limits)
+        run = dialogue.begin(code, mode, *bound, limits, listening)
         try:
             yield link.wait_until(lambda: dialogue.ready or run.done or dialogue.running.done, began + STARTING)
             deadline = monotonic() + dialogue.wall_seconds(limits)
-            if not (yield link.wait_until(lambda: run.done or dialogue.running.done, deadline)):
+            while (in_time := (yield link.wait_until(lambda: run.has_news or dialogue.running.done, deadline))) and (
+                listening is not None and listening.waiting
+            ):
+                called = monotonic()
+                told = listening.tell()
+                if isinstance(told, Awaitable):
+                    yield told
+                deadline += monotonic() - called
+            if not in_time:
                 dialogue.over_time(run)
         except BaseException:  # ^C, or a cancellation
             if not link.closed:
@@ -203,7 +226,9 @@ class PrefixCore:
         self._dialogue = dialogue
         self._values = values
 
-    def run(self, code: str, limits: RunLimits | None, globals: Globals | None) -> Waits[RunResult]:
+    def run(
+        self, code: str, limits: RunLimits | None, globals: Globals | None, listening: Listening | None
+    ) -> Waits[RunResult]:
         check_code(code)
         limits = check_limits(limits)
         bound = check_globals(globals)
@@ -212,7 +237,7 @@ class PrefixCore:
             raise SandboxError("the prefix is closed: precompile it again")
         dialogue = self._interpreter.open(code, self._dialogue)
         try:
-            return (yield from self._interpreter.drive(dialogue, code, "module", bound, limits))
+            return (yield from self._interpreter.drive(dialogue, code, "module", bound, limits, listening))
         finally:
             if not self._interpreter._link().closed:
                 dialogue.kill()

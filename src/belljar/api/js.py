@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from belljar.abi.limits import RunLimits
 from belljar.api.await_host import exclusive
+from belljar.api.command import check_listeners
+from belljar.api.core import OnChunk
 from belljar.api.interpreter_core import Globals
 from belljar.api.js_core import OUTPUT_BYTES, JsCore, PrefixCore, T, engine_name
 from belljar.api.js_link_host import JsLink
@@ -42,12 +44,21 @@ class JsPrefix:
     def __init__(self, core: PrefixCore) -> None:
         self._core = core
 
-    def run(self, code: str, *, limits: RunLimits | None = None, globals: Globals | None = None) -> RunResult:
+    def run(
+        self,
+        code: str,
+        *,
+        limits: RunLimits | None = None,
+        globals: Globals | None = None,
+        on_stdout: OnChunk | None = None,
+        on_stderr: OnChunk | None = None,
+    ) -> RunResult:
         """Run a module from the prefix's exact state. `globals` gives existing names another value for this run.
 
         Never raises for what the code did: see `ok` and `error`.
         """
-        return finish(self._core.run(code, limits, globals))
+        listening = check_listeners(on_stdout, on_stderr)
+        return finish(self._core.run(code, limits, globals, listening))
 
     def close(self) -> None:
         """Let the prefix go, and with it every run that is under way. Idempotent."""
@@ -83,12 +94,21 @@ class JsInterpreter:
         """Its sandbox was forked: give the branch's interpreter a copy of what there is here. Raises SandboxError."""
         finish(self._core.branch_into(branch._core))
 
-    def run(self, code: str, *, globals: Globals | None = None, limits: RunLimits | None = None) -> RunResult:
+    def run(
+        self,
+        code: str,
+        *,
+        globals: Globals | None = None,
+        limits: RunLimits | None = None,
+        on_stdout: OnChunk | None = None,
+        on_stderr: OnChunk | None = None,
+    ) -> RunResult:
         """Run code in the interpreter; its value is that of the last expression. Never raises for what the code did.
 
         `globals` binds names before it runs: host functions, and plain data. They stay bound.
         """
-        return finish(self._core.run(code, globals, limits))
+        listening = check_listeners(on_stdout, on_stderr)
+        return finish(self._core.run(code, globals, limits, listening))
 
     def save(self, *, max_bytes: int = MAX_BYTES, leave_out: Iterable[str] = ()) -> SavedVariables:
         """The variables, for an interpreter elsewhere or later: data by structure, functions and classes by source.

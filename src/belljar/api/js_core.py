@@ -10,6 +10,7 @@ from belljar.abi.limits import Limits, RunLimits
 from belljar.api.await_host import Threads
 from belljar.api.bridge import HostFunction, check_globals
 from belljar.api.clock_host import monotonic
+from belljar.api.command import Listening
 from belljar.api.dialogue import AT_WORK, Mode, Run
 from belljar.api.errors import EngineUnavailable, SandboxClosed, SandboxError
 from belljar.api.interpreter_core import DEFAULT, Globals, Lock, PrefixError, check_code, check_limits, check_rebinding
@@ -92,7 +93,9 @@ class PrefixCore:
         self._evaluating: JsLink | None = None
         owned.add(self)
 
-    def run(self, code: str, limits: RunLimits | None, globals: Globals | None) -> Waits[RunResult]:
+    def run(
+        self, code: str, limits: RunLimits | None, globals: Globals | None, listening: Listening | None
+    ) -> Waits[RunResult]:
         self._owner.check()
         limits = check_limits(limits)
         check_code(code)
@@ -103,7 +106,9 @@ class PrefixCore:
         self._links.add(link)
         try:
             self._check_open()  # it may have been closed meanwhile
-            run, frame = link.dialogue.begin(code, "module", "run.mjs", *bound, limits, bound=self._functions)
+            run, frame = link.dialogue.begin(
+                code, "module", "run.mjs", *bound, limits, bound=self._functions, listening=listening
+            )
             yield self._waits.drive(link, run, frame, limits.wall_ms / 1e3)
             return run.result(monotonic() - began)
         finally:
@@ -199,10 +204,12 @@ class JsCore:
         finally:
             self._lock.release()
 
-    def run(self, code: str, globals: Globals | None, limits: RunLimits | None) -> Waits[RunResult]:
+    def run(
+        self, code: str, globals: Globals | None, limits: RunLimits | None, listening: Listening | None
+    ) -> Waits[RunResult]:
         check_code(code)
         bound = check_globals(globals)
-        return (yield from self._locked(self._run(code, "repl", bound, check_limits(limits))))
+        return (yield from self._locked(self._run(code, "repl", bound, check_limits(limits), listening)))
 
     def _locked(self, waits: Waits[T]) -> Waits[T]:
         self._owner.check()
@@ -212,7 +219,9 @@ class JsCore:
         finally:
             self._lock.release()
 
-    def _run(self, code: str, mode: Mode, bound: Bound, limits: RunLimits) -> Waits[RunResult]:
+    def _run(
+        self, code: str, mode: Mode, bound: Bound, limits: RunLimits, listening: Listening | None = None
+    ) -> Waits[RunResult]:
         if self._lost:
             raise SandboxError(AT_WORK)
         began = monotonic()
@@ -225,7 +234,7 @@ class JsCore:
         if self._closed is not None:  # meanwhile
             self.reset()
             raise self._closed
-        run, frame = link.dialogue.begin(code, mode, "run.js", *bound, limits, bound=self._tools)
+        run, frame = link.dialogue.begin(code, mode, "run.js", *bound, limits, bound=self._tools, listening=listening)
         try:
             yield self._waits.drive(link, run, frame, limits.wall_ms / 1e3)
         except BaseException:

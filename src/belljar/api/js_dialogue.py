@@ -15,6 +15,7 @@ from typing import Any, Final
 from belljar.abi.limits import RunLimits
 from belljar.abi.values import dumps
 from belljar.api.bridge import BridgeLimit, HostCall, HostFunction, read_message
+from belljar.api.command import Listening
 from belljar.api.dialogue import Mode, Run, Spent
 from belljar.api.errors import printable
 from belljar.api.runs import ErrorCode, RunError
@@ -77,13 +78,14 @@ class JsDialogue:
         *,
         bound: Mapping[str, HostFunction] | None = None,
         wasm: bool = False,
+        listening: Listening | None = None,
     ) -> tuple[Run, bytes]:
         """A run, and what to send. `bound` are functions whose names the process knows already.
 
         `wasm`: the prefix and its runs may use WebAssembly.
         """
         self._functions.update(functions)
-        self.run = run = Run({**(bound or {}), **self._functions}, limits, self._output_bytes)
+        self.run = run = Run({**(bound or {}), **self._functions}, limits, self._output_bytes, listening)
         self._runs += 1
         known = bound or {}
         message = {

@@ -6,12 +6,13 @@ import asyncio
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 
 from belljar.api.await_host import Threads
 from belljar.api.bridge import HostCall
+from belljar.api.command import Listening
 from belljar.api.dialogue import Run
 from belljar.api.errors import SandboxClosed
 from belljar.api.js_dialogue import JsDialogue
@@ -79,6 +80,10 @@ class JsLink:
                     break
                 for call in self._receive():
                     self._threads.start(partial(run.context.copy().run, self._call, run, call))
+                called = time.monotonic()
+                while run.listening is not None and run.listening.waiting:
+                    run.listening.tell()
+                self._deadline += time.monotonic() - called
 
     def _receive(self) -> list[HostCall]:
         try:
@@ -126,7 +131,17 @@ class JsLink:
             elif run.done:
                 self.kill()
 
-        async def converse() -> None:
+        async def tell(listening: Listening, scope: asyncio.Timeout) -> None:
+            called, deadline = loop.time(), scope.when()
+            assert deadline is not None
+            scope.reschedule(None)  # the functions' own time is not the run's
+            while listening.waiting:
+                told = listening.tell()
+                if isinstance(told, Awaitable):
+                    await told
+            scope.reschedule(deadline + loop.time() - called)
+
+        async def converse(scope: asyncio.Timeout) -> None:
             await send(frame)
             while not run.done:
                 try:
@@ -137,11 +152,13 @@ class JsLink:
                     task = loop.create_task(call_host(call))
                     tasks.add(task)
                     task.add_done_callback(tasks.discard)
+                if run.listening is not None:
+                    await tell(run.listening, scope)
 
         with self._use(seconds):
             try:
-                async with asyncio.timeout(seconds + GRACE):
-                    await converse()
+                async with asyncio.timeout(seconds + GRACE) as scope:
+                    await converse(scope)
             except TimeoutError:
                 self.dialogue.over_time(run)
             finally:

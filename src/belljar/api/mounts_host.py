@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
@@ -23,6 +24,16 @@ def open_host_directory(path: str, *, read_only: bool, owner: Owner) -> FileServ
         return HostDirServer(path, read_only=read_only, owner=owner)
     except (OSError, SysError) as error:
         raise SandboxCreationError(f"can't mount {path!r}: {error}. It must be an existing directory.") from error
+
+
+def find_node_modules(project: str) -> str:
+    """The `node_modules` of a project's directory. SandboxCreationError."""
+    if os.path.basename(os.path.abspath(project)) == "node_modules" and os.path.isdir(project):
+        return project
+    found = os.path.join(project, "node_modules")
+    if not os.path.isdir(found):
+        raise SandboxCreationError(f"node_modules={project!r}: there is no directory {found}. Run `npm install` there.")
+    return found
 
 
 def open_archive(path: str, *, owner: Owner) -> FileServer:

@@ -29,6 +29,7 @@ from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.runs import Output, RunError, RunResult
 from belljar.api.sandbox import Sandbox
 from belljar.api.saved import SavedVariables
+from belljar.api.use import use
 from belljar.net.broker.audit_host import AuditLog
 from belljar.net.broker.fetch_host import safe_fetch
 from belljar.net.network import Network, NetworkLimits
@@ -76,4 +77,5 @@ __all__ = [
     "js",
     "python",
     "safe_fetch",
+    "use",
 ]

@@ -3,45 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any, AnyStr, Generic
 
 from belljar.abi.limits import Limits
 from belljar.api.clock_host import monotonic
-from belljar.api.command import Command, Lines, OfCommand
+from belljar.api.command import Command, OfCommand
 from belljar.api.link_host import Link
+from belljar.api.output import Lines, Output, collect
 from belljar.api.owner_host import refuse_copy
 from belljar.api.request import Data, raise_failure
+from belljar.api.results import ExecResult
+from belljar.api.stepper import finish
 
 
-class Stream:
-    """Output as it comes: iterate over chunks. What you do not read stays in the sandbox, which then waits."""
+class Stream(Generic[AnyStr]):
+    """Output as it comes: iterate over chunks of bytes; with `text=True`, over lines, as of a text file.
 
-    def __init__(self, link: Link, command: Command, number: int) -> None:
-        self._link = link
-        self._command = command
-        self._number = number
+    What you do not read stays in the sandbox, which then waits.
+    """
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __init__(self, output: Output[AnyStr]) -> None:
+        self._output: Output[AnyStr] = output
+
+    def __iter__(self) -> Iterator[AnyStr]:
+        chunks: Any = self._chunks() if self._output.text is None else self._lines(ends=True)
+        return chunks  # type: ignore[no-any-return]
+
+    def _chunks(self) -> Iterator[AnyStr]:
         while data := self.next_chunk():
             yield data
 
-    def next_chunk(self, timeout: float | None = None) -> bytes:
-        """The next piece; b"" at the end, or when `timeout` seconds brought nothing."""
-        if timeout is None:
-            self._link.expect(lambda: self._command.has_news(self._number), self._command.deadline)
-        else:
-            self._link.wait_until(lambda: self._command.has_news(self._number), monotonic() + timeout)
-        return self._command.take(self._number)
+    def next_chunk(self, timeout: float | None = None) -> AnyStr:
+        """The next piece; empty at the end, or when `timeout` seconds brought nothing."""
+        return finish(self._output.next_chunk(timeout))
 
     def lines(self) -> Iterator[str]:
         """The lines as they come, without their ends; bytes that are no UTF-8 are replaced."""
-        lines = Lines()
-        for data in self:
-            yield from lines.feed(data)
-        yield from lines.end()
+        return self._lines(ends=False)
 
-    def read(self) -> bytes:
+    def _lines(self, *, ends: bool) -> Iterator[str]:
+        lines = Lines(ends=ends)
+        for data in self._chunks():
+            yield from lines.feed(data)
+        yield from lines.feed(b"")
+
+    def read(self) -> AnyStr:
         """Everything to the end."""
-        return b"".join(self)
+        empty: Any = b"" if self._output.text is None else ""
+        return empty.join(self._chunks())  # type: ignore[no-any-return]
 
 
 class Stdin:
@@ -73,8 +82,8 @@ class Stdin:
             self._command.end_input()
 
 
-class Process(OfCommand):
-    """A started command. `wait` gives its exit code; `kill` signals it."""
+class Process(OfCommand, Generic[AnyStr]):
+    """A started command. `wait` gives its exit code, `result` also its output; `kill` signals it."""
 
     def __init__(
         self,
@@ -87,11 +96,15 @@ class Process(OfCommand):
         limits: Limits,
         size: tuple[int, int] | None = None,
         merge: bool = False,
+        text: bool = False,
+        background: bool = False,
+        timeout: float | None = None,
     ) -> None:
         self._link = link
-        self.command = command = Command(link.conversation, link.send)
-        self.stdout = Stream(link, command, 1)
-        self.stderr = Stream(link, command, 2)
+        self._began, self._timeout = monotonic(), timeout
+        self.command = command = Command(link.conversation, link.send, background=background)
+        self.stdout: Stream[AnyStr] = Stream(Output(link, command, 1, text=text))
+        self.stderr: Stream[AnyStr] = Stream(Output(link, command, 2, text=text))
         self.stdin = Stdin(link, command)
         running = command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size, merge=merge)
         try:
@@ -112,6 +125,10 @@ class Process(OfCommand):
             return None
         return self.command.exit_code()
 
+    def result(self) -> ExecResult:
+        """Wait for its end; exit code and the output that was not read yet, as `exec` gives them."""
+        return finish(collect(self._link, self.command, self._timeout, self._began))
+
     def kill(self, signal: str | int = "TERM") -> None:
         """Send a signal, by name or number, to the command's process group; nothing if it has ended."""
         self.command.signal(signal)
@@ -122,7 +139,7 @@ class Terminal:
 
     __reduce__ = refuse_copy
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process[bytes]) -> None:
         self._process = process
 
     def read(self, timeout: float | None = None) -> bytes:

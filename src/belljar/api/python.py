@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Self, Unpack
+from typing import Any, Self, TypedDict, Unpack
 
 from belljar.abi.limits import RunLimits
 from belljar.api.async_interpreter import AsyncPrefix
 from belljar.api.async_sandbox import AsyncSandbox
+from belljar.api.core import OnChunk
 from belljar.api.interpreter import Prefix
 from belljar.api.owner_host import refuse_copy
 from belljar.api.runs import RunResult
 from belljar.api.sandbox import Sandbox
 from belljar.api.settings import SandboxOptions
+
+
+class RunOptions(TypedDict, total=False):
+    """The arguments of `Interpreter.run`."""
+
+    globals: Mapping[str, Any] | None
+    limits: RunLimits | None
+    on_stdout: OnChunk | None
+    on_stderr: OnChunk | None
 
 
 class OwnPython:
@@ -23,9 +33,9 @@ class OwnPython:
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
         self._sandbox = Sandbox(**options)
 
-    def run(self, code: str, *, globals: Mapping[str, Any] | None = None, limits: RunLimits | None = None) -> RunResult:
+    def run(self, code: str, **options: Unpack[RunOptions]) -> RunResult:
         """See `Interpreter.run`."""
-        return self._sandbox.python.run(code, globals=globals, limits=limits)
+        return self._sandbox.python.run(code, **options)
 
     def precompile(self, code: str = "", globals: Mapping[str, Any] | None = None) -> Prefix:
         """See `Interpreter.precompile`."""
@@ -61,11 +71,9 @@ class AsyncOwnPython:
     async def _start(self) -> AsyncSandbox:
         return await self._sandbox.start()
 
-    async def run(
-        self, code: str, *, globals: Mapping[str, Any] | None = None, limits: RunLimits | None = None
-    ) -> RunResult:
+    async def run(self, code: str, **options: Unpack[RunOptions]) -> RunResult:
         """See `Interpreter.run`."""
-        return await (await self._start()).python.run(code, globals=globals, limits=limits)
+        return await (await self._start()).python.run(code, **options)
 
     async def precompile(self, code: str = "", globals: Mapping[str, Any] | None = None) -> AsyncPrefix:
         """See `Interpreter.precompile`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any, Final, Protocol
 
@@ -142,14 +142,16 @@ def boot_message(env: dict[str, str], cwd: str, user: str, hostname: str, limits
     )
 
 
-def exec_result(running: Running, duration: float, timeout: float | None) -> ExecResult:
+def exec_result(
+    running: Running, parts: Mapping[int, Iterable[bytes | bytearray]], duration: float, timeout: float | None
+) -> ExecResult:
     exited = running.exited
     assert exited is not None
     timed_out = timeout is not None and exited.limit == "wall_seconds"
     code = TIMEOUT_EXIT if timed_out else 128 + exited.signal if exited.signal else exited.code
     return ExecResult(
-        b"".join(running.parts[1]),
-        b"".join(running.parts[2]),
+        b"".join(parts[1]),
+        b"".join(parts[2]),
         code,
         duration * 1e3,
         timed_out,

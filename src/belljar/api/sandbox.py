@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, overload
 from belljar.abi.limits import Limits
 from belljar.api import operations
 from belljar.api.clock_host import monotonic
-from belljar.api.command import ExecRequest, check_size, one_input, request_exec, spawn_limits, start_from
+from belljar.api.command import (
+    ExecOptions,
+    ExecRequest,
+    SpawnOptions,
+    background_input,
+    check_size,
+    one_input,
+    request_exec,
+    spawn_limits,
+    start_from,
+)
 from belljar.api.core import Conversation
 from belljar.api.errors import NO_SNAPSHOTS, FileError, SandboxCreationError, SnapshotError
 from belljar.api.files import Files
@@ -53,8 +63,8 @@ class Sandbox:
 
     All arguments may be left out: `files` and `mounts` by their paths inside, `env`, `cwd` ("/workspace"), `user`
     ("agent"), `hostname` ("belljar"), `limits=Limits(...)`, `network=Network.allow(...)`, `tools` (functions of yours,
-    as commands), `require` (isolation layers that must hold), `name`, `on_event` (told of what happens), `tier`
-    ("virtual"), `image`.
+    as commands), `node_modules` (a project of yours, for `node`), `require` (isolation layers that must hold), `name`,
+    `on_event` (told of what happens), `tier` ("virtual"), `image`.
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
@@ -143,6 +153,16 @@ class Sandbox:
 
     # Commands.
 
+    @overload
+    def exec(
+        self, cmd: str | list[str], *, background: Literal[False] = False, **options: Unpack[ExecOptions]
+    ) -> ExecResult: ...
+
+    @overload
+    def exec(
+        self, cmd: str | list[str], *, background: Literal[True], **options: Unpack[ExecOptions]
+    ) -> Process[bytes]: ...
+
     def exec(
         self,
         cmd: str | list[str],
@@ -157,14 +177,33 @@ class Sandbox:
         merge_stderr: bool = False,
         check: bool = False,
         input: Data | None = None,
-    ) -> ExecResult:
+        background: bool = False,
+    ) -> ExecResult | Process[bytes]:
         """Run a command to its end. A str runs in bash, a list is argv. Never raises for what the command did.
 
         After `timeout` seconds its processes are killed and the exit code is 124; the sandbox stays usable. `on_stdout`
         and `on_stderr` hear what it says as it comes, on this thread; what they raise ends it, and is raised here.
         `check` raises ExecError unless it succeeds; `input` is another name for `stdin`.
+
+        `background` gives a `Process` at once. Unlike with `spawn`, its output does not wait for a reader: a server may
+        be left alone. `process.result()` is what `exec` would have given.
         """
         began = monotonic()
+        stdin = one_input(stdin, input)
+        if background:
+            stdin = background_input(stdin, check=check, heard=on_stdout is not None or on_stderr is not None)
+            cwd, allowed = start_from(self._settings.cwd, cwd), spawn_limits(self._settings.limits, limits, timeout)
+            return Process(
+                self._link,
+                cmd,
+                env=env or {},
+                cwd=cwd,
+                stdin=stdin,
+                limits=allowed,
+                merge=merge_stderr,
+                background=True,
+                timeout=timeout,
+            )
         request = request_exec(
             self._conversation,
             self._settings.limits,
@@ -172,7 +211,7 @@ class Sandbox:
             {
                 "cwd": start_from(self._settings.cwd, cwd),
                 "env": env,
-                "stdin": one_input(stdin, input),
+                "stdin": stdin,
                 "timeout": timeout,
                 "limits": limits,
                 "on_stdout": on_stdout,
@@ -188,7 +227,7 @@ class Sandbox:
             self._end(request)
             raise
         raise_failure(request.running, self._settings.cwd)
-        result = exec_result(request.running, monotonic() - began, timeout)
+        result = exec_result(request.running, request.running.parts, monotonic() - began, timeout)
         return result.check() if check else result
 
     def _finish(self, request: ExecRequest, deadline: float) -> None:
@@ -201,15 +240,22 @@ class Sandbox:
             self._link.expect(request.has_news, deadline)
             if listening is None or not listening.waiting:
                 return
-            function, data = listening.waiting.popleft()
             called = monotonic()
-            function(data)
+            listening.tell()
             deadline += monotonic() - called  # nobody may have received meanwhile: that is not the sandbox's silence
 
     def _end(self, request: ExecRequest) -> None:
         """End everything that a command started: nobody waits for it any more."""
         if not self._link.closed and not request.running.done:
             self._link.send(request.kill(self._conversation))
+
+    @overload
+    def spawn(
+        self, cmd: str | list[str], *, text: Literal[False] = False, **options: Unpack[SpawnOptions]
+    ) -> Process[bytes]: ...
+
+    @overload
+    def spawn(self, cmd: str | list[str], *, text: Literal[True], **options: Unpack[SpawnOptions]) -> Process[str]: ...
 
     def spawn(
         self,
@@ -221,16 +267,25 @@ class Sandbox:
         timeout: float | None = None,
         limits: Limits | None = None,
         merge_stderr: bool = False,
-    ) -> Process:
+        text: bool = False,
+    ) -> Process[bytes] | Process[str]:
         """Start a command and talk to it while it runs. Its streams wait when you do not read them.
 
         `stdin` is all its input, or `subprocess.PIPE` or `subprocess.DEVNULL`. By default it is open for
         `process.stdin.write`, but not a pipe: a program that reads a pipe unasked (`rg`) does not wait for it. After
-        `timeout` seconds it is killed.
+        `timeout` seconds it is killed. With `text` its output is str, and iterating over it gives lines.
         """
-        cwd = start_from(self._settings.cwd, cwd)
-        limits = spawn_limits(self._settings.limits, limits, timeout)
-        return Process(self._link, cmd, env=env or {}, cwd=cwd, stdin=stdin, limits=limits, merge=merge_stderr)
+        return Process(
+            self._link,
+            cmd,
+            env=env or {},
+            cwd=start_from(self._settings.cwd, cwd),
+            stdin=stdin,
+            limits=spawn_limits(self._settings.limits, limits, timeout),
+            merge=merge_stderr,
+            text=text,
+            timeout=timeout,
+        )
 
     def pty(
         self,

@@ -15,7 +15,8 @@ from belljar.abi.wire import Boot
 from belljar.api.clock_host import new_id, wall_time
 from belljar.api.errors import IsolationUnavailable, SandboxCreationError
 from belljar.api.mounts import Mount, check_mount
-from belljar.api.request import FileContents, boot_message, check_contents, check_environment, check_path
+from belljar.api.mounts_host import find_node_modules
+from belljar.api.request import AnyPath, FileContents, boot_message, check_contents, check_environment, check_path
 from belljar.api.results import Info
 from belljar.lockdown.layers import ON_DEMAND, missing
 from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _HOSTNAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,63})")
+NODE_MODULES: Final = "/node_modules"
+"""Where `require` and `import` look last, from every directory."""
 _TIERS: Final = ("virtual", "native", "microvm")
 _KINDS: Final[dict[str, type]] = {
     "tier": str,
@@ -64,6 +67,8 @@ class SandboxOptions(TypedDict, total=False):
     require: set[str] | None
     """Isolation layers that must hold (see `belljar doctor`), else IsolationUnavailable."""
     name: str | None
+    node_modules: AnyPath | None
+    """A directory with a `node_modules` on this machine: every `node` finds what is installed there, read-only."""
     on_event: Callable[[Event], object] | None
     """Told of commands, file changes, limits and network use as they happen."""
 
@@ -112,7 +117,13 @@ class Settings(Struct, frozen=True):
         hostname = options.get("hostname", "belljar")
         if not _HOSTNAME.fullmatch(hostname):
             raise ValueError(f"hostname {hostname!r} is no host name: use letters, digits, - and . (at most 64)")
-        mounts = tuple((check_mount(path, mount), mount) for path, mount in options.get("mounts", {}).items())
+        trees = dict(options.get("mounts", {}))
+        if "node_modules" in options:
+            if NODE_MODULES in trees:
+                raise ValueError(f"node_modules= is mounted at {NODE_MODULES}, where mounts= has another tree")
+            project = check_path(options["node_modules"], "node_modules=")
+            trees[NODE_MODULES] = Mount.host(find_node_modules(project))
+        mounts = tuple((check_mount(path, mount), mount) for path, mount in trees.items())
         return cls(
             limits=options.get("limits", Limits()),
             env=check_environment(options.get("env")),

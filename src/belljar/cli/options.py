@@ -40,6 +40,9 @@ def add_sandbox_options(parser: argparse.ArgumentParser) -> None:
         help="let it reach this host, e.g. pypi.org, '*.example.com' or 10.0.0.5:5432 (default: no network)",
     )
     group.add_argument("--audit", metavar="FILE", help="append what it asks of the network, and the verdicts, as JSONL")
+    group.add_argument(
+        "--node-modules", metavar="DIR", help="let node find what is installed in DIR/node_modules, read-only"
+    )
     group.add_argument("--env", "-e", action="append", default=[], metavar="NAME=VALUE", help="set a variable")
     group.add_argument("--cwd", "-w", default="/workspace", metavar="PATH", help="start here (default %(default)s)")
     group.add_argument("--user", "-u", default="agent", metavar="NAME", help="run as this user (default %(default)s)")
@@ -78,6 +81,7 @@ def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Names
         "hostname": arguments.hostname,
         "mounts": dict(parse_mount(parser, text) for text in arguments.mount),
         "files": dict(read_file(parser, text, arguments.cwd) for text in arguments.file),
+        "node_modules": arguments.node_modules,
         "require": set(arguments.require),
         "network": parse_network(parser, arguments.allow_host, arguments.audit),
     }

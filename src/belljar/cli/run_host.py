@@ -143,7 +143,7 @@ def pass_on(stdin: Stdin) -> None:
         return  # the command is gone
 
 
-def show(process: Process) -> dict[str, str]:
+def show(process: Process[bytes]) -> dict[str, str]:
     """Copy stdout and stderr to ours, as they come."""
     errors = threading.Thread(target=_copy_aside, args=(process.stderr, sys.stderr.buffer), daemon=True)
     errors.start()
@@ -152,7 +152,7 @@ def show(process: Process) -> dict[str, str]:
     return {}
 
 
-def collect(process: Process) -> dict[str, str]:
+def collect(process: Process[bytes]) -> dict[str, str]:
     """Read stdout and stderr to their ends."""
     parts: list[bytes] = []
     errors = threading.Thread(target=lambda: parts.append(process.stderr.read()), daemon=True)
@@ -162,7 +162,7 @@ def collect(process: Process) -> dict[str, str]:
     return {"stdout": out.decode("utf-8", "replace"), "stderr": b"".join(parts).decode("utf-8", "replace")}
 
 
-def _copy(stream: Stream, to: BinaryIO) -> None:
+def _copy(stream: Stream[bytes], to: BinaryIO) -> None:
     for data in stream:
         try:
             to.write(data)
@@ -174,7 +174,7 @@ def _copy(stream: Stream, to: BinaryIO) -> None:
             raise SystemExit(f"belljar: can't write the output: {error.strerror}") from error
 
 
-def _copy_aside(stream: Stream, to: BinaryIO) -> None:
+def _copy_aside(stream: Stream[bytes], to: BinaryIO) -> None:
     """Copy on a thread of its own, ignoring errors of the sandbox: the main thread gets them too."""
     from belljar.api.errors import SandboxError
 

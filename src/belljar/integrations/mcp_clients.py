@@ -26,7 +26,7 @@ HELD_MAX: Final = 1 << 20
 class Background:
     """A background process and what it said that nobody has asked for yet; past a bound it waits until someone does."""
 
-    def __init__(self, process: AsyncProcess) -> None:
+    def __init__(self, process: AsyncProcess[bytes]) -> None:
         self.process = process
         self._held = {1: bytearray(), 2: bytearray()}
         self._news = asyncio.Event()
@@ -36,7 +36,7 @@ class Background:
             asyncio.create_task(self._collect(self._held[2], process.stderr)),
         ]
 
-    async def _collect(self, held: bytearray, stream: AsyncStream) -> None:
+    async def _collect(self, held: bytearray, stream: AsyncStream[bytes]) -> None:
         try:
             async for data in stream:
                 held += data

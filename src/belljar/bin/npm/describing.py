@@ -251,6 +251,4 @@ def run_fund(session: Session, words: list[str]) -> int:
 
 
 def run_rebuild(session: Session, words: list[str]) -> int:
-    raise NpmError(
-        "ENATIVE", "there is nothing to rebuild: native addons are neither compiled nor loaded in the virtual tier"
-    )
+    raise NpmError("ENATIVE", "there is nothing to rebuild: native addons are neither compiled nor loaded in a sandbox")

@@ -48,7 +48,7 @@ def skip_foreign(root: Node, warn: Callable[[str], None], *, force: bool) -> Non
                 raise NpmError(
                     "EBADPLATFORM",
                     f"notsup Unsupported platform for {node.package_name}@{node.version}: wanted {wanted}",
-                    "notsup It is for other systems, or native code, which can't run in the virtual tier.",
+                    "notsup It is for other systems, or native code, which can't run in a sandbox.",
                 )
     changed = any(node.skipped for node in nodes)
     while changed:

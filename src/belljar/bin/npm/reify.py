@@ -248,7 +248,7 @@ class Reifier:
             raise NpmError(
                 "ENATIVE",
                 f"{node.package_name}@{node.version} has a native addon (binding.gyp) that would have to be compiled.",
-                "Native code can't run in the virtual tier, and there is no compiler: look for a package in pure",
+                "Native code can't run in a sandbox, and there is no compiler: look for a package in pure",
                 "JavaScript or WebAssembly that does the same. --ignore-scripts installs its files unbuilt.",
             )
         for event in ("preinstall", "install", "postinstall"):
@@ -274,8 +274,7 @@ class Reifier:
             to for edge in node.edges.values() if (to := edge.to) is not None and to.skipped and is_native_package(to)
         ]
         return [
-            f"({part.name}, which it is a front for, is machine code: nothing in the virtual tier runs that)"
-            for part in parts
+            f"({part.name}, which it is a front for, is machine code: a sandbox does not run that)" for part in parts
         ]
 
 

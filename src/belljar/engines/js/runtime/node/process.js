@@ -122,8 +122,8 @@ const process_methods = {
     const parsed = ask('call', 'util', 'parseEnv', guard('open', () => text(kernel.call('read_file', AT_FDCWD, path)), path));
     for (const name of primordials.ObjectKeys(parsed)) if (!(name in environment)) environment[name] = parsed[name];
   },
-  dlopen() {
-    const error = new Error('native addons can\'t be loaded in this sandbox');
+  dlopen(module, file) {
+    const error = new Error(`${file}: a native addon, which can't run in a sandbox: use a package in JavaScript or WebAssembly`);
     error.code = 'ERR_DLOPEN_FAILED';
     throw error;
   },

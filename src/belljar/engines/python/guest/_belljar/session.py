@@ -114,6 +114,7 @@ class Session:
             self.bound.add(name)
         if message["mode"] in ("save", "load"):
             return self.keep(message["mode"], message["values"])
+        buffer_lines("live" in message)
         self.namespace.update(message["values"])
         sys.modules["__main__"].__dict__.pop("__all__", None)
         code, file = message["code"], message["file"]
@@ -299,6 +300,15 @@ class Session:
 
 def too_late(number, frame):
     """Ignore SIGINT between runs: it was meant for one that has ended."""
+
+
+def buffer_lines(live):
+    """Have standard output flushed after each line, or not; a guest may have closed or replaced it."""
+    try:
+        if sys.__stdout__.line_buffering != live:
+            sys.__stdout__.reconfigure(line_buffering=live)
+    except Exception:
+        return
 
 
 def reseed():
