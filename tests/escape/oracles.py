@@ -7,6 +7,7 @@ import getpass
 import os
 import socket
 import sys
+import threading
 import time
 import urllib.parse
 import uuid
@@ -33,6 +34,13 @@ def open_files() -> dict[int, str]:
         with suppress(FileNotFoundError):  # the directory that is being read
             found[fd] = os.readlink(f"/proc/self/fd/{fd}")
     return found
+
+
+def wait_for_spares() -> None:
+    """Wait until the runs that prefixes make ahead are made: no case is to be blamed for their descriptors."""
+    for thread in threading.enumerate():
+        if thread.name == "belljar-runs":
+            thread.join(10)
 
 
 def check_open_files(before: dict[int, str], more: int = 0) -> None:
@@ -108,6 +116,7 @@ class Watch:
     @contextmanager
     def attack(self) -> Iterator[None]:
         """Oracles 1, 2 and 5 around what is done inside."""
+        wait_for_spares()
         memory, open_before = resident(), open_files()
         yield
         assert self.canary.read_text() == self.secret, "the host's file was changed"

@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -137,8 +136,12 @@ def test_engines_say_that_they_need_address_space(tmp_path: Path) -> None:
     assert b"RLIMIT_AS is 1500000000, but engines reserve much address space" in done.stderr
 
 
+# Linux counts descriptors on their way by user, and those of tests that run beside this one would count, too.
+A_USER_OF_ITS_OWN = [part.replace("12345", "12346") for part in USER] if os.geteuid() == 0 else []
+
+
 def test_few_descriptors(tmp_path: Path) -> None:
-    report(tmp_path, ["prlimit", "--nofile=64"])
+    report(tmp_path, ["prlimit", "--nofile=64", *A_USER_OF_ITS_OWN])
     report(tmp_path, ["sh", "-c", 'ulimit -Sn 16; exec "$@"', "sh"])
 
 
@@ -155,12 +158,7 @@ except belljar.SandboxError as error:
 
 
 def test_too_few_descriptors_are_a_clear_error(tmp_path: Path) -> None:
-    for _ in range(20):
-        done = start(tmp_path, ["prlimit", "--nofile=16"], program=MANY)
-        # Linux counts descriptors on their way by user: those of tests that run beside this one count, too.
-        if b"Too many references" not in done.stdout + done.stderr:
-            break
-        time.sleep(1)
+    done = start(tmp_path, ["prlimit", "--nofile=16", *A_USER_OF_ITS_OWN], program=MANY)
     assert re.match(rb"[1-9] a\n", done.stdout), done.stderr.decode()
     assert b"RLIMIT_NOFILE is 16: raise it" in done.stdout
     assert done.returncode == 0

@@ -56,7 +56,11 @@ def _clone() -> int:
 
 
 class ForkListener:
-    """Answers for one sealed process and all that descend from it. `fd` is readable while one of them waits."""
+    """Answers for one sealed process and all that descend from it.
+
+    `fd` is readable (POLLIN) while one of them waits, and says POLLHUP once the last of them has ended. POLLERR alone
+    means nothing: Linux gives it when a signal comes while a process is just about to wait.
+    """
 
     def __init__(self, fd: int) -> None:
         self.fd = fd

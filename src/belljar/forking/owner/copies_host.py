@@ -106,10 +106,11 @@ class Copying:
             events.register(fd, select.POLLIN)
         deadline = time.monotonic() + COPY_SECONDS
         while True:
-            ready = [fd for fd, _ in events.poll(max(0.0, deadline - time.monotonic()) * 1e3)]
+            ready = dict(events.poll(max(0.0, deadline - time.monotonic()) * 1e3))
             if self.control.fileno() in ready:
                 return self._accept()
-            if listener.fd in ready:
+            asked = ready.pop(listener.fd, 0)
+            if asked & select.POLLIN:  # anything else means nothing here: see `ForkListener`
                 listener.answer(lambda pid: pid == self._pid)
             elif self._asked.fileno() in ready:
                 said = self._asked.recv(4096)

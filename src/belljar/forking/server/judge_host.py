@@ -66,7 +66,7 @@ class ForkJudge:
                 self._take_in()
             elif events & select.EPOLLIN:
                 self._families[self._waiting[fd]].answer()
-            else:
+            elif events & select.EPOLLHUP:
                 self._forget(fd)
 
     def _take_in(self) -> None:
