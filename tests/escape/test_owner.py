@@ -24,7 +24,7 @@ from belljar.abi.limits import RunLimits
 from belljar.abi.wire import Answer, Ask, Exited, Incident, Output, Reply, Started, WireError, encode, host_frames
 from belljar.api import asks, async_link_host, js_link_host
 from belljar.api.await_host import Threads
-from belljar.api.core import INCIDENTS_MAX, Conversation
+from belljar.api.core import FRAMES_PER_TURN, INCIDENTS_MAX, Conversation
 from belljar.api.dialogue import PYTHON, Dialogue
 from belljar.api.engines_host import ENGINES_MAX, EngineBroker, Opening
 from belljar.api.outgoing import OWED_MAX
@@ -231,7 +231,9 @@ def test_output_in_tiny_pieces_takes_little_more_than_itself() -> None:
 
     def feed() -> None:
         for _ in range(10):
-            conversation.feed(pieces)
+            more = conversation.feed(pieces)
+            while more:
+                more = conversation.feed(b"")
 
     assert peak(feed) < 16 * MB
 
@@ -251,6 +253,87 @@ def test_what_an_honest_worker_never_says_ends_it(frames: bytes, impostor: Impos
         send_all(impostor.socket, frames)
         with pytest.raises(SandboxError):
             sandbox.exec("true", timeout=1)
+
+
+ACTS: dict[str, Callable[[Any], Any]] = {
+    "read": lambda sandbox: sandbox.files.read("/x"),
+    "stat": lambda sandbox: sandbox.files.stat("/x"),
+    "list": lambda sandbox: sandbox.files.list("/x"),
+    "readlink": lambda sandbox: sandbox.files.readlink("/x"),
+    "stats": lambda sandbox: sandbox.stats(),
+    "download": lambda sandbox: sandbox.files.download("/x", "/nowhere/x"),
+}
+WRONG = [7, "text", [], [1], [b"x"], ["x", True], [b"x", 1], [[1, 2]], [[b"n", "x", 1, 1, 1, 1]], {"a": b""}, [1.5] * 9]
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("value", WRONG, ids=repr)
+def test_an_answer_of_another_form_is_a_sandbox_error(act: str, value: object, impostor: Impostor) -> None:
+    with Sandbox() as sandbox:
+        impostor.socket.sendall(encode(Reply(1, value)) + encode(Reply(2, value)))
+        impostor.socket.shutdown(socket.SHUT_WR)
+        if act == "list" and value == []:
+            assert sandbox.files.list("/x") == []
+            return
+        with pytest.raises(SandboxError):
+            ACTS[act](sandbox)
+
+
+def test_changes_of_another_form_are_a_sandbox_error(impostor: Impostor) -> None:
+    with Sandbox() as sandbox:
+        impostor.socket.sendall(encode(Reply(1, 1)))
+        watch = sandbox.files.watch("/")
+        impostor.socket.sendall(encode(Reply(2, [["created", 7, None]])) + encode(Reply(3, None)))
+        with pytest.raises(SandboxError):
+            watch.next(1)
+
+
+@pytest.mark.parametrize("target", [b"9" * 5000, b"\xb2", b"1" * 10, b"01x"])
+def test_a_mount_that_was_never_offered(target: bytes, impostor: Impostor, tmp_path: Path) -> None:
+    impostor.socket.sendall(encode(Reply(1, None)))
+    with Sandbox(mounts={"/m": Mount.host(str(tmp_path))}) as sandbox:
+        impostor.socket.sendall(encode(Ask(1, target, "file", [{"op": "root"}])))
+        with pytest.raises(SandboxClosed):
+            sandbox.exec("true", timeout=1)
+
+
+def _raise(*_: object) -> None:
+    raise ZeroDivisionError
+
+
+def test_a_frame_that_was_not_foreseen_ends_its_sandbox_and_no_more(
+    impostor: Impostor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asks.Asks, "take", _raise)
+    with Sandbox() as sandbox:
+        impostor.socket.sendall(encode(Ask(1, b"x", "tool", [[]])))
+        with pytest.raises(SandboxClosed, match="ZeroDivisionError"):
+            sandbox.exec("true", timeout=1)
+
+
+def test_nor_awaited_either(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asks.Asks, "take", _raise)
+
+    async def main() -> None:
+        async with AsyncSandbox() as sandbox:
+            impostor.socket.sendall(encode(Ask(1, b"x", "tool", [[]])))
+            with pytest.raises(SandboxClosed, match="ZeroDivisionError"):
+                await sandbox.exec("true", timeout=1)
+
+    asyncio.run(main())
+
+
+def test_frames_of_any_kind_are_taken_in_turns() -> None:
+    conversation = Conversation()
+    conversation.start(
+        ["x"], env={}, cwd=None, stdin=None, merge=False, live=True, limits={}, allowed_output=8 * MB, on_chunk={}
+    )
+    turns = 1
+    more = conversation.feed(encode(Output(1, 1, b"x")) * 50_000)
+    while more:
+        turns += 1
+        more = conversation.feed(b"")
+    assert turns >= 50_000 // FRAMES_PER_TURN
 
 
 def test_a_control_line_without_an_end_is_not_kept_between_runs() -> None:

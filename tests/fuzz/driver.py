@@ -34,7 +34,11 @@ PIECES_MAX: Final = 400
 HANG_SECONDS: Final = 20.0
 CHECK_EVERY: Final = 200
 """Cases between two looks at the target's health and the process's memory."""
-_KEPT_MAX: Final = 2000
+_KEPT_BYTES: Final = 8 << 20
+"""Cases that are kept to be changed further, in all: they are not to be taken for growth."""
+
+
+_SHOWN: Final = 100
 
 
 class Target(ABC):
@@ -79,7 +83,7 @@ class Report:
     outcomes: set[Hashable] = field(default_factory=set)
     growth: int = 0
     kept: list[bytes] = field(default_factory=list)
-    """The first case of each outcome."""
+    """The first case of each of some outcomes."""
 
 
 def names() -> list[str]:
@@ -106,6 +110,7 @@ def fuzz(name: str, seconds: float, seed: int) -> Report:
     report = Report()
     with load(name) as target:
         kept = corpus(name) or [b""]
+        room = _KEPT_BYTES
         for case in kept:
             _try(name, target, case, report)
         _check(name, target, kept[-1])
@@ -114,8 +119,9 @@ def fuzz(name: str, seconds: float, seed: int) -> Report:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             case = change(target, rng.choice(kept), rng)
-            if _try(name, target, case, report) and len(kept) < _KEPT_MAX:
+            if _try(name, target, case, report) and room > len(case):
                 kept.append(case)
+                room -= len(case)
             if report.cases % CHECK_EVERY == 0:
                 _check(name, target, case)
                 gc.collect()
@@ -191,7 +197,8 @@ def _try(name: str, target: Target, case: bytes, report: Report) -> bool:
     if outcome in report.outcomes:
         return False
     report.outcomes.add(outcome)
-    report.kept.append(case)
+    if len(report.kept) < _SHOWN:
+        report.kept.append(case)
     return True
 
 

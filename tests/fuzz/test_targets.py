@@ -1,4 +1,7 @@
-"""Each fuzzer for some seconds, from its corpus, with a seed that changes daily: BELLJAR_FUZZ_SECONDS sets how long."""
+"""Each fuzzer for some seconds, from its corpus, with a seed that changes daily: BELLJAR_FUZZ_SECONDS sets how long.
+
+By default a minute for all of them together.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import pytest
 
 from tests.fuzz.driver import change, corpus, load, names
 
-SECONDS = float(os.environ.get("BELLJAR_FUZZ_SECONDS", "8"))
+SECONDS = float(os.environ.get("BELLJAR_FUZZ_SECONDS", 60 / len(names())))
 
 
 @pytest.mark.slow

@@ -36,6 +36,9 @@ from belljar.api.errors import SandboxClosed, SandboxError, printable
 _ANSWERS: Final = (Exited, Output, Reply, Failure, Started)
 _SLACK: Final = 1 << 20
 ASKS_PER_TURN: Final = 32
+FRAMES_PER_TURN: Final = 4096
+"""Questions, and frames of all kinds, that are taken of one worker before others have their turn."""
+UNFORESEEN: Final = "its frame was not foreseen"
 INCIDENTS_MAX: Final = 1000
 """Of one sandbox. An owner's log is not endless."""
 _TRACE_LINES: Final = 60
@@ -227,12 +230,22 @@ class Conversation:
         who else waits, and then call it again, with nothing.
         """
         asked = 0
-        for message in self._frames.feed(data):
-            self._take(message)
+        for taken, message in enumerate(self._frames.feed(data), 1):
+            try:
+                self._take(message)
+            except WireError:
+                raise
+            except Exception as error:
+                import logging  # only now: most programs never need it
+
+                logging.getLogger("belljar").exception("a bug in belljar: a worker's frame raised")
+                raise WireError(f"{UNFORESEEN} ({type(error).__name__}; the log has more)") from error
             if isinstance(message, Ask):
                 asked += 1
                 if asked == ASKS_PER_TURN or (self.congested is not None and self.congested()):
                     return True
+            if taken == FRAMES_PER_TURN:
+                return True
         return False
 
     def _take(self, message: WorkerMessage) -> None:

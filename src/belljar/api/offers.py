@@ -115,10 +115,11 @@ class Offers:
         """The frame that answers a question about files; None if it is about something else."""
         if ask.operation != "file":
             return None
-        if not ask.target.isdigit() or int(ask.target) >= len(self._exports) or len(ask.arguments) != 1:
+        target = ask.target
+        if not target.isdigit() or len(target) > 9 or int(target) >= len(self._exports) or len(ask.arguments) != 1:
             raise WireError("asked for a mount that was never offered")
         with self._guard:
-            reply = self._exports[int(ask.target)].serve(ask.arguments[0])
+            reply = self._exports[int(target)].serve(ask.arguments[0])
         return encode(Answer(ask.id, dict(reply)))
 
     def value_call(self, ask: Ask) -> HostCall | None:

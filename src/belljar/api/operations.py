@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, ValidationError, convert
 
 from belljar.abi.base import WORKSPACE
 from belljar.abi.errno import EFBIG
@@ -54,15 +54,29 @@ def _ask(path: str, name: str, *arguments: Any) -> Steps[Any]:
     return (yield Ask(path, name, arguments))
 
 
+def check_answer(value: Any, shape: type[T]) -> T:
+    """Check the form of a worker's answer. SandboxError."""
+    try:
+        return convert(value, shape, builtin_types=(bytes,))  # else a str is taken for the Base64 of bytes
+    except ValidationError:
+        raise SandboxError("the sandbox's worker gave an answer of a form that was not asked for") from None
+
+
+def _read_piece(path: str, offset: int) -> Steps[tuple[bytes, bool]]:
+    """The next bytes of a file, and whether they are its last."""
+    answer = yield from _ask(path, "read", fsencode(path), offset, PIECE)
+    data, ended = check_answer(answer, tuple[bytes, bool])
+    return data, ended or not data
+
+
 def read_bytes(path: AnyPath) -> Steps[bytes]:
     path = check_path(path)
     parts: list[bytes] = []
     offset, ended = 0, False
     while not ended:
-        data, ended = yield from _ask(path, "read", fsencode(path), offset, PIECE)
+        data, ended = yield from _read_piece(path, offset)
         parts.append(data)
         offset += len(data)
-        ended = ended or not data
         if not ended and (offset > READ_MAX or (yield from stat(path)).kind != "file"):
             raise FileError(EFBIG, path)
     return parts[0] if len(parts) == 1 else b"".join(parts)
@@ -148,7 +162,8 @@ def check_entries(page: Any) -> list[list[Any]]:
 def stat(path: AnyPath, follow: bool = True) -> Steps[Entry]:
     path = check_path(path)
     fields = yield from _ask(path, "stat", fsencode(path), bool(follow))
-    return Entry.from_fields(basename(path), path, *fields)
+    (entry,) = check_entries([[b"", *check_answer(fields, list[int])]])
+    return Entry.from_fields(basename(path), path, *entry[1:])
 
 
 def exists(path: AnyPath) -> Steps[bool]:
@@ -174,7 +189,7 @@ def symlink(target: AnyPath, path: AnyPath) -> Steps[None]:
 
 def readlink(path: AnyPath) -> Steps[str]:
     path = check_path(path)
-    return fsdecode((yield from _ask(path, "readlink", fsencode(path))))
+    return fsdecode(check_answer((yield from _ask(path, "readlink", fsencode(path))), bytes))
 
 
 def chmod(path: AnyPath, mode: int) -> Steps[None]:
@@ -246,9 +261,8 @@ def _download_file(entry: Entry, source: str, local: AnyPath, relative: str) -> 
     with create_local(local, relative, entry.mode) as file:
         offset, ended = 0, False
         while not ended:
-            data, ended = yield from _ask(source, "read", fsencode(source), offset, PIECE)
+            data, ended = yield from _read_piece(source, offset)
             offset += len(data)
-            ended = ended or not data
             if offset > most:
                 raise FileError(EFBIG, source)
             file.write(data)
@@ -280,8 +294,8 @@ def set_up(settings: Settings, offers: Offers) -> Steps[None]:
 
 
 def stats() -> Steps[dict[str, float]]:
-    values = yield from _ask("", "stats")
-    return {key.decode(): value for key, value in values.items()}
+    values = check_answer((yield from _ask("", "stats")), dict[bytes, int | float])
+    return {key.decode("utf-8", "replace"): value for key, value in values.items()}
 
 
 def with_user_rights(steps: Steps[T]) -> Steps[T]:

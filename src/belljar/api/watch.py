@@ -10,16 +10,26 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
 from belljar.abi.paths import fsencode
-from belljar.abi.wire import Plain
+from belljar.abi.wire import Plain, WireError
 from belljar.api.changes import Change, changes_from
 from belljar.api.clock_host import monotonic
 from belljar.api.core import Pending
+from belljar.api.errors import SandboxError
 from belljar.api.link_host import Link
 from belljar.api.owner_host import refuse_copy
 from belljar.api.request import raise_failure
 
 if TYPE_CHECKING:
     from belljar.api.async_link_host import AsyncLink
+
+
+def _changes(answered: Pending) -> list[Change]:
+    """Changes that a worker tells when it is asked. SandboxError."""
+    raise_failure(answered)
+    try:
+        return changes_from(answered.value)
+    except WireError as error:
+        raise SandboxError(f"the sandbox does not say what changed: {error}") from None
 
 
 class Watch:
@@ -56,8 +66,7 @@ class Watch:
             if not self._link.wait(self._asked, None if timeout is None else monotonic() + timeout):
                 return None
             answered, self._asked = self._asked, None
-            raise_failure(answered)
-            self._waiting += changes_from(answered.value)
+            self._waiting += _changes(answered)
         return self._waiting.popleft() if self._waiting else None
 
     def __iter__(self) -> Iterator[Change]:
@@ -113,8 +122,7 @@ class AsyncWatch:
                 self._link.send(frame)
             await self._link.wait(self._asked)
             answered, self._asked = self._asked, None
-            raise_failure(answered)
-            self._waiting += changes_from(answered.value)
+            self._waiting += _changes(answered)
         return self._waiting.popleft() if self._waiting else None
 
     async def __aiter__(self) -> AsyncIterator[Change]:

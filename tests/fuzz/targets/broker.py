@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import socket
-import struct
 import time
 from collections.abc import Hashable
 from contextlib import ExitStack, suppress
@@ -29,6 +28,7 @@ from belljar.net.wire import (
     encode,
 )
 from tests.fuzz.driver import Target
+from tests.fuzz.targets._frames import split_frames
 from tests.net.lying_worker import LyingWorker, fetch
 from tests.net.servers import HttpServer, bodies
 
@@ -94,12 +94,7 @@ class Broker(Target):
         return encode(rng.choice([*frames, frames[1], frames[2], frames[2], frames[4], frames[4]]))
 
     def split(self, data: bytes) -> list[bytes]:
-        pieces = []
-        while len(data) >= 4:
-            end = 4 + struct.unpack_from("<I", data)[0]
-            pieces.append(data[:end])
-            data = data[end:]
-        return [*pieces, data] if data else pieces
+        return split_frames(data)
 
     def run(self, data: bytes) -> Hashable:
         line = attach(self._worker.gate)
