@@ -102,6 +102,37 @@ def test_no_stream_waits_for_a_stopped_worker_for_ever(act: str) -> None:
         assert time.monotonic() - began < 4
 
 
+@pytest.mark.parametrize("stop", ["before", "after"])
+def test_a_stopped_worker_is_ended_by_the_timeout_of_a_started_command(stop: str) -> None:
+    with Sandbox() as sandbox:
+        sandbox.exec("true")
+        began = time.monotonic()
+        if stop == "before":
+            os.kill(sandbox._link.pid, signal.SIGSTOP)
+            with pytest.raises(SandboxClosed, match="stopped answering"):
+                sandbox.spawn("cat", timeout=1)
+        else:
+            process = sandbox.spawn("cat", limits=Limits(wall_seconds=1))
+            os.kill(sandbox._link.pid, signal.SIGSTOP)
+            with pytest.raises(SandboxClosed, match=r"did not take|stopped answering"):
+                process.stdin.send(LARGE)
+        assert time.monotonic() - began < 1 + GRACE + 3
+
+
+def test_the_same_for_a_started_command_awaited() -> None:
+    async def main() -> None:
+        async with AsyncSandbox() as sandbox:
+            await sandbox.exec("true")
+            began = time.monotonic()
+            process = await sandbox.spawn("cat", timeout=1)
+            os.kill(sandbox._link.worker.pid, signal.SIGSTOP)
+            with pytest.raises(SandboxClosed, match=r"did not take|stopped answering"):
+                await process.stdin.send(LARGE)
+            assert time.monotonic() - began < 1 + GRACE + 3
+
+    asyncio.run(main())
+
+
 def test_large_files_to_a_slow_worker_arrive_whole() -> None:
     with Sandbox() as sandbox:
         pid = sandbox._link.pid

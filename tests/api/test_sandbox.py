@@ -7,11 +7,13 @@ import gc
 import hashlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from belljar import (
     SandboxClosed,
     SandboxCreationError,
 )
+from belljar.api import link_host, sockets_host
 
 
 @pytest.fixture
@@ -446,3 +449,39 @@ def test_more_input_than_fits_in_a_frame(sandbox: Sandbox) -> None:
     with pytest.raises(ValueError, match="env is too large"):
         sandbox.exec("true", env={"A": "x" * (9 << 20)})
     assert sandbox.exec("echo fine").stdout == "fine\n"
+
+
+def test_threads_that_send_at_once_wait_without_polling(monkeypatch: pytest.MonkeyPatch) -> None:
+    polls: list[float] = []
+
+    def writable(connection: socket.socket, seconds: float) -> bool:
+        polls.append(seconds)
+        return sockets_host.writable(connection, seconds)
+
+    monkeypatch.setattr(link_host, "writable", writable)
+    with Sandbox() as sandbox, ThreadPoolExecutor(20) as pool:
+        said = list(pool.map(lambda number: sandbox.exec(f"echo {number}").stdout, range(400)))
+    assert said == [f"{number}\n" for number in range(400)]
+    assert not polls
+
+
+def test_a_thread_that_stops_receiving_hands_over() -> None:
+    """Threads that wait behind one whose time is over, or whose call is interrupted, get their answers."""
+    with Sandbox() as sandbox:
+        processes = [sandbox.spawn("cat") for _ in range(3)]
+        with ThreadPoolExecutor(10) as pool:
+            short = [pool.submit(process.wait, 0.05 * n) for n, process in enumerate(processes, 1)]
+            long = [pool.submit(sandbox.exec, f"sleep 0.{n}; echo {n}") for n in range(1, 8)]
+            assert [wait.result(20) for wait in short] == [None, None, None]
+            assert [call.result(20).stdout for call in long] == [f"{n}\n" for n in range(1, 8)]
+
+
+def test_all_threads_that_wait_learn_of_the_end() -> None:
+    with Sandbox() as sandbox, ThreadPoolExecutor(10) as pool:
+        calls = [pool.submit(sandbox.exec, "sleep 100") for _ in range(10)]
+        while sandbox._link._reading == 0 or len(sandbox._link._waiters) < 9:
+            time.sleep(0.01)
+        os.kill(sandbox._link.pid, signal.SIGKILL)
+        for call in calls:
+            with pytest.raises(SandboxClosed, match="ended unexpectedly"):
+                call.result(20)

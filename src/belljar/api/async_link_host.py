@@ -305,9 +305,9 @@ class AsyncLink:
         self._changed.set()
         self._changed = asyncio.Event()
 
-    def patience(self) -> float:
-        """The (monotonic) time by which a worker that is asked now must have answered."""
-        return monotonic() + self._limits.wall_seconds + GRACE
+    def patience(self, wall_seconds: float | None = None) -> float:
+        """The (monotonic) time by which a worker that is asked now must have answered; by its own limit, or this."""
+        return monotonic() + (wall_seconds or self._limits.wall_seconds) + GRACE
 
     async def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> None:
         """Wait until it is so; a worker that lets the deadline pass is ended. Raises SandboxError."""

@@ -103,15 +103,16 @@ class AsyncProcess(OfCommand, Generic[AnyStr]):
         size: tuple[int, int] | None,
         merge: bool = False,
     ) -> None:
+        self.command.deadline = deadline = self._link.patience(limits.wall_seconds)
         running = self.command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size, merge=merge)
         try:
-            await self._link.sent()
-            await self._link.expect(lambda: self.command.started)
+            await self._link.sent(deadline)
+            await self._link.expect(lambda: self.command.started, deadline)
         except BaseException:  # it was cancelled, say
             if not self._link.closed:
                 self.command.kill_all()
             raise
-        self.command.deadline = self._link.patience()
+        self.command.deadline = self._link.patience(limits.wall_seconds)
         raise_failure(running)
 
     async def wait(self, timeout: float | None = None) -> int | None:

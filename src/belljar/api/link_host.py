@@ -55,8 +55,10 @@ class Link:
         self.worker = worker
         self.conversation = conversation
         self._make_locks()
-        self._waiting = 0
-        """How many threads wait for a change."""
+        self._waiters: dict[threading.Lock, Callable[[], bool]] = {}
+        """Threads that wait while another receives. Each sleeps on a lock of its own, so that only those wake that have
+        something to do: what they wait for is so, or it is their turn to receive."""
+        self._helper_waits = False
         self._reading = 0
         """The thread that receives, or 0."""
         self._sending = 0
@@ -84,7 +86,8 @@ class Link:
 
     def _make_locks(self) -> None:
         self._lock = threading.RLock()
-        self._changed = threading.Condition(self._lock)
+        self._quiet = threading.Condition(self._lock)
+        """Told to the helper: nobody receives any more."""
         self._queue_lock = threading.Lock()
         self._send_lock = threading.Lock()
         self._forking = threading.Lock()
@@ -199,24 +202,21 @@ class Link:
 
     def _flush(self) -> None:
         """Send what is queued as far as the worker takes it now. Raises SandboxError if it takes nothing any more."""
-        while self._outgoing and self._send_lock.acquire(blocking=False):
-            try:
-                blocked = not self._write()
-            except OSError:
-                self._hear_last_words()
-                assert self._gone is not None
-                raise self._gone from None
-            finally:
-                self._send_lock.release()
-            if blocked:
-                return
+        if not self._outgoing:
+            return
+        try:
+            with self._send_lock:
+                self._write()
+        except OSError:
+            self._hear_last_words()
+            assert self._gone is not None
+            raise self._gone from None
 
-    def _write(self) -> bool:
-        """False: the connection is full."""
+    def _write(self) -> None:
         while self._outgoing:
             with self._queue_lock:
                 if not self._outgoing:
-                    return True
+                    return
                 views, fds = self._outgoing.first()
             try:
                 count = send_some(self.worker.connection, views, fds)
@@ -226,17 +226,16 @@ class Link:
             with self._queue_lock:
                 if count and self._outgoing:
                     self._outgoing.sent(count)
-                elif self._outgoing:
+                elif self._outgoing:  # the connection is full
                     self._outgoing.give_back(fds)
-                    return False
+                    return
             _close(fds)
-        return True
 
     # Receiving.
 
-    def patience(self) -> float:
-        """The (monotonic) time by which a worker that is asked now must have answered."""
-        return time.monotonic() + self._limits.wall_seconds + GRACE
+    def patience(self, wall_seconds: float | None = None) -> float:
+        """The (monotonic) time by which a worker that is asked now must have answered; by its own limit, or this."""
+        return time.monotonic() + (wall_seconds or self._limits.wall_seconds) + GRACE
 
     def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> None:
         """Wait until it is so; a worker that lets the deadline pass is ended. Raises SandboxError."""
@@ -250,30 +249,37 @@ class Link:
         return self.wait_until(lambda: pending.done, deadline)
 
     def wait_until(self, ready: Callable[[], bool], deadline: float | None = None) -> bool:
-        while not ready():
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                return False
-            with self._lock:
-                if ready():
-                    break
-                if self._gone is not None:
-                    raise self._gone
-                if self._reading:
-                    self._waiting += 1
-                    try:
-                        self._changed.wait(left)
-                    finally:
-                        self._waiting -= 1
-                    continue
-                self._reading = threading.get_ident()
-                self._callers += 1
-            try:
-                self._ring()
-                self._receive(left)
-            finally:
+        """Wait until it is so; False if the (monotonic) deadline passed first. Raises SandboxError."""
+        me = threading.get_ident()
+        woken: threading.Lock | None = None
+        try:
+            while not ready():
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                with self._lock:
+                    if ready():
+                        break
+                    if self._gone is not None:
+                        raise self._gone
+                    if not self._reading:
+                        self._reading = me
+                        self._callers += 1
+                    elif self._reading != me:
+                        woken = woken or _locked()
+                        self._waiters[woken] = ready
+                if self._reading == me:
+                    self._ring()
+                    self._receive(left)
+                else:
+                    assert woken is not None
+                    woken.acquire(timeout=-1 if left is None else left)
+            return True
+        finally:
+            if self._reading == me:
                 self._stop_reading()
-        return True
+            elif woken is not None:
+                self._stop_waiting(woken)
 
     def _ring(self) -> None:
         if self._bell is not None:
@@ -304,6 +310,9 @@ class Link:
             frames, self.conversation.outbox = self.conversation.outbox, []
             self.post(b"".join(frames))
         self._flush()
+        if self._waiters:
+            with self._lock:
+                self._wake(*[woken for woken, ready in self._waiters.items() if ready()])
 
     def _ready(self, timeout: float | None) -> bool:
         """Whether there is something to take, or nothing will ever come."""
@@ -334,29 +343,39 @@ class Link:
         self._more = self.conversation.feed(data)
 
     def _hear_last_words(self) -> None:
-        """The worker takes nothing any more: what it said before may be why. Whoever receives hears it; else we do."""
-        with self._changed:
-            ours = not self._reading
-            if ours:
-                self._reading = threading.get_ident()
-        while ours and self._gone is None and (self._more or self._poller.wait(0)):
-            with self._queue_lock:
-                _close(self._outgoing.clear())
-            self._receive(0.0)
-        if ours:
-            self._stop_reading()
+        """End a worker that takes nothing any more, once we have received what it said before, which may be why."""
+        with self._queue_lock:
+            _close(self._outgoing.clear())
+        if self._reading != threading.get_ident():
+            self.wait_until(lambda: self._gone is not None, time.monotonic() + GRACE)
         self.fail(self.conversation.end_of_worker())
 
     def _stop_reading(self) -> None:
         with self._lock:
             self._reading = 0
             self._close_if_unused()
-            if self._waiting:
-                self._changed.notify_all()
+            self._hand_over()
+            if self._helper_waits:
+                self._quiet.notify()
+
+    def _stop_waiting(self, woken: threading.Lock) -> None:
+        with self._lock:
+            self._waiters.pop(woken, None)
+            self._hand_over()  # it may have been our turn to receive
+
+    def _hand_over(self) -> None:
+        """Wake the thread that has waited longest, to receive, if nobody does."""
+        if self._waiters and not self._reading:
+            self._wake(next(iter(self._waiters)))
+
+    def _wake(self, *waiters: threading.Lock) -> None:
+        for woken in waiters:
+            del self._waiters[woken]
+            woken.release()
 
     def fail(self, error: SandboxError) -> None:
         """End the worker; whoever waits for it, now or later, is told this reason. The first counts."""
-        with self._changed, self._queue_lock:
+        with self._lock, self._queue_lock:
             if self._gone is not None:
                 return
             self._gone = error
@@ -366,9 +385,10 @@ class Link:
         self.worker.end()
         self.engines.close()
         self.conversation.fail(error)
-        with self._changed:
+        with self._lock:
             self._close_if_unused()
-            self._changed.notify_all()
+            self._wake(*self._waiters)
+            self._quiet.notify()
 
     def _close_if_unused(self) -> None:
         """Close once it is over, and no thread polls the connection: its number could be another's by then."""
@@ -416,15 +436,15 @@ class Link:
 
         Gives how many it has seen by then; -1 if all is over.
         """
-        with self._changed:
+        with self._quiet:
             while self._gone is None and (self._reading or seen != self._callers):
                 seen = self._callers
-                self._changed.wait(_ASIDE)
+                self._quiet.wait(_ASIDE)
                 if self._reading and seen == self._callers:
                     # A call that takes its time: whoever ends it says so.
-                    self._waiting += 1
-                    self._changed.wait()
-                    self._waiting -= 1
+                    self._helper_waits = True
+                    self._quiet.wait()
+                    self._helper_waits = False
             if self._gone is not None:
                 return -1
             self._bell = bell
@@ -438,10 +458,17 @@ class Link:
         if self._gone is None:
             self._gone = error
             self._make_locks()
+            self._waiters.clear()
             self._reading = 0
             _close(self._outgoing.clear())
             self.engines.disown()
             self.worker.release()
+
+
+def _locked() -> threading.Lock:
+    lock = threading.Lock()
+    lock.acquire()
+    return lock
 
 
 def _close(fds: Sequence[int]) -> None:

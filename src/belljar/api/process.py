@@ -102,18 +102,23 @@ class Process(OfCommand, Generic[AnyStr]):
     ) -> None:
         self._link = link
         self._began, self._timeout = monotonic(), timeout
-        self.command = command = Command(link.conversation, link.send, background=background)
+        self.command = command = Command(
+            link.conversation, lambda frame: link.send(frame, deadline=command.deadline), background=background
+        )
         self.stdout: Stream[AnyStr] = Stream(Output(link, command, 1, text=text))
         self.stderr: Stream[AnyStr] = Stream(Output(link, command, 2, text=text))
         self.stdin = Stdin(link, command)
+        command.deadline = link.patience(limits.wall_seconds)
         running = command.start(argv, env=env, cwd=cwd, stdin=stdin, limits=limits, size=size, merge=merge)
         try:
-            link.expect(lambda: command.started)
+            link.expect(lambda: command.started, command.deadline)
         except BaseException:  # ^C, say
             if not link.closed:
                 command.kill_all()
             raise
-        command.deadline = link.patience()  # its time began when it started: a fresh sandbox takes a moment
+        command.deadline = link.patience(
+            limits.wall_seconds
+        )  # its time began when it started: a fresh sandbox takes a moment
         raise_failure(running)
         link.serve_in_background()
 
