@@ -22,6 +22,16 @@ def byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(fsencode(text))
 
 
+def narrow(text: str) -> str:
+    """One character a byte, as the locale C sees it: bytes above 127 become surrogate escapes."""
+    return text if text.isascii() else fsencode(text).decode("ascii", "surrogateescape")
+
+
+def widen(text: str) -> str:
+    """The text of `narrow` with its UTF-8 sequences as characters again."""
+    return fsdecode(fsencode(text))
+
+
 def check_path(path: str) -> None:
     """Raises ENOENT for an empty path, EINVAL for one with a NUL, ENAMETOOLONG past PATH_MAX."""
     if not path:

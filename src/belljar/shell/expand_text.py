@@ -50,10 +50,11 @@ class Expansion:
         if not is_pattern(pattern, extglob=self.extglob):
             return [text]
         options = GlobOptions(
-            dotglob=shopts["dotglob"] or bool(ignore),
+            dotglob=shopts["dotglob"],
             extglob=self.extglob,
             globstar=shopts["globstar"],
             nocase=shopts["nocaseglob"],
+            bytewise=self.byte_locale,
             skip_dots=shopts["globskipdots"],
             ignore=split_ignored(ignore) if ignore else (),
         )

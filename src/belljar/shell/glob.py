@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFDIR, S_IFLNK
-from belljar.abi.paths import fsencode
+from belljar.abi.paths import fsencode, narrow
 from belljar.abi.records import Dirent
 from belljar.kernel.process import Process
 from belljar.libc.pattern import Pattern, compile_pattern, is_pattern, unescape
@@ -20,13 +20,17 @@ _QUOTED_SLASH: Final = re.compile(r"((?<!\\)(?:\\\\)*)\\/")
 
 
 class GlobOptions(Struct, frozen=True):
-    """The shell options and variables that matter to globbing. `ignore`: the patterns of GLOBIGNORE."""
+    """The shell options and variables that matter to globbing.
+
+    `bytewise`: a character is a byte; `ignore`: the patterns of GLOBIGNORE.
+    """
 
     dotglob: bool = False
     extglob: bool = False
     globstar: bool = False
     nocase: bool = False
     skip_dots: bool = True
+    bytewise: bool = False
     ignore: tuple[str, ...] = ()
 
 
@@ -129,7 +133,7 @@ class _Walk:
     def __init__(self, process: Process, options: GlobOptions) -> None:
         self.process = process
         self.options = options
-        self.dotglob = options.dotglob or bool(options.ignore)
+        self.dotglob = options.dotglob
 
     def run(self, pattern: str) -> list[str]:
         options = self.options
@@ -167,6 +171,8 @@ class _Walk:
         return dict.fromkeys(path for prefix in prefixes if self._exists(path := f"{prefix}{name}{end}"))
 
     def _match(self, prefixes: Iterable[str], part: str, *, last: bool, slash: bool) -> dict[str, None]:
+        if self.options.bytewise:
+            part = narrow(part)
         pattern = compile_pattern(part, extglob=self.options.extglob, nocase=self.options.nocase)
         found: dict[str, None] = {}
         size = 0
@@ -187,6 +193,8 @@ class _Walk:
     def _select(self, pattern: Pattern, entries: list[Dirent], *, directories: bool) -> list[str]:
         """The entries that match: a leading dot only if the pattern has it, or dotglob is set."""
         matches, named = pattern.matches, pattern.matches_name
+        if self.options.bytewise:
+            matches, named = lambda name: pattern.matches(narrow(name)), lambda name: pattern.matches_name(narrow(name))
         if directories:
             entries = [entry for entry in entries if entry.kind in (S_IFDIR, S_IFLNK)]
         if self.dotglob:

@@ -147,8 +147,9 @@ class Reporting(State):
         if self.traps.pending:
             self.run_pending_traps()
         debug = self.traps.commands.get("DEBUG")
-        if debug and not self.in_trap:
+        if not self.in_trap:
             self.command = node
+        if debug and "DEBUG" not in self.active_traps:
             refused = self.run_trap("DEBUG", debug)
             if refused and self.shopts["extdebug"]:
                 if refused == 2 and self.vars.frames:

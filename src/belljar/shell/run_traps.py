@@ -24,7 +24,7 @@ class Trapping(State):
             or self.interrupted
             or bool(self.fatal)
             or self.xtrace
-            or ("DEBUG" in traps.commands and not self.in_trap)
+            or ("DEBUG" in traps.commands and "DEBUG" not in self.active_traps)
         )
 
     def traps_changed(self: Shell) -> None:  # type: ignore[misc]
@@ -45,7 +45,7 @@ class Trapping(State):
     def enter_function(self: Shell) -> None:  # type: ignore[misc]
         """Under `set -T` the DEBUG trap also runs when a function begins."""
         command = self.traps.commands.get("DEBUG")
-        if command and not self.in_trap:
+        if command and "DEBUG" not in self.active_traps:
             self.run_trap("DEBUG", command)
 
     def run_return_trap(self: Shell, command: str) -> None:  # type: ignore[misc]
@@ -58,7 +58,7 @@ class Trapping(State):
         if self.suppressed:
             return
         command = self.traps.commands.get("ERR")
-        if command and self.in_trap != "ERR":
+        if command and "ERR" not in self.active_traps:
             if node is not None:
                 self.command = node
             self.status = status
@@ -67,10 +67,10 @@ class Trapping(State):
         if self.errexit:
             raise ExitShell(status)
 
-    def hide_traps(self: Shell) -> dict[str, str] | None:  # type: ignore[misc]
-        """In a function the DEBUG, RETURN and ERR traps don't act unless functrace or errtrace say so."""
+    def hide_traps(self: Shell, traced: bool) -> dict[str, str] | None:  # type: ignore[misc]
+        """Hide the DEBUG, RETURN and ERR traps in a function that is not `traced`, as functrace and errtrace say."""
         commands = self.traps.commands
-        names = [] if self.options["functrace"] else ["DEBUG", "RETURN"]
+        names = [] if traced or self.options["functrace"] else ["DEBUG", "RETURN"]
         if not self.options["errtrace"]:
             names.append("ERR")
         hidden = {name: commands.pop(name) for name in names if name in commands}
@@ -86,7 +86,8 @@ class Trapping(State):
     def run_trap(self: Shell, name: str, command: str) -> int:  # type: ignore[misc]
         """Run a trap's command; `$?` is afterwards what it was before."""
         status, pipestatus, line = self.status, self.pipestatus, self.line
-        outer, self.in_trap = self.in_trap, name
+        outer, outer_active = self.in_trap, self.active_traps
+        self.in_trap, self.active_traps = name, outer_active | {name}
         outer_status, self.trap_status = self.trap_status, status
         self.trap_level = self.subshell
         process = self.process
@@ -96,7 +97,7 @@ class Trapping(State):
             return self.run_text(command, line=line if name in PSEUDO else 1)
         finally:
             process.leave()
-            self.in_trap = outer
+            self.in_trap, self.active_traps = outer, outer_active
             self.trap_status = outer_status
             self.status, self.pipestatus, self.line = status, pipestatus, line
             self.update_attention()
@@ -132,6 +133,7 @@ class Trapping(State):
                 self.loops = 0
                 self.suppressed = 0
                 self.in_trap = "EXIT"
+                self.active_traps |= {"EXIT"}
                 self.trap_status = status
                 self.trap_level = self.subshell
                 self.update_attention()

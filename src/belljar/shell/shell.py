@@ -447,7 +447,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         self.line = function.line
         self.loops = 0
         variables.frames.append(frame)
-        hidden = self.hide_traps() if self.traps.commands else None
+        hidden = self.hide_traps(function.traced) if self.traps.commands else None
         if not checks:
             self.suppressed += 1
         try:
@@ -461,7 +461,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
                 return end.status
         finally:
             command = self.traps.commands.get("RETURN") if self.traps.commands else None
-            if command and self.in_trap != "RETURN":
+            if command and "RETURN" not in self.active_traps:
                 self.run_return_trap(command)
             if not checks:
                 self.suppressed -= 1

@@ -61,12 +61,18 @@ def _trace_fd_changed(shell: Shell) -> None:
 
 
 def _locale_changed(shell: Shell) -> None:
-    value = ""
-    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
-        value = shell.vars.get(name) or ""
-        if value:
-            break
+    """Set whether a character is a byte. An unknown locale is C; a shell that starts with one says so."""
+    names = ("LC_ALL", "LC_CTYPE", "LANG")
+    name, value = next(((name, value) for name in names if (value := shell.vars.get(name))), ("LANG", "C"))
     shell.byte_locale = "utf" not in value.lower()
+    if shell.byte_locale and not shell.started and name != "LANG" and value not in ("C", "POSIX"):
+        shell.process.error(f"{shell.name}: warning: setlocale: {name}: cannot change locale ({value})\n")
+
+
+def _ignored_names_changed(shell: Shell) -> None:
+    value = shell.vars.get("GLOBIGNORE")
+    if value != "":
+        shell.set_shopt("dotglob", value is not None)
 
 
 HOOKS = {
@@ -75,6 +81,7 @@ HOOKS = {
     "LC_ALL": _locale_changed,
     "LC_CTYPE": _locale_changed,
     "LANG": _locale_changed,
+    "GLOBIGNORE": _ignored_names_changed,
     "IFS": _ifs_changed,
     "PATH": _path_changed,
     "OPTIND": _optind_changed,

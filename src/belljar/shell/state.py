@@ -64,6 +64,8 @@ class State:
         self.watching = False
         """A failing command matters: `set -e` or an ERR trap."""
         self.in_trap = ""
+        self.active_traps: frozenset[str] = frozenset()
+        """The traps whose commands are running: none of them runs inside itself."""
         self.trap_status = 0
         """`$?` before the trap that is running: what `exit` and `return` in it give by default."""
         self.trap_level = 0
@@ -165,6 +167,7 @@ class State:
         self.attention = other.attention
         self.watching = other.watching
         self.in_trap = other.in_trap
+        self.active_traps = other.active_traps
         self.trap_status = other.trap_status
         self.trap_level = other.trap_level
         self.spared = other.spared

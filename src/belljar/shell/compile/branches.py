@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from belljar.libc.pattern import compile_pattern
 from belljar.shell.compile.words import compile_pattern_text, compile_scalar, constant_pattern
 from belljar.shell.control import ShellError
+from belljar.shell.expand.operators import matches
 from belljar.shell.nodes import Case, Word
 from belljar.shell.print import print_word
 
@@ -126,9 +127,7 @@ def _compile_case_pattern(word: Word) -> Callable[[Shell, str], bool]:
     if fixed is not None:
         with_groups = compile_pattern(fixed).matches
         return lambda shell, text: (
-            with_groups(text) if not shell.nocasematch else compile_pattern(fixed, nocase=True).matches(text)
+            matches(shell, text, fixed) if shell.nocasematch or shell.byte_locale else with_groups(text)
         )
     pattern = compile_pattern_text(word)
-    return lambda shell, text: compile_pattern(pattern(shell), extglob=shell.extglob, nocase=shell.nocasematch).matches(
-        text
-    )
+    return lambda shell, text: matches(shell, text, pattern(shell), extglob=shell.extglob)

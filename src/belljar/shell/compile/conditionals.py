@@ -23,6 +23,7 @@ from belljar.shell.compile.words import (
     mark_quoted,
 )
 from belljar.shell.control import ArithError, BadElementError, ShellError, SubscriptError
+from belljar.shell.expand.operators import matches
 from belljar.shell.filetest import FILE_COMPARISONS, FILE_OPERATORS, compare_files, test_file
 from belljar.shell.nodes import (
     ArithSub,
@@ -215,11 +216,11 @@ def _compile_match(value: Text, word: Word, *, negated: bool) -> Test:
 
             def equals(shell: Shell) -> bool:
                 if shell.nocasematch:
-                    return compile_pattern(fixed, nocase=True).matches(value(shell)) != negated
+                    return matches(shell, value(shell), fixed) != negated
                 return (value(shell) == literal) != negated
 
             return equals
-        return lambda shell: compile_pattern(fixed, nocase=shell.nocasematch).matches(value(shell)) != negated
+        return lambda shell: matches(shell, value(shell), fixed) != negated
     if len(word.parts) == 1 and isinstance(word.parts[0], DoubleQuoted | LocaleQuoted):
         other = compile_scalar(word)
 
@@ -231,11 +232,7 @@ def _compile_match(value: Text, word: Word, *, negated: bool) -> Test:
         return same
     pattern = compile_pattern_text(word)
 
-    def matches(shell: Shell) -> bool:
-        text = value(shell)
-        return compile_pattern(pattern(shell), nocase=shell.nocasematch).matches(text) != negated
-
-    return matches
+    return lambda shell: matches(shell, value(shell), pattern(shell)) != negated
 
 
 def compile_regex(word: Word) -> Text:

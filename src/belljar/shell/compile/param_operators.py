@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from belljar.abi.paths import narrow, widen
 from belljar.libc.pattern import Pattern, compile_pattern
 from belljar.shell.arrays import Assoc
 from belljar.shell.compile.arith import compile_arith
@@ -35,17 +36,24 @@ if TYPE_CHECKING:
 def compile_pattern_of(word: Word) -> Callable[[Shell], Pattern]:
     fixed = constant_pattern(word)
     if fixed is not None:
-        return lambda shell: compile_pattern(fixed, extglob=shell.extglob, nocase=shell.nocasematch)
+        return lambda shell: compile_pattern(_of_locale(shell, fixed), extglob=shell.extglob, nocase=shell.nocasematch)
     text = compile_pattern_text(word)
-    return lambda shell: compile_pattern(text(shell), extglob=shell.extglob, nocase=shell.nocasematch)
+    return lambda shell: compile_pattern(
+        _of_locale(shell, text(shell)), extglob=shell.extglob, nocase=shell.nocasematch
+    )
+
+
+def _of_locale(shell: Shell, pattern: str) -> str:
+    """A pattern as `compile_operator` gives its values: one character a byte in the locale C."""
+    return narrow(pattern) if shell.byte_locale else pattern
 
 
 def compile_strip_pattern(word: Word, *, always_extended: bool = False) -> Callable[[Shell], Pattern]:
     fixed = constant_pattern(word)
     if fixed is not None:
-        return lambda shell: compile_pattern(fixed, extglob=always_extended or shell.extglob)
+        return lambda shell: compile_pattern(_of_locale(shell, fixed), extglob=always_extended or shell.extglob)
     text = compile_pattern_text(word)
-    return lambda shell: compile_pattern(text(shell), extglob=always_extended or shell.extglob)
+    return lambda shell: compile_pattern(_of_locale(shell, text(shell)), extglob=always_extended or shell.extglob)
 
 
 def compile_operator(op: object, name: str) -> Callable[[Shell, str], str]:
@@ -56,7 +64,7 @@ def compile_operator(op: object, name: str) -> Callable[[Shell, str], str]:
 
     def run(shell: Shell, value: str) -> str:
         if shell.byte_locale and not value.isascii():
-            return operators.widen(operate(shell, operators.narrow(value)))
+            return widen(operate(shell, narrow(value)))
         return operate(shell, value)
 
     return run

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 from belljar.abi.paths import fsencode
-from belljar.libc.pattern import compile_pattern
 from belljar.shell.compile.arith_source import compile_arith_source
 from belljar.shell.compile.arith_values import evaluate
 from belljar.shell.compile.conditionals import COMPARE, compile_regex, unary_test
 from belljar.shell.compile.words import compile_pattern_text, compile_scalar
+from belljar.shell.expand.operators import matches
 from belljar.shell.filetest import compare_files
 from belljar.shell.nodes import CondAnd, CondBinary, CondGroup, CondNode, CondNot, CondOr, CondUnary
 from belljar.shell.regexes import match_regex
@@ -52,18 +52,18 @@ def compile_traced(node: CondNode, mark: str = "") -> Test:
 def _compile_binary(node: CondBinary, mark: str) -> Test:
     op = node.op
     left = compile_scalar(node.left)
-    matches = op in ("=", "==", "!=")
+    is_match = op in ("=", "==", "!=")
     if op == "=~":
         right = compile_regex(node.right)
     else:
-        right = compile_pattern_text(node.right) if matches else compile_scalar(node.right)
+        right = compile_pattern_text(node.right) if is_match else compile_scalar(node.right)
 
     def binary(shell: Shell) -> bool:
         first, second = left(shell), right(shell)
         left_shown, right_shown = first or "''", second or "''"
         shell.trace(f"[[ {mark}{left_shown} {op} {right_shown} ]]")
-        if matches:
-            return compile_pattern(second, nocase=shell.nocasematch).matches(first) != (op == "!=")
+        if is_match:
+            return matches(shell, first, second) != (op == "!=")
         if op == "=~":
             return match_regex(shell, first, second)
         if op in COMPARE:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from belljar.abi.paths import fsdecode, fsencode
+from belljar.abi.paths import narrow
 from belljar.libc import quote
-from belljar.libc.pattern import Pattern
+from belljar.libc.pattern import Pattern, compile_pattern
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.control import SubstringError
 from belljar.shell.parse.ansi import decode_ansi
@@ -19,14 +19,11 @@ if TYPE_CHECKING:
 REPLACEMENT = re.compile(r"\\[&\\]|&|[^\\&]+|\\")
 
 
-def narrow(text: str) -> str:
-    """One character a byte, as the locale C sees it: bytes above 127 become surrogate escapes."""
-    return fsencode(text).decode("ascii", "surrogateescape")
-
-
-def widen(text: str) -> str:
-    """The text of `narrow` with its UTF-8 sequences as characters again."""
-    return fsdecode(fsencode(text))
+def matches(shell: Shell, value: str, pattern: str, *, extglob: bool = True) -> bool:
+    """Whether all of a text matches a pattern: by bytes in the locale C, without regard to case under nocasematch."""
+    if shell.byte_locale:
+        value, pattern = narrow(value), narrow(pattern)
+    return compile_pattern(pattern, extglob=extglob, nocase=shell.nocasematch).matches(value)
 
 
 def strip(value: str, op: str, pattern: Pattern) -> str:
