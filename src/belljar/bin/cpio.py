@@ -372,4 +372,5 @@ def make_folders(process: Process, path: str) -> None:
         above = path.rpartition("/")[0]
         if above:
             make_folders(process, above)
-        process.fs.mkdir(path)
+        if path.rpartition("/")[2] not in ("", ".", ".."):
+            process.fs.mkdir(path)

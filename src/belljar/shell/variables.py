@@ -490,7 +490,7 @@ class Variables:
         for place in range(len(self.frames) - 1, -1, -1):
             frame = self.frames[place]
             if name in frame.saved:
-                if top and name not in frame.temporary:
+                if (top or self.shell.shopts["localvar_unset"]) and name not in frame.temporary:
                     self.table[name] = Var(None, 0, None)
                 else:
                     self._restore(name, self.own_frame(place).saved.pop(name))

@@ -120,10 +120,10 @@ def commit(repo: Repository, args: list[str]) -> int:
         return 0 if index != before else 1
     if index == before and not options.allow_empty and not options.amend and not merge_head:
         found = compute_status(repo)
-        process.print(long_status(repo, found), end="")
+        process.print(long_status(repo, found, committing=True), end="")
         return 1
     if options.dry_run:
-        process.print(long_status(repo, compute_status(repo)), end="")
+        process.print(long_status(repo, compute_status(repo), committing=True), end="")
         _unstage(repo, before_staging)
         return 0
     message = _message(repo, options, head)

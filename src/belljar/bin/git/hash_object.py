@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dulwich.objects import Blob
+from dulwich.errors import ObjectFormatException
+from dulwich.objects import Blob, Commit, ShaFile, Tag, Tree
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
@@ -11,6 +12,8 @@ from belljar.bin._kit.options import parse
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.text import input_lines
+
+_KINDS = {"blob": Blob, "tree": Tree, "commit": Commit, "tag": Tag}
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +28,20 @@ class Options:
 def hash_object(repo: Repository, args: list[str]) -> int:
     parsed = parse(Options, args)
     options = Options(**parsed.values)
-    if options.kind != "blob":
-        raise GitError(f"objects of type '{options.kind}' are not made here: git mktree, commit-tree or tag do")
+    if options.kind not in _KINDS:
+        raise GitError(f'invalid object type "{options.kind}"')
     names = [*(["-"] if options.stdin else []), *parsed.operands]
     if options.paths:
         names += [line for line in input_lines(repo) if line]
     for name in names:
         try:
-            blob = Blob.from_string(repo.process.read_file(name))
+            item = ShaFile.from_raw_string(_KINDS[options.kind].type_num, repo.process.read_file(name))
+            item.check()
+        except (ObjectFormatException, ValueError):
+            raise GitError(f"corrupt {options.kind}") from None
         except SysError as error:
             raise GitError(f"could not open '{name}' for reading: {error.reason}") from None
         if options.write:
-            repo.store.add(blob)
-        repo.process.print(bytes(blob.id).decode())
+            repo.store.add(item)
+        repo.process.print(bytes(item.id).decode())
     return 0

@@ -88,15 +88,22 @@ def merge_commit(repo: Repository, other: bytes, name: str, what: str, options: 
             process.print("Already up to date.")
         return 0
     process.write_file(f"{repo.git}/ORIG_HEAD", head + b"\n")
-    if base == head and options.ff != "no-ff" and not options.squash:
+    if options.squash and options.ff == "no-ff":
+        raise GitError("options '--squash' and '--no-ff.' cannot be used together")
+    if base == head and options.ff != "no-ff":
         if not options.quiet:
             process.print(f"Updating {head[:7].decode()}..{other[:7].decode()}")
         check_out(repo, repo.tree_of(head), repo.tree_of(other), what="merge")
-        repo.refs.set("HEAD", other, f"merge {name}: Fast-forward", repo.signature())
         if not options.quiet:
             process.print("Fast-forward")
+        if options.squash:
+            process.print("Squash commit -- not updating HEAD")
+            process.write_file(f"{repo.git}/SQUASH_MSG", _squash_message(repo, head, other))
+        else:
+            repo.refs.set("HEAD", other, f"merge {name}: Fast-forward", repo.signature())
+        if not options.quiet:
             _show_stat(repo, head, other, options)
-        run_hook(repo, "post-merge", "0")
+        run_hook(repo, "post-merge", "1" if options.squash else "0")
         return 0
     if options.ff == "only":
         raise GitError("Not possible to fast-forward, aborting.")

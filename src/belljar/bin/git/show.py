@@ -19,6 +19,16 @@ from belljar.bin.git.repository.revisions import find_commit, resolve
 from belljar.bin.git.repository.text import date, text_of
 
 
+def _tagger(tag: Tag, options: LogOptions) -> str:
+    """The lines that say who made a tag, as far as the format of commits has them."""
+    if not tag.tagger or options.form == "oneline":
+        return ""
+    who, when = text_of(tag.tagger), date(tag.tag_time or 0, tag.tag_timezone or 0, options.date)
+    if options.form == "fuller":
+        return f"Tagger:     {who}\nTaggerDate: {when}\n"
+    return f"Tagger: {who}\n" + (f"Date:   {when}\n" if options.form in (None, "medium") else "")
+
+
 def show(repo: Repository, args: list[str]) -> int:
     parsed = parse(LogOptions, attach_numbers(args))
     options = LogOptions(**parsed.values)
@@ -47,10 +57,7 @@ def show(repo: Repository, args: list[str]) -> int:
             process.print("")
         if isinstance(item, Tag):
             process.print(f"tag {text_of(item.name)}")
-            if item.tagger:
-                process.print(f"Tagger: {text_of(item.tagger)}")
-                process.print(f"Date:   {date(item.tag_time or 0, item.tag_timezone or 0, options.date)}")
-            process.print(f"\n{text_of(item.message or b'')}")
+            process.print(_tagger(item, options) + f"\n{text_of(item.message or b'')}")
             sha = bytes(item.object[1])
         commit = repo.store.commit(sha)
         merge = len(commit.parents) > 1

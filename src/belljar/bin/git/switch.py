@@ -32,8 +32,6 @@ def switch(repo: Repository, args: list[str]) -> int:
     name = operands[0] if operands else "HEAD"
     if name == "-":
         name = previous_branch(repo) or name
-        if repo.refs.get(f"refs/heads/{name}") is None and is_commit(repo, name):
-            options = SwitchOptions(**{**parsed.values, "detach": True})
     if repo.refs.get(f"refs/heads/{name}") is None and not options.detach:
         guessed = guess_remote(repo, name) if options.guess else None
         if guessed:

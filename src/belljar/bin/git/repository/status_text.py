@@ -82,8 +82,8 @@ def _branch_line(repo: Repository) -> str:
 _STAGED_WORDS = {"A": "new file", "M": "modified", "D": "deleted", "T": "typechange", "R": "renamed"}
 
 
-def long_status(repo: Repository, found: Status, *, hidden: bool = False) -> str:
-    """`hidden`: untracked files were not looked for."""
+def long_status(repo: Repository, found: Status, *, hidden: bool = False, committing: bool = False) -> str:
+    """`hidden`: untracked files were not looked for; `committing`: `git commit` says it."""
     out: list[str] = []
     branch = repo.refs.branch()
     head = repo.head()
@@ -113,7 +113,7 @@ def long_status(repo: Repository, found: Status, *, hidden: bool = False) -> str
         out.append('  (use "git bisect reset" to get back to the original branch)\n\n')
     out.append(_sparse(repo))
     if head is None:
-        out.append("\nNo commits yet\n\n")
+        out.append(f"\n{'Initial commit' if committing else 'No commits yet'}\n\n")
     unstage = (
         '(use "git rm --cached <file>..." to unstage)'
         if head is None
