@@ -210,3 +210,10 @@ def test_the_same_awaited() -> None:
                 plain.python.run("print(1)", on_stdout=hear)
 
     asyncio.run(main())
+
+
+def test_an_interpreter_imports_from_its_directory(sandbox: Sandbox) -> None:
+    sandbox.files.write("/workspace/helper.py", "answer = 42\n")
+    assert sandbox.python.another().run("import helper; helper.answer").value == 42
+    with sandbox.python.precompile("import helper") as prefix:
+        assert prefix.run("helper.answer").value == 42

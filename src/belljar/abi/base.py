@@ -10,6 +10,9 @@ WORKSPACE: Final = "/workspace"
 HOSTNAME: Final = "belljar"
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """The directories searched for commands."""
+PYTHON_VERSION: Final = "3.15"
+PYTHON_SITE: Final = f"/usr/local/lib/python{PYTHON_VERSION}/site-packages"
+"""The packages of the guest's Python."""
 
 
 def environment(hostname: str = HOSTNAME) -> dict[str, str]:

@@ -34,14 +34,19 @@ logger = logging.getLogger("belljar")
 class Talk:
     """One conversation's interpreter."""
 
-    def __init__(self, interpreter: Interpreter | JsInterpreter, sandbox: Sandbox | None, saved: bytes | None) -> None:
+    def __init__(
+        self, interpreter: Interpreter | JsInterpreter, sandbox: Sandbox, saved: bytes | None, *, own: bool
+    ) -> None:
         self.interpreter = interpreter
         self.sandbox = sandbox
-        """The conversation's own sandbox, if it has one."""
+        self.own = own
+        """Whether the sandbox is the conversation's own."""
         self.saved = saved
         """The copy in the conversation's state."""
         self.changed = False
         self.lock = exclusive()
+        self.skills: dict[str, str] = {}
+        """The directories of the skills that it can import, by name."""
         self.told = ""
         """Notice to show before a result: that variables are not as the model left them."""
 
@@ -50,7 +55,7 @@ class Talk:
             self.interpreter.close()
         else:
             self.interpreter.reset()
-        if self.sandbox is not None:
+        if self.own:
             self.sandbox.close()
 
 
@@ -108,10 +113,9 @@ class Conversations:
             return talk
 
     def _make(self, saved: bytes | None) -> Talk:
-        own = Sandbox() if self._sandbox is None else None
-        sandbox = own if own is not None else self._sandbox
-        assert sandbox is not None
-        return Talk((sandbox.python if self._language == "python" else sandbox.js).another(), own, saved)
+        sandbox = Sandbox() if self._sandbox is None else self._sandbox
+        interpreter = (sandbox.python if self._language == "python" else sandbox.js).another()
+        return Talk(interpreter, sandbox, saved, own=sandbox is not self._sandbox)
 
     def _make_room(self) -> None:
         """End what was used longest ago, as long as the conversation's state has its variables."""
@@ -123,7 +127,7 @@ class Conversations:
                 return
 
     def _restore(self, talk: Talk, sealed: bytes, context: str, functions: dict[str, Any]) -> None:
-        files = " Files that programs wrote are gone." if talk.sandbox is not None else ""
+        files = " Files that programs wrote are gone." if talk.own else ""
         try:
             saved = SavedVariables.unseal(sealed, self._key, context)
             lost = talk.interpreter.load(saved, globals=functions) if saved.data else {}

@@ -25,12 +25,13 @@ from belljar.api.saved import MAX_BYTES, check_size
 from belljar.integrations.conversations import Conversations, Language
 from belljar.integrations.extras import needs
 from belljar.integrations.shown import texts
+from belljar.integrations.skills import link, python_names
 
 with needs("langchain"):
     from langchain.agents.middleware import AgentMiddleware, AgentState
     from langchain.agents.middleware.types import PrivateStateAttr
     from langchain.tools import ToolRuntime
-    from langchain_core.messages import ToolMessage
+    from langchain_core.messages import SystemMessage, ToolMessage
     from langchain_core.tools import BaseTool, InjectedToolCallId, StructuredTool
     from langgraph.config import get_config
     from langgraph.prebuilt import ToolNode
@@ -74,6 +75,7 @@ _CALLS: Final = {
     "python": "It can call tools as tools.NAME(argument=value) or await tools.NAME(argument=value): {}.",
     "js": "It can call tools as await tools.NAME({{ argument: value }}): {}.",
 }
+_SKILLS: Final = "The Python code of skills can be imported in {}: import {}."
 _STATE: Final = {
     "thread": "Variables stay for the whole conversation.",
     "turn": "Variables stay until you answer the user.",
@@ -170,6 +172,27 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
             evaluate, coroutine=evaluate_async, name=_NAMES[self._language], description=" ".join(filter(None, parts))
         )
 
+    # Skills, as Deep Agents' SkillsMiddleware has them in the agent's state.
+
+    def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        return handler(self._with_skills(request))
+
+    async def awrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
+        return await handler(self._with_skills(request))
+
+    def _skills(self, state: Any) -> dict[str, str]:
+        return python_names(_get(state, "skills_metadata") or ()) if self._language == "python" else {}
+
+    def _with_skills(self, request: Any) -> Any:
+        """Tell the model what it can import."""
+        skills = self._skills(request.state)
+        if not skills:
+            return request
+        text = _SKILLS.format(_NAMES[self._language], ", ".join(f"skills.{name}" for name in skills))
+        before = request.system_message.content_blocks if request.system_message else []
+        message = SystemMessage(content_blocks=[*before, {"type": "text", "text": f"\n\n{text}" if before else text}])
+        return request.override(system_message=message)
+
     # Where variables begin and go between programs.
 
     def before_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
@@ -225,6 +248,10 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
                     made = talk.interpreter.run(prelude, globals=bound)
                     if made.error is not None:
                         return f"Error: {made.error}"
+                skills = self._skills(runtime.state)
+                if skills != talk.skills:
+                    link(talk.sandbox, skills)
+                    talk.skills = skills
                 result = talk.interpreter.run(code, globals=bound, limits=self._limits)
                 told, talk.told = talk.told, ""
                 if not talk.interpreter.started:

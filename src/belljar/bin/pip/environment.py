@@ -12,10 +12,11 @@ from packaging.tags import Tag
 from packaging.utils import NormalizedName, canonicalize_name
 from packaging.version import InvalidVersion, Version
 
+from belljar.abi.base import PYTHON_VERSION
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin.pip.metadata import Metadata, parse_metadata
-from belljar.bin.pip.places import PIP_VERSION, PREFIX, PYTHON, PYTHON_VERSION, site_of
+from belljar.bin.pip.places import PIP_VERSION, PREFIX, PYTHON, site_of
 from belljar.kernel.process import Process
 
 PYTHON_FULL_VERSION: Final = "3.15.0"

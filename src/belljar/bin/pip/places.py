@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from belljar.abi.base import PYTHON_VERSION
+
 PYTHON: Final = (3, 15)
-PYTHON_VERSION: Final = "3.15"
 PREFIX: Final = "/usr/local"
 PIP_VERSION: Final = "26.0"
 """The pip whose command line and words ours are."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from belljar.abi.base import PYTHON_VERSION
 from belljar.bin._kit import UsageError
 from belljar.bin._kit.options import describe, parse
 from belljar.bin.pip.config import ConfigOptions, run_config
@@ -21,7 +22,7 @@ from belljar.bin.pip.inspect import (
 )
 from belljar.bin.pip.install import Options, run_download, run_install, run_wheel
 from belljar.bin.pip.offered import IndexOptions, PlainOptions, run_cache, run_hash, run_index
-from belljar.bin.pip.places import PIP_VERSION, PYTHON_VERSION
+from belljar.bin.pip.places import PIP_VERSION
 from belljar.bin.pip.problems import PipError
 from belljar.kernel.process import Process
 

@@ -119,6 +119,7 @@ def execute(argv, engine):
     if engine.get("session"):
         from _belljar import session
 
+        sys.path.insert(0, "")
         return finish(*outcome(session.serve))
     if options.values["inspect"] or (engine.get("terminal") and is_interactive(options)):
         from _belljar import repl
