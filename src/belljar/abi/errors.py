@@ -25,16 +25,17 @@ class PolicyError(SandboxError):
 
 
 class SysError(Exception):
-    """A failed system call of a guest, with its errno."""
+    """A failed system call of a guest, with its errno; `why` adds to the message where that says too little."""
 
-    def __init__(self, errno: int, path: str | None = None) -> None:
+    def __init__(self, errno: int, path: str | None = None, why: str = "") -> None:
         super().__init__(errno, path)
         self.errno = errno
         self.path = path
+        self.why = why
 
     @property
     def reason(self) -> str:
-        return strerror(self.errno)
+        return f"{strerror(self.errno)} ({self.why})" if self.why else strerror(self.errno)
 
     @property
     def name(self) -> str:
@@ -42,6 +43,15 @@ class SysError(Exception):
 
     def __str__(self) -> str:
         return self.reason if self.path is None else f"{self.path}: {self.reason}"
+
+
+class Refused(SysError):
+    """A system call that a rule of the owner's forbids: the rule's name, and the host's path it was about."""
+
+    def __init__(self, errno: int, why: str, rule: str, host_path: str) -> None:
+        super().__init__(errno, None, why)
+        self.rule = rule
+        self.host_path = host_path
 
 
 class OutputError(Exception):

@@ -58,7 +58,7 @@ class Asks:
         elif ask.target == b"net":
             self._front.serve_in_background()
             self._front.post(*self._offers.network_answer(ask, self._conversation.observe))
-        elif (frame := self._offers.file_answer(ask)) is not None:
+        elif (frame := self._offers.file_answer(ask, self._conversation.observe)) is not None:
             self._front.post(frame)
         elif (call := self._offers.value_call(ask)) is not None:
             if ended := self._admit(ask):

@@ -22,6 +22,7 @@ class Event:
     - file: `action` created, modified, deleted, renamed, attributes or overflow; `path`, and `to` of a rename
     - incident: a bug of ours ended one process: its `id`, which the guest saw, the `command` and a `trace`
     - limit: `limit`, a field of `Limits`, and the `id` of the command it stopped
+    - refused: a file of the host's that a guest may not change: its `path` there, the `rule`, and `why` there is one
     - network: what was asked for, and the verdict
     """
 

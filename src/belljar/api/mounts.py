@@ -11,6 +11,7 @@ from belljar.abi.records import Owner
 from belljar.abi.wire import Plain
 from belljar.api.mounts_host import open_archive, open_fsspec, open_host_directory
 from belljar.api.request import FileContents, check_contents, check_path
+from belljar.kernel.fs.protection import Trust, check_trust
 from belljar.kernel.vfs.server import FileServer
 
 AGENT = Owner(1000, 1000)
@@ -40,12 +41,18 @@ class Mount(Struct, frozen=True):
         return cls(lambda _export: [b"memory"], files=contents)
 
     @classmethod
-    def host(cls, path: str, read_only: bool = True) -> Mount:
-        """A directory of your machine. Nothing outside it can be reached through it."""
-        return cls(
-            lambda export: [b"remote", export(open_host_directory(path, read_only=read_only, owner=AGENT), True)],
-            read_only=read_only,
-        )
+    def host(cls, path: str, read_only: bool = True, *, trust: Trust = False) -> Mount:
+        """A directory of your machine. Nothing outside it can be reached through it.
+
+        For writing, some files are kept as they are: those that make your machine run something by themselves. `trust`
+        takes away rules ("git", "editor" ...) or paths of that list, or all of it (True); see docs/mounts.md.
+        """
+        check_trust(trust)
+
+        def build(export: Export) -> Plain:
+            return [b"remote", export(open_host_directory(path, read_only=read_only, owner=AGENT, trust=trust), True)]
+
+        return cls(build, read_only=read_only)
 
     @classmethod
     def overlay(cls, lower: Mount, upper: Mount | None = None) -> Mount:

@@ -9,10 +9,11 @@ from typing import Any
 from belljar.abi.errors import SysError
 from belljar.abi.records import Owner
 from belljar.api.errors import SandboxCreationError
+from belljar.kernel.fs.protection import Trust
 from belljar.kernel.vfs.server import FileServer
 
 
-def open_host_directory(path: str, *, read_only: bool, owner: Owner) -> FileServer:
+def open_host_directory(path: str, *, read_only: bool, owner: Owner, trust: Trust = False) -> FileServer:
     if sys.platform != "linux":
         raise SandboxCreationError(
             f"can't mount {path!r}: a host directory is opened by openat2, which only Linux has. "
@@ -21,7 +22,7 @@ def open_host_directory(path: str, *, read_only: bool, owner: Owner) -> FileServ
     from belljar.kernel.fs.hostdir_host import HostDirServer
 
     try:
-        return HostDirServer(path, read_only=read_only, owner=owner)
+        return HostDirServer(path, read_only=read_only, owner=owner, trust=trust)
     except (OSError, SysError) as error:
         raise SandboxCreationError(f"can't mount {path!r}: {error}. It must be an existing directory.") from error
 

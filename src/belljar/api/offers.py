@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi.errno import EACCES, EFBIG
+from belljar.abi.errors import Refused
 from belljar.abi.paths import fsdecode
 from belljar.abi.wire import Answer, Ask, Plain, WireError, encode
 from belljar.api.network_host import NetworkDoor, Observe
@@ -111,15 +112,19 @@ class Offers:
             return encode(Answer(ask.id, None, EACCES)), []
         return encode(Answer(ask.id, None, fds=1)), [self.network.open(observe)]
 
-    def file_answer(self, ask: Ask) -> bytes | None:
+    def file_answer(self, ask: Ask, observe: Observe | None = None) -> bytes | None:
         """The frame that answers a question about files; None if it is about something else."""
         if ask.operation != "file":
             return None
         target = ask.target
         if not target.isdigit() or len(target) > 9 or int(target) >= len(self._exports) or len(ask.arguments) != 1:
             raise WireError("asked for a mount that was never offered")
+        refused: list[Refused] = []
         with self._guard:
-            reply = self._exports[int(target)].serve(ask.arguments[0])
+            reply = self._exports[int(target)].serve(ask.arguments[0], refused.append)
+        for error in refused:
+            if observe is not None:
+                observe("refused", {"path": error.host_path, "rule": error.rule, "why": error.why})
         return encode(Answer(ask.id, dict(reply)))
 
     def value_call(self, ask: Ask) -> HostCall | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import stat as modes
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, NoReturn, ParamSpec, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 from belljar.abi.errno import (
@@ -30,7 +30,7 @@ from belljar.abi.errno import (
     EXDEV,
     from_host,
 )
-from belljar.abi.errors import SysError
+from belljar.abi.errors import Refused, SysError
 from belljar.abi.flags import (
     FILE_MAX,
     O_ACCMODE,
@@ -45,7 +45,7 @@ from belljar.abi.flags import (
 from belljar.abi.paths import check_name, fsdecode, fsencode
 from belljar.abi.records import Dirent, Owner, SetAttr, Stat, StatFs
 from belljar.kernel.fs.openat2_host import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, openat2, renameat2
-from belljar.kernel.fs.protection import DEFAULT, Protection
+from belljar.kernel.fs.protection import CROWDED, SECOND_NAME, Protection, Rule, Trust
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 
 P = ParamSpec("P")
@@ -54,6 +54,10 @@ R = TypeVar("R")
 _READ_MOST: Final = 1 << 24
 _PATH_MOST: Final = 4000
 _LOOK: Final = os.O_PATH | os.O_NOFOLLOW
+_MOVED_MOST: Final = 20_000
+"""Entries below a directory that is renamed: each is looked at."""
+_LINKED_MOST: Final = 10_000
+"""Files that were given another name through a server: their names are remembered."""
 
 
 def check_entry(name: str) -> None:
@@ -102,7 +106,8 @@ class HostDirServer(FileServer):
 
     All files appear to belong to `owner`; what the host's own permissions forbid stays forbidden. Devices, sockets
     and FIFOs are shown and never opened. Other file systems mounted below are shut off unless `cross_mounts`.
-    Of a writable mount, what `protect` matches can't be changed (EACCES); set-id bits can't be set on anything.
+    Of a writable mount, what the rules of `protection` name can't be changed (EACCES) unless `trust` says so; set-id
+    bits can't be set on anything.
     More than `open_files` at once are ENFILE: the descriptors are this process's own.
     """
 
@@ -115,14 +120,17 @@ class HostDirServer(FileServer):
         read_only: bool = True,
         owner: Owner = Owner(0, 0),  # noqa: B008
         cross_mounts: bool = False,
-        protect: Iterable[str] = DEFAULT,
+        trust: Trust = False,
         open_files: int = 512,
     ) -> None:
         self.read_only = read_only
         self.open_files = open_files
         self._opened: WeakSet[HostHandle] = WeakSet()
         self._owner = owner
-        self._protection = Protection(protect)
+        self._path = fsdecode(os.fsencode(os.path.realpath(path)))
+        self._protection = Protection(trust, [part for part in self._path.split("/") if part])
+        self._linked: dict[tuple[int, int], HostNode] = {}
+        """Files with names that were made here, which would otherwise be forgotten."""
         self._resolve = BENEATH | NO_MAGICLINKS | NO_SYMLINKS | (0 if cross_mounts else NO_XDEV)
         self._fd = os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -308,7 +316,7 @@ class HostDirServer(FileServer):
             raise SysError(EISDIR if node.is_dir else EACCES)
         access = flags & O_ACCMODE
         if access != O_RDONLY or flags & O_TRUNC:
-            self._check_writable(node)
+            self._check_writable(node, contents=True)
         if flags & O_TRUNC:  # which Linux allows with O_RDONLY too
             self._resize(node, 0)
         if len(self._opened) >= self.open_files:
@@ -344,20 +352,96 @@ class HostDirServer(FileServer):
 
     # Changing.
 
-    def _check_writable(self, *nodes: HostNode) -> None:
-        """EROFS, or EACCES for what is protected."""
-        for node in nodes:
-            self._check_path(self._parts(node) if node.gone is None else [])
+    def _check_writable(self, node: HostNode, *, contents: bool = False) -> None:
+        """EROFS, or EACCES for what is protected; of its contents and mode, also if it has a name we don't know."""
+        parts = self._parts(node) if node.gone is None else []
+        self._check_path(parts)
+        if contents and not node.is_dir and not self._protection.trusts(SECOND_NAME, parts):
+            fd = self._open_node(node)
+            try:
+                links = os.fstat(fd).st_nlink
+            finally:
+                os.close(fd)
+            if links > 1 and self._known_names(node) < links:
+                self._refuse(SECOND_NAME, parts)
+
+    def _known_names(self, node: HostNode) -> int:
+        """Names of a file that are below the root now and not protected."""
+        count = 0
+        for directory, name in node.places:
+            try:
+                parts = [*self._parts(directory), name]
+                fd = self._open_parts(parts, _LOOK)
+            except SysError:
+                continue
+            try:
+                found = os.fstat(fd)
+            finally:
+                os.close(fd)
+            same = (found.st_dev, found.st_ino) == node.key
+            count += same and self._protection.refusal(parts, self._has, fixed=True) is None
+        return count
 
     def _check_path(self, parts: Sequence[str], *, fixed: bool = False) -> None:
         """`fixed`: what is done there would also give away a directory that protected files belong in."""
         if self.read_only:
             raise SysError(EROFS)
-        if self._protection.covers(parts) or (fixed and self._protection.leads_to(parts)):
-            raise SysError(EACCES)
+        rule = self._protection.refusal(parts, self._has, fixed=fixed)
+        if rule is not None:
+            self._refuse(rule, parts)
 
-    def _entry(self, directory: Node, name: str, *, fixed: bool = False) -> tuple[HostNode, int, bytes]:
-        """A directory to change, a descriptor of it (the caller closes it), and the name as the host writes it."""
+    def _check_new(self, parts: Sequence[str]) -> None:
+        """EACCES if a bare repository would be complete with this entry."""
+        rule = self._protection.completes_repository(parts, self._has)
+        if rule is not None:
+            self._refuse(rule, parts)
+
+    def _check_moved(self, node: HostNode, old: Sequence[str], new: Sequence[str]) -> None:
+        """EACCES if a protected file would be moved with its directory, or become one by its new place."""
+        if not node.is_dir or self._protection.off:
+            return
+        most = None if self._protection.trusts(CROWDED, old) else _MOVED_MOST
+        for count, below in enumerate(self._below(old)):
+            if count == most:
+                self._refuse(CROWDED, old)
+            self._check_path([*old, *below])
+            self._check_path([*new, *below])
+
+    def _below(self, top: Sequence[str]) -> Iterator[list[str]]:
+        """The paths below a directory, relative to it."""
+        todo: list[list[str]] = [[]]
+        while todo:
+            directory = todo.pop()
+            fd = self._open_parts([*top, *directory], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            try:
+                with os.scandir(fd) as entries:
+                    found = [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
+            finally:
+                os.close(fd)
+            for name, is_dir in found:
+                path = [*directory, fsdecode(name)]
+                yield path
+                if is_dir:
+                    todo.append(path)
+
+    def _has(self, directory: Sequence[str], name: str) -> bool:
+        """Whether the host has such a file; if it can't be known, it has."""
+        try:
+            os.close(self._open_parts([*directory, name], _LOOK))
+        except SysError as error:
+            return error.errno not in (ENOENT, ENOTDIR)
+        return True
+
+    def _refuse(self, rule: Rule, parts: Sequence[str]) -> NoReturn:
+        raise Refused(EACCES, f"protected on the host: {rule.why}", rule.name, "/".join([self._path, *parts]))
+
+    def _entry(
+        self, directory: Node, name: str, *, fixed: bool = False, new: bool = False
+    ) -> tuple[HostNode, int, bytes]:
+        """A directory to change, a descriptor of it (the caller closes it), and the name as the host writes it.
+
+        `new`: the name is to be made there.
+        """
         assert isinstance(directory, HostNode)
         if self.read_only:
             raise SysError(EROFS)
@@ -366,14 +450,17 @@ class HostDirServer(FileServer):
         check_entry(name)
         if directory.gone is not None:
             raise SysError(ENOENT)
-        self._check_path([*self._parts(directory), name], fixed=fixed)
+        parts = [*self._parts(directory), name]
+        self._check_path(parts, fixed=fixed)
+        if new:
+            self._check_new(parts)
         return directory, self._open_node(directory, _LOOK | os.O_DIRECTORY), fsencode(name)
 
     @passing_errno
     def create(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
         if mode & S_IFMT != S_IFREG:
             raise SysError(EROFS if self.read_only else EPERM)  # the host's programs would find a FIFO or socket there
-        parent, fd, raw = self._entry(directory, name, fixed=True)
+        parent, fd, raw = self._entry(directory, name, fixed=True, new=True)
         try:
             made = os.open(raw, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=fd)
             try:
@@ -388,7 +475,7 @@ class HostDirServer(FileServer):
 
     @passing_errno
     def mkdir(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
-        parent, fd, raw = self._entry(directory, name)
+        parent, fd, raw = self._entry(directory, name, new=True)
         try:
             os.mkdir(raw, 0o700, dir_fd=fd)
             made = openat2(fd, raw, _LOOK | os.O_DIRECTORY, self._resolve)
@@ -404,7 +491,7 @@ class HostDirServer(FileServer):
 
     @passing_errno
     def symlink(self, directory: Node, name: str, target: str, owner: Owner) -> Node:
-        parent, fd, raw = self._entry(directory, name, fixed=True)
+        parent, fd, raw = self._entry(directory, name, fixed=True, new=True)
         try:
             os.symlink(fsencode(target), raw, dir_fd=fd)
         finally:
@@ -414,7 +501,7 @@ class HostDirServer(FileServer):
     @passing_errno
     def link(self, node: Node, directory: Node, name: str) -> None:
         assert isinstance(node, HostNode)
-        parent, fd, raw = self._entry(directory, name, fixed=True)
+        parent, fd, raw = self._entry(directory, name, fixed=True, new=True)
         try:
             if node.is_dir:
                 raise SysError(EPERM)
@@ -434,6 +521,9 @@ class HostDirServer(FileServer):
         finally:
             os.close(fd)
         node.seen_at(parent, name)
+        self._linked[node.key] = node
+        while len(self._linked) > _LINKED_MOST:
+            del self._linked[next(iter(self._linked))]
 
     @passing_errno
     def unlink(self, directory: Node, name: str) -> None:
@@ -468,6 +558,8 @@ class HostDirServer(FileServer):
         if node.is_dir or before.nlink <= 1:
             node.gone = before._replace(nlink=0)
             self._nodes.pop(node.key, None)
+        if before.nlink <= 2:
+            self._linked.pop(node.key, None)
 
     @passing_errno
     def rename(self, source: Node, old: str, target: Node, new: str, flags: int) -> None:
@@ -477,7 +569,7 @@ class HostDirServer(FileServer):
         replaced: HostNode | None = None
         before: Stat | None = None
         try:
-            there, into, raw_new = self._entry(target, new, fixed=True)
+            there, into, raw_new = self._entry(target, new, fixed=True, new=True)
             try:
                 try:
                     replaced = self.walk(target, new)
@@ -487,6 +579,10 @@ class HostDirServer(FileServer):
                         raise
                 if replaced is not None and not flags & RENAME_EXCHANGE and node.is_dir != replaced.is_dir:
                     raise SysError(ENOTDIR if node.is_dir else EISDIR)
+                old_parts, new_parts = [*self._parts(here), old], [*self._parts(there), new]
+                self._check_moved(node, old_parts, new_parts)
+                if replaced is not None and flags & RENAME_EXCHANGE:
+                    self._check_moved(replaced, new_parts, old_parts)
                 renameat2(fd, raw_old, into, raw_new, flags)
             finally:
                 os.close(into)
@@ -506,7 +602,7 @@ class HostDirServer(FileServer):
     @passing_errno
     def setattr(self, node: Node, change: SetAttr) -> None:
         assert isinstance(node, HostNode)
-        self._check_writable(node)
+        self._check_writable(node, contents=change.mode is not None or change.size is not None)
         if change.uid not in (None, node.uid) or change.gid not in (None, node.gid):
             raise SysError(EPERM)
         if change.size is not None:

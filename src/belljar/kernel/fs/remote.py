@@ -84,8 +84,11 @@ class RemoteServer(FileServer):
         if not isinstance(reply, Mapping):
             raise SysError(EIO)
         if "errno" in reply:
-            number = reply["errno"]
-            raise SysError(number if type(number) is int and 0 < number <= ERRNO_MAX else EIO)
+            number, why = reply["errno"], reply.get("why")
+            known = type(number) is int and 0 < number <= ERRNO_MAX
+            raise SysError(
+                number if known else EIO, None, why.decode("utf-8", "replace") if isinstance(why, bytes) else ""
+            )
         if "ok" not in reply:
             raise SysError(EIO)
         return reply["ok"]

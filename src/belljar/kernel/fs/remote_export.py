@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 from belljar.abi.errno import EBADF, EINVAL, EIO, ENFILE, EROFS, ESTALE, from_host
-from belljar.abi.errors import SysError
+from belljar.abi.errors import Refused, SysError
 from belljar.abi.flags import FILE_MAX, PATH_MAX, S_IFMT
 from belljar.abi.paths import fsencode
 from belljar.abi.records import Dirent, Owner, SetAttr, Stat
@@ -125,10 +125,17 @@ class Export:
             "sync": (frozenset({"handle"}), lambda m: self._handle(m["handle"]).sync()),
         }
 
-    def serve(self, message: object) -> Message:
-        """The reply to one request; never raises for anything the peer or the server did."""
+    def serve(self, message: object, refused: Callable[[Refused], None] | None = None) -> Message:
+        """The reply to one request; never raises for anything the peer or the server did.
+
+        `refused` is told what a rule of the server's forbade.
+        """
         try:
             return {"ok": self._perform(message)}
+        except Refused as error:
+            if refused is not None:
+                refused(error)
+            return {"errno": error.errno, "why": error.why.encode()}
         except SysError as error:
             return {"errno": error.errno}
         except Malformed:

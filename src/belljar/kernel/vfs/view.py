@@ -282,7 +282,7 @@ class View:
             try:
                 handle = mount.server.open(node, flags)
             except SysError as error:
-                raise SysError(error.errno, path) from None
+                raise SysError(error.errno, path, error.why) from None
         file = OpenFile(handle, flags, place, path)
         if writes and kind == S_IFREG and self.credentials.uid != 0:
             file.writer = self.credentials
