@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from belljar.abi.errno import strerror
 from belljar.abi.errors import PolicyError as PolicyError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 
 _SHOWN: Final = 4000
+_LISTED: Final = 20
 
 
 def printable(text: str) -> str:
@@ -59,6 +61,29 @@ class FileError(SandboxError):
         super().__init__(f"{printable(path)}: {self.strerror}")
         self.errno = errno
         self.path = path
+
+
+class RefusedFile(NamedTuple):
+    """A file that was not written to your machine, and the rule that forbids it."""
+
+    path: str
+    rule: str
+    why: str
+
+
+class ProtectedFileError(SandboxError):
+    """Nothing was written, because of files that would make your machine run something: `refused` names them."""
+
+    def __init__(self, refused: Sequence[RefusedFile]) -> None:
+        shown = "".join(f"\n  {printable(file.path)}: {file.why} (rule {file.rule!r})" for file in refused[:_LISTED])
+        more = f"\n  and {len(refused) - _LISTED} more" if len(refused) > _LISTED else ""
+        rules = ", ".join(repr(rule) for rule in dict.fromkeys(file.rule for file in refused))
+        super().__init__(
+            f"nothing was written: {len(refused)} of the files may make this machine run something by themselves"
+            f"{shown}{more}\nLook at them first; then let rules through by trust=[{rules}], or single paths by "
+            "trust=[path, ...], or everything by trust=True."
+        )
+        self.refused = list(refused)
 
 
 class ExecError(SandboxError):

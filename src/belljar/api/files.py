@@ -15,6 +15,7 @@ from belljar.api.results import Entry, FileResult, GrepMatch
 if TYPE_CHECKING:
     from belljar.api.async_link_host import AsyncLink
     from belljar.api.watch import AsyncWatch, Watch
+    from belljar.kernel.fs.protection import Trust
 
 Entries = list[Entry]
 Paths = list[str]
@@ -107,9 +108,13 @@ class Files:
         """Copy a file or directory tree of your machine into the sandbox."""
         self._run(operations.upload(local, path))
 
-    def download(self, path: AnyPath, local: AnyPath) -> None:
-        """Copy a file or directory tree out of the sandbox, with its modes; symlinks are neither followed nor made."""
-        self._run(operations.download(path, local))
+    def download(self, path: AnyPath, local: AnyPath, *, trust: Trust = False) -> None:
+        """Copy a file or directory tree out of the sandbox, with its modes; symlinks are neither followed nor made.
+
+        A tree with files that would make your machine run something (`.git/hooks`, `.envrc`, `.vscode` ...) is refused
+        with ProtectedFileError before anything is written. `trust` lets rules or paths through, or all of it (True).
+        """
+        self._run(operations.download(path, local, trust))
 
     def watch(self, path: AnyPath = ".", *, recursive: bool = True) -> Watch:
         """Changes at and below a path from now on, whoever makes them: iterate, or ask with `next(timeout)`."""
@@ -187,8 +192,8 @@ class AsyncFiles:
     async def upload(self, local: AnyPath, path: AnyPath) -> None:
         await self._run(operations.upload(local, path))
 
-    async def download(self, path: AnyPath, local: AnyPath) -> None:
-        await self._run(operations.download(path, local))
+    async def download(self, path: AnyPath, local: AnyPath, *, trust: Trust = False) -> None:
+        await self._run(operations.download(path, local, trust))
 
     def watch(self, path: AnyPath = ".", *, recursive: bool = True) -> AsyncWatch:
         """Changes at and below a path, from `async with` on."""

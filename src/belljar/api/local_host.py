@@ -1,13 +1,16 @@
-"""Files of the owner's machine, for upload and download: the only place the API reads or writes them."""
+"""Files of the owner's machine, for upload, download and changes: the only place the API reads or writes them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, BinaryIO
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from errno import EISDIR, ELOOP, ENOTDIR
+from stat import S_ISDIR, S_ISLNK, S_ISREG
+from typing import BinaryIO, Final
 
-if TYPE_CHECKING:
-    from pathlib import Path
+_HAS_OPENAT: Final = {os.open, os.mkdir, os.stat, os.rename, os.unlink} <= os.supports_dir_fd
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 def walk_local(top: str | os.PathLike[str]) -> Iterator[tuple[str, bool, int | None]]:
@@ -36,29 +39,123 @@ def read_local(top: str | os.PathLike[str], relative: str, size: int) -> Iterato
             yield data
 
 
-def make_local_directory(top: str | os.PathLike[str], relative: str) -> None:
-    """A directory below `top`. A name that would leave it is refused, whoever sent it."""
-    _local_path(top, relative).mkdir(parents=True, exist_ok=True)
+class LocalTree:
+    """A directory of the owner's machine that guests' files are written to, whatever their names are; or one file.
+
+    Paths are components below it; the empty one is the top itself.
+
+    Each step down is an openat(2) that follows no symlink: a name that would leave the directory, or lead through a
+    symlink below it, is refused (ValueError), also if somebody puts one there meanwhile. Where Python has no openat
+    (Windows), the way is looked at before it is gone.
+    """
+
+    def __init__(self, top: str | os.PathLike[str]) -> None:
+        self.top = os.fspath(top)
+        self.above = [part for part in os.path.realpath(self.top).split(os.sep) if part]
+
+    @contextmanager
+    def _parent(self, path: Sequence[str], *, make: bool = False) -> Iterator[tuple[str, int | None]]:
+        """The last name of a path, and a descriptor of the directory it is in; None: the name is a whole path."""
+        for part in path:
+            if part in ("", ".", "..") or "\0" in part or os.sep in part or (os.altsep and os.altsep in part):
+                raise ValueError(f"refusing to write {'/'.join(path)!r}: it would leave {self.top}")
+        directory, *below, name = [self.top, *path] if path else os.path.split(os.path.abspath(self.top))
+        if make:
+            os.makedirs(directory, exist_ok=True)
+        if not _HAS_OPENAT:
+            for part in below:
+                directory = os.path.join(directory, part)
+                if os.path.islink(directory):
+                    raise ValueError(f"refusing to go through the symlink {directory}")
+                if make:
+                    os.makedirs(directory, exist_ok=True)
+            yield os.path.join(directory, name), None
+            return
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            for part in below:
+                if make:
+                    with suppress(FileExistsError):
+                        os.mkdir(part, dir_fd=fd)
+                above, fd = fd, _open_directory(part, fd)
+                os.close(above)
+            yield name, fd
+        finally:
+            os.close(fd)
+
+    def make_directory(self, path: Sequence[str]) -> None:
+        """Make a directory, and those above it."""
+        if not path:
+            os.makedirs(self.top, exist_ok=True)
+            return
+        with self._parent(path, make=True) as (name, fd):
+            try:
+                os.mkdir(name, dir_fd=fd)
+            except FileExistsError:
+                if not S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
+                    raise
+
+    def stat(self, path: Sequence[str]) -> os.stat_result | None:
+        """The file at a path, not followed if it is a symlink; None if there is none."""
+        try:
+            with self._parent(path) as (name, fd):
+                return os.stat(name, dir_fd=fd, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def count_names(self, path: Sequence[str]) -> int:
+        """Names of the regular file at a path; 0 if there is none."""
+        found = self.stat(path)
+        return found.st_nlink if found is not None and S_ISREG(found.st_mode) else 0
+
+    def has(self, directory: Sequence[str], name: str) -> bool:
+        """Whether there is such a file; also if that can't be known."""
+        try:
+            return self.stat([*directory, name]) is not None
+        except (OSError, ValueError):
+            return True
+
+    @contextmanager
+    def replacing(self, path: Sequence[str], mode: int) -> Iterator[BinaryIO]:
+        """A new file below the top, in place of what is there once it is complete.
+
+        What is there may be a regular file only: ValueError, IsADirectoryError.
+        """
+        with self._parent(path, make=True) as (name, fd):
+            before = _stat(name, fd)
+            if before is not None and not S_ISREG(before.st_mode):
+                if S_ISDIR(before.st_mode):
+                    raise IsADirectoryError(EISDIR, os.strerror(EISDIR), "/".join([self.top, *path]))
+                raise ValueError(f"refusing to replace {'/'.join([self.top, *path])}: it is not a regular file")
+            new = os.path.join(os.path.dirname(name), f".belljar-{os.urandom(8).hex()}")
+            with os.fdopen(os.open(new, _NEW, mode & 0o777 | 0o600, dir_fd=fd), "wb") as file:
+                try:
+                    yield file
+                    file.close()
+                    os.replace(new, name, src_dir_fd=fd, dst_dir_fd=fd)
+                except BaseException:
+                    file.close()
+                    os.unlink(new, dir_fd=fd)
+                    raise
 
 
-def create_local(top: str | os.PathLike[str], relative: str, mode: int) -> BinaryIO:
-    """A new, empty file below `top`, in place of what is there; not through a symlink."""
-    target = _local_path(top, relative)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_NOFOLLOW", 0)
-    return os.fdopen(os.open(target, flags, mode & 0o777 | 0o600), "wb")
+def _open_directory(name: str, fd: int) -> int:
+    """ValueError for a symlink."""
+    try:
+        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+    except OSError as error:
+        if error.errno == ELOOP or (error.errno == ENOTDIR and S_ISLNK(_mode(name, fd))):
+            raise ValueError(f"refusing to go through the symlink {name!r}") from None
+        raise
 
 
-def _local_path(top: str | os.PathLike[str], relative: str) -> Path:
-    """ValueError for what would leave `top`, or go through a symlink below it."""
-    from pathlib import Path  # not at the top: it is slow to load, and few programs transfer files
+def _stat(name: str, fd: int | None) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
 
-    root = Path(top)
-    parts = [part for part in relative.split("/") if part]
-    if any(part in (".", "..") or "\0" in part for part in parts):
-        raise ValueError(f"refusing to write {relative!r}: it would leave {top}")
-    target = root.joinpath(*parts)
-    for above in [*reversed(target.parents)][len(root.parents) :]:
-        if above != root and above.is_symlink():
-            raise ValueError(f"refusing to write through the symlink {above}")
-    return target
+
+def _mode(name: str, fd: int | None) -> int:
+    found = _stat(name, fd)
+    return 0 if found is None else found.st_mode

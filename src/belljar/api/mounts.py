@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -11,8 +11,10 @@ from belljar.abi.records import Owner
 from belljar.abi.wire import Plain
 from belljar.api.mounts_host import open_archive, open_fsspec, open_host_directory
 from belljar.api.request import FileContents, check_contents, check_path
-from belljar.kernel.fs.protection import Trust, check_trust
 from belljar.kernel.vfs.server import FileServer
+
+if TYPE_CHECKING:
+    from belljar.kernel.fs.protection import Trust
 
 AGENT = Owner(1000, 1000)
 
@@ -47,6 +49,8 @@ class Mount(Struct, frozen=True):
         For writing, some files are kept as they are: those that make your machine run something by themselves. `trust`
         takes away rules ("git", "editor" ...) or paths of that list, or all of it (True); see docs/mounts.md.
         """
+        from belljar.kernel.fs.protection import check_trust
+
         check_trust(trust)
 
         def build(export: Export) -> Plain:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from belljar.abi.errors import SysError
 from belljar.abi.records import Owner
 from belljar.api.errors import SandboxCreationError
-from belljar.kernel.fs.protection import Trust
 from belljar.kernel.vfs.server import FileServer
+
+if TYPE_CHECKING:
+    from belljar.kernel.fs.protection import Trust
 
 
 def open_host_directory(path: str, *, read_only: bool, owner: Owner, trust: Trust = False) -> FileServer:

@@ -6,7 +6,7 @@ The synchronous and the asynchronous front both run these; neither has logic of 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct, ValidationError, convert
 
@@ -15,14 +15,17 @@ from belljar.abi.errno import EFBIG
 from belljar.abi.errors import SysError
 from belljar.abi.paths import basename, fsdecode, fsencode, join
 from belljar.abi.wire import LIST_PAGE, USER_RIGHTS
-from belljar.api.errors import FileError, SandboxError
-from belljar.api.local_host import create_local, make_local_directory, read_local, walk_local
+from belljar.api.errors import FileError, ProtectedFileError, SandboxError
+from belljar.api.local_host import LocalTree, read_local, walk_local
 from belljar.api.mounts import Mount, check_mount
 from belljar.api.offers import Offers
 from belljar.api.request import AnyPath, Data, FileContents, check_contents, check_mode, check_path, to_bytes
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, decode, split_grep
 from belljar.api.settings import Settings
 from belljar.api.stepper import Stepper
+
+if TYPE_CHECKING:
+    from belljar.kernel.fs.protection import Trust
 
 PIECE: Final = 8 << 20
 READ_MAX: Final = 1 << 30
@@ -241,30 +244,46 @@ def _upload_file(local: AnyPath, relative: str, target: str, mode: int | None) -
         started = True
 
 
-def download(path: AnyPath, local: AnyPath) -> Steps[None]:
-    path = check_path(path)
-    todo = [(path, "")]
-    while todo:
-        source, relative = todo.pop()
-        entry = yield from stat(source, follow=not relative)
+def download(path: AnyPath, local: AnyPath, trust: Trust = False) -> Steps[None]:
+    """Copy out a file, or a tree: all of it is listed and checked before anything is written."""
+    from belljar.api.arrivals import refused_files  # few programs download
+    from belljar.kernel.fs.protection import Protection
+
+    path, tree = check_path(path), LocalTree(check_path(local, "the place of a download"))
+    protection = Protection(trust, tree.above)
+    found = yield from _list_tree(path)
+    refused = refused_files(protection, [(parts, entry.is_dir) for parts, entry in found], tree.has, tree.count_names)
+    if refused:
+        raise ProtectedFileError(refused)
+    for parts, entry in found:
         if entry.is_dir:
-            make_local_directory(local, relative)
-            entries = yield from list_directory(source)
-            todo += [(e.path, f"{relative}/{e.name}") for e in entries if e.kind in ("file", "directory")]
+            tree.make_directory(parts)
         else:
-            yield from _download_file(entry, source, local, relative)
+            yield from _download_file(entry, tree, parts)
 
 
-def _download_file(entry: Entry, source: str, local: AnyPath, relative: str) -> Steps[None]:
+def _list_tree(path: str) -> Steps[list[tuple[list[str], Entry]]]:
+    """A file, or a directory and all files and directories below it, each after the one it is in."""
+    found: list[tuple[list[str], Entry]] = [([], (yield from stat(path)))]
+    for parts, entry in found:  # which grows
+        if entry.is_dir:
+            entries = yield from list_directory(entry.path)
+            found += [([*parts, e.name], e) for e in entries if e.kind in ("file", "directory")]
+        if len(found) > ENTRIES_MAX:
+            raise FileError(EFBIG, path)
+    return found
+
+
+def _download_file(entry: Entry, tree: LocalTree, parts: list[str]) -> Steps[None]:
     """In pieces: a file may be larger than memory. One that grows meanwhile can't fill the disk."""
     most = max(entry.size, READ_MAX) if entry.kind == "file" else PIECE
-    with create_local(local, relative, entry.mode) as file:
+    with tree.replacing(parts, entry.mode) as file:
         offset, ended = 0, False
         while not ended:
-            data, ended = yield from _read_piece(source, offset)
+            data, ended = yield from _read_piece(entry.path, offset)
             offset += len(data)
             if offset > most:
-                raise FileError(EFBIG, source)
+                raise FileError(EFBIG, entry.path)
             file.write(data)
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
-from unicodedata import category, normalize
 
 Trust: TypeAlias = bool | str | Collection[str]
 """What an owner lets through: nothing (False), everything (True), or these rules and paths, with all below them."""
@@ -102,6 +101,8 @@ def fold(name: str) -> str:
     if name.isascii():
         folded = name.lower()
     else:
+        from unicodedata import normalize  # most names are ASCII
+
         shown = "".join(c for c in normalize("NFKC", name) if not _is_ignorable(c))
         folded = "".join(c for c in normalize("NFKC", shown.casefold()) if not _is_ignorable(c))
     folded = folded.partition(":")[0].rstrip(". ") or folded
@@ -110,6 +111,8 @@ def fold(name: str) -> str:
 
 def _is_ignorable(char: str) -> bool:
     """Default_Ignorable_Code_Point, near enough: format characters, variation selectors, fillers."""
+    from unicodedata import category
+
     code = ord(char)
     return (
         category(char) == "Cf"

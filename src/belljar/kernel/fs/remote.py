@@ -85,9 +85,9 @@ class RemoteServer(FileServer):
             raise SysError(EIO)
         if "errno" in reply:
             number, why = reply["errno"], reply.get("why")
-            known = type(number) is int and 0 < number <= ERRNO_MAX
             raise SysError(
-                number if known else EIO, None, why.decode("utf-8", "replace") if isinstance(why, bytes) else ""
+                number if type(number) is int and 0 < number <= ERRNO_MAX else EIO,
+                why=why.decode("utf-8", "replace") if isinstance(why, bytes) else "",
             )
         if "ok" not in reply:
             raise SysError(EIO)
