@@ -102,9 +102,11 @@ class Process(OfCommand, Generic[AnyStr]):
     ) -> None:
         self._link = link
         self._began, self._timeout = monotonic(), timeout
-        self.command = command = Command(
-            link.conversation, lambda frame: link.send(frame, deadline=command.deadline), background=background
-        )
+
+        def send(frame: bytes) -> None:
+            link.send(frame, deadline=self.command.deadline)
+
+        self.command = command = Command(link.conversation, send, background=background)
         self.stdout: Stream[AnyStr] = Stream(Output(link, command, 1, text=text))
         self.stderr: Stream[AnyStr] = Stream(Output(link, command, 2, text=text))
         self.stdin = Stdin(link, command)
