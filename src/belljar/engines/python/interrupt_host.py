@@ -7,6 +7,8 @@ door, with no bytecode in between, and whatever differs in memory after that, ea
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 from belljar.engines.wasi.memory import Memory
@@ -26,7 +28,9 @@ class Interrupter:
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._before = b""
+        self._pages: Iterable[int] = range(0, memory.size(), _PAGE)
+        """Where to look: everywhere, until each signal was raised once; then where that changed something."""
+        self._before: dict[int, bytes] = {}
         self._rounds: dict[int, list[set[Change]]] = {}
         self._common: set[Change] = set()
         """Changes that every signal makes."""
@@ -36,25 +40,30 @@ class Interrupter:
     # Learning.
 
     def begin(self) -> None:
-        self._before = self._memory.read(0, self._memory.size())
+        self._before = self._read()
 
     def end(self, number: int) -> None:
         """Record the changes of a round in which signal `number` was raised; 0: none was."""
         self._rounds.setdefault(number, []).append(self._changes())
-        self._before = b""
+        self._before = {}
+        if self._rounds.keys() == {SIGINT, SIGTERM}:
+            rounds = chain.from_iterable(self._rounds.values())
+            self._pages = sorted({at // _PAGE * _PAGE for changes in rounds for at, _ in changes})
+
+    def _read(self) -> dict[int, bytes]:
+        return {page: self._memory.read(page, _PAGE) for page in self._pages}
 
     def _changes(self) -> set[Change]:
         """The words in which bits were set and none cleared."""
         found: set[Change] = set()
-        before = self._before
-        after = self._memory.read(0, len(before))
-        for page in range(0, len(before), _PAGE):
-            if before[page : page + _PAGE] == after[page : page + _PAGE]:
+        for page, after in self._read().items():
+            before = self._before[page]
+            if before == after:
                 continue
-            for at in range(page, page + _PAGE, 4):
+            for at in range(0, _PAGE, 4):
                 (old,), (new,) = _WORD.unpack_from(before, at), _WORD.unpack_from(after, at)
                 if old != new and not old & ~new:
-                    found.add((at, new & ~old))
+                    found.add((page + at, new & ~old))
         return found
 
     def locate_flags(self) -> None:

@@ -24,6 +24,10 @@ ZIP: Final = b"/usr/local/lib/python315.zip"
 PACKAGES: Final = b"/usr/local/lib/python315-packages.zip"
 """Further packages; unlike those of the library they come last, so that a guest can install others."""
 DATA: Final = ZIP + b"/matplotlib/mpl-data"
+_END: Final = struct.Struct("<4s4H2LH")
+"""The end of a zip: disks, counts, size and place of the central directory, length of a comment (there is none)."""
+_LENGTHS: Final = struct.Struct("<28x3H12x")
+"""The lengths in an entry of the central directory: of its name, its extra field and its comment, which follow."""
 _DATA_ZIP: Final = "matplotlib/mpl-data.zip"
 
 
@@ -47,22 +51,23 @@ class ExtendedZip:
 
     def __init__(self, original: mmap.mmap, added: Mapping[str, bytes], removed: frozenset[str]) -> None:
         self._original = original
-        with zipfile.ZipFile(io.BytesIO(original)) as archive:
-            self._start = archive.start_dir
-            kept = [entry for entry in archive.infolist() if entry.filename not in removed]
-        tail = io.BytesIO()
+        *_, self._start, _ = _END.unpack(original[-_END.size :])
         directory = io.BytesIO()
-        for entry in kept:
-            directory.write(_record(entry, entry.header_offset))
-        for name, data in added.items():
-            entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+        kept = 0
+        for record, name in _records(original[self._start : -_END.size]):
+            if name.decode() not in removed:
+                directory.write(record)
+                kept += 1
+        tail = io.BytesIO()
+        for path, data in added.items():
+            entry = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0))
             entry.file_size = entry.compress_size = len(data)
             entry.CRC = zipfile.crc32(data)  # type: ignore[attr-defined]
             directory.write(_record(entry, self._start + tail.tell()))
             tail.write(entry.FileHeader() + data)
-        where, size, count = self._start + tail.tell(), directory.tell(), len(kept) + len(added)
+        where, size, count = self._start + tail.tell(), directory.tell(), kept + len(added)
         tail.write(directory.getvalue())
-        tail.write(struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, count, count, size, where, 0))
+        tail.write(_END.pack(b"PK\5\6", 0, 0, count, count, size, where, 0))
         self._tail = tail.getvalue()
         self.size = self._start + len(self._tail)
 
@@ -71,6 +76,17 @@ class ExtendedZip:
             return self._tail[offset - self._start :][:size]
         data = self._original[offset : min(offset + size, self._start)]
         return data if len(data) == size else data + self._tail[: size - len(data)]
+
+
+def _records(directory: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The entries of a zip's central directory as they are there, and their names."""
+    at = 0
+    while at < len(directory):
+        lengths = _LENGTHS.unpack_from(directory, at)
+        end = at + _LENGTHS.size + sum(lengths)
+        name = at + _LENGTHS.size
+        yield directory[at:end], directory[name : name + lengths[0]]
+        at = end
 
 
 def _record(entry: zipfile.ZipInfo, offset: int) -> bytes:

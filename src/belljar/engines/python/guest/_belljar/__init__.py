@@ -6,6 +6,11 @@ what most programs need, then waits in `park`; the process that comes back from 
 
 
 def start(kind):
+    import zipimport
+    from functools import lru_cache
+
+    read = zipimport._get_module_code
+    zipimport._get_module_code = lru_cache(1)(read)  # asked for twice by each import: for the file's name and the code
     from _belljar import door, errors, preload, socket_module
 
     socket_module.install()
@@ -18,6 +23,7 @@ def start(kind):
     loops.install()
     pools.install()
     tools.install()
+    zipimport._get_module_code = read
     main.warm_up_template()
     preload.hand_to_template()
     program, real = door.park()

@@ -132,7 +132,7 @@ def calibrate():
 
     seen = []
     signal.signal(signal.SIGTERM, lambda *_: seen.append(1))
-    for number in (0, 2, 15, 0, 2, 15, 0, 2, 15):
+    for number in (2, 15, 0, 2, 15, 0, 2, 15, 0):
         raised = partial(_thread.interrupt_main, number) if number else partial(int, 5)
         compared = partial(_host.call, _NUMBER.pack(COMPARE) + bytes([number]))
         steps = (partial(_host.call, _NUMBER.pack(MARK)), raised, compared)
