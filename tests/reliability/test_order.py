@@ -125,6 +125,36 @@ def test_many_commands_at_once() -> None:
 
 
 @pytest.mark.slow
+def test_sums_under_load() -> None:
+    """Half a gigabyte in and out, many times, while another sandbox keeps the machine at work."""
+    data = random.Random(5).randbytes(amount(50, 500) * MIB)
+    sum_ = hashlib.sha256(data).hexdigest()
+    done = threading.Event()
+
+    def load() -> None:
+        with Sandbox() as other:
+            while not done.is_set():
+                other.exec("seq 2000 | sort -r | tail -1")
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    try:
+        with Sandbox(limits=LIMITS) as sandbox:
+            for number in range(amount(2, 100)):
+                if number % 2:
+                    assert sandbox.exec("sha256sum", stdin=data).stdout.split()[0] == sum_
+                else:
+                    process = sandbox.spawn("cat", stdin=data)
+                    out = hashlib.sha256()
+                    for piece in process.stdout:
+                        out.update(piece)
+                    assert (process.wait(), out.hexdigest()) == (0, sum_)
+    finally:
+        done.set()
+        thread.join()
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES[1:])
 def test_async(size: int) -> None:
     data = records(size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import logging
 import random
 import sys
 import threading
@@ -119,7 +118,7 @@ def run_async(seed: int, seconds: float) -> list[int]:
 
 
 @pytest.mark.parametrize("run", [run_sync, run_async])
-def test_soak(run: Callable[[int, float], list[int]]) -> None:
+def test_soak(run: Callable[[int, float], list[int]], record_property: Callable[[str, object], None]) -> None:
     with Sandbox() as other:
         run(1, 1.0)  # what is loaded and started once
         gc.collect()
@@ -134,5 +133,6 @@ def test_soak(run: Callable[[int, float], list[int]]) -> None:
             time.sleep(0.01)
         assert threading.active_count() <= threads, [thread.name for thread in threading.enumerate()]
         assert resident() - memory < GROWTH, f"grew by {resident() - memory} bytes in {len(pids)} steps"
-        logging.getLogger("belljar.soak").info("%d steps, %d bytes more", len(pids), resident() - memory)
+        grown = (resident() - memory) / (1 << 20)
+        record_property(f"soak, {run.__name__}", f"{len(pids)} steps in {SECONDS:.0f} s, {grown:.1f} MB more")
         assert other.exec("echo ok").stdout == "ok\n"

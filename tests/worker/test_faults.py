@@ -56,9 +56,13 @@ def nap(sandbox: Sandbox) -> None:
 WORK: list[Callable[[Sandbox], None]] = [loop, flood, files, stream, nap]
 
 
-def kill_later(pid: int, delay: float) -> threading.Timer:
+def kill_later(pid: int, delay: float, killed: list[float] | None = None) -> threading.Timer:
+    """Kill a process on another thread, after so many seconds; the (monotonic) time of it is added to `killed`."""
+
     def strike() -> None:
         if is_alive(pid):
+            if killed is not None:
+                killed.append(time.monotonic())
             os.kill(pid, signal.SIGKILL)
 
     timer = threading.Timer(delay, strike)
@@ -68,6 +72,13 @@ def kill_later(pid: int, delay: float) -> threading.Timer:
 
 @pytest.mark.parametrize("seeds", rounds(24, 100))
 def test_workers_killed_under_load(seeds: range) -> None:
+    kill_workers(seeds)
+
+
+def kill_workers(seeds: range) -> list[float]:
+    """Seconds from each kill to the error."""
+    killed: list[float] = []
+    heard: list[float] = []
     with Sandbox(limits=Limits(output_bytes=1 << 40)) as other:
         other.exec("true")
         before = open_files()
@@ -75,12 +86,12 @@ def test_workers_killed_under_load(seeds: range) -> None:
             choice = random.Random(seed)
             victim = Sandbox(limits=Limits(output_bytes=1 << 40))
             pid = victim._link.pid
-            timer = kill_later(pid, choice.uniform(0, 0.05))
+            timer = kill_later(pid, choice.uniform(0, 0.05), killed)
             try:
                 while True:
                     choice.choice(WORK)(victim)
             except SandboxClosed:
-                pass
+                heard.append(time.monotonic())
             timer.join()
             victim.close()
             assert other.exec("echo ok").stdout == "ok\n"
@@ -88,10 +99,22 @@ def test_workers_killed_under_load(seeds: range) -> None:
         check_open_files(before)
         with Sandbox() as following:
             assert following.exec("echo ok").stdout == "ok\n"
+    return delays(killed, heard)
+
+
+def delays(killed: list[float], heard: list[float]) -> list[float]:
+    return [end - begin for begin, end in zip(killed, heard, strict=True)]
 
 
 @pytest.mark.parametrize("seeds", rounds(10, 60))
 def test_zygotes_killed_under_load(seeds: range) -> None:
+    kill_zygotes(seeds)
+
+
+def kill_zygotes(seeds: range) -> list[float]:
+    """Seconds from each kill until another sandbox is made."""
+    killed: list[float] = []
+    made_again: list[float] = []
     with Sandbox() as other:
         other.exec("true")
         before = open_files()
@@ -101,18 +124,21 @@ def test_zygotes_killed_under_load(seeds: range) -> None:
                 assert shared.zygote is not None
                 zygote = shared.zygote.process
                 assert zygote is not None
-            timer = kill_later(zygote.pid, choice.uniform(0, 0.03))
+            timer = kill_later(zygote.pid, choice.uniform(0, 0.03), killed)
             made: list[int] = []
             deadline = time.monotonic() + 30
-            while is_alive(zygote.pid) or len(made) < 2:
+            while is_alive(zygote.pid) or len(made) < 2 or len(made_again) < len(killed):
                 with Sandbox() as sandbox:
                     made.append(sandbox._link.pid)
                     assert sandbox.exec("echo ok").stdout == "ok\n"
+                if len(made_again) < len(killed) and shared.zygote.process is not zygote:
+                    made_again.append(time.monotonic())
                 assert time.monotonic() < deadline
             timer.join()
             assert other.exec("echo ok").stdout == "ok\n"
             assert not wait_gone([*made, zygote.pid])
         check_open_files(before)
+    return delays(killed, made_again)
 
 
 OWNER = """
