@@ -1,0 +1,46 @@
+"""Objects as they are kept: compressed with Zstandard where that helps and the package is there."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from belljar.store.errors import StoreError
+from belljar.store.objects import OBJECT_MAX
+
+try:
+    import zstandard
+except ModuleNotFoundError:
+    zstandard = None  # type: ignore[assignment]
+
+_HAS_ZSTD: Final[bool] = zstandard is not None
+
+_RAW: Final = b"\0"
+_ZSTD: Final = b"\1"
+_LEVEL: Final = 3
+_WORTH: Final = 0.9
+"""At most this part of its size is left of an object that is kept compressed."""
+_SMALL: Final = 128
+
+
+def compress(data: bytes) -> bytes:
+    if _HAS_ZSTD and len(data) >= _SMALL:
+        packed = zstandard.ZstdCompressor(level=_LEVEL).compress(data)
+        if len(packed) <= len(data) * _WORTH:
+            return _ZSTD + packed
+    return _RAW + data
+
+
+def decompress(kept: bytes) -> bytes:
+    """Undo `compress`. For damaged bytes, give b"", whose digest is no object's. StoreError without zstd."""
+    if kept[:1] == _RAW:
+        return kept[1:]
+    if kept[:1] != _ZSTD:
+        return b""
+    if not _HAS_ZSTD:
+        raise StoreError("this store has compressed objects: pip install 'belljar[zstd]'")
+    try:
+        if not 0 <= zstandard.frame_content_size(kept[1:]) <= OBJECT_MAX:
+            return b""
+        return zstandard.ZstdDecompressor().decompress(kept[1:])
+    except zstandard.ZstdError:
+        return b""
