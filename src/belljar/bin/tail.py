@@ -24,6 +24,8 @@ from belljar.bin._kit.quoting import quote_name
 from belljar.kernel.process import Process
 
 _BLOCK = 1 << 16
+_REACTION = 0.1
+"""Seconds between two looks at a followed file without -s: GNU's tail is told of changes, and reacts at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,11 @@ class Options:
     debug: bool = flag("--debug", "indicate which implementation is used (there is one)")
     retry: bool = flag("--retry", "keep trying to open a file if it is inaccessible")
     unchanged: str = value("--max-unchanged-stats", "(has no effect here)", metavar="N", default="5")
-    interval: str = value(
-        "-s", "--sleep-interval", "with -f, sleep N seconds between looks", metavar="N", default="1.0"
+    interval: str | None = value(
+        "-s",
+        "--sleep-interval",
+        "with -f, sleep N seconds between looks",
+        metavar="N",
     )
     zero: bool = flag("-z", "--zero-terminated", "line delimiter is NUL, not newline")
 
@@ -100,7 +105,9 @@ class Tail:
         bounded(process, options.unchanged, "maximum number of unchanged stats between opens", 0)
         if options.pid is not None:
             bounded(process, options.pid, "PID", 0, 0x7FFFFFFF)
-        if not re.fullmatch(r"\d*\.?\d+|\d+\.|inf(inity)?", options.interval, re.ASCII):
+        if options.interval is not None and not re.fullmatch(
+            r"\d*\.?\d+|\d+\.|inf(inity)?", options.interval, re.ASCII
+        ):
             raise UsageError(f"invalid number of seconds: \u2018{options.interval}\u2019", hint=False)
         if self._retry and self._follow is None:
             process.warn("warning: --retry ignored; --retry is useful only when following")
@@ -251,7 +258,7 @@ class Tail:
     def _keep_following(self, files: list[tuple[str, int | None]], places: list[int]) -> None:
         process = self._process
         try:
-            interval = max(float(self._options.interval), 0.01)
+            interval = max(float(self._options.interval or _REACTION), 0.01)
         except ValueError:
             raise UsageError(f"invalid number of seconds: \u2018{self._options.interval}\u2019", hint=False) from None
         inodes = {name: process.fstat(fd).ino for name, fd in files if fd is not None}
@@ -260,19 +267,25 @@ class Tail:
             process.stdout.flush()
             process.sleep(interval)
             for index, (name, fd) in enumerate(files):
+                if fd is not None:
+                    self._copy_new(name, fd, places[index])
                 current = self._reopened(name, fd, inodes) if self._follow == "name" or fd is None else fd
+                if current is not None and current != fd:
+                    self._copy_new(name, current, places[index])
                 files[index] = (name, current)
-                if current is None:
-                    continue
-                file = process.fds[current]
-                if file.handle.seekable and file.handle.size() < file.offset:
-                    process.warn(f"{name}: file truncated")
-                    process.seek(current, 0)
-                while data := process.read(current):
-                    self._header(name, places[index])
-                    process.stdout.write(data)
             if pid is not None and not _alive(process, pid):
                 return
+
+    def _copy_new(self, name: str, fd: int, place: int) -> None:
+        """Copy what a file has got since the last look."""
+        process = self._process
+        file = process.fds[fd]
+        if file.handle.seekable and file.handle.size() < file.offset:
+            process.warn(f"{name}: file truncated")
+            process.seek(fd, 0)
+        while data := process.read(fd):
+            self._header(name, place)
+            process.stdout.write(data)
 
     def _reopened(self, name: str, fd: int | None, inodes: dict[str, int]) -> int | None:
         """The descriptor of the file that has the name now."""

@@ -57,7 +57,6 @@ DIALECTS: dict[str, Dialect] = {
     "awk": Dialect(
         extended=True,
         plus_query=True,
-        context_indep_ops=True,
         invalid_interval_ord=True,
         unmatched_paren_ord=True,
         bracket_escapes=True,

@@ -116,6 +116,10 @@ class _Parser:
             line_anchor = element.kind in (Zero.LINE_START, Zero.LINE_END)
             if not (line_anchor and self.dialect.repeatable_anchors):
                 return element
+            operator, here = self.repeat_operator(), self.pos
+            if operator and element.kind is Zero.LINE_START and (operator != "{" or self.interval()):
+                self.warn(f"{'{...}' if operator == '{' else operator} at start of expression")
+            self.pos = here
         return self.repeats(element)
 
     def stray_operator(self, operator: str, depth: int) -> Node | None:
@@ -123,11 +127,12 @@ class _Parser:
         if (operator == "{" and dialect.context_invalid_dup) or dialect.context_invalid_ops:
             raise RegexError("Invalid preceding regular expression")
         shown = "{...}" if operator == "{" else operator
-        if operator == "{" and dialect.repeatable_anchors and self.interval():
+        interval = operator == "{" and dialect.repeatable_anchors and self.interval()
+        if interval:
             self.warn(f"{shown} at start of expression")
             return None
         self.pos += 1 if self.text[self.pos] != "\\" else 2
-        if dialect.context_indep_ops:
+        if dialect.context_indep_ops and interval is False:
             self.warn(f"{shown} at start of expression")
             if self.pos < len(self.text) and self.at(")") and depth:
                 self.pos += len(self.prefix) + 1  # GNU takes it for a literal

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import shlex
 from collections.abc import Callable, Iterable
+from io import StringIO
 from typing import Protocol
 
 from belljar.abi.errors import SysError
@@ -233,7 +234,9 @@ def _import(session: Session, args: list[str]) -> None:
     separator = "," if mode == "csv" and settings.mode != "csv" else settings.separator
     if len(separator) != 1:
         raise DotError("multi-character column separators not allowed for import")
-    lines = text.splitlines(keepends=True)
+    if settings.mode == "csv" and settings.row_separator == "\r\n":
+        settings.row_separator = "\n"  # an import takes back the line end of CSV
+    lines = list(StringIO(text, newline="\n"))
     if mode == "csv":
         rows = [row for row in csv.reader(lines, delimiter=separator) if row][skip:]
     else:

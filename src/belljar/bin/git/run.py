@@ -49,6 +49,7 @@ from belljar.bin.git.ls_remote import ls_remote
 from belljar.bin.git.ls_tree import ls_tree
 from belljar.bin.git.merge import merge
 from belljar.bin.git.merge_base import merge_base_command
+from belljar.bin.git.merge_file import merge_file
 from belljar.bin.git.merge_tree import merge_tree
 from belljar.bin.git.mktree import mktree
 from belljar.bin.git.mv import mv
@@ -101,7 +102,8 @@ COMMANDS: dict[str, Command] = {
     "for-each-ref": for_each_ref, "format-patch": format_patch, "fsck": fsck, "gc": collect, "grep": grep,
     "hash-object": hash_object, "hook": hook,
     "interpret-trailers": interpret_trailers, "log": log, "ls-files": ls_files, "ls-tree": ls_tree, "merge": merge,
-    "merge-base": merge_base_command, "merge-tree": merge_tree, "mktree": mktree, "mv": mv, "name-rev": name_rev,
+    "merge-base": merge_base_command, "merge-file": merge_file,
+    "merge-tree": merge_tree, "mktree": mktree, "mv": mv, "name-rev": name_rev,
     "maintenance": collect, "notes": notes, "pack-refs": pack_refs, "prune": collect, "repack": collect,
     "rerere": collect, "pull": pull, "push": push, "range-diff": range_diff,
     "read-tree": read_tree, "rebase": rebase,
@@ -112,6 +114,7 @@ COMMANDS: dict[str, Command] = {
     "symbolic-ref": symbolic_ref, "tag": tag, "update-index": update_index, "update-ref": update_ref, "var": var,
     "whatchanged": whatchanged, "worktree": worktree, "write-tree": write_tree,
 }  # fmt: skip
+_ANYWHERE = frozenset("apply check-ref-format hash-object interpret-trailers merge-file stripspace".split())
 _NEEDS_WORK = frozenset("add rm mv status commit restore clean stash checkout switch merge pull rebase".split())
 
 
@@ -256,8 +259,11 @@ def _in_repository(process: Process, repo: Repository | None, name: str, args: l
             process.error(f"\nThe most similar command is\n\t{close[0]}\n")
         return 1
     if repo is None:
-        if name == "diff" and "--no-index" in args:
-            return diff(Repository(process, "", "/.no-repository", before.settings), args)
+        if name == "diff" and sum(not arg.startswith("-") for arg in args) == 2 and "--no-index" not in args:
+            args = ["--no-index", *args]
+        if name in _ANYWHERE or (name == "diff" and "--no-index" in args):
+            work = process.fs.getcwd() if name == "apply" else ""
+            return COMMANDS[name](Repository(process, work, "/.no-repository", before.settings), args)
         raise GitError("not a git repository (or any of the parent directories): .git")
     if not repo.work and name in _NEEDS_WORK:
         raise GitError("this operation must be run in a work tree")

@@ -311,9 +311,12 @@ class Builder:
             lines = [("\n".join(recipe.lines), recipe.numbers[0])]
         environment: dict[str, str] | None = None
         started = False
+        expanded: list[tuple[str, int, str]] = []  # all lines are expanded before the first one runs
         for raw, number in lines:
             state.where = f"{recipe.file}:{number}"
-            text = state.expander.expand(raw, scope)
+            expanded.append((raw, number, state.expander.expand(raw, scope)))
+        for raw, number, text in expanded:
+            state.where = f"{recipe.file}:{number}"
             for command in [text] if one_shell else _commands(text):
                 silent, ignore, always, command = _prefixes(command)
                 if not command.strip():

@@ -66,6 +66,7 @@ class Names:
     base: str | None = None
     """Given if the text that both changed is to be shown, too (merge.conflictStyle=diff3)."""
     favour: str = ""
+    """`ours`, `theirs`, or `union` for both sides."""
 
 
 def chosen_side(words: Iterable[str]) -> str:
@@ -249,7 +250,7 @@ def merge_texts(process: Process, base: bytes, first: bytes, second: bytes, name
         elif first_j == j or mine == other:
             out += mine
         elif names.favour:
-            out += mine if names.favour == "ours" else other
+            out += mine if names.favour == "ours" else other if names.favour == "theirs" else [*_ended(mine), *other]
         else:
             clean = False
             out += _marked(mine, other, o[low:high], names)
