@@ -28,7 +28,7 @@ import belljar
 from belljar.forking.owner.copies_host import Kin
 from belljar.lockdown.family_host import Family
 from belljar.lockdown.polling_host import readable
-from belljar.lockdown.seal_host import ENGINE_SPACE, enter_namespaces, prove, seal
+from belljar.lockdown.seal_host import ENGINE_SPACE, FAMILY_TASKS_MAX, enter_namespaces, prove, seal
 from belljar.owner.supervisor_host import shared
 
 pytestmark = [
@@ -119,6 +119,17 @@ def reserve_without_end(_: socket.socket) -> str:
     return "unbounded"
 
 
+def start_threads(_: socket.socket) -> str:
+    threading.stack_size(1 << 16)
+    stop = threading.Event()
+    for count in range(2000):
+        try:
+            threading.Thread(target=stop.wait, daemon=True).start()
+        except RuntimeError:
+            return "bounded" if count <= FAMILY_TASKS_MAX else f"{count} threads"
+    return "unbounded"
+
+
 def fill_stack_mapping(_: socket.socket) -> str:
     return f"mapped at {map_memory(1 << 20, 3, 0x122):x}"
 
@@ -162,6 +173,11 @@ ATTACKS: dict[str, tuple[Callable[[socket.socket], object], str]] = {
 def test_a_compromised_process_is_refused(attack: str, profile: str) -> None:
     attempt, expected = ATTACKS[attack]
     assert compromised(attempt, profile) == expected
+
+
+@pytest.mark.parametrize("profile", ["engine", "compiler"])
+def test_who_has_threads_starts_so_many_and_no_more(profile: str) -> None:
+    assert compromised(start_threads, profile) == "bounded"
 
 
 @pytest.mark.parametrize("profile", ["worker", "javascript"])

@@ -6,7 +6,6 @@ import os
 import select
 import socket
 import sys
-from unittest.mock import patch
 
 import pytest
 
@@ -16,6 +15,8 @@ if sys.platform != "linux":
     pytest.skip("Linux asks about forks", allow_module_level=True)
 
 from belljar.forking.server.judge_host import ForkJudge
+from belljar.forking.server.server_host import ForkServer
+from belljar.forking.wire import encode_permit
 
 
 def test_a_family_lives_until_its_last_process_is_gone() -> None:
@@ -26,12 +27,47 @@ def test_a_family_lives_until_its_last_process_is_gone() -> None:
     with ours, judge.door, judge._inbox, judge._events:
         with theirs:
             send_descriptors(judge.door, b"7", [theirs.fileno()])
-        judge.work()
+        judge.work(judge.waiting())
         (listener,) = judge._waiting
         for events, lives in ((select.EPOLLERR, True), (select.EPOLLHUP, False)):
-            with patch.object(judge, "_events", wraps=judge._events) as poller:
-                poller.poll.side_effect = lambda _seconds, events=events: [(listener, events)]
-                judge.work()
+            judge.work([(listener, events)])
             assert (7 in judge._families) == lives
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(listener)
+
+
+class _LateFork:
+    """Stands in for a judge: the permit is sent, and its fork begins to wait, just as the server looks for work."""
+
+    def __init__(self, owner: socket.socket) -> None:
+        self._owner = owner
+        self._reader, writer = os.pipe()
+        os.write(writer, b"x")
+        self._permitted = False
+
+    def fileno(self) -> int:
+        return self._reader
+
+    def waiting(self) -> list[tuple[int, int]]:
+        if not self._permitted:
+            self._owner.send(encode_permit(1, 2))
+        return [(9, select.EPOLLIN)]
+
+    def permit(self, family: int, pid: int) -> None:
+        self._permitted = (family, pid) == (1, 2)
+
+    def work(self, _waiting: list[tuple[int, int]]) -> None:
+        os._exit(0 if self._permitted else 1)
+
+
+def test_a_permit_is_read_before_its_fork_is_answered() -> None:
+    owner, control = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            ForkServer(control, lambda _request, _ahead: os._exit(2), judge=_LateFork(owner)).run()  # type: ignore[arg-type]
+        finally:
+            os._exit(3)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    owner.close()
+    control.close()

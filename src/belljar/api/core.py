@@ -233,7 +233,7 @@ class Conversation:
         for taken, message in enumerate(self._frames.feed(data), 1):
             try:
                 self._take(message)
-            except WireError:
+            except (WireError, SandboxError):
                 raise
             except Exception as error:
                 import logging  # only now: most programs never need it

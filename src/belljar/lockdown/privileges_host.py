@@ -56,6 +56,11 @@ def drop_capabilities() -> None:
     for number in range(_CAPABILITIES_MAX):  # needs CAP_SETPCAP; without it no_new_privs has the same effect
         if _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) != 0:
             break
+    clear_capabilities()
+
+
+def clear_capabilities() -> None:
+    """The same without the bounding set, for a process that can't start a program any more."""
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     if _libc.capset(_CAPABILITY_VERSION, bytes(_CAPABILITY_BYTES)) != 0:
         raise PrivilegesKept(f"capset: {strerror(get_errno())}")

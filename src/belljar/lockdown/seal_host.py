@@ -18,6 +18,7 @@ import sys
 from ctypes import byref, get_errno
 from functools import cache
 from os import O_RDONLY, _exit, close, closerange, getpid, getppid, setsid, strerror
+from re import findall
 from resource import (
     RLIM_INFINITY,
     RLIMIT_AS,
@@ -40,6 +41,7 @@ from belljar.lockdown.layers import LAYERS
 from belljar.lockdown.privileges_host import (
     NOBODY,
     PrivilegesKept,
+    clear_capabilities,
     drop_capabilities,
     drop_root,
     root_is_mapped,
@@ -62,6 +64,8 @@ _SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
 
 TASKS_MAX: Final = 8192
 """RLIMIT_NPROC: processes and threads of all sandboxes of one zygote or template together: so the kernel counts."""
+FAMILY_TASKS_MAX: Final = 512
+"""Those of one engine process and its copies, if it may start threads."""
 ADDRESS_SPACE: Final = 4 << 30
 """Bytes that a worker may reserve beside its memory: some of it is the interpreter's own."""
 ENGINE_SPACE: Final = 64 << 30
@@ -221,6 +225,8 @@ def seal(
         (RLIMIT_AS, address_space + memory_bytes),
     ):
         _limit(what, amount)
+    if threads:
+        _limit_own_tasks()
     held.append("rlimits")
     _prctl(_PR_SET_DUMPABLE, 0)
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
@@ -240,6 +246,24 @@ def _limit(what: int, amount: int) -> None:
     hard = getrlimit(what)[1]
     limit = amount if hard == RLIM_INFINITY else min(amount, hard)
     setrlimit(what, (limit, limit))
+
+
+def _limit_own_tasks() -> None:
+    """Count this process and its copies apart from all others: since Linux 5.14 each user namespace has its own count.
+
+    Where no user namespace can be made, TASKS_MAX stays the limit. Raises LockdownFailed.
+    """
+    if _kernel_version() >= (5, 14) and _libc.unshare(_CLONE_NEWUSER) == 0:
+        try:
+            clear_capabilities()
+        except PrivilegesKept as error:
+            raise LockdownFailed(f"privileges: {error}") from error
+        _limit(RLIMIT_NPROC, FAMILY_TASKS_MAX)
+
+
+@cache
+def _kernel_version() -> tuple[int, ...]:
+    return tuple(int(number) for number in findall("[0-9]+", os.uname().release)[:2])
 
 
 def _close_all_but(keep: set[int]) -> None:
@@ -291,6 +315,7 @@ def prepare_filter(*, judged: bool, threads: bool = False, compiles: bool = Fals
     machine = _machine()
     if machine not in MACHINES or sys.byteorder != "little":
         raise LockdownFailed(f"seccomp: no filter for {machine}; belljar knows {', '.join(MACHINES)}")
+    _kernel_version()
     program = worker_filter(MACHINES[machine], judged=judged, threads=threads, compiles=compiles)
     return _Program(len(program) // 8, program)
 

@@ -59,9 +59,13 @@ class ForkJudge:
         if family in self._families:
             self._families[family].permits.append((pid, time.monotonic() + PERMIT_SECONDS))
 
-    def work(self) -> None:
-        """Receive new listeners, and answer waiting forks."""
-        for fd, events in self._events.poll(0):
+    def waiting(self) -> list[tuple[int, int]]:
+        """Poll for work: descriptors and their events. What is sent for a fork before it waits has arrived by then."""
+        return self._events.poll(0)
+
+    def work(self, waiting: list[tuple[int, int]]) -> None:
+        """Receive new listeners, and answer forks that were found waiting."""
+        for fd, events in waiting:
             if fd == self._inbox.fileno():
                 self._take_in()
             elif events & select.EPOLLIN:

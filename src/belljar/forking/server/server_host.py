@@ -128,14 +128,16 @@ class ForkServer:
             ready = self._events.poll(self._quiet * 1e3 if lacking else None)
             if not ready:
                 return None
-            # A permit is sent before its fork is asked for: read it before the judge answers.
+            # A permit is sent before its fork is asked for: the permits of those that wait now are read first. A fork
+            # that comes later is not answered in this turn.
+            waiting = self._judge.waiting() if self._judge is not None else []
             if readable(self._control.fileno(), 0):
                 try:
                     return self._control.recv(REQUEST_MAX)
                 except OSError:
                     return b""
             if self._judge is not None:
-                self._judge.work()
+                self._judge.work(waiting)
 
     def _answer(self, data: bytes) -> Child | None:
         self._last = data
