@@ -15,6 +15,7 @@ from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.remote import Message, RemoteServer
+from belljar.kernel.fs.remote_cache import Cache
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.server import FileServer
 from belljar.worker.descriptor_host import Descriptor
@@ -26,6 +27,13 @@ Answered = tuple[Answer, Sequence[Descriptor]]
 
 ANSWER_SECONDS: Final = 2.0
 """Seconds to wait for answers about files before a fork."""
+
+
+CACHE_BYTES: Final = 96 << 20
+CACHE_ENTRIES: Final = 50_000
+"""The most that is kept of mounts: contents of files, and entries of directories with their stats."""
+ENTRY_BYTES: Final = 1500
+"""Memory that an entry takes, about."""
 
 
 class Hosted:
@@ -46,6 +54,8 @@ class Hosted:
         self._scheduled = False
         self._resumed = WaitQueue(session.kernel.hub)
         self._tools: ToolServer | None = None
+        self._cache: Cache | None = None
+        """Keeps what mounts answered; made for the first of them."""
 
     def when_quiet(self, act: Callable[[], None]) -> None:
         """Call `act` on the loop, between questions about files; soon in any case."""
@@ -65,6 +75,16 @@ class Hosted:
         self._schedule()
         if not self._acts:
             self._resumed.wake_all()
+
+    def renew(self) -> None:
+        """Have mounts asked again: the owner said something, and may have changed files before that."""
+        if self._cache is not None:
+            self._cache.renew()
+
+    @property
+    def may_park(self) -> bool:
+        """Whether paths lead to mounts of the owner's, so that only a fiber can follow them."""
+        return self._cache is not None
 
     def lose_all(self) -> None:
         """Fail all pending questions, in a branch: their answers go to the origin."""
@@ -111,6 +131,8 @@ class Hosted:
                 self._unwanted.add(number)
             raise
         del self._waiting[number]
+        if operation != "file":
+            self.renew()
         return answered
 
     def tell(self, target: bytes, operation: str, arguments: list[Plain]) -> None:
@@ -144,11 +166,20 @@ class Hosted:
                 return RemoteServer(
                     lambda message: self._file(target, message),
                     lambda message: self.tell(b"%d" % target, "file", [dict(message)]),
+                    self._shared_cache(),
                 )
             case [b"overlay", list(lower), upper]:
                 clock = self._session.kernel.now
                 return OverlayServer(self._build(lower), self._memory() if upper is None else self._build(upper), clock)
         raise WireError(f"no such mount: {recipe!r}")
+
+    def _shared_cache(self) -> Cache:
+        """The cache of all mounts, of a small part of the sandbox's memory."""
+        if self._cache is None:
+            share = self._session.kernel.memory_bytes // 16
+            clock = self._session.kernel.hub.clock.monotonic
+            self._cache = Cache(clock, min(share, CACHE_BYTES), min(share // ENTRY_BYTES, CACHE_ENTRIES))
+        return self._cache
 
     def _memory(self) -> MemoryServer:
         kernel, who = self._session.kernel, self._session.credentials

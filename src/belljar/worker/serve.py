@@ -122,6 +122,8 @@ class Server:
         self._send = send
         self._branch = branch
         self._jobs: dict[int, _Job] = {}
+        self._starting: dict[int, list[HostMessage]] = {}
+        """Messages for commands that are being started."""
         self._booted = False
         self._collecting = False
         """Whether a garbage collection is scheduled."""
@@ -138,7 +140,15 @@ class Server:
 
     def handle(self, message: HostMessage, descriptors: Sequence[Descriptor] = ()) -> None:
         """Act on one message and the descriptors that came with it. Raises WireError for one that makes no sense."""
+        if not isinstance(message, Answer | Credit | Resize):
+            self.hosted.renew()
+        if self._starting and (waiting := self._starting.get(_command_of(message))) is not None:
+            waiting.append(message)
+            return
         match message:
+            case Start() if self.hosted.may_park:
+                self._starting[message.id] = []
+                self._spawn(lambda: self._start_in_fiber(message))
             case Start():
                 self._start(message)
             case Call(name="fork"):
@@ -218,6 +228,15 @@ class Server:
         self._jobs[number] = job
         if message.live:
             self._send(Started(number, job.task.process.pid))  # at once: it may have ended when a fiber would
+
+    def _start_in_fiber(self, message: Start) -> None:
+        """Start a command whose directory may be on a mount of the owner's; what comes for it meanwhile waits."""
+        try:
+            self._start(message)
+        finally:
+            waiting = self._starting.pop(message.id)
+        for later in waiting:
+            self.handle(later)
 
     def _original(self, number: int) -> Process | None:
         """The process to be a copy of. ESRCH if it is gone."""
@@ -475,6 +494,16 @@ class Server:
             b"bytes": kernel.quota.bytes_used,
             b"uptime": kernel.hub.clock.monotonic() - kernel.boot_monotonic,
         }
+
+
+def _command_of(message: HostMessage) -> int:
+    """The id of the command that a message is for; 0: none."""
+    match message:
+        case Input(id=number) | Credit(id=number) | Signal(id=number) | Resize(id=number) | Renew(id=number):
+            return number
+        case Call(name="input", arguments=[int(number), *_]):
+            return number
+    return 0
 
 
 def _winsize(size: tuple[int, int]) -> WinSize:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat as modes
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from typing import Final, NoReturn, ParamSpec, TypeVar
@@ -43,16 +44,18 @@ from belljar.abi.flags import (
     S_IFREG,
 )
 from belljar.abi.paths import check_name, fsdecode, fsencode
-from belljar.abi.records import Dirent, Owner, SetAttr, Stat, StatFs
+from belljar.abi.records import NANO, Dirent, Owner, SetAttr, Stat, StatFs
 from belljar.kernel.fs.openat2_host import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, openat2, renameat2
 from belljar.kernel.fs.protection import CROWDED, SECOND_NAME, Protection, Rule, Trust
-from belljar.kernel.vfs.server import FileServer, Handle, Node
+from belljar.kernel.vfs.server import FileServer, Handle, Node, Scan
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _READ_MOST: Final = 1 << 24
 _PATH_MOST: Final = 4000
+_SCAN_MOST: Final = 10_000
+"""Entries of a directory that is scanned."""
 _LOOK: Final = os.O_PATH | os.O_NOFOLLOW
 _MOVED_MOST: Final = 20_000
 """Entries below a directory that is renamed: each is looked at."""
@@ -146,6 +149,8 @@ class HostDirServer(FileServer):
         self._nodes: WeakValueDictionary[tuple[int, int], HostNode] = WeakValueDictionary()
         self._devices: dict[int, int] = {}
         self._root = self._node(os.fstat(self._fd))
+        self._has_times = os.fstatvfs(self._fd).f_blocks > 0
+        """Files of /proc and the like change without a sign in their stat."""
 
     @property
     def root(self) -> HostNode:
@@ -260,14 +265,18 @@ class HostDirServer(FileServer):
             os.close(fd)
 
     def _stat(self, node: HostNode, found: os.stat_result) -> Stat:
-        node.mode = found.st_mode & ~(modes.S_ISUID | modes.S_ISGID)
+        stat = self._record(found)
+        node.mode = stat.mode
+        return stat
+
+    def _record(self, found: os.stat_result) -> Stat:
         return Stat(
-            node.mode,
+            found.st_mode & ~(modes.S_ISUID | modes.S_ISGID),
             self._number(found.st_dev, found.st_ino),
             self.dev,
             found.st_nlink,
-            node.uid,
-            node.gid,
+            self._owner.uid,
+            self._owner.gid,
             found.st_size,
             found.st_atime_ns,
             found.st_mtime_ns,
@@ -297,6 +306,40 @@ class HostDirServer(FileServer):
                 ]
         finally:
             os.close(fd)
+
+    @passing_errno
+    def scan(self, directory: Node) -> Scan | None:
+        assert isinstance(directory, HostNode)
+        if not self._has_times:
+            return None
+        if directory.gone is not None:
+            return Scan([], exact=True)
+        fd = self._open_node(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        found: list[tuple[str, Node | None, Stat]] = []
+        try:
+            device = os.fstat(fd).st_dev
+            with os.scandir(fd) as entries:
+                for entry in entries:
+                    if len(found) == _SCAN_MOST:
+                        raise SysError(EFBIG)
+                    try:
+                        stat = entry.stat(follow_symlinks=False)
+                    except FileNotFoundError:
+                        continue
+                    name = fsdecode(os.fsencode(entry.name))
+                    node: HostNode | None = None
+                    if stat.st_dev == device and stat.st_ino == entry.inode():  # else something is mounted there
+                        node = self._node(stat)
+                        node.seen_at(directory, name)
+                    found.append((name, node, self._record(stat)))
+            return Scan(found, exact=not _folds_case(fd, [name for name, _, _ in found]))
+        finally:
+            os.close(fd)
+
+    def settled(self, stat: Stat) -> bool:
+        # Times of files are those of the last tick of the kernel's clock; some file systems know only seconds.
+        tick = 20_000_000 if stat.ctime % NANO else 2 * NANO
+        return self._has_times and stat.ctime < time.time_ns() - tick
 
     @passing_errno
     def readlink(self, node: Node) -> str:
@@ -630,6 +673,18 @@ class HostDirServer(FileServer):
             os.ftruncate(fd, size)
         finally:
             os.close(fd)
+
+
+def _folds_case(fd: int, names: Sequence[str]) -> bool:
+    """Whether a directory finds a name in another case."""
+    name = next((name for name in names if name != name.swapcase()), None)
+    if name is None or name.swapcase() in names:
+        return False
+    try:
+        os.stat(fsencode(name.swapcase()), dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _kind(entry: os.DirEntry[str]) -> int:

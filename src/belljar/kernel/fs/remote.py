@@ -5,21 +5,27 @@ None, lists of them, and one str, the operation), and gives it to a `call` that 
 holds the real server and answers with {"ok": value} or {"errno": number}. Neither trusts the other: a malformed reply
 is EIO, a malformed request EINVAL, an unknown node ESTALE, and neither can make the other hold more than the limits
 below.
+
+With a `Cache`, directories are asked for with the stats of their entries ("scan") and small files are read several at
+a time ("contents"), as far as the real server can tell what changed. Changes made from here show at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from weakref import WeakValueDictionary, finalize
+from typing import Final
+from weakref import WeakValueDictionary
 
-from belljar.abi.errno import EIO
+from belljar.abi.errno import EIO, ENOENT
 from belljar.abi.errors import SysError
-from belljar.abi.flags import FILE_MAX, PATH_MAX, S_IFMT
+from belljar.abi.flags import FILE_MAX, O_ACCMODE, O_RDONLY, O_TRUNC, PATH_MAX, S_IFMT, S_IFREG
 from belljar.abi.paths import check_name, fsencode
 from belljar.abi.records import Dirent, Owner, SetAttr, Stat, StatFs
+from belljar.kernel.fs.remote_cache import Cache, Listing, RemoteNode, Window
 from belljar.kernel.fs.remote_export import Export as Export
 from belljar.kernel.fs.remote_message import (
     ATTRIBUTES,
+    BATCH,
     CHUNK,
     ENTRIES_MAX,
     ERRNO_MAX,
@@ -27,6 +33,9 @@ from belljar.kernel.fs.remote_message import (
     LET_GO_MAX,
     OPEN_FLAGS,
     PAGE,
+    SCAN_MAX,
+    SCANS,
+    SMALL,
     U64,
     Call,
     Malformed,
@@ -40,15 +49,8 @@ from belljar.kernel.fs.remote_message import (
 from belljar.kernel.fs.remote_message import Message as Message
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 
-
-class RemoteNode(Node):
-    __slots__ = ("number", "times")
-
-    def __init__(self, number: int, mode: int, uid: int, gid: int) -> None:
-        super().__init__(mode, uid, gid)
-        self.number = number
-        self.times = [0]
-        """References held at the far side: the node is dropped there when as many were returned."""
+_SCAN_COST: Final = 16
+"""Entries that are listed with their stats for the price of one lookup."""
 
 
 class RemoteServer(FileServer):
@@ -56,12 +58,17 @@ class RemoteServer(FileServer):
 
     kind = "remote"
 
-    def __init__(self, call: Call, send: Send | None = None) -> None:
+    def __init__(self, call: Call, send: Send | None = None, cache: Cache | None = None) -> None:
         self._call = call
         self._send = send
+        self.cache = cache
         self._nodes: WeakValueDictionary[int, RemoteNode] = WeakValueDictionary()
-        self._forgotten: list[tuple[int, list[int]]] = []
+        self._forgotten: list[tuple[int, int]] = []
         self._closed: list[int] = []
+        self._changes = 0
+        """Changes asked for so far: an answer to an earlier question is not kept."""
+        self._files_ahead = Window(BATCH)
+        self._listings_ahead = Window(SCANS)
         self._root = self._node(self.ask("root"))
 
     def ask(self, operation: str, **fields: object) -> object:
@@ -75,7 +82,7 @@ class RemoteServer(FileServer):
             else:
                 message[key] = value
         if self._forgotten:
-            message["forget"] = [[number, times[0]] for number, times in self._forgotten[:LET_GO_MAX]]
+            message["forget"] = [list(pair) for pair in self._forgotten[:LET_GO_MAX]]
             del self._forgotten[:LET_GO_MAX]
         if self._closed:
             message["close"] = self._closed[:LET_GO_MAX]
@@ -108,11 +115,10 @@ class RemoteServer(FileServer):
             raise SysError(EIO) from None
         node = self._nodes.get(number)
         if node is None:
-            node = self._nodes[number] = RemoteNode(number, mode, uid, gid)
-            finalize(node, self._forgotten.append, (number, node.times)).atexit = False
+            node = self._nodes[number] = RemoteNode(number, mode, uid, gid, self._forgotten)
         elif (node.mode ^ mode) & S_IFMT:
             raise SysError(EIO)  # a file does not turn into a directory
-        node.times[0] += 1
+        node.times += 1
         node.mode, node.uid, node.gid = mode, uid, gid
         return node
 
@@ -121,10 +127,102 @@ class RemoteServer(FileServer):
         return self._root
 
     def walk(self, directory: Node, name: str) -> Node:
-        return self._node(self.ask("walk", node=_number(directory), name=name))
+        assert isinstance(directory, RemoteNode)
+        listing = self._listing(directory, wanted=False)
+        if listing is not None:
+            node = listing.nodes.get(name)
+            if node is not None:
+                return node
+            if listing.exact and name not in listing.nodes:
+                check_name(name)
+                raise SysError(ENOENT)
+        return self._node(self.ask("walk", node=directory.number, name=name))
+
+    def _listing(self, directory: RemoteNode, *, wanted: bool) -> Listing | None:
+        """The directory's entries, if they are known or (`wanted`, or after some lookups) worth asking for."""
+        cache, listing = self.cache, directory.listing
+        if cache is None:
+            return None
+        period = cache.period()
+        if listing is not None and listing.checked == period:
+            self._listings_ahead.used += listing.ahead
+            listing.ahead = False
+            return listing
+        if directory.count > SCAN_MAX:
+            return None
+        if not wanted and directory.misses * _SCAN_COST < max(directory.count, 1):
+            directory.misses += 1
+            return None
+        self._scan(cache, directory, period)
+        listing = directory.listing
+        return listing if listing is not None and listing.checked == period else None
+
+    def _scan(self, cache: Cache, directory: RemoteNode, period: int) -> None:
+        """Ask for a directory, and for those that are likely to come next."""
+        wanted = [directory, *cache.stale_after(directory, self._listings_ahead.next() - 1)]
+        self._listings_ahead.asked(len(wanted) - 1)
+        known = [each.listing for each in wanted]
+        changes = self._changes
+        for each in wanted:
+            each.misses = 0
+        nodes = [[each.number, 0 if it is None else it.digest] for each, it in zip(wanted, known, strict=True)]
+        try:
+            answers = check_list(self.ask("scan", nodes=nodes), SCANS)
+        except (Malformed, SysError):
+            return  # the question that is asked instead tells why
+        if answers and answers[0] is None:
+            self.cache = None  # this server can't tell what changed
+            return
+        for each, listing, answer in zip(wanted, known, answers, strict=False):
+            if answer is False:
+                each.count = SCAN_MAX + 1
+            elif type(answer) is list:
+                self._take_listing(cache, each, listing, answer, changes, period)
+                if each.listing is not None:
+                    each.listing.ahead = each is not directory
+
+    def _take_listing(
+        self,
+        cache: Cache,
+        directory: RemoteNode,
+        known: Listing | None,
+        answer: list[object],
+        changes: int,
+        period: int,
+    ) -> None:
+        if len(answer) == 1:
+            listing = known if known is not None and known.digest == answer[0] else None
+        else:
+            listing, rows = self._scanned(directory, answer)
+            directory.count = len(rows)
+            if changes == self._changes:
+                cache.put(listing, rows)
+        if listing is not None and directory.listing is listing and changes == self._changes:
+            listing.checked = period
+            cache.touch(directory)
+
+    def _scanned(
+        self, directory: RemoteNode, answer: object
+    ) -> tuple[Listing, list[tuple[str, RemoteNode | None, Stat, bool]]]:
+        rows: list[tuple[str, RemoteNode | None, Stat, bool]] = []
+        try:
+            digest, exact, entries = check_list(answer, 3)
+            listing = Listing(directory, check_int(digest, 0, U64), exact is True)
+            for entry in check_list(entries, SCAN_MAX):
+                name, number, settled, *values = check_list(entry, 15)
+                stat = self._stat(values)
+                node = None if number == 0 else self._node([number, stat.mode, stat.uid, stat.gid])
+                rows.append((check_file_name(name), node, stat, settled is True))
+        except (Malformed, ValueError):
+            raise SysError(EIO) from None
+        return listing, rows
 
     def locate(self, directory: Node) -> tuple[Node, str] | None:
-        value = self.ask("locate", node=_number(directory))
+        assert isinstance(directory, RemoteNode)
+        home = directory.home
+        if home is not None and self.cache is not None and self.cache.is_current(directory):
+            return home.directory, directory.name
+        value = self.ask("locate", node=directory.number)
         if value is None:
             return None
         try:
@@ -134,24 +232,41 @@ class RemoteServer(FileServer):
             raise SysError(EIO) from None
 
     def stat(self, node: Node) -> Stat:
+        assert isinstance(node, RemoteNode)
+        cache, known = self.cache, node.stat
+        if known is not None and cache is not None and cache.is_current(node):
+            return known if known.dev == self.dev else known._replace(dev=self.dev)
+        changes, period = self._changes, 0 if cache is None else cache.period()
+        stat = self._stat(self.ask("stat", node=node.number))
+        if (stat.mode ^ node.mode) & S_IFMT:
+            raise SysError(EIO)
+        if cache is not None and changes == self._changes:
+            cache.update(node, stat, None)
+            node.checked = period
+        node.mode, node.uid, node.gid = stat.mode, stat.uid, stat.gid
+        return stat
+
+    def _stat(self, value: object) -> Stat:
+        """EIO for anything else than a file's metadata."""
         try:
-            values = [
-                check_int(value, -FILE_MAX, U64) for value in check_list(self.ask("stat", node=_number(node)), 12)
-            ]
+            values = [check_int(number, -FILE_MAX, U64) for number in check_list(value, 12)]
             mode, ino, _, nlink, uid, gid, size, atime, mtime, ctime, rdev, blocks = values
         except (Malformed, ValueError):
             raise SysError(EIO) from None
-        if (mode ^ node.mode) & S_IFMT or not 0 <= size <= FILE_MAX:
+        if not 0 <= size <= FILE_MAX:
             raise SysError(EIO)
-        node.mode, node.uid, node.gid = mode, uid, gid
         return Stat(mode, ino, self.dev, nlink, uid, gid, size, atime, mtime, ctime, rdev, blocks)
 
     def readdir(self, directory: Node) -> Sequence[Dirent]:
+        assert isinstance(directory, RemoteNode)
+        listing = self._listing(directory, wanted=True)
+        if listing is not None:
+            return listing.dirents
         found: dict[str, Dirent] = {}
         start, page = 0, PAGE
         try:
             while page == PAGE and start < ENTRIES_MAX:
-                entries = check_list(self.ask("readdir", node=_number(directory), start=start), PAGE)
+                entries = check_list(self.ask("readdir", node=directory.number, start=start), PAGE)
                 for entry in entries:
                     name, ino, kind = check_list(entry, 3)
                     name = check_file_name(name)
@@ -163,22 +278,90 @@ class RemoteServer(FileServer):
         return list(found.values())
 
     def readlink(self, node: Node) -> str:
+        assert isinstance(node, RemoteNode)
+        if node.target is not None and self.cache is not None and self.cache.is_current(node):
+            return node.target
         try:
-            return check_text(self.ask("readlink", node=_number(node)), PATH_MAX - 1)
+            target = check_text(self.ask("readlink", node=node.number), PATH_MAX - 1)
         except Malformed:
             raise SysError(EIO) from None
+        if node.settled:
+            node.target = target
+        return target
 
     def open(self, node: Node, flags: int) -> Handle:
-        return self._opened(self.ask("open", node=_number(node), flags=flags & OPEN_FLAGS))
+        assert isinstance(node, RemoteNode)
+        if flags & (O_ACCMODE | O_TRUNC) == O_RDONLY and self.cache is not None and node.mode & S_IFMT == S_IFREG:
+            data = self._contents(self.cache, node)
+            if data is not None and self.cache is not None:
+                return CachedHandle(self, self.cache, node, data)
+        elif flags & O_TRUNC:
+            self._change(node)
+        return self.open_far(node, flags)
+
+    def open_far(self, node: RemoteNode, flags: int) -> RemoteHandle:
+        """Open at the far side."""
+        return self._opened(node, self.ask("open", node=node.number, flags=flags & OPEN_FLAGS))
 
     def hold(self, node: Node) -> Handle:
-        return self._opened(self.ask("hold", node=_number(node)))
+        assert isinstance(node, RemoteNode)
+        return self._opened(node, self.ask("hold", node=node.number))
 
-    def _opened(self, value: object) -> Handle:
+    def _opened(self, node: RemoteNode, value: object) -> RemoteHandle:
         try:
-            return RemoteHandle(self, check_int(value, 1, ID_MAX))
+            return RemoteHandle(self, node, check_int(value, 1, ID_MAX))
         except Malformed:
             raise SysError(EIO) from None
+
+    # Contents of small files.
+
+    def _contents(self, cache: Cache, node: RemoteNode) -> bytes | None:
+        """All of a small file: from the cache, or read together with others of its directory. None: open it."""
+        if cache.is_current(node):
+            assert node.stat is not None
+            if (data := node.blocks.get(0)) is not None and len(data) == node.stat.size:
+                cache.use(node)
+                self._files_ahead.used += node.ahead
+                node.ahead = False
+                return data
+            if node.stat.size > SMALL:
+                return None
+        wanted = [node, *cache.unread_after(node, self._files_ahead.next() - 1, SMALL, CHUNK)]
+        self._files_ahead.asked(len(wanted) - 1)
+        changes, period = self._changes, cache.period()
+        try:
+            answers = check_list(self.ask("contents", nodes=[each.number for each in wanted]), BATCH)
+            if changes != self._changes:
+                return None
+            for each, answer in zip(wanted, answers, strict=False):
+                if answer is None:
+                    each.settled = False
+                    continue
+                settled, content, *values = check_list(answer, 14)
+                stat = self._stat(values)
+                cache.update(each, stat, settled is True)
+                each.checked = period
+                each.ahead = each is not node
+                if settled is True and len(check_data(content, SMALL)) == stat.size:
+                    cache.keep(each, 0, check_data(content, SMALL))
+        except (Malformed, SysError, ValueError):
+            return None  # opening it tells why
+        return node.blocks.get(0)
+
+    # Changing.
+
+    def _change(self, *nodes: Node | None) -> None:
+        """Forget all that is known of nodes before they are changed."""
+        self._changes += 1
+        if self.cache is not None:
+            for node in nodes:
+                assert node is None or isinstance(node, RemoteNode)
+                self.cache.changed(node)
+
+    def _entry(self, directory: Node, name: str) -> RemoteNode | None:
+        """The node of an entry, if the directory's listing has it."""
+        assert isinstance(directory, RemoteNode)
+        return None if directory.listing is None else directory.listing.nodes.get(name)
 
     def create(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
         return self._make("create", directory, name, mode, owner)
@@ -187,28 +370,35 @@ class RemoteServer(FileServer):
         return self._make("mkdir", directory, name, mode, owner)
 
     def _make(self, operation: str, directory: Node, name: str, mode: int, owner: Owner) -> Node:
+        self._change(directory)
         return self._node(
             self.ask(operation, node=_number(directory), name=name, mode=mode, uid=owner.uid, gid=owner.gid)
         )
 
     def symlink(self, directory: Node, name: str, target: str, owner: Owner) -> Node:
+        self._change(directory)
         return self._node(
             self.ask("symlink", node=_number(directory), name=name, target=target, uid=owner.uid, gid=owner.gid)
         )
 
     def link(self, node: Node, directory: Node, name: str) -> None:
+        self._change(node, directory)
         self.ask("link", node=_number(node), into=_number(directory), name=name)
 
     def unlink(self, directory: Node, name: str) -> None:
+        self._change(self._entry(directory, name), directory)
         self.ask("unlink", node=_number(directory), name=name)
 
     def rmdir(self, directory: Node, name: str) -> None:
+        self._change(self._entry(directory, name), directory)
         self.ask("rmdir", node=_number(directory), name=name)
 
     def rename(self, source: Node, old: str, target: Node, new: str, flags: int) -> None:
+        self._change(self._entry(source, old), self._entry(target, new), source, target)
         self.ask("rename", node=_number(source), name=old, into=_number(target), new=new, flags=flags)
 
     def setattr(self, node: Node, change: SetAttr) -> None:
+        self._change(node)
         fields = {name: getattr(change, name) for name in ATTRIBUTES}
         self._node(self.ask("setattr", node=_number(node), **fields))
 
@@ -226,17 +416,35 @@ def _number(node: Node) -> int:
 
 
 class RemoteHandle(Handle):
-    """A file open at the far side."""
+    """A file open at the far side. What is read of it in sequence comes, and is kept, in blocks."""
 
-    __slots__ = ("_number", "_server")
+    __slots__ = ("_end", "_node", "_number", "_server")
 
-    def __init__(self, server: RemoteServer, number: int) -> None:
+    def __init__(self, server: RemoteServer, node: RemoteNode, number: int) -> None:
         self.nonblocking = False
         self._server = server
+        self._node = node
         self._number = number
+        self._end = -1
+        """Where the last read ended."""
 
     def read(self, offset: int, size: int) -> bytes:
-        size = min(size, CHUNK)
+        node, cache = self._node, self._server.cache
+        sequential, self._end = offset == self._end, offset + size
+        if cache is None or not node.settled or not cache.is_current(node):
+            return self._read(offset, min(size, CHUNK))
+        start = offset - offset % CHUNK
+        block = node.blocks.get(start)
+        if block is None:
+            if not sequential:
+                return self._read(offset, min(size, CHUNK))
+            block = self._read(start, CHUNK)
+            if cache.is_current(node) and node.settled:
+                cache.keep(node, start, block)
+        self._end = min(self._end, start + len(block))
+        return block[offset - start : offset - start + size]
+
+    def _read(self, offset: int, size: int) -> bytes:
         try:
             return check_data(self._server.ask("read", handle=self._number, offset=offset, size=size), size)
         except Malformed:
@@ -244,9 +452,11 @@ class RemoteHandle(Handle):
 
     def write(self, offset: int | None, data: bytes) -> int:
         data = bytes(data[:CHUNK])
+        self._server._change(self._node)
         return self._figure("write", len(data), offset=offset, data=data)
 
     def truncate(self, size: int) -> None:
+        self._server._change(self._node)
         self._server.ask("truncate", handle=self._number, size=size)
 
     def size(self) -> int:
@@ -266,3 +476,49 @@ class RemoteHandle(Handle):
 
     def close(self) -> None:
         self._server.close_handle(self._number)
+
+
+class CachedHandle(Handle):
+    """A small file opened for reading, all of which is here. When that may no longer hold it is opened at the far side.
+
+    What was read stays readable if that can't be: the file was removed or replaced while it was open.
+    """
+
+    __slots__ = ("_cache", "_data", "_far", "_gone", "_node", "_server")
+
+    def __init__(self, server: RemoteServer, cache: Cache, node: RemoteNode, data: bytes) -> None:
+        self.nonblocking = False
+        self._server = server
+        self._cache = cache
+        self._node = node
+        self._data = data
+        self._far: RemoteHandle | None = None
+        self._gone = False
+
+    def _current(self) -> RemoteHandle | None:
+        """The handle at the far side, if one is needed."""
+        node = self._node
+        if self._far is None and not self._gone:
+            if self._cache.is_current(node) and node.blocks.get(0) is self._data:
+                return None
+            try:
+                self._far = self._server.open_far(node, O_RDONLY)
+            except SysError:
+                self._gone = True
+        return self._far
+
+    def read(self, offset: int, size: int) -> bytes:
+        far = self._current()
+        return self._data[offset : offset + size] if far is None else far.read(offset, size)
+
+    def size(self) -> int:
+        far = self._current()
+        return len(self._data) if far is None else far.size()
+
+    def seek_data(self, offset: int, *, hole: bool) -> int:
+        far = self._current()
+        return super().seek_data(offset, hole=hole) if far is None else far.seek_data(offset, hole=hole)
+
+    def close(self) -> None:
+        if self._far is not None:
+            self._far.close()

@@ -6,19 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
-from belljar.abi.errno import EBADF, EINVAL, EIO, ENFILE, EROFS, ESTALE, from_host
+from belljar.abi.errno import EBADF, EFBIG, EINVAL, EIO, ENFILE, EROFS, ESTALE, from_host
 from belljar.abi.errors import Refused, SysError
-from belljar.abi.flags import FILE_MAX, PATH_MAX, S_IFMT
+from belljar.abi.flags import FILE_MAX, O_RDONLY, PATH_MAX, S_IFMT
 from belljar.abi.paths import fsencode
 from belljar.abi.records import Dirent, Owner, SetAttr, Stat
 from belljar.kernel.fs.remote_message import (
     ATTRIBUTES,
+    BATCH,
     CHUNK,
     ENTRIES_MAX,
     ID_MAX,
     LET_GO_MAX,
     OPEN_FLAGS,
     PAGE,
+    SCAN_MAX,
+    SCANS,
+    SMALL,
+    U64,
     Malformed,
     Message,
     check_data,
@@ -27,9 +32,9 @@ from belljar.kernel.fs.remote_message import (
     check_list,
     check_text,
 )
-from belljar.kernel.vfs.server import FileServer, Handle, Node
+from belljar.kernel.vfs.server import FileServer, Handle, Node, Scan
 
-NODES_MAX: Final = 1_000_000
+NODES_MAX: Final = 200_000
 HANDLES_MAX: Final = 4096
 
 
@@ -99,6 +104,8 @@ class Export:
             "locate": (frozenset({"node"}), self._locate),
             "stat": (frozenset({"node"}), self._stat),
             "readdir": (frozenset({"node", "start"}), self._readdir),
+            "scan": (frozenset({"nodes"}), self._scan),
+            "contents": (frozenset({"nodes"}), self._contents),
             "readlink": (frozenset({"node"}), lambda m: fsencode(server.readlink(self._node(m["node"])))),
             "open": (frozenset({"node", "flags"}), self._open),
             "hold": (frozenset({"node"}), lambda m: self._keep(lambda: server.hold(self._node(m["node"])))),
@@ -250,6 +257,65 @@ class Export:
         if len(found) < PAGE:
             self._listing = (None, ())
         return [[fsencode(name), ino, kind & S_IFMT] for name, ino, kind in found]
+
+    def _scan(self, message: Message) -> object:
+        """Directories with the stats of their entries, as many as fit into one message."""
+        found: list[object] = []
+        room = SCAN_MAX
+        for pair in check_list(message["nodes"], SCANS):
+            number, digest = check_list(pair, 2)
+            try:
+                scan = self._server.scan(self._node(number))
+            except (SysError, OSError) as error:
+                found.append(error.errno != EFBIG)
+                continue
+            room -= len(scan.entries) if scan is not None else 0
+            if found and room < 0:
+                break
+            found.append(None if scan is None else self._scanned(scan, check_int(digest, 0, U64)))
+        return found
+
+    def _scanned(self, scan: Scan, known: int) -> object:
+        """The digest alone if it is known already."""
+        # The time of the last access is no change.
+        digest = hash((scan.exact, *((name, stat[:7], stat[8:]) for name, _, stat in scan.entries))) & FILE_MAX
+        if digest == known:
+            return [digest]
+        settled = self._server.settled
+        rows = [
+            [fsencode(name), 0 if node is None else self._give(node)[0], settled(stat), *stat]
+            for name, node, stat in scan.entries
+        ]
+        return [digest, scan.exact, rows]
+
+    def _contents(self, message: Message) -> object:
+        """Stats and contents of small files, as many as fit into one message; None for one that can't be read."""
+        found: list[object] = []
+        room = CHUNK
+        for number in check_list(message["nodes"], BATCH):
+            try:
+                settled, data, stat = self._small_file(self._node(number))
+            except (SysError, OSError):
+                found.append(None)
+                continue
+            room -= len(data)
+            if found and room < 0:
+                break
+            found.append([settled, data, *stat])
+        return found
+
+    def _small_file(self, node: Node) -> tuple[bool, bytes, Stat]:
+        """Whether it may be kept, all of it (nothing of a large one), and its stat."""
+        handle = _opened(self._server.open(node, O_RDONLY))
+        try:
+            stat = self._server.stat(node)  # before it is read: a change from now on will show
+            settled = self._server.settled(stat)
+            if stat.size > SMALL:
+                return settled, b"", stat
+            data = handle.read(0, SMALL)
+            return settled and len(data) == stat.size, data, stat
+        finally:
+            handle.close()
 
     def _open(self, message: Message) -> object:
         flags = check_int(message["flags"], 0, OPEN_FLAGS)

@@ -16,6 +16,14 @@ CHUNK: Final = 1 << 20
 """The most data one message carries."""
 PAGE: Final = 10_000
 """The most directory entries one message carries."""
+SCAN_MAX: Final = PAGE
+"""The most entries of a directory whose stats are sent with them."""
+SCANS: Final = 64
+"""The most directories listed by one message; their entries are SCAN_MAX at most, beside those of the first."""
+SMALL: Final = 64 << 10
+"""Files up to this long are read whole, several by one message."""
+BATCH: Final = 128
+"""The most files read by one message; their contents are CHUNK bytes at most, beside those of the first."""
 ENTRIES_MAX: Final = 1_000_000
 LET_GO_MAX: Final = 1000
 OPEN_FLAGS: Final = O_ACCMODE | O_TRUNC | O_APPEND | O_NONBLOCK

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from belljar.abi.errno import EINVAL, ENOTTY, EROFS, ESPIPE
 from belljar.abi.errors import SysError
@@ -117,6 +117,15 @@ class Changes:
         self.count = 0
 
 
+class Scan(NamedTuple):
+    """A directory's entries with their stats."""
+
+    entries: Sequence[tuple[str, Node | None, Stat]]
+    """Without a node: `walk` says whether it may be used at all."""
+    exact: bool
+    """Whether a name that is not among them does not exist; a directory may fold the case of names."""
+
+
 class FileServer(ABC):
     """A tree of nodes. The defaults make a read-only server: EROFS for every change."""
 
@@ -158,6 +167,14 @@ class FileServer(ABC):
     @abstractmethod
     def readdir(self, directory: Node) -> Sequence[Dirent]:
         """Every entry but "." and "..", in a stable order. ENOTDIR."""
+
+    def scan(self, directory: Node) -> Scan | None:
+        """Every entry with its node and stat, of one moment; None if this server can't tell what changes. EFBIG."""
+        return None
+
+    def settled(self, stat: Stat) -> bool:
+        """Whether every later change of the file will show in its stat: a reader may keep what it reads till then."""
+        return False
 
     @abstractmethod
     def open(self, node: Node, flags: int) -> Handle:
