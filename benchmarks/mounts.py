@@ -21,7 +21,14 @@ BYTES = 10_000
 LARGE = 64 << 20
 REPEATS = 3
 
-PYTHON = "import os\nn = 0\nfor top, _, names in os.walk('.'):\n for x in names:\n  n += len(open(os.path.join(top, x), 'rb').read())\nprint(n)"
+PYTHON = r"""
+import os
+n = 0
+for top, _, names in os.walk('.'):
+    for name in names:
+        n += len(open(os.path.join(top, name), 'rb').read())
+print(n)
+"""
 COMMANDS = {
     "grep -rn over all": "grep -rn needle repo | wc -l",
     "find -type f": "find . -type f | wc -l",

@@ -15,7 +15,7 @@ from fsspec.core import url_to_fs
 
 from belljar.abi.flags import O_CREAT, O_WRONLY, PERMISSIONS, S_IFDIR, S_IFLNK, S_IFREG
 from belljar.abi.limits import MIB
-from belljar.abi.records import NANO, SetAttr
+from belljar.abi.records import NANO, SetAttr, Stat
 from belljar.kernel.fs.archive import ArchiveServer
 from belljar.kernel.fs.fsspec_host import FsspecServer
 from belljar.kernel.fs.hostdir_host import HostDirServer
@@ -23,6 +23,7 @@ from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.fs.remote import Export, RemoteServer
+from belljar.kernel.fs.remote_cache import Cache
 from belljar.kernel.lookup_cache import LookupCache
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Namespace
@@ -261,7 +262,7 @@ def make_zip(tree: Tree, _tmp: Path) -> FileServer:
     return ArchiveServer(buffer.getvalue())
 
 
-def remote(server: FileServer) -> FileServer:
+def remote(server: FileServer, cache: Cache | None = None) -> RemoteServer:
     """The same server at the far end of a channel that carries bytes."""
     export = Export(server)
 
@@ -269,7 +270,27 @@ def remote(server: FileServer) -> FileServer:
         request = msgspec.msgpack.decode(msgspec.msgpack.encode(message))
         return msgspec.msgpack.decode(msgspec.msgpack.encode(export.serve(request)), type=dict[str, object])
 
-    return RemoteServer(call)
+    return RemoteServer(call, cache=cache)
+
+
+class SettledHostDir(HostDirServer):
+    """A host directory whose files may be kept however new they are: nobody changes them but through it."""
+
+    def settled(self, _stat: Stat) -> bool:
+        return True
+
+
+def cached(top: Path) -> RemoteServer:
+    """A host directory at the far end, of which everything is kept for ever."""
+    return remote(SettledHostDir(top, read_only=False), Cache(lambda: 0.0, 64 * MIB, 10_000))
+
+
+def make_cached_host(tree: Tree, tmp: Path) -> FileServer:
+    return cached(write_host(tree, tmp))
+
+
+def make_overlay_over_cached_host(tree: Tree, tmp: Path) -> FileServer:
+    return OverlayServer(make_cached_host(tree, tmp), memory(), Ticking())
 
 
 def make_remote(tree: Tree, tmp: Path) -> FileServer:
@@ -329,6 +350,8 @@ CASES: list[Case] = [
     Case("archive-zip", make_zip, writable=False, lacks=frozenset({"hard links"})),
     Case("remote", make_remote, writable=True),
     Case("remote-overlay", make_remote_overlay, writable=True),
+    Case("remote-hostdir-cached", make_cached_host, writable=True, lacks=HOST_LACKS),
+    Case("overlay-over-cached-hostdir", make_overlay_over_cached_host, writable=True),
     Case("fsspec-read-only", make_fsspec, writable=False, lacks=FSSPEC_LACKS),
     Case("fsspec", make_writable_fsspec, writable=True, lacks=FSSPEC_LACKS),
 ]

@@ -43,7 +43,7 @@ from belljar.abi.flags import (
 from belljar.kernel.fs.hostdir_host import HostDirServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.vfs.server import FileServer
-from tests.contract.servers import Ticking, memory
+from tests.contract.servers import Ticking, cached, memory
 from tests.kernel.model_files import Model
 from tests.kernel.real_files import Real, can_chroot
 from tests.kernel.virtual_files import Virtual
@@ -363,6 +363,13 @@ class FilesOfTheHost(Files):
         self.places.close()
 
 
+class FilesOfTheHostFromAfar(FilesOfTheHost):
+    """The same through messages, with all answers kept for ever: only what changes from here is asked again."""
+
+    def blank_servers(self) -> Sequence[FileServer]:
+        return [cached(Path(self.places.enter_context(tempfile.TemporaryDirectory()))) for _ in range(2)]
+
+
 @pytest.fixture(scope="module")
 def oracle() -> Iterator[Real]:
     place = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -373,7 +380,7 @@ def oracle() -> Iterator[Real]:
         real.close()
 
 
-@pytest.mark.parametrize("machine", [Files, FilesOfAUser, FilesOfTheHost])
+@pytest.mark.parametrize("machine", [Files, FilesOfAUser, FilesOfTheHost, FilesOfTheHostFromAfar])
 def test_no_difference_to_linux(machine: type[Files], oracle: Real) -> None:
     machine.real = oracle
     # With --hypothesis-profile=explore it looks further, and makes what it finds smaller, which takes minutes.

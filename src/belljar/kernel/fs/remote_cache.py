@@ -164,7 +164,8 @@ class Cache:
             node.settled = settled is True
         elif settled is not None:
             node.settled = settled
-        node.stat = stat
+        if old is None or without_access(old) != without_access(stat):
+            node.stat = stat
         node.mode, node.uid, node.gid = stat.mode, stat.uid, stat.gid
 
     # Listings.
@@ -258,6 +259,11 @@ def _directories(listing: Listing | None) -> list[RemoteNode]:
     if listing is None:
         return []
     return [each for each in reversed(listing.nodes.values()) if each is not None and each.is_dir]
+
+
+def without_access(stat: Stat) -> tuple[int, ...]:
+    """A stat without the time of the last access, which is no change of the file."""
+    return stat[:7] + stat[8:]
 
 
 def _version(stat: Stat) -> tuple[int, ...]:
