@@ -282,7 +282,7 @@ class SettledHostDir(HostDirServer):
 
 def cached(top: Path) -> RemoteServer:
     """A host directory at the far end, of which everything is kept for ever."""
-    return remote(SettledHostDir(top, read_only=False), Cache(lambda: 0.0, 64 * MIB, 10_000))
+    return remote(SettledHostDir(top, read_only=False, trust=True), Cache(lambda: 0.0, 64 * MIB, 10_000))
 
 
 def make_cached_host(tree: Tree, tmp: Path) -> FileServer:
