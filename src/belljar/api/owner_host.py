@@ -27,11 +27,6 @@ class Owner:
         self._what = what
         self._pid = os.getpid()
 
-    @property
-    def is_here(self) -> bool:
-        """Whether this is that process."""
-        return os.getpid() == self._pid
-
     def check(self) -> None:
         """SandboxClosed in any other process."""
         if os.getpid() != self._pid:

@@ -125,7 +125,6 @@ class Formatter:
         text = fsencode(options.prefix)
         self.prefix = text.strip(b" ")
         self.prefix_lead = len(text) - len(text.lstrip(b" "))
-        self.prefix_trail = len(text) - len(text.rstrip(b" ")) if self.prefix else 0
         self.tabs = False
 
     def run(self, raw: list[bytes]) -> None:

@@ -15,8 +15,6 @@ from belljar.bin._kit.users import Accounts
 from belljar.bin._processes import Row, printable, processes
 from belljar.kernel.process import Process
 
-Cell = Callable[[Row], str]
-
 
 @utility("ps")
 def main(process: Process, args: list[str]) -> int:

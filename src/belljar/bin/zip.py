@@ -46,10 +46,6 @@ class Options:
     at: bool = flag("-@", "--names-stdin", "read names from standard input")
 
 
-class _Nothing(Exception):
-    """No input for the archive."""
-
-
 @utility("zip", usage_status=16)
 def main(process: Process, args: list[str]) -> int:
     args, excluded, included = _patterns(args)

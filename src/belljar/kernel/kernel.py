@@ -209,10 +209,6 @@ class Kernel:
         process.session = Session(process.pid)
         process.pgid = process.pid
 
-    def new_pid_space(self, process: Process) -> PidSpace:
-        """A space whose pid 1 will be the next process forked into it (containers)."""
-        return PidSpace(process.space)
-
     def open_pipe(self, process: Process) -> tuple[OpenFile, OpenFile]:
         node = self.new_pipe(process)
         place = Place(self._pipe_mount, node)

@@ -10,17 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 
-from belljar.libc.pattern_parse import (
-    AnyMany,
-    AnyOne,
-    Group,
-    Item,
-    Items,
-    Set,
-    Text,
-    class_ranges,
-    parse_pattern,
-)
+from belljar.libc.pattern_parse import AnyMany, AnyOne, Group, Item, Items, Set, Text, class_ranges, parse_pattern
 from belljar.libc.pattern_sets import Subject, ends
 
 _SPECIAL = re.compile(r"[*?\[\\]")

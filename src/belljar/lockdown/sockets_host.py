@@ -34,12 +34,3 @@ def receive_descriptors(connection: socket.socket, size: int, most: int) -> tupl
         if level == _SOL_SOCKET and kind == _SCM_RIGHTS:
             fds += struct.unpack(f"{len(content) // _INT}i", content[: len(content) // _INT * _INT])
     return data, fds
-
-
-def set_send_timeout(connection: socket.socket, seconds: int) -> None:
-    """Set SO_SNDTIMEO."""
-    if sys.platform == "win32":
-        timeout = struct.pack("@I", min(seconds * 1000, (1 << 32) - 1))
-    else:
-        timeout = struct.pack("@ll", seconds, 0)
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, timeout)

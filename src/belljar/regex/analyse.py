@@ -12,20 +12,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from belljar.libc.ctype import resolve
-from belljar.regex.nodes import (
-    Alt,
-    Any,
-    Assert,
-    Backref,
-    Cat,
-    Char,
-    Group,
-    Node,
-    RegexError,
-    Repeat,
-    Set,
-    Zero,
-)
+from belljar.regex.nodes import Alt, Any, Assert, Backref, Cat, Char, Group, Node, RegexError, Repeat, Set, Zero
 
 SIZE_LIMIT = 40_000
 _HIGH = 1 << 128  # stands for every non-ASCII character

@@ -6,19 +6,7 @@ from msgspec import Struct
 
 from belljar.libc.ctype import MAX, Ranges, complement, resolve, subtract, union
 from belljar.regex.analyse import nullable
-from belljar.regex.nodes import (
-    Alt,
-    Any,
-    Assert,
-    Backref,
-    Cat,
-    Char,
-    Group,
-    Node,
-    Repeat,
-    Set,
-    Zero,
-)
+from belljar.regex.nodes import Alt, Any, Assert, Backref, Cat, Char, Group, Node, Repeat, Set, Zero
 
 _RAW = (0xDC80, 0xDCFF)  # undecodable bytes: no character, so neither `.` nor [^x] matches them
 

@@ -364,9 +364,6 @@ class Shell(Expansion, Reporting, Processes, Trapping):
             return None
         return (self.extglob, self.posix, self.interactive)
 
-    def aliases_changed(self) -> None:
-        """Aliases were defined or removed: the parser asks for them anew at the next line."""
-
     def run_text(self, text: str, *, line: int = 1, what: str = "", verbose: bool = True) -> int:
         """Parse and run commands in this shell, as `eval` does; returns the status. Control flow passes through.
 

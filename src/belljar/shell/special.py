@@ -12,18 +12,7 @@ from belljar.abi.base import DEFAULT_PATH
 from belljar.shell import history_file
 from belljar.shell.arrays import Array, Assoc
 from belljar.shell.expand.ifs import prepare
-from belljar.shell.variables import (
-    ARRAY,
-    ASSOC,
-    EXPORT,
-    INTEGER,
-    READONLY,
-    DynamicVar,
-    Entry,
-    Var,
-    Variables,
-    is_name,
-)
+from belljar.shell.variables import ARRAY, ASSOC, EXPORT, INTEGER, READONLY, DynamicVar, Entry, Var, Variables, is_name
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

@@ -73,8 +73,6 @@ class Tool:
     suffix: str
     known: Mapping[str, str] = MappingProxyType({})
     """Suffixes of compressed files, and what stands in their place when decompressed."""
-    worst = 2
-    """The greater of two statuses wins; gzip's 1 (an error) beats its 2 (a warning)."""
 
     def __init__(self, process: Process, options: Options, name: str) -> None:
         self.process = process

@@ -21,17 +21,7 @@ from belljar.bin.awk.scope import (
     StoreCode,
     StringCode,
 )
-from belljar.bin.awk.values import (
-    NUMERIC_START,
-    UNINIT,
-    Array,
-    FieldText,
-    Untyped,
-    Value,
-    strnum,
-    to_number,
-    whole,
-)
+from belljar.bin.awk.values import NUMERIC_START, UNINIT, Array, FieldText, Untyped, Value, strnum, to_number, whole
 
 # -- variables ----------------------------------------------------------------------------------------------
 

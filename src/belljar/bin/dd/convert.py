@@ -19,7 +19,6 @@ class Converter:
         self._unblock = cbs if conversions & {"unblock", "ascii"} and cbs else 0
         self._odd = b""
         self._held = b""
-        self._skipping = False
         self.truncated = 0
         """Records that were longer than cbs."""
 

@@ -193,10 +193,8 @@ class Parser:
                 self._regex_type()
             case "-files0-from":
                 search.files0 = self.argument(name)
-            case "-noleaf" | "-ignore_readdir_race" | "-noignore_readdir_race":
+            case "-noleaf" | "-ignore_readdir_race" | "-noignore_readdir_race" | "-warn" | "-nowarn":
                 pass
-            case "-warn" | "-nowarn":
-                search.warns = name == "-warn"
             case _:
                 return None
         return lambda _visit: True

@@ -33,7 +33,6 @@ class Search:
         self.one_file_system = False
         self.regex_type = "emacs"
         self.files0: str | None = None
-        self.warns = process.isatty(0)
         self.start = ""
         """The operand being walked."""
         self.status = 0

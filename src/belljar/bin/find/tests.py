@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from belljar import regex
 from belljar.abi.errors import SysError
@@ -47,8 +47,6 @@ _UNITS: Final = {"b": 512, "c": 1, "w": 2, "k": 1024, "M": 1 << 20, "G": 1 << 30
 _NUMBER: Final = re.compile(r"([-+]?)(\d+)")
 _DECIMAL: Final = re.compile(r"([-+]?)(\d+(?:\.\d*)?|\.\d+)")
 _MINUTE: Final = 60 * NANO
-
-Sign = Literal["", "-", "+"]
 
 
 def _compares(sign: str, number: int) -> Callable[[int], bool]:

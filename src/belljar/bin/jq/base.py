@@ -3,21 +3,9 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from belljar.bin.jq.code import (
-    Argument,
-    Code,
-    Env,
-    PathRun,
-    Runtime,
-    Scope,
-    Target,
-    as_many,
-)
+from belljar.bin.jq.code import Argument, Code, Env, PathRun, Runtime, Scope, Target, as_many
 from belljar.bin.jq.depth import Stack
-from belljar.bin.jq.nodes import (
-    Literal,
-    Node,
-)
+from belljar.bin.jq.nodes import Literal, Node
 from belljar.bin.jq.values import Value
 
 if TYPE_CHECKING:

@@ -6,17 +6,7 @@ from typing import Any
 from belljar.bin.jq import operators
 from belljar.bin.jq.access import index, index_error
 from belljar.bin.jq.base import Binder, CompilerBase, identity
-from belljar.bin.jq.code import (
-    MANY,
-    ONE,
-    Code,
-    CompileProblem,
-    Env,
-    Run,
-    Scope,
-    as_many,
-    getter,
-)
+from belljar.bin.jq.code import MANY, ONE, Code, CompileProblem, Env, Run, Scope, as_many, getter
 from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.nodes import (
     Bind,

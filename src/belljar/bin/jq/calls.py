@@ -22,12 +22,7 @@ from belljar.bin.jq.code import (
 )
 from belljar.bin.jq.depth import weigh
 from belljar.bin.jq.frames import closure, frame_maker, frames_maker, handed_on
-from belljar.bin.jq.nodes import (
-    Call,
-    Define,
-    Function,
-    Node,
-)
+from belljar.bin.jq.nodes import Call, Define, Function, Node
 from belljar.bin.jq.prelude import definition
 from belljar.bin.jq.values import Value
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from belljar.abi.dataclass import dataclass, field
-from belljar.bin.jq.nodes import Function, Node
+from belljar.bin.jq.nodes import Function
 
 ONE, OPT, MANY = 0, 1, 2
 
@@ -226,6 +226,3 @@ def getter(up: int) -> Run:
         return e[0]
 
     return far
-
-
-NodeCompiler = Callable[[Node, Scope], Code]

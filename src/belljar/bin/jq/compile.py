@@ -20,18 +20,7 @@ from belljar.bin.jq.builtins import (  # noqa: F401 (importing them fills the re
     world,
 )
 from belljar.bin.jq.calls import Calls
-from belljar.bin.jq.code import (
-    ONE,
-    Argument,
-    Code,
-    Env,
-    PathRun,
-    Runtime,
-    Scope,
-    Target,
-    as_many,
-    root_scope,
-)
+from belljar.bin.jq.code import ONE, Argument, Code, Env, PathRun, Runtime, Scope, Target, as_many, root_scope
 from belljar.bin.jq.control import Control
 from belljar.bin.jq.depth import Stack
 from belljar.bin.jq.expressions import Expressions

@@ -4,30 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from belljar.bin.jq.base import CompilerBase, identity
-from belljar.bin.jq.code import (
-    EMPTY,
-    MANY,
-    ONE,
-    OPT,
-    Code,
-    CompileProblem,
-    Env,
-    Scope,
-    as_many,
-    coerce,
-    getter,
-)
+from belljar.bin.jq.code import EMPTY, MANY, ONE, OPT, Code, CompileProblem, Env, Scope, as_many, coerce, getter
 from belljar.bin.jq.errors import Break, JqError
-from belljar.bin.jq.nodes import (
-    Alternative,
-    BreakOut,
-    Comma,
-    If,
-    Label,
-    Logic,
-    Pipe,
-    Try,
-)
+from belljar.bin.jq.nodes import Alternative, BreakOut, Comma, If, Label, Logic, Pipe, Try
 from belljar.bin.jq.values import Value
 
 

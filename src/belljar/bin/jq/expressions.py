@@ -5,17 +5,7 @@ from typing import Any
 
 from belljar.bin.jq.access import index, index_error, iterate, iterate_error, slice_of
 from belljar.bin.jq.base import BATCH, CompilerBase, identity
-from belljar.bin.jq.code import (
-    EMPTY,
-    MANY,
-    ONE,
-    OPT,
-    Code,
-    CompileProblem,
-    Env,
-    Scope,
-    as_many,
-)
+from belljar.bin.jq.code import EMPTY, MANY, ONE, OPT, Code, CompileProblem, Env, Scope, as_many
 from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.nodes import (
     Array,

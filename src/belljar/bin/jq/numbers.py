@@ -33,9 +33,6 @@ class Number:
         return f"Number({self.value!r}, {self.literal!r})"
 
 
-type_number = (int, float, Number)
-
-
 def from_float(value: float) -> "int | float | Number":
     """The jq number for a computed double."""
     if value.is_integer():
@@ -61,10 +58,6 @@ def to_float(number: Any) -> float:
         return float(number)
     except OverflowError:
         return inf if number > 0 else -inf
-
-
-def is_nan(number: Any) -> bool:
-    return number.__class__ is Number and isnan(number.value)
 
 
 def parse_literal(text: str) -> "int | float | Number":

@@ -4,17 +4,7 @@ from collections.abc import Callable
 
 from belljar.bin.jq.code import Runtime
 from belljar.bin.jq.numbers import EXACT
-from belljar.bin.jq.values import (
-    Value,
-    add,
-    compare,
-    divide,
-    equal,
-    kind_name,
-    modulo,
-    multiply,
-    subtract,
-)
+from belljar.bin.jq.values import Value, add, compare, divide, equal, kind_name, modulo, multiply, subtract
 
 __all__ = ["kind_name", "table"]
 

@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from belljar.bin.jq.access import get_path, index, iterate_error, path_list
 from belljar.bin.jq.builtins.registry import FORMS, NATIVES, PATH_FORMS
-from belljar.bin.jq.code import (
-    INVALID,
-    Code,
-    CompileProblem,
-    Env,
-    Path,
-    PathRun,
-    PathTarget,
-    Scope,
-    as_many,
-    getter,
-)
+from belljar.bin.jq.code import INVALID, Code, CompileProblem, Env, Path, PathRun, PathTarget, Scope, as_many, getter
 from belljar.bin.jq.depth import weigh
 from belljar.bin.jq.errors import Break, JqError
 from belljar.bin.jq.frames import frames_maker

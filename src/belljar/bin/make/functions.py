@@ -11,15 +11,7 @@ from belljar.abi.flags import O_APPEND, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.paths import fsdecode, fsencode, normalise
 from belljar.bin._kit.realpath import real_path
 from belljar.bin.make.variables import ORIGIN_NAMES, MakeError, Origin, Scope, Variable
-from belljar.bin.make.words import (
-    directory,
-    not_directory,
-    patsubst,
-    split_arguments,
-    stem_of,
-    suffix,
-    without_suffix,
-)
+from belljar.bin.make.words import directory, not_directory, patsubst, split_arguments, stem_of, suffix, without_suffix
 from belljar.shell.glob import glob
 
 if TYPE_CHECKING:

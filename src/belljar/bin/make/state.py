@@ -66,7 +66,6 @@ class State:
         """.PRECIOUS, .SILENT ...: what each names."""
         self.expander = Expander(self)
         self.functions = Functions(self)
-        self.building: Scope | None = None
         if not switches.no_variables:
             for name, text in DEFAULTS.items():
                 self.scope.variables[name] = Variable(text, False, Origin.DEFAULT)

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from belljar.abi.dataclass import dataclass, field
-from belljar.bin.make.words import closing, directory, fill, find_percent, not_directory, patsubst
+from belljar.bin.make.words import closing, directory, find_percent, not_directory, patsubst
 
 if TYPE_CHECKING:
     from belljar.bin.make.state import State
@@ -178,7 +178,3 @@ class Expander:
                     return " ".join(not_directory(word) for word in whole.value.split())
                 return " ".join(directory(word).rstrip("/") or "/" for word in whole.value.split())
         return ""
-
-
-def substitute_stem(text: str, stem: str) -> list[str]:
-    return [fill(word, stem) for word in text.split()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, Literal
 
-from belljar.abi.dataclass import dataclass, field
+from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import NANO
 
@@ -55,7 +55,6 @@ class Member:
     sparse: list[tuple[int, int]] | None = None
     real_size: int = 0
     """Size of a sparse file, holes included."""
-    pax: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_dir(self) -> bool:
@@ -176,7 +175,6 @@ def parse_pax(data: bytes) -> dict[str, str]:
 
 def apply_pax(member: Member, records: dict[str, str]) -> None:
     """Let extended records override the header's fields. Raises BadHeader."""
-    member.pax = records
     try:
         for key, value in records.items():
             match key:

@@ -18,15 +18,7 @@ from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.sizes import parse_size
 from belljar.bin._url import BadUrl, Url, join, parse_url
 from belljar.bin._web import Exchange, Head, WebError, name_from_header
-from belljar.bin.wget.errors import (
-    AUTH_ERROR,
-    FILE_ERROR,
-    NETWORK_ERROR,
-    SERVER_ERROR,
-    TLS_ERROR,
-    Failure,
-    Saved,
-)
+from belljar.bin.wget.errors import AUTH_ERROR, FILE_ERROR, NETWORK_ERROR, SERVER_ERROR, TLS_ERROR, Failure, Saved
 from belljar.bin.wget.gauge import Bar, Dots, long_rate, short_size
 from belljar.bin.wget.names import accepted, exists, free_name, save_name
 from belljar.bin.wget.options import Options

@@ -94,10 +94,6 @@ class Interrupter:
         self._common = common
         self._first = low - self._stride * SIGINT
 
-    @property
-    def able(self) -> bool:
-        return bool(self._common)
-
     # Raising.
 
     def interrupt(self, number: int) -> None:

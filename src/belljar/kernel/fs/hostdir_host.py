@@ -32,17 +32,7 @@ from belljar.abi.errno import (
     from_host,
 )
 from belljar.abi.errors import Refused, SysError
-from belljar.abi.flags import (
-    FILE_MAX,
-    O_ACCMODE,
-    O_RDONLY,
-    O_TRUNC,
-    RENAME_EXCHANGE,
-    S_IFDIR,
-    S_IFLNK,
-    S_IFMT,
-    S_IFREG,
-)
+from belljar.abi.flags import FILE_MAX, O_ACCMODE, O_RDONLY, O_TRUNC, RENAME_EXCHANGE, S_IFDIR, S_IFLNK, S_IFMT, S_IFREG
 from belljar.abi.paths import check_name, fsdecode, fsencode
 from belljar.abi.records import NANO, Dirent, Owner, SetAttr, Stat, StatFs
 from belljar.kernel.fs.openat2_host import BENEATH, NO_MAGICLINKS, NO_SYMLINKS, NO_XDEV, openat2, renameat2

@@ -6,16 +6,7 @@ from collections import deque
 from ipaddress import IPv4Address, IPv6Address
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from belljar.abi.errno import (
-    EADDRINUSE,
-    EADDRNOTAVAIL,
-    EAGAIN,
-    ECONNABORTED,
-    ECONNREFUSED,
-    EINVAL,
-    EPIPE,
-    EPROTO,
-)
+from belljar.abi.errno import EADDRINUSE, EADDRNOTAVAIL, EAGAIN, ECONNABORTED, ECONNREFUSED, EINVAL, EPIPE, EPROTO
 from belljar.abi.errors import SysError
 from belljar.abi.flags import POLLERR, POLLHUP, POLLIN, POLLOUT
 from belljar.kernel.fiber import Hub, WaitQueue

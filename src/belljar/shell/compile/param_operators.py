@@ -10,24 +10,10 @@ from belljar.libc.pattern import Pattern, compile_pattern
 from belljar.shell.arrays import Assoc
 from belljar.shell.compile.arith import compile_arith
 from belljar.shell.compile.params import AnyParam, Values, compile_base_values
-from belljar.shell.compile.words import (
-    compile_pattern_text,
-    compile_scalar,
-    constant_pattern,
-    mark_quoted,
-)
+from belljar.shell.compile.words import compile_pattern_text, compile_scalar, constant_pattern, mark_quoted
 from belljar.shell.control import ArithError
 from belljar.shell.expand import operators
-from belljar.shell.nodes import (
-    Arith,
-    ChangeCase,
-    Param,
-    Replace,
-    Slice,
-    Strip,
-    Transform,
-    Word,
-)
+from belljar.shell.nodes import Arith, ChangeCase, Param, Replace, Slice, Strip, Transform, Word
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from belljar.shell.nodes import (
-    CondAnd,
-    CondBinary,
-    CondGroup,
-    Conditional,
-    CondNode,
-    CondNot,
-    CondOr,
-    CondUnary,
-)
+from belljar.shell.nodes import CondAnd, CondBinary, CondGroup, Conditional, CondNode, CondNot, CondOr, CondUnary
 from belljar.shell.parse.errors import ShellSyntaxError
 from belljar.shell.parse.simple import SimpleReader
 from belljar.shell.parse.tokens import END, OTHER, WORD

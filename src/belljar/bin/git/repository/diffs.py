@@ -79,10 +79,6 @@ class Pair:
         return b"\0" in self.before[:8000] or b"\0" in self.after[:8000]
 
 
-def lines_of(data: bytes) -> list[bytes]:
-    return data.splitlines(keepends=True) if b"\r" not in data else re.findall(rb"[^\n]*\n|[^\n]+", data)
-
-
 def changes(
     process: Process, before: bytes, after: bytes, look: Look = PLAIN
 ) -> tuple[list[bytes], list[bytes], list[Change]]:

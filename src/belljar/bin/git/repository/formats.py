@@ -63,7 +63,6 @@ class Formatter:
         self._notes = notes
         if not notes and re.search(r"%[-+ ]?N", form):
             self._notes = [Notes(repo, default_ref(repo))]
-        self._parents: Callable[[bytes], str] | None = None
 
     def when(self, seconds: int, offset: int) -> str:
         if self._date == "relative":

@@ -6,9 +6,7 @@ from collections.abc import Iterable
 from belljar.bin.jq.access import index, iterate
 from belljar.bin.jq.builtins.registry import native
 from belljar.bin.jq.errors import JqError
-from belljar.bin.jq.numbers import (
-    to_float,
-)
+from belljar.bin.jq.numbers import to_float
 from belljar.bin.jq.values import (
     MAX_DEPTH,
     Value,

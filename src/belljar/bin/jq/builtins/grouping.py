@@ -12,12 +12,7 @@ if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
 
 
-from belljar.bin.jq.builtins.registry import (
-    EACH,
-    Arguments,
-    form,
-    truthy,
-)
+from belljar.bin.jq.builtins.registry import EACH, Arguments, form, truthy
 
 
 def keyed(name: str, finish: Callable[[list[tuple[Value, Value]]], Value]) -> None:

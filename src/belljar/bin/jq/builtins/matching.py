@@ -13,10 +13,7 @@ if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
 
 
-from belljar.bin.jq.builtins.registry import (
-    Arguments,
-    form,
-)
+from belljar.bin.jq.builtins.registry import Arguments, form
 
 
 @form("splits", 1, 2)

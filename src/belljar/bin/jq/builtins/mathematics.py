@@ -4,15 +4,8 @@ import math
 from collections.abc import Callable
 
 from belljar.bin.jq.builtins.registry import NATIVES, native
-from belljar.bin.jq.numbers import (
-    from_float,
-    to_float,
-)
-from belljar.bin.jq.values import (
-    Value,
-    is_number,
-    type_error,
-)
+from belljar.bin.jq.numbers import from_float, to_float
+from belljar.bin.jq.values import Value, is_number, type_error
 
 
 def number(v: Value) -> float:

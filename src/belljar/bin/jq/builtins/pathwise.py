@@ -6,20 +6,13 @@ from typing import TYPE_CHECKING, Any
 from belljar.bin.jq.code import Env, Path, PathRun, Scope
 from belljar.bin.jq.nodes import RecurseDefault
 from belljar.bin.jq.paths import PathCompiler
-from belljar.bin.jq.values import (
-    Value,
-)
+from belljar.bin.jq.values import Value
 
 if TYPE_CHECKING:
     pass
 
 
-from belljar.bin.jq.builtins.registry import (
-    SELF,
-    Arguments,
-    path_form,
-    truthy,
-)
+from belljar.bin.jq.builtins.registry import SELF, Arguments, path_form, truthy
 from belljar.bin.jq.builtins.selecting import check_limit, check_nth, check_skip, drop, take
 
 

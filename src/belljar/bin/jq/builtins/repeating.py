@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
 
 
-from belljar.bin.jq.builtins.registry import (
-    Arguments,
-    form,
-    truthy,
-)
+from belljar.bin.jq.builtins.registry import Arguments, form, truthy
 from belljar.bin.jq.builtins.selecting import select
 
 WHOLE_NUMBER = 2**53

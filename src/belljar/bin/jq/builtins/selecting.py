@@ -14,13 +14,7 @@ if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
 
 
-from belljar.bin.jq.builtins.registry import (
-    EACH,
-    SELF,
-    Arguments,
-    form,
-    truthy,
-)
+from belljar.bin.jq.builtins.registry import EACH, SELF, Arguments, form, truthy
 
 
 @form("empty", 0)

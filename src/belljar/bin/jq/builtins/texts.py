@@ -8,14 +8,7 @@ from belljar.bin.jq.builtins.registry import NATIVES, native
 from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.exact import ParseError
 from belljar.bin.jq.formats import FORMATS
-from belljar.bin.jq.numbers import (
-    INFINITE,
-    NAN,
-    NUMERIC,
-    negate,
-    parse_literal,
-    to_float,
-)
+from belljar.bin.jq.numbers import INFINITE, NAN, NUMERIC, negate, parse_literal, to_float
 from belljar.bin.jq.reader import parse_one
 from belljar.bin.jq.values import (
     Value,

@@ -7,19 +7,13 @@ from belljar.bin.jq.access import Owned, delete_paths, get_path, set_path
 from belljar.bin.jq.code import MANY, ONE, Code, Env, Scope, as_many
 from belljar.bin.jq.nodes import RecurseDefault
 from belljar.bin.jq.paths import proper
-from belljar.bin.jq.values import (
-    Value,
-)
+from belljar.bin.jq.values import Value
 
 if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
 
 
-from belljar.bin.jq.builtins.registry import (
-    Arguments,
-    form,
-    truthy,
-)
+from belljar.bin.jq.builtins.registry import Arguments, form, truthy
 
 
 @form("path", 1)

@@ -14,12 +14,7 @@ if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
 
 
-from belljar.bin.jq.builtins.registry import (
-    FORMS,
-    NATIVES,
-    Arguments,
-    form,
-)
+from belljar.bin.jq.builtins.registry import FORMS, NATIVES, Arguments, form
 
 
 @form("input", 0)

@@ -12,15 +12,7 @@ from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_PATH, O_RDONLY, O_WRONLY, PE
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import Stat
 from belljar.abi.termios import WinSize
-from belljar.engines.wire.calls import (
-    AT_FDCWD,
-    ATIME_NOW,
-    ATIME_SET,
-    DATA_MAX,
-    FILE_MAX,
-    MTIME_NOW,
-    MTIME_SET,
-)
+from belljar.engines.wire.calls import AT_FDCWD, ATIME_NOW, ATIME_SET, DATA_MAX, FILE_MAX, MTIME_NOW, MTIME_SET
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.namespace import Place
 from belljar.kernel.vfs.view import View
