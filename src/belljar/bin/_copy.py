@@ -197,9 +197,7 @@ class Copier:
         """Whether the destination is a symlink to the source, so that writing through it would empty the source."""
         if stat.is_symlink or self._rules.remove_destination or self._rules.backup.enabled or self._rules.link:
             return False
-        try:
-            there = self._fs.stat(target)
-        except SysError:
+        if (there := self._fs.try_stat(target)) is None:
             return False
         return (there.dev, there.ino) == (stat.dev, stat.ino)
 

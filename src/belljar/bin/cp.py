@@ -106,7 +106,7 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
         while known.startswith("./"):
             known = known[2:].lstrip("/")
         if known in seen and not rules.backup.enabled:
-            kind = "directory" if _is_directory(process, source) else "file"
+            kind = "directory" if process.fs.is_dir(source) else "file"
             process.warn(f"warning: source {kind} {quote_name(source)} specified more than once")
             continue
         seen.add(known)
@@ -184,7 +184,7 @@ def _make_parents(process: Process, rules: Rules, source: str, directory: str, *
             process.warn(f"failed to get attributes of {quote_name(original)}: {error.reason}")
             return False
         try:
-            if not _is_directory(process, made):
+            if not process.fs.is_dir(made):
                 fs.mkdir(made, stat.mode & 0o777)
                 if rules.verbose:
                     process.print(f"{original} -> {made}")
@@ -193,10 +193,3 @@ def _make_parents(process: Process, rules: Rules, source: str, directory: str, *
             return False
         preserve_attributes(process, made, stat, rules.preserve)
     return True
-
-
-def _is_directory(process: Process, path: str) -> bool:
-    try:
-        return process.fs.stat(path).is_dir
-    except SysError:
-        return False

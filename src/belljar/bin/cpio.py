@@ -269,10 +269,7 @@ class Cpio:
             process.warn(f"Removing leading `{prefix}' from member names")
         name = entry.name[len(prefix) :] or "."
         kind = entry.mode & S_IFMT
-        try:
-            old: Stat | None = fs.stat(name, follow=False)
-        except SysError:
-            old = None
+        old = fs.try_stat(name, follow=False)
         if old is not None and not old.is_dir and not self._options.unconditional and old.mtime // NANO >= entry.mtime:
             process.warn(f"{name} not created: newer or same age version exists")
             if self._options.verbose:
@@ -280,7 +277,7 @@ class Cpio:
             return
         try:
             if self._options.directories and "/" in name.rstrip("/"):
-                make_folders(process, name.rstrip("/").rpartition("/")[0])
+                fs.makedirs(name.rstrip("/").rpartition("/")[0])
             if kind == S_IFDIR:
                 if old is None:
                     fs.mkdir(name)
@@ -334,7 +331,7 @@ class Cpio:
                 old = None
             try:
                 if self._options.directories:
-                    make_folders(process, target.rpartition("/")[0])
+                    fs.makedirs(target.rpartition("/")[0])
                 self._copy_one(name, target, stat, exists=old is not None)
             except SysError as error:
                 self._fail(f"{target}: Cannot open: {error.reason}")
@@ -363,14 +360,3 @@ class Cpio:
             fs.chmod(target, stat.mode & 0o777)
             if self._options.times:
                 fs.utimens(target, stat.atime, stat.mtime)
-
-
-def make_folders(process: Process, path: str) -> None:
-    try:
-        process.fs.stat(path)
-    except SysError:
-        above = path.rpartition("/")[0]
-        if above:
-            make_folders(process, above)
-        if path.rpartition("/")[2] not in ("", ".", ".."):
-            process.fs.mkdir(path)

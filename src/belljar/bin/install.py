@@ -145,9 +145,7 @@ class Installer:
     def _clear(self, source: str, target: str) -> str | None:
         """Put the old file away: the name of its backup, "" without one; None if it may not be replaced."""
         process, fs = self._process, self._process.fs
-        try:
-            old = fs.stat(target, follow=False)
-        except SysError:
+        if (old := fs.try_stat(target, follow=False)) is None:
             return ""
         new = fs.stat(source)
         if (old.dev, old.ino) == (new.dev, new.ino):
@@ -165,9 +163,7 @@ class Installer:
 
     def _same(self, source: str, target: str) -> bool:
         process, fs = self._process, self._process.fs
-        try:
-            old = fs.stat(target, follow=False)
-        except SysError:
+        if (old := fs.try_stat(target, follow=False)) is None:
             return False
         mode = self._change.apply(0, 0, directory=False)
         if not old.is_regular or old.mode & 0o7777 != mode or self._uid not in (-1, old.uid):

@@ -142,10 +142,7 @@ class Linker:
             process.warn(f"{quote_if_odd(link)}: cannot overwrite directory")
             return False
         if not self._options.symbolic or not old.is_symlink:
-            try:
-                new = fs.stat(target, follow=self._options.logical or self._options.symbolic)
-            except SysError:
-                new = None
+            new = fs.try_stat(target, follow=self._options.logical or self._options.symbolic)
             same = new is not None and (new.dev, new.ino) == (old.dev, old.ino)
             if same and (not self._options.symbolic or self._same_entry(target, link)):
                 if not self._options.symbolic and not self._same_entry(target, link) and old.nlink > 1:

@@ -79,11 +79,8 @@ def make_parents(process: Process, path: str, change: ModeChange | None, *, verb
 def _make_missing(process: Process, path: str, otherwise: int) -> bool:
     """Whether it had to be made; `otherwise` is the error if something else has the name."""
     fs = process.fs
-    try:
-        if fs.stat(path).is_dir:
-            return False
-    except SysError:
-        pass
+    if fs.is_dir(path):
+        return False
     try:
         fs.mkdir(path)
     except SysError as error:

@@ -392,20 +392,9 @@ class Runner:
             for place, argument in enumerate(job.arguments, 1):
                 safe = argument.replace("\\", "\\\\").replace("\t", "\\t").replace("/", "\\_").replace("\0", "\\0")
                 folder += f"/{place}/{safe}"
-            self._make_folders(folder)
+            self._process.fs.makedirs(folder)
             for name, data in (("seq", str(job.number).encode()), ("stdout", out), ("stderr", err)):
                 self._process.write_file(f"{folder}/{name}", data)
-
-    def _make_folders(self, path: str) -> None:
-        parts = path.split("/")
-        for end in range(1, len(parts) + 1):
-            above = "/".join(parts[:end])
-            try:
-                if above:
-                    self._process.fs.mkdir(above)
-            except SysError as error:
-                if error.name != "EEXIST":
-                    raise
 
     def _show_in_order(self, *, everything: bool) -> None:
         while self._waiting:

@@ -60,7 +60,5 @@ def _remove(process: Process, options: Options, path: str, *, above: bool) -> bo
 
 
 def _is_link(process: Process, path: str) -> bool:
-    try:
-        return process.fs.stat(path, follow=False).is_symlink and process.fs.stat(path).is_dir
-    except SysError:
-        return False
+    link = process.fs.try_stat(path, follow=False)
+    return link is not None and link.is_symlink and process.fs.is_dir(path)

@@ -232,10 +232,7 @@ class Unzipper:
             return
         if "/" in path:
             self._make_folder(path.rpartition("/")[0])
-        try:
-            stat = fs.stat(path, follow=False)
-        except SysError:
-            stat = None
+        stat = fs.try_stat(path, follow=False)
         if stat is not None:
             if options.never or (options.update and stat.mtime // NANO >= self._seconds(info)):
                 return

@@ -89,7 +89,7 @@ def run_pip(process: Process, args: list[str]) -> int:
 def find_venv(process: Process) -> str | None:
     """The active environment, or the .venv of this directory or one above."""
     for root in _candidates(process):
-        if _is_file(process, f"{root}/pyvenv.cfg"):
+        if process.fs.is_file(f"{root}/pyvenv.cfg"):
             return root
     return None
 
@@ -106,13 +106,6 @@ def _upward(process: Process) -> Iterator[str]:
     while folder:
         yield folder
         folder = folder.rpartition("/")[0]
-
-
-def _is_file(process: Process, path: str) -> bool:
-    try:
-        return process.fs.stat(path).is_regular
-    except SysError:
-        return False
 
 
 def make_venv(process: Process, args: list[str]) -> int:
@@ -246,7 +239,7 @@ def _environment_with(process: Process, needs: list[str], base: str | None) -> s
     """An environment that has these packages, made if it is not there; with what `base` has, too."""
     key = hashlib.sha256("\n".join([base or "", *needs]).encode()).hexdigest()[:16]
     root = f"{process.env.get('HOME', '/tmp')}/.cache/uv/environments/{key}"
-    if _is_file(process, f"{root}/.ready"):
+    if process.fs.is_file(f"{root}/.ready"):
         return root
     if process.run(["/usr/bin/python3", "-m", "venv", "--clear", "--system-site-packages", root]).shell:
         return None
@@ -262,7 +255,7 @@ def _environment_with(process: Process, needs: list[str], base: str | None) -> s
 
 def project_environment(process: Process, *, required: bool = False) -> str | None:
     """The environment of the project that this directory is in, with what its pyproject.toml asks for."""
-    folder = next((each for each in _upward(process) if _is_file(process, f"{each}/pyproject.toml")), None)
+    folder = next((each for each in _upward(process) if process.fs.is_file(f"{each}/pyproject.toml")), None)
     if folder is None:
         if required:
             process.error("error: No `pyproject.toml` found in current directory or any parent directory\n")
@@ -275,9 +268,9 @@ def project_environment(process: Process, *, required: bool = False) -> str | No
         return find_venv(process)
     done = f"{root}/.synced"
     digest = hashlib.sha256(text).hexdigest().encode()
-    if _is_file(process, done) and process.read_file(done) == digest:
+    if process.fs.is_file(done) and process.read_file(done) == digest:
         return root
-    if not _is_file(process, f"{root}/pyvenv.cfg"):
+    if not process.fs.is_file(f"{root}/pyvenv.cfg"):
         make_venv(process, [root])
     needs = [str(need) for need in project.get("dependencies", [])]
     groups = settings.get("dependency-groups", {})

@@ -169,9 +169,7 @@ class Zipper:
             if path == "-":
                 yield "-", ("-", fs.stat("/"))
                 continue
-            try:
-                stat = fs.stat(path, follow=not self._options.links)
-            except SysError:
+            if (stat := fs.try_stat(path, follow=not self._options.links)) is None:
                 self._process.stdout.flush()
                 if path in given:
                     self._process.print(f"\tzip warning: name not matched: {path}")

@@ -206,17 +206,10 @@ def _files(shell: Shell, word: str, *, directories: bool) -> list[str]:
             continue
         if entry.name.startswith(".") and not word[len(base) :].startswith("."):
             continue
-        if directories and not _is_directory(shell, path):
+        if directories and not shell.process.fs.is_dir(path):
             continue
         found.append(path)
     return sort_paths(found)
-
-
-def _is_directory(shell: Shell, path: str) -> bool:
-    try:
-        return shell.process.fs.stat(path).is_dir
-    except SysError:
-        return False
 
 
 def _programs(shell: Shell, word: str) -> list[str]:

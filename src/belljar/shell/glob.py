@@ -248,8 +248,6 @@ class _Walk:
 
     def _exists(self, path: str) -> bool:
         self.process.budget.charge()
-        try:
-            stat = self.process.fs.stat(path, follow=path.endswith("/"))
-        except SysError:
+        if (stat := self.process.fs.try_stat(path, follow=path.endswith("/"))) is None:
             return False
         return stat.is_dir or not path.endswith("/")

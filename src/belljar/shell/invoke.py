@@ -361,10 +361,7 @@ def report_failure(shell: Shell, name: str, path: str, error: SysError) -> int:
             shell.process.error(f"{shell.message_name()}: {name}: {reason}\n")  # bash names no line here
             return NOT_EXECUTABLE
     if code == EACCES:
-        try:
-            is_dir = shell.process.fs.stat(path).is_dir
-        except SysError:
-            is_dir = False
+        is_dir = shell.process.fs.is_dir(path)
         shell.error(f"{name}: {'Is a directory' if is_dir else error.reason}")
         return NOT_EXECUTABLE
     if code in (ENOENT, ENOTDIR):

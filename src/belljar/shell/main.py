@@ -422,9 +422,7 @@ class Session:
         process = shell.process
         found = path
         try:
-            try:
-                stat = process.fs.stat(path)
-            except SysError:
+            if (stat := process.fs.try_stat(path)) is None:
                 located = shell.search_path(path, shell.vars.get("PATH")) if "/" not in path else None
                 if located is None:
                     raise

@@ -309,7 +309,7 @@ class Processes(State):
                 shown = join(self.vars.get("PWD") or "/", path.removeprefix("./"))
                 if error.name != "EACCES":
                     return report_failure(self, shown, path, error)
-                reason = "Is a directory" if self._is_directory(path) else error.reason
+                reason = "Is a directory" if self.process.fs.is_dir(path) else error.reason
                 self.error(f"{shown}: {reason}")
                 self.error(f"exec: {shown}: cannot execute: {reason}")
                 return 126
@@ -321,9 +321,3 @@ class Processes(State):
             environment["SHLVL"] = str(max(int(level) - 1, 0))
         process.prepare_exec(path, full, environment)
         process.exit(program(process))
-
-    def _is_directory(self: Shell, path: str) -> bool:  # type: ignore[misc]
-        try:
-            return self.process.fs.stat(path).is_dir
-        except SysError:
-            return False

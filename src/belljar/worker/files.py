@@ -86,9 +86,7 @@ class FileCalls:
         name, last = self._path(path), fsdecode(after)
         entries = []
         for entry in sorted(entry for entry in self._view.readdir(name) if entry.name > last)[:LIST_PAGE]:
-            try:
-                stat = self._view.stat(join(name, entry.name), follow=False)
-            except SysError:
+            if (stat := self._view.try_stat(join(name, entry.name), follow=False)) is None:
                 continue  # gone since it was listed
             entries.append([fsencode(entry.name), *_fields(stat)])
         return entries

@@ -120,9 +120,7 @@ class Listing:
 
     def _referent(self, path: str, stat: Stat) -> Stat:
         """Return the directory that a symlink leads to."""
-        try:
-            target = self._fs.stat(path)
-        except SysError:
+        if (target := self._fs.try_stat(path)) is None:
             return stat
         return target if target.is_dir else stat
 

@@ -96,7 +96,7 @@ class Sink:
         flags = O_WRONLY | O_CREAT | (O_APPEND if self._append else O_EXCL if exclusive else O_TRUNC)
         try:
             if operation.flag("create-dirs"):
-                _make_directories(self._process, self.name)
+                self._process.fs.makedirs(self.name.rpartition("/")[0], 0o750)
             try:
                 self._fd = self._process.open(self.name, flags, mode)
             except SysError as error:
@@ -118,19 +118,6 @@ class Sink:
                 if error.errno != EEXIST:
                     raise
         raise SysError(EEXIST, base)
-
-
-def _make_directories(process: Process, name: str) -> None:
-    parts = name.split("/")[:-1]
-    for end in range(1, len(parts) + 1):
-        path = "/".join(parts[:end])
-        if not path:
-            continue
-        try:
-            process.fs.mkdir(path, 0o750)
-        except SysError as error:
-            if error.errno != EEXIST:
-                raise
 
 
 def file_name(operation: Operation, target: Target, url: Url, fill: Callable[[str], str]) -> str | None:

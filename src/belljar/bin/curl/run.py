@@ -71,9 +71,7 @@ def _default_config(process: Process, line: CommandLine, args: list[str]) -> Non
     if not home:
         return
     path = f"{home}/.curlrc"
-    try:
-        process.fs.stat(path)
-    except SysError:
+    if not process.fs.exists(path):
         return
     line.read(["--config", path])
 
@@ -240,7 +238,7 @@ class _Session:
             url = self._url(operation, target, expanded.url)
             report.url = report.effective = url
             name = file_name(operation, target, url, expanded.fill)
-            if name is not None and operation.flag("skip-existing") and self._exists(name):
+            if name is not None and operation.flag("skip-existing") and self._process.fs.exists(name):
                 self._warn(f"skips transfer, file exists locally: {name}")
                 return 0
             sink = Sink(self._process, operation, name, self._warn)
@@ -257,13 +255,6 @@ class _Session:
         if template:
             self._write_out(template, report)
         return report.error.code if report.error else 0
-
-    def _exists(self, name: str) -> bool:
-        try:
-            self._process.fs.stat(name)
-        except SysError:
-            return False
-        return True
 
     def _url(self, operation: Operation, target: Target, text: str) -> Url:
         default = operation.values.get("proto-default", "")

@@ -331,20 +331,13 @@ class Transfer:
         if self._sink.may_rename and (given := name_from_header(head.get("content-disposition"))) is not None:
             directory = operation.values.get("output-dir")
             self._sink.name = f"{directory}/{given}" if directory else given
-            if self._process_has(self._sink.name):
+            if self._process.fs.exists(self._sink.name, follow=False):
                 line = f"Content-Disposition: {head.get('content-disposition')}\r\n"
                 raise CurlError(WRITE_ERROR, f"client returned ERROR on write of {len(line)} bytes")
             self._sink.may_rename = False
         if operation.flag("show-headers") or operation.flag("include") or operation.flag("head"):
             self._sink.write(head.text)
             self._sink.written -= len(head.text)
-
-    def _process_has(self, name: str) -> bool:
-        try:
-            self._process.fs.stat(name, follow=False)
-        except SysError:
-            return False
-        return True
 
     def _dump(self, name: str, text: bytes) -> None:
         if name == "-":

@@ -102,9 +102,7 @@ class Finder:
     def _in_repository(self, directory: str) -> bool:
         """Git's own ignore files count only inside a repository."""
         while True:
-            try:
-                self._fs.stat(f"{directory}/.git")
-            except SysError:
+            if not self._fs.exists(f"{directory}/.git"):
                 if not directory:
                     return False
                 directory = directory.rpartition("/")[0]

@@ -115,9 +115,7 @@ def _special(process: Process, name: str, stat: Stat) -> Verdict | None:
         return Verdict(prefix + "directory", "inode/directory")
     if stat.is_symlink:
         target = process.fs.readlink(name)
-        try:
-            process.fs.stat(name)
-        except SysError:
+        if not process.fs.exists(name):
             return Verdict(f"broken symbolic link to {target}", "inode/symlink")
         return Verdict(f"symbolic link to {target}", "inode/symlink")
     if stat.kind == S_IFIFO:

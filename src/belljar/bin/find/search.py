@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_TRUNC, O_WRONLY
 from belljar.abi.records import NANO, Stat
 from belljar.bin._kit.clock import zone_of
@@ -67,10 +66,7 @@ class Search:
     def referent(self, visit: Visit) -> Stat | None:
         """Stat a symlink's target; None if it is dangling."""
         self.process.fs.cwd = visit.directory
-        try:
-            return self.process.fs.stat(visit.name)
-        except SysError:
-            return None
+        return self.process.fs.try_stat(visit.name)
 
     def output(self, path: str) -> Callable[[bytes], None]:
         """A file that an action writes to; actions that name the same one share it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
-from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import parse
@@ -48,14 +47,12 @@ def make_repository(
 ) -> bool:
     """Lay out a repository; True if there was one."""
     folder = path if bare else f"{path.rstrip('/')}/.git"
-    make_folders(process, folder)
+    process.fs.makedirs(folder)
     existed = True
-    try:
-        process.fs.stat(f"{folder}/HEAD")
-    except SysError:
+    if not process.fs.exists(f"{folder}/HEAD"):
         existed = False
     for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks", "branches"):
-        make_folders(process, f"{folder}/{name}")
+        process.fs.makedirs(f"{folder}/{name}")
     if existed:
         return True
     repo = Repository(process, "" if bare else path, folder, settings)
@@ -72,13 +69,3 @@ def make_repository(
     )
     process.write_file(f"{folder}/info/exclude", b"# git ls-files --others --exclude-from=.git/info/exclude\n")
     return False
-
-
-def make_folders(process: Process, path: str) -> None:
-    try:
-        process.fs.stat(path)
-    except SysError:
-        above = path.rstrip("/").rpartition("/")[0]
-        if above:
-            make_folders(process, above)
-        process.fs.mkdir(path)

@@ -411,10 +411,8 @@ def _finish(repo: Repository, state: str, *, quiet: bool) -> int:
 
 def _resume(repo: Repository, state: str, action: str) -> int:
     process = repo.process
-    try:
-        process.fs.stat(state)
-    except SysError:
-        raise GitError("No rebase in progress?") from None
+    if not process.fs.exists(state):
+        raise GitError("No rebase in progress?")
     if action == "show":
         stopped = read_state(repo, "rebase-merge/stopped-sha")
         return show(repo, [stopped or "HEAD"])

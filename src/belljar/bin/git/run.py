@@ -219,10 +219,8 @@ def _command(process: Process, name: str, args: list[str], before: Before) -> in
         return clone(process, args, before.settings)
     if before.folder is not None:
         full = process.absolute(before.folder)
-        try:
-            process.fs.stat(f"{full}/HEAD")
-        except SysError:
-            raise GitError(f"not a git repository: '{before.folder}'") from None
+        if not process.fs.exists(f"{full}/HEAD"):
+            raise GitError(f"not a git repository: '{before.folder}'")
         found: tuple[str, str] | None = (full.removesuffix("/.git") if full.endswith("/.git") else "", full)
     else:
         found = find_repository(process, process.fs.getcwd())

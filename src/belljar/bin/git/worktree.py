@@ -10,7 +10,6 @@ from belljar.abi.paths import fsencode
 from belljar.bin._kit import count, flag, value
 from belljar.bin._kit.options import parse
 from belljar.bin.git.branch import create_branch
-from belljar.bin.git.init import make_folders
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.hooks import tell_checkout
 from belljar.bin.git.repository.refs import ZERO
@@ -96,8 +95,8 @@ def _add(repo: Repository, args: list[str]) -> int:
             remote, _, short = upstream.partition("/")
             configure_upstream(repo, branch, remote, short)
     git = _free_name(repo, path.rpartition("/")[2])
-    make_folders(process, f"{git}/logs")
-    make_folders(process, path)
+    process.fs.makedirs(f"{git}/logs")
+    process.fs.makedirs(path)
     for name, text in (
         ("commondir", "../.."), ("gitdir", f"{path}/.git"), ("ORIG_HEAD", sha.decode()),
         ("HEAD", f"ref: refs/heads/{branch}" if branch is not None else sha.decode()),

@@ -190,10 +190,7 @@ class Grep:
             if name == "-" or as_they_are:
                 yield name
                 continue
-            try:
-                is_dir = process.fs.stat(name).is_dir
-            except SysError:
-                is_dir = False
+            is_dir = process.fs.is_dir(name)
             if is_dir and self.recursive is not None:
                 if selection.accepts_directory(name, operand=True):
                     prefix = name if name.endswith("/") else name + "/"

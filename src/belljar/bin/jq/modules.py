@@ -102,7 +102,7 @@ class Modules:
                 f"{directory}/{item.path}/jq/main{suffix}",
                 f"{directory}/{item.path}/{last}{suffix}",
             ):
-                if self.exists(candidate):
+                if self.process.fs.is_file(candidate):
                     return candidate
         if item.metadata.get("optional") is True:
             return None
@@ -122,12 +122,6 @@ class Modules:
             place = self.process.env.get("HOME", "/") + place[1:]
         place = place.replace("$ORIGIN", ORIGIN)
         return place.rstrip("/") or "/" if place.startswith("/") else f"{origin.rstrip('/')}/{place.rstrip('/')}"
-
-    def exists(self, path: str) -> bool:
-        try:
-            return self.process.fs.stat(path).is_regular
-        except SysError:
-            return False
 
     def describe(self, name: str, compiler: Compiler) -> Value:
         """`modulemeta`."""

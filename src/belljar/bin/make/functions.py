@@ -132,9 +132,7 @@ class Functions:
             if any(char in pattern for char in "*?["):
                 found += glob(self._state.process, pattern)
             else:
-                try:
-                    self._state.process.fs.stat(pattern)
-                except SysError:
+                if not self._state.process.fs.exists(pattern):
                     continue
                 found.append(pattern)
         return _join(found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
-from belljar.abi.errors import SysError
 from belljar.bin.make.rules import Pattern
 from belljar.bin.make.state import State
 from belljar.bin.make.words import fill, split_percent, stem_of
@@ -26,9 +25,7 @@ class Search:
         self._builtin = state.builtin
 
     def exists(self, name: str) -> bool:
-        try:
-            self._state.process.fs.stat(name)
-        except SysError:
+        if not self._state.process.fs.exists(name):
             return self.by_vpath(name) is not None
         return True
 
@@ -42,9 +39,7 @@ class Search:
         directories += [d for word in everywhere.split() for d in word.split(":") if d]
         for directory in directories:
             path = f"{directory.rstrip('/')}/{name}"
-            try:
-                state.process.fs.stat(path)
-            except SysError:
+            if not state.process.fs.exists(path):
                 continue
             return path
         return None

@@ -33,9 +33,7 @@ def link_bins(process: Process, node: Node, *, force: bool) -> None:
     directory = bin_directory(node)
     for command, path in bins(package, node.name).items():
         target = f"{node.folder}/{path}"
-        try:
-            stat = process.fs.stat(target)
-        except SysError:
+        if (stat := process.fs.try_stat(target)) is None:
             continue
         if stat.mode & 0o111 != 0o111:
             with suppress(SysError):
@@ -92,9 +90,7 @@ def _inside(path: str, folder: str) -> bool:
 
 def _is_foreign(process: Process, link: str, node: Node) -> bool:
     """Whether something is there that no version of this package put there."""
-    try:
-        process.fs.stat(link, follow=False)
-    except SysError:
+    if not process.fs.exists(link, follow=False):
         return False
     have = _readlink(process, link)
     assert node.parent is not None

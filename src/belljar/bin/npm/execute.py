@@ -7,7 +7,6 @@ import posixpath
 from collections.abc import Mapping
 from typing import Any
 
-from belljar.abi.errors import SysError
 from belljar.bin.npm.bins import bin_directory
 from belljar.bin.npm.ideal import Rules
 from belljar.bin.npm.install import install
@@ -64,9 +63,7 @@ def _installed_command(session: Session, name: str) -> bool:
         folders.append(f"{where}/node_modules/.bin")
         where = posixpath.dirname(where)
     for folder in folders:
-        try:
-            session.process.fs.stat(f"{folder}/{name}")
-        except SysError:
+        if not session.process.fs.exists(f"{folder}/{name}"):
             continue
         return True
     return False

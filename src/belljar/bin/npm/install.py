@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from belljar.abi.errors import SysError
 from belljar.bin._remove import Remover
 from belljar.bin.npm.ideal import Rules
 from belljar.bin.npm.lockfile import grow, read_lock
@@ -96,10 +95,7 @@ def run_ci(session: Session, words: list[str]) -> int:
         project.refresh_workspaces()
         _check_in_step(project)
         modules = f"{project.folder}/node_modules"
-        try:
-            present = session.process.fs.stat(modules).is_dir
-        except SysError:
-            present = False
+        present = session.process.fs.is_dir(modules)
         flag(project.root)
         project.prune_and_check()
         if present and not session.config.flag("dry-run"):

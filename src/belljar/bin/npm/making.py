@@ -7,7 +7,6 @@ import posixpath
 import re
 from typing import Any, Final
 
-from belljar.abi.errors import SysError
 from belljar.bin.npm.config import edit_file, is_secret
 from belljar.bin.npm.execute import run_exec
 from belljar.bin.npm.lockfile import read_lock
@@ -127,9 +126,7 @@ def _hook(session: Session, runner: Runner, event: str) -> None:
 def _tag(session: Session, folder: str, version: str) -> None:
     """A commit and a tag, in a git repository that has nothing else under way."""
     process = session.process
-    try:
-        process.fs.stat(f"{folder}/.git")
-    except SysError:
+    if not process.fs.exists(f"{folder}/.git"):
         return
     message = (session.config.text("message") or "%s").replace("%s", version)
     tag = f"{session.config.text('tag-version-prefix')}{version}"

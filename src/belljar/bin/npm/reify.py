@@ -162,9 +162,7 @@ class Reifier:
     # The changes.
 
     def _delete(self, path: str) -> None:
-        try:
-            self._process.fs.stat(path, follow=False)
-        except SysError:
+        if not self._process.fs.exists(path, follow=False):
             return
         Remover(self._process, recursive=True, force=True).remove(path)
 

@@ -6,7 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from belljar.abi.errors import SysError
 from belljar.bin.npm.actual import find_workspaces
 from belljar.bin.npm.packagejson import read_json
 from belljar.bin.npm.problems import NpmError, no_package
@@ -67,7 +66,7 @@ def _run_in(session: Session, folder: str, package: Mapping[str, Any], event: st
         scripts[event] = "npm stop --if-present && npm start"
     elif event == "env" and event not in scripts:
         scripts[event] = "env"
-    elif event == "start" and event not in scripts and _exists(session, f"{folder}/server.js"):
+    elif event == "start" and event not in scripts and session.process.fs.exists(f"{folder}/server.js"):
         scripts[event] = "node server.js"
     if event not in scripts:
         if session.config.flag("if-present"):
@@ -96,14 +95,6 @@ def _failed(session: Session, folder: str, package: Mapping[str, Any], event: st
         f"npm error workspace {shown}\nnpm error location {folder}\nnpm error command failed\n"
         f"npm error command sh -c {command}\n"
     )
-
-
-def _exists(session: Session, path: str) -> bool:
-    try:
-        session.process.fs.stat(path)
-    except SysError:
-        return False
-    return True
 
 
 def _missing(session: Session, event: str, scripts: Mapping[str, str]) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from belljar.abi.errors import SysError
 from belljar.bin.npm.actual import link_target
 from belljar.bin.npm.config import Config
 from belljar.bin.npm.packagejson import read_json
@@ -71,10 +70,7 @@ class Source:
         return node
 
     def _directory(self, spec: Spec, name: str | None) -> Node:
-        try:
-            is_dir = self._process.fs.stat(spec.wanted).is_dir
-        except SysError:
-            is_dir = False
+        is_dir = self._process.fs.is_dir(spec.wanted)
         package = read_json(self._process, f"{spec.wanted}/package.json") if is_dir else None
         if package is None:
             raise NpmError(

@@ -178,19 +178,12 @@ class Patching:
             if name.startswith("/") or ".." in name.split("/"):
                 self.say(f"Ignoring potentially dangerous file name {name}")
         names = [n for n in names if not n.startswith("/") and ".." not in n.split("/")]
-        existing = [name for name in names if self._exists(name)]
+        existing = [name for name in names if self.process.fs.exists(name)]
         if existing:
             return min(existing, key=lambda n: (n.count("/"), len(n.rpartition("/")[2]), len(n)))
         if patch.starts_empty:
             return min(names, key=lambda n: (n.count("/"), len(n)), default=None)
         return None
-
-    def _exists(self, name: str) -> bool:
-        try:
-            self.process.fs.stat(name)
-        except SysError:
-            return False
-        return True
 
     def _not_found(self, patch: FilePatch) -> None:
         self.say(f"can't find file to patch at input line {patch.at + 1}")
@@ -336,7 +329,7 @@ class Patching:
         if patch.deletes and result and not outcome.failed:
             self.say(f"Not deleting file {name} as content differs from patch")
             self.status = 1
-        self._make_parents(target)
+        self.process.fs.makedirs(target.rpartition("/")[0])
         if target != name or original is None or result != original:
             self.process.write_file(target, result)
         if patch.mode is not None:
@@ -360,15 +353,8 @@ class Patching:
             return
         self.backed_up.add(name)
         backup = f"{self.options.prefix}{name}{'' if self.options.prefix else self.options.suffix}"
-        self._make_parents(backup)
+        self.process.fs.makedirs(backup.rpartition("/")[0])
         self.process.write_file(backup, original or b"")
-
-    def _make_parents(self, name: str) -> None:
-        parts = name.split("/")[:-1]
-        for end in range(1, len(parts) + 1):
-            path = "/".join(parts[:end])
-            if path and not self._exists(path):
-                self.process.fs.mkdir(path)
 
     def _prune(self, name: str) -> None:
         """Directories left empty go too."""

@@ -64,7 +64,7 @@ def run_config(process: Process, options: ConfigOptions, operands: list[str]) ->
             return 0
         case ["debug"]:
             for each, path in files.items():
-                process.print(f"{each}:\n  {path}, exists: {_exists(process, path)}")
+                process.print(f"{each}:\n  {path}, exists: {process.fs.exists(path)}")
             return 0
         case ["get", name]:
             listed = _listed(process, files)
@@ -79,14 +79,6 @@ def run_config(process: Process, options: ConfigOptions, operands: list[str]) ->
             return 0
         case _:
             raise PipError("Need an action (debug, get, list, set, unset) to perform.")
-
-
-def _exists(process: Process, path: str) -> bool:
-    try:
-        process.fs.stat(path)
-    except SysError:
-        return False
-    return True
 
 
 def _listed(process: Process, files: dict[str, str]) -> dict[str, str]:

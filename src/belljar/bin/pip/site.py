@@ -133,10 +133,7 @@ def make_directories(process: Process, path: str) -> list[str]:
             made.append(directory)
         except SysError as error:
             if error.errno != EEXIST:
-                try:
-                    exists = process.fs.stat(directory).is_dir
-                except SysError:
-                    exists = False
+                exists = process.fs.is_dir(directory)
                 if not exists:
                     raise os_error(error, directory) from None
     return made

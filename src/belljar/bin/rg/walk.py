@@ -79,9 +79,7 @@ class Walker:
     def in_repository(self, path: str) -> bool:
         """Git's own ignore files count only inside a repository."""
         while True:
-            try:
-                self.process.fs.stat(f"{path.rstrip('/')}/.git")
-            except SysError:
+            if not self.process.fs.exists(f"{path.rstrip('/')}/.git"):
                 if path in ("", "/"):
                     return False
                 path = path.rpartition("/")[0] or "/"

@@ -134,24 +134,13 @@ class Sync:
     def _make_target(self, target: str) -> bool:
         try:
             if self._options.mkpath:
-                parts = target.rstrip("/").split("/")
-                for end in range(1, len(parts)):
-                    above = "/".join(parts[:end])
-                    if above and not self._exists(above):
-                        self._fs.mkdir(above)
+                self._fs.makedirs(target.rstrip("/").rpartition("/")[0])
             self._fs.mkdir(target.rstrip("/"))
         except SysError as error:
             path = self._process.absolute(target)
             self._error(f'[Receiver] mkdir "{path}" failed: {error.reason} ({error.errno})')
             return False
         self._home_made.append(target.rstrip("/"))
-        return True
-
-    def _exists(self, path: str) -> bool:
-        try:
-            self._fs.stat(path)
-        except SysError:
-            return False
         return True
 
     def _source(self, source: str, target: str, *, into: bool) -> None:
@@ -202,7 +191,7 @@ class Sync:
                 continue
             self._implied(path, name, base)
             if stat.is_dir and not self._options.recursive:
-                if not self._exists(f"{base}/{name}") and self._changes("cd+++++++++", name + "/"):
+                if not self._fs.exists(f"{base}/{name}") and self._changes("cd+++++++++", name + "/"):
                     self._fs.mkdir(f"{base}/{name}", stat.mode & 0o777 | 0o700)
                 continue
             self._entry(path, f"{base}/{name}", name, stat)
@@ -213,7 +202,7 @@ class Sync:
         for end in range(1, len(parts)):
             above = "/".join(parts[:end])
             made = f"{base}/{above}"
-            if not self._exists(made):
+            if not self._fs.exists(made):
                 self._tell("cd+++++++++", above + "/")
                 if not self._options.dry_run:
                     self._fs.mkdir(made)
@@ -225,10 +214,7 @@ class Sync:
         self._totals.files += 1
         kind = "dir" if stat.is_dir else "link" if stat.is_symlink else "reg" if stat.is_regular else "special"
         self._totals.kinds[kind] = self._totals.kinds.get(kind, 0) + 1
-        try:
-            old: Stat | None = self._fs.stat(target, follow=False)
-        except SysError:
-            old = None
+        old = self._fs.try_stat(target, follow=False)
         try:
             if stat.is_dir:
                 self._directory(source, target, name, stat, old)
@@ -258,7 +244,7 @@ class Sync:
         options = self._options
         shown = (name or ".") + "/"
         fresh = old is None or target in self._home_made
-        if old is not None and not old.is_dir and not (old.is_symlink and self._exists(target)):
+        if old is not None and not old.is_dir and not (old.is_symlink and self._fs.exists(target)):
             if not options.dry_run:
                 self._fs.unlink(target)
             old, fresh = None, True
@@ -416,11 +402,7 @@ class Sync:
         below = target[len(self._base) :].lstrip("/") or target.rpartition("/")[2]
         folder = options.backup_dir if options.backup_dir.startswith("/") else f"{self._base}/{options.backup_dir}"
         place = f"{folder.rstrip('/')}/{below}{suffix}"
-        parts = place.split("/")
-        for end in range(1, len(parts)):
-            above = "/".join(parts[:end])
-            if above and not self._exists(above):
-                self._fs.mkdir(above)
+        self._fs.makedirs(place.rpartition("/")[0])
         self._fs.rename(target, place)
 
     def _same(self, source: str, target: str, stat: Stat, old: Stat) -> bool:

@@ -108,9 +108,7 @@ class Extractor:
             self._file(name, member)
 
     def _is_newer(self, name: str, member: Member) -> bool:
-        try:
-            stat = self._fs.stat(name, follow=False)
-        except SysError:
+        if (stat := self._fs.try_stat(name, follow=False)) is None:
             return False
         if stat.mtime < member.mtime:
             return False

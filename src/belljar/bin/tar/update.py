@@ -35,7 +35,7 @@ def append(run: Run) -> None:
             newest[member.name] = max(member.mtime // NANO, newest.get(member.name, 0))
             run.process.budget.charge_size(len(newest) * 64)
         end = reader.end
-    exists = _exists(run, run.settings.file)
+    exists = run.process.fs.exists(run.settings.file)
     sink = Sink(run.process, run.settings.file, None, at=end if exists else None)
     stat = run.process.fstat(sink.fd)
     creator = Creator(run, sink, (stat.dev, stat.ino))
@@ -44,14 +44,6 @@ def append(run: Run) -> None:
     creator.add_all()
     sink.finish()
     sink.close()
-
-
-def _exists(run: Run, name: str) -> bool:
-    try:
-        run.process.fs.stat(name)
-    except SysError:
-        return False
-    return True
 
 
 def concatenate(run: Run, names: list[str]) -> None:
@@ -141,10 +133,7 @@ class Comparison:
                 self._say(name, "Symlink differs")
             return
         if member.kind == HARD_LINK:
-            try:
-                other = fs.stat(run.links_name(member), follow=False)
-            except SysError:
-                other = None
+            other = fs.try_stat(run.links_name(member), follow=False)
             if other is None or (other.dev, other.ino) != (stat.dev, stat.ino):
                 self._say(name, f"Not linked to {member.link}")
             return

@@ -64,9 +64,7 @@ class Scanner:
         self._ignored = [compile_pattern(p, extglob=False, nocase=nocase).matches for p in selection.ignored]
 
     def scan(self, path: str) -> Branch:
-        try:
-            stat = self._fs.stat(path)
-        except SysError:
+        if (stat := self._fs.try_stat(path)) is None:
             return Branch(path, path, None, error="error opening dir")
         root = Branch(path, path, stat, size=stat.size)
         if not stat.is_dir:
@@ -126,17 +124,12 @@ class Scanner:
 
     def _look(self, name: str, path: str) -> Branch:
         fs = self._fs
-        try:
-            stat = fs.stat(name, follow=False)
-        except SysError:
+        if (stat := fs.try_stat(name, follow=False)) is None:
             return Branch(name, path, None)
         branch = Branch(name, path, stat, size=stat.size)
         if stat.is_symlink:
             branch.target = fs.readlink(name)
-            try:
-                branch.referent = fs.stat(name)
-            except SysError:
-                branch.referent = None
+            branch.referent = fs.try_stat(name)
         return branch
 
     def _keeps(self, branch: Branch) -> bool:

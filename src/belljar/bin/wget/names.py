@@ -6,7 +6,6 @@ import re
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
-from belljar.abi.errors import SysError
 from belljar.bin._url import BadUrl, Url, join
 from belljar.bin.wget.options import Options
 from belljar.kernel.process import Process
@@ -44,21 +43,13 @@ def save_name(options: Options, url: Url, given: str | None = None) -> str:
 
 def free_name(process: Process, name: str) -> str:
     """NAME, or NAME.1, NAME.2, ...: the first that is not there."""
-    if not exists(process, name):
+    if not process.fs.exists(name):
         return name
     number = 1
-    while exists(process, f"{name}.{number}"):
+    while process.fs.exists(f"{name}.{number}"):
         process.budget.charge()
         number += 1
     return f"{name}.{number}"
-
-
-def exists(process: Process, name: str) -> bool:
-    try:
-        process.fs.stat(name)
-    except SysError:
-        return False
-    return True
 
 
 class _Links(HTMLParser):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Final
 
 from belljar.abi.errors import SysError
@@ -20,7 +19,7 @@ from belljar.bin._url import BadUrl, Url, join, parse_url
 from belljar.bin._web import Exchange, Head, WebError, name_from_header
 from belljar.bin.wget.errors import AUTH_ERROR, FILE_ERROR, NETWORK_ERROR, SERVER_ERROR, TLS_ERROR, Failure, Saved
 from belljar.bin.wget.gauge import Bar, Dots, long_rate, short_size
-from belljar.bin.wget.names import accepted, exists, free_name, save_name
+from belljar.bin.wget.names import accepted, free_name, save_name
 from belljar.bin.wget.options import Options
 from belljar.bin.wget.walk import Walk
 from belljar.kernel.process import Process
@@ -141,10 +140,10 @@ class Download:
         start = 0
         name = options.output if options.output is not None else save_name(options, url)
         if options.output is None and not options.spider:
-            if options.no_clobber and exists(process, name):
+            if options.no_clobber and process.fs.exists(name):
                 self.tell(f"File \u2018{name}\u2019 already there; not retrieving.\n\n")
                 return None
-            if (options.resume or attempt > 1) and exists(process, name):
+            if (options.resume or attempt > 1) and process.fs.exists(name):
                 start = process.fs.stat(name).size
             elif not (options.recursive or options.mirror):
                 name = free_name(process, name)
@@ -380,14 +379,8 @@ class Download:
 
     def _create(self, name: str, *, append: bool) -> int:
         process = self.process
-        folder = name.rpartition("/")[0]
-        parts = folder.split("/")
         try:
-            for end in range(1, len(parts) + 1):
-                path = "/".join(parts[:end])
-                if path and not exists(process, path):
-                    with suppress(SysError):
-                        process.fs.mkdir(path)
+            process.fs.makedirs(name.rpartition("/")[0])
             return process.open(name, O_WRONLY | O_CREAT | (O_APPEND if append else O_TRUNC))
         except SysError as error:
             raise Failure(

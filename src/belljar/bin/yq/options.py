@@ -139,7 +139,7 @@ def finish(process: Process, options: Options, operands: list[str], expression_f
             options.expression = process.read_file(expression_file).decode("utf-8", "replace")
         except SysError as error:
             raise Usage(f"open {expression_file}: {error.reason.lower()}") from None
-    elif operands and not (operands[0] == "-" or is_file(process, operands[0])):
+    elif operands and not (operands[0] == "-" or process.fs.is_file(operands[0])):
         options.expression = operands.pop(0)
     options.files = operands
     if "j" in options.flags:
@@ -149,10 +149,3 @@ def finish(process: Process, options: Options, operands: list[str], expression_f
         options.input = "json" if named_json else "yaml"
     if options.output == "auto":
         options.output = options.input
-
-
-def is_file(process: Process, name: str) -> bool:
-    try:
-        return process.fs.stat(name).is_regular
-    except SysError:
-        return False

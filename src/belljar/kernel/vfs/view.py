@@ -119,6 +119,22 @@ class View:
         mount, node = resolve(self, path, follow=follow, start=start)
         return mount.server.stat(node)
 
+    def try_stat(self, path: str, *, follow: bool = True) -> Stat | None:
+        """As `stat`; None for any error."""
+        try:
+            return self.stat(path, follow=follow)
+        except SysError:
+            return None
+
+    def exists(self, path: str, *, follow: bool = True) -> bool:
+        return self.try_stat(path, follow=follow) is not None
+
+    def is_dir(self, path: str) -> bool:
+        return (stat := self.try_stat(path)) is not None and stat.is_dir
+
+    def is_file(self, path: str) -> bool:
+        return (stat := self.try_stat(path)) is not None and stat.is_regular
+
     def readlink(self, path: str) -> str:
         mount, node = resolve(self, path, follow=False)
         if node.mode & S_IFMT != S_IFLNK:
@@ -299,6 +315,14 @@ class View:
         owner, bits = self._ownership(place.node)
         bits |= mode & 0o1777 & ~self.umask
         place.mount.server.mkdir(place.node, slot.name, S_IFDIR | bits, owner)
+
+    def makedirs(self, path: str, mode: int = 0o777) -> None:
+        """mkdir -p: make a directory, and those above it that are missing."""
+        parts = path.split("/")
+        for end in range(1, len(parts) + 1):
+            above = "/".join(parts[:end])
+            if above and not self.exists(above):
+                self.mkdir(above, mode)
 
     def mknod(self, path: str, mode: int = S_IFREG | 0o666) -> None:
         """A regular file, FIFO or socket; devices are EPERM whoever asks."""

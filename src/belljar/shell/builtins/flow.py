@@ -238,11 +238,8 @@ def _find_source(shell: Shell, name: str) -> str | None:
     if shell.shopts["sourcepath"]:
         for directory in (shell.vars.get("PATH") or "").split(":"):
             path = f"{directory or '.'}/{name}"
-            try:
-                if shell.process.fs.stat(path).is_regular:
-                    return path
-            except SysError:
-                continue
+            if shell.process.fs.is_file(path):
+                return path
     return None if shell.posix else name
 
 

@@ -211,10 +211,7 @@ def _real(shell: Shell, word: str) -> str:
 
 
 def _is_directory(shell: Shell, path: str) -> bool:
-    try:
-        return shell.process.fs.stat(_real(shell, path)).is_dir
-    except SysError:
-        return False
+    return shell.process.fs.is_dir(_real(shell, path))
 
 
 def _is_program(shell: Shell, path: str) -> bool:

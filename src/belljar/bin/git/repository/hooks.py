@@ -38,9 +38,7 @@ def run_hook(
         }
     process.fs.chdir(repo.work or repo.git)
     try:
-        try:
-            stat = process.fs.stat(path)
-        except SysError:
+        if (stat := process.fs.try_stat(path)) is None:
             return None
         if not stat.mode & 0o111:
             if repo.config_bool("advice.ignoredHook", True):

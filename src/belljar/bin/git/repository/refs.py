@@ -91,19 +91,11 @@ class Refs:
 
     def write(self, name: str, text: str) -> None:
         path = f"{self._folder(name)}/{name}"
-        self._make_folder(path.rpartition("/")[0])
+        self._process.fs.makedirs(path.rpartition("/")[0])
         try:
             self._process.write_file(path, fsencode(text) + b"\n")
         except SysError as error:
             raise GitError(f"cannot lock ref '{name}': {error.reason}") from None
-
-    def _make_folder(self, path: str) -> None:
-        fs = self._process.fs
-        try:
-            fs.stat(path)
-        except SysError:
-            self._make_folder(path.rpartition("/")[0])
-            fs.mkdir(path)
 
     def set(self, name: str, sha: bytes, message: str, who: bytes) -> None:
         """Point a ref somewhere, and log it; HEAD's log too if HEAD is on it."""
@@ -119,7 +111,7 @@ class Refs:
         if not name.startswith(("refs/heads/", "refs/remotes/", "refs/notes/")) and name not in ("HEAD", "refs/stash"):
             return
         path = f"{self._folder(name)}/logs/{name}"
-        self._make_folder(path.rpartition("/")[0])
+        self._process.fs.makedirs(path.rpartition("/")[0])
         line = old + b" " + new + b" " + who + b"\t" + fsencode(message) + b"\n"
         self._process.write_file(path, line, flags=O_WRONLY | O_CREAT | O_APPEND)
 

@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from dulwich.objects import Commit, Tag, Tree
 
 from belljar.abi.dataclass import dataclass
-from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.hooks import run_server_hook
@@ -134,9 +133,7 @@ def open_local(process: Process, url: str) -> LocalRemote:
     """The repository at a path or file:// URL."""
     full = process.absolute(url.removeprefix("file://"))
     for candidate in (full, full + ".git"):
-        try:
-            process.fs.stat(candidate)
-        except SysError:
+        if not process.fs.exists(candidate):
             continue
         found = find_repository(process, candidate)
         if found is not None and found[1] in (candidate, f"{candidate}/.git"):

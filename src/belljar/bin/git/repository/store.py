@@ -171,14 +171,8 @@ class Store:
         sha = bytes(item.id)
         path = self._path(sha)
         fs = self._process.fs
-        try:
-            fs.stat(path)
-        except SysError:
-            folder = path.rpartition("/")[0]
-            try:
-                fs.stat(folder)
-            except SysError:
-                fs.mkdir(folder)
+        if not fs.exists(path):
+            fs.makedirs(path.rpartition("/")[0])
             raw = item.as_raw_string()
             head = f"{item.type_name.decode()} {len(raw)}\0".encode()
             self._process.write_file(path, zlib.compress(head + raw, 1), 0o444)

@@ -48,10 +48,7 @@ def submodule_head(repo: Repository, path: str) -> bytes | None:
 
 
 def stat_of(repo: Repository, path: str) -> Stat | None:
-    try:
-        return repo.process.fs.stat(repo.path(path), follow=False)
-    except SysError:
-        return None
+    return repo.process.fs.try_stat(repo.path(path), follow=False)
 
 
 def differs(repo: Repository, path: str, entry: IndexEntry, stat: Stat) -> bool:
@@ -94,9 +91,7 @@ def write_file(repo: Repository, path: str, mode: int, data: bytes) -> Stat:
 def make_parents(repo: Repository, path: str) -> None:
     fs = repo.process.fs
     for folder in folders_above(path):
-        try:
-            stat = fs.stat(repo.path(folder), follow=False)
-        except SysError:
+        if (stat := fs.try_stat(repo.path(folder), follow=False)) is None:
             fs.mkdir(repo.path(folder))
             continue
         if not stat.is_dir:
