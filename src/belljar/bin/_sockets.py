@@ -33,10 +33,7 @@ def sockets(process: Process) -> list[Socket]:
     owners = _owners(process)
     found = []
     for protocol in ("tcp", "tcp6", "udp", "udp6"):
-        try:
-            text = fsdecode(process.read_file(f"/proc/net/{protocol}"))
-        except SysError:
-            continue
+        text = fsdecode(process.try_read(f"/proc/net/{protocol}") or b"")
         for line in text.splitlines()[1:]:
             fields = line.split()
             if len(fields) < 10:

@@ -8,7 +8,6 @@ status is 1 for an unknown database, 2 if a KEY is not found.
 
 from __future__ import annotations
 
-from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin._kit import UsageError, utility
 from belljar.kernel.process import Process
@@ -29,10 +28,7 @@ def main(process: Process, args: list[str]) -> int:
         process.error(f"Unknown database: {database}\n")
         process.print("Try `getent --help' or `getent --usage' for more information.")
         return 1
-    try:
-        text = fsdecode(process.read_file(path))
-    except SysError:
-        text = ""
+    text = fsdecode(process.try_read(path) or b"")
     entries = [line.partition("#")[0].rstrip() for line in text.splitlines()]
     entries = [entry for entry in entries if entry.strip()]
     by_colons = database in ("passwd", "group", "shadow")

@@ -71,8 +71,5 @@ def _long(process: Process, options: Options, login: str) -> None:
 
 
 def _passwd(process: Process) -> list[list[str]]:
-    try:
-        text = fsdecode(process.read_file("/etc/passwd"))
-    except SysError:
-        return []
+    text = fsdecode(process.try_read("/etc/passwd") or b"")
     return [fields for line in text.splitlines() if len(fields := line.split(":")) >= 7]

@@ -351,6 +351,13 @@ class Process:
             parts.append(data)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
+    def try_read(self, name: str) -> bytes | None:
+        """As `read_file`; None for any error."""
+        try:
+            return self.read_file(name)
+        except SysError:
+            return None
+
     def write_file(self, name: str, data: bytes, mode: int = 0o666, flags: int = O_WRONLY | O_CREAT | O_TRUNC) -> None:
         fd = self.open(name, flags | O_CLOEXEC, mode)
         try:

@@ -183,10 +183,7 @@ def _candidates(shell: Shell, action: str, word: str) -> list[str]:
 
 
 def _names_in(shell: Shell, path: str) -> list[str]:
-    try:
-        lines = fsdecode(shell.process.read_file(path)).splitlines()
-    except SysError:
-        return []
+    lines = fsdecode(shell.process.try_read(path) or b"").splitlines()
     if path == "/etc/hosts":
         return [name for line in lines for name in line.partition("#")[0].split()[1:]]
     return [line.partition(":")[0] for line in lines if line]

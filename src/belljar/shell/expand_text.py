@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.libc.pattern import is_pattern
 from belljar.shell.control import ExpansionError
@@ -82,10 +81,7 @@ class Expansion:
         return self.home_of(user) or f"~{user}"
 
     def home_of(self: Shell, user: str | None) -> str | None:  # type: ignore[misc]
-        try:
-            data = fsdecode(self.process.read_file("/etc/passwd"))
-        except SysError:
-            return None
+        data = fsdecode(self.process.try_read("/etc/passwd") or b"")
         for line in data.splitlines():
             fields = line.split(":")
             if len(fields) > 5 and (

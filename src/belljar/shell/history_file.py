@@ -35,10 +35,7 @@ def _read(shell: Shell) -> list[str]:
     path = shell.vars.get("HISTFILE")
     if not path:
         return []
-    try:
-        return fsdecode(shell.process.read_file(path)).splitlines()
-    except SysError:
-        return []
+    return fsdecode(shell.process.try_read(path) or b"").splitlines()
 
 
 def limit(shell: Shell, name: str) -> int | None:

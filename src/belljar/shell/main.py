@@ -410,9 +410,7 @@ class Session:
                 self._source_if_there(shell.expand_string(file))
 
     def _source_if_there(self, path: str) -> bool:
-        try:
-            data = self.shell.process.read_file(path)
-        except SysError:
+        if (data := self.shell.process.try_read(path)) is None:
             return False
         self.shell.source(path, fsdecode(data), None)
         return True

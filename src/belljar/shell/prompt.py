@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.libc.strftime import strftime
 from belljar.libc.zones import localtime, parse_zone
@@ -83,10 +82,7 @@ def _last_directory(shell: Shell) -> str:
 def user_name(shell: Shell) -> str:
     """The login name of who runs the shell."""
     uid = str(shell.process.fs.credentials.uid)
-    try:
-        lines = fsdecode(shell.process.read_file("/etc/passwd")).splitlines()
-    except SysError:
-        lines = []
+    lines = fsdecode(shell.process.try_read("/etc/passwd") or b"").splitlines()
     for line in lines:
         fields = line.split(":")
         if len(fields) > 2 and fields[2] == uid:

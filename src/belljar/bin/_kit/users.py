@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.kernel.process import Process
 
@@ -70,10 +69,7 @@ class Accounts:
         return {number: name for name, number in reversed(self._groups.items())}
 
     def _read(self, path: str) -> list[list[str]]:
-        try:
-            text = fsdecode(self._process.read_file(path))
-        except SysError:
-            return []
+        text = fsdecode(self._process.try_read(path) or b"")
         return [line.split(":") for line in text.splitlines() if line and not line.startswith("#")]
 
 

@@ -92,10 +92,7 @@ def _credentials(process: Process, operation: Operation, url: Url) -> Credential
     if path is None and (operation.flag("netrc") or operation.flag("netrc-optional")):
         path = process.env.get("HOME", "") + "/.netrc"
     if path is not None:
-        try:
-            text = fsdecode(process.read_file(path))
-        except SysError:
-            text = ""
+        text = fsdecode(process.try_read(path) or b"")
         found = from_netrc(text, url.host, url.user)
         if found is not None:
             return found
@@ -164,10 +161,7 @@ def _conditions(process: Process, operation: Operation) -> list[tuple[str, str]]
         if seconds is not None:
             found.append((name, formatdate(seconds, usegmt=True)))
     if (path := operation.values.get("etag-compare")) is not None:
-        try:
-            tag = fsdecode(process.read_file(path)).strip()
-        except SysError:
-            tag = ""
+        tag = fsdecode(process.try_read(path) or b"").strip()
         found.append(("If-None-Match", tag or '""'))
     return found
 

@@ -92,11 +92,8 @@ class Finder:
         for name in _FILES:
             if name == ".gitignore" and (self._options.no_ignore_vcs or not in_repository):
                 continue
-            try:
-                text = fsdecode(self._process.read_file(f"{directory}/{name}"))
-            except SysError:
-                continue
-            scope = ((directory, Rules(text.split("\n"))), *scope)
+            if (data := self._process.try_read(f"{directory}/{name}")) is not None:
+                scope = ((directory, Rules(fsdecode(data).split("\n"))), *scope)
         return scope
 
     def _in_repository(self, directory: str) -> bool:

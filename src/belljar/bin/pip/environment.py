@@ -142,9 +142,7 @@ def read_site(process: Process, site: str) -> Iterator[Distribution]:
         process.budget.charge()
         if entry.name.endswith(".dist-info"):
             info = f"{site}/{entry.name}"
-            try:
-                data = process.read_file(f"{info}/METADATA")
-            except SysError:
+            if (data := process.try_read(f"{info}/METADATA")) is None:
                 continue
             distribution = read_distribution(data, site, info)
             if distribution is not None:

@@ -160,10 +160,7 @@ def files_of(process: Process, distribution: Distribution) -> list[str]:
     """The paths a RECORD names, relative to its site-packages."""
     if distribution.info is None:
         return []
-    try:
-        text = fsdecode(process.read_file(f"{distribution.info}/RECORD"))
-    except SysError:
-        return []
+    text = fsdecode(process.try_read(f"{distribution.info}/RECORD") or b"")
     return [row[0] for row in csv.reader(io.StringIO(text)) if row]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from belljar.abi.dataclass import dataclass, field
 from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFDIR, S_IFLNK, S_IFREG
+from belljar.abi.paths import fsdecode
 from belljar.bin.rg.ignore import Rules
 from belljar.kernel.process import Process
 
@@ -91,11 +92,8 @@ class Walker:
         for name in _FILES:
             if name == ".gitignore" and not in_repository:
                 continue
-            try:
-                text = self.process.read_file(f"{directory.rstrip('/')}/{name}").decode("utf-8", "surrogateescape")
-            except SysError:
-                continue
-            rules = ((absolute.rstrip("/"), Rules(text.split("\n"))), *rules)
+            if (data := self.process.try_read(f"{directory.rstrip('/')}/{name}")) is not None:
+                rules = ((absolute.rstrip("/"), Rules(fsdecode(data).split("\n"))), *rules)
         return Scope(absolute, rules)
 
     def directory(

@@ -7,7 +7,6 @@ Entities are not expanded, and neither DTDs nor other files are ever loaded.
 
 from __future__ import annotations
 
-from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import utility
 from belljar.bin.xmllint.tree import Attribute, Document, XmlError, drop_blanks, parse, write, write_document
@@ -49,9 +48,7 @@ def main(process: Process, args: list[str]) -> int:
 
 
 def _one(process: Process, name: str, flags: set[str], expression: str | None, output: str | None) -> int:
-    try:
-        data = process.read_file(name)
-    except SysError:
+    if (data := process.try_read(name)) is None:
         process.error(f'warning: failed to load external entity "{name}"\n')
         return UNREADABLE
     try:

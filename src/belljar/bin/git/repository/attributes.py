@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dulwich.ignore import IgnoreFilter
 
-from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.pathspec import folders_above
 from belljar.bin.git.repository.repo import Repository
@@ -22,10 +21,7 @@ class Attributes:
         self._info = self._load(f"{repo.common}/info/attributes")
 
     def _load(self, path: str) -> list[Line]:
-        try:
-            text = text_of(self._repo.process.read_file(path))
-        except SysError:
-            return []
+        text = text_of(self._repo.process.try_read(path) or b"")
         found: list[Line] = []
         for line in text.split("\n"):
             pattern, *states = line.split() or [""]

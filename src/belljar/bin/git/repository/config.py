@@ -6,17 +6,13 @@ from io import BytesIO
 
 from dulwich.config import ConfigFile
 
-from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.errors import GitError
 from belljar.kernel.process import Process
 
 
 def read_config(process: Process, path: str) -> ConfigFile:
-    try:
-        data = process.read_file(path)
-    except SysError:
-        return ConfigFile()
+    data = process.try_read(path) or b""
     try:
         return ConfigFile.from_file(BytesIO(data))
     except ValueError as error:

@@ -41,10 +41,7 @@ class Refs:
             return packed.decode() if packed else None
 
     def _packed(self) -> dict[str, bytes]:
-        try:
-            text = self._process.read_file(f"{self._common}/packed-refs").decode("utf-8", "surrogateescape")
-        except SysError:
-            return {}
+        text = (self._process.try_read(f"{self._common}/packed-refs") or b"").decode("utf-8", "surrogateescape")
         found = {}
         for line in text.splitlines():
             sha, _, name = line.partition(" ")
@@ -117,10 +114,7 @@ class Refs:
 
     def read_log(self, name: str) -> list[tuple[bytes, bytes, bytes, str]]:
         """Old, new, who, message; the newest last."""
-        try:
-            data = self._process.read_file(f"{self._folder(name)}/logs/{name}")
-        except SysError:
-            return []
+        data = self._process.try_read(f"{self._folder(name)}/logs/{name}") or b""
         found = []
         for line in data.splitlines():
             if not _LOGGED.match(line):

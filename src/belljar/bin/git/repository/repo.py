@@ -75,10 +75,7 @@ def _is_bare(process: Process, path: str) -> bool:
 def _common(process: Process, git: str) -> str:
     if "/worktrees/" not in git:
         return git
-    try:
-        text = process.read_file(f"{git}/commondir").decode("utf-8", "surrogateescape").strip()
-    except SysError:
-        return git
+    text = (process.try_read(f"{git}/commondir") or b"").decode("utf-8", "surrogateescape").strip()
     return normalise(text if text.startswith("/") else f"{git}/{text}")
 
 
@@ -199,10 +196,7 @@ class Repository:
     def index(self) -> Index:
         if self._index is None:
             self._index = {}
-            try:
-                data = self.process.read_file(f"{self.git}/index")
-            except SysError:
-                data = b""
+            data = self.process.try_read(f"{self.git}/index") or b""
             if data:
                 try:
                     entries, _, _ = read_index_dict_with_version(BytesIO(data))

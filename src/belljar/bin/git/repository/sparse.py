@@ -5,17 +5,13 @@ from __future__ import annotations
 from dulwich.ignore import Pattern
 from dulwich.index import IndexEntry
 
-from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.text import text_of
 
 
 def read_patterns(repo: Repository) -> list[str]:
-    try:
-        text = text_of(repo.process.read_file(f"{repo.git}/info/sparse-checkout"))
-    except SysError:
-        return []
+    text = text_of(repo.process.try_read(f"{repo.git}/info/sparse-checkout") or b"")
     return [line for line in text.split("\n") if line.strip() and not line.startswith("#")]
 
 

@@ -52,10 +52,7 @@ class Store:
     def shallow(self) -> set[bytes]:
         """The commits where history was cut off."""
         if self._shallow is None:
-            try:
-                text = self._process.read_file(self._shallow_path)
-            except SysError:
-                text = b""
+            text = self._process.try_read(self._shallow_path) or b""
             self._shallow = {line for line in text.split() if len(line) == 40}
         return self._shallow
 
@@ -105,9 +102,7 @@ class Store:
         return found
 
     def _loose(self, sha: bytes) -> ShaFile | None:
-        try:
-            data = self._process.read_file(self._path(sha))
-        except SysError:
+        if (data := self._process.try_read(self._path(sha))) is None:
             return None
         machine = zlib.decompressobj()
         parts: list[bytes] = []

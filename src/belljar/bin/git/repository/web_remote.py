@@ -23,7 +23,6 @@ from dulwich.objects import ObjectID
 from dulwich.pack import UnpackedObject, pack_objects_to_data
 from dulwich.refs import Ref
 
-from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.bin._httpauth import Credentials, from_netrc
 from belljar.bin._url import BadUrl, Url, join, parse_url
@@ -323,17 +322,11 @@ def _credentials(process: Process, url: Url, settings: Settings) -> Credentials 
             found = _stored(process, path or f"{home}/.git-credentials", url)
             if found is not None:
                 return found
-    try:
-        return from_netrc(fsdecode(process.read_file(f"{home}/.netrc")), url.host, None)
-    except SysError:
-        return None
+    return from_netrc(fsdecode(process.try_read(f"{home}/.netrc") or b""), url.host, None)
 
 
 def _stored(process: Process, path: str, url: Url) -> Credentials | None:
-    try:
-        lines = fsdecode(process.read_file(path)).splitlines()
-    except SysError:
-        return None
+    lines = fsdecode(process.try_read(path) or b"").splitlines()
     for line in lines:
         try:
             entry = parse_url(line.strip())
