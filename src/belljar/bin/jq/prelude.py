@@ -33,6 +33,18 @@ def combinations(times): . as $choices | [range(times)] | map($choices) | combin
 def JOIN($table; key): map([., $table[key]]);
 def JOIN($table; rows; key): rows | [., $table[key]];
 def JOIN($table; rows; key; combine): JOIN($table; rows; key) | combine;
+def with_entries(f): to_entries | map(f) | from_entries;
+def INDEX(key): INDEX(.[]; key);
+def INDEX(rows; key): reduce rows as $row ({}; .[$row | key | tostring] = $row);
+def IN(rows): any(rows == .; .);
+def IN(items; rows): any(items == rows; .);
+def isempty(f): label $out | (f | false, break $out), true;
+def isvalid(f): try ((f | empty), true) catch false;
+def while(test; step): def turn: if test then ., (step | turn) else empty end; turn;
+def until(test; step): def turn: if test then . else (step | turn) end; turn;
+def paths: path(..) | select(length > 0);
+def paths(test): path(.. | select(test)) | select(length > 0);
+def pick(f): . as $whole | reduce path(f) as $path (null; setpath($path; $whole | getpath($path)));
 def nth($n): .[$n];
 def first: .[0];
 def last: .[-1];

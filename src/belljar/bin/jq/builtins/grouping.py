@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 from belljar.bin.jq.access import iterate, iterate_error
 from belljar.bin.jq.code import EMPTY, ONE, Code, Env, Scope, as_many
 from belljar.bin.jq.errors import JqError
-from belljar.bin.jq.values import Value, describe, kind_name, sort_key, to_text, type_error, type_error2
+from belljar.bin.jq.values import Value, describe, kind_name, sort_key, type_error, type_error2
 
 if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
 
 
-from belljar.bin.jq.builtins.registry import EACH, Arguments, form, truthy
+from belljar.bin.jq.builtins.registry import Arguments, form, truthy
 
 
 def keyed(name: str, finish: Callable[[list[tuple[Value, Value]]], Value]) -> None:
@@ -67,16 +67,6 @@ keyed("min_by", lambda pairs: min(pairs, key=first_of)[1] if pairs else None)
 keyed("max_by", lambda pairs: max(reversed(pairs), key=first_of)[1] if pairs else None)
 
 
-@form("with_entries", 1)
-def with_entries(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    outputs = compiler.many(arguments[0], scope)
-
-    def run(v: Value, e: Env) -> Value:
-        return from_entries(output for entry in to_entries(v) for output in outputs(entry, e))
-
-    return Code(ONE, run)
-
-
 def to_entries(v: Value) -> list[Value]:
     if v.__class__ is dict:
         return [{"key": key, "value": value} for key, value in v.items()]
@@ -101,21 +91,6 @@ def from_entries(entries: Iterable[Value]) -> dict[str, Value]:
         else:
             result[key] = None
     return result
-
-
-@form("INDEX", 1, 2)
-def index_by(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    stream = compiler.many(arguments[0] if len(arguments) == 2 else EACH, scope)
-    names = compiler.many(arguments[-1], scope)
-
-    def run(v: Value, e: Env) -> Value:
-        result: dict[str, Value] = {}
-        for row in stream(v, e):
-            for name in names(row, e):
-                result[to_text(name)] = row
-        return result
-
-    return Code(ONE, run)
 
 
 @form("to_entries", 0)

@@ -1,19 +1,14 @@
 """Builtins that take paths to paths, for use on the left of assignments."""
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import Any
 
+from belljar.bin.jq.builtins.registry import Arguments, path_form, truthy
+from belljar.bin.jq.builtins.selecting import take
 from belljar.bin.jq.code import Env, Path, PathRun, Scope
 from belljar.bin.jq.nodes import RecurseDefault
 from belljar.bin.jq.paths import PathCompiler
 from belljar.bin.jq.values import Value
-
-if TYPE_CHECKING:
-    pass
-
-
-from belljar.bin.jq.builtins.registry import SELF, Arguments, path_form, truthy
-from belljar.bin.jq.builtins.selecting import check_limit, check_nth, check_skip, drop, take
 
 
 @path_form("empty", 0)
@@ -24,11 +19,6 @@ def path_empty(compiler: PathCompiler, scope: Scope, arguments: Arguments) -> Pa
 @path_form("getpath", 1)
 def path_getpath(compiler: PathCompiler, scope: Scope, arguments: Arguments) -> PathRun:
     return compiler.getpath(arguments[0], scope)
-
-
-@path_form("nth", 1)
-def path_nth(compiler: PathCompiler, scope: Scope, arguments: Arguments) -> PathRun:
-    return compiler.keyed(SELF, scope, compiler.compiler.many(arguments[0], scope))
 
 
 @path_form("recurse", 0, 1, 2)
@@ -67,37 +57,3 @@ def path_last(compiler: PathCompiler, scope: Scope, arguments: Arguments) -> Pat
             yield found
 
     return final
-
-
-def path_counted(name: str, check: Callable[[Value], float], part: Callable[..., Iterator[Any]]) -> None:
-    @path_form(name, 2)
-    def counted_paths(compiler: PathCompiler, scope: Scope, arguments: Arguments) -> PathRun:
-        counts, run = compiler.compiler.many(arguments[0], scope), compiler.path(arguments[1], scope)
-
-        def some(p: Path, v: Value, e: Env) -> Iterator[tuple[Path, Value]]:
-            for count in counts(v, e):
-                yield from part(run(p, v, e), check(count))
-
-        return some
-
-
-path_counted("limit", check_limit, take)
-path_counted("skip", check_skip, drop)
-path_counted("nth", check_nth, lambda outputs, count: take(drop(outputs, count), 1))
-
-
-@path_form("until", 2)
-def path_until(compiler: PathCompiler, scope: Scope, arguments: Arguments) -> PathRun:
-    tests, steps = compiler.compiler.many(arguments[0], scope), compiler.path(arguments[1], scope)
-    charge = compiler.charge
-
-    def run(p: Path, v: Value, e: Env) -> Iterator[tuple[Path, Value]]:
-        charge(1)
-        for c in tests(v, e):
-            if truthy(c):
-                yield p, v
-            else:
-                for where, value in steps(p, v, e):
-                    yield from run(where, value, e)
-
-    return run

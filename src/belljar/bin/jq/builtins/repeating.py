@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from belljar.bin.jq.code import EMPTY, MANY, ONE, OPT, Code, Env, Scope, as_many
+from belljar.bin.jq.code import EMPTY, MANY, ONE, Code, Env, Scope, as_many
 from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.nodes import Literal, RecurseDefault
 from belljar.bin.jq.numbers import from_float, to_float
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
 
 
-from belljar.bin.jq.builtins.registry import Arguments, form, truthy
+from belljar.bin.jq.builtins.registry import Arguments, form
 from belljar.bin.jq.builtins.selecting import select
 
 WHOLE_NUMBER = 2**53
@@ -62,64 +62,6 @@ def repeat(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
             yield from outputs(v, e)
 
     return Code(MANY, forever)
-
-
-@form("while", 2)
-def while_(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    kept = select(compiler, scope, arguments[:1])
-    step = compiler.value(arguments[1], scope)
-    charge = compiler.charge
-    if kept.kind == OPT and step.kind != MANY:
-        test, run = kept.run, step.run
-
-        def line(v: Value, e: Env) -> Iterator[Value]:
-            while v is not EMPTY and test(v, e) is not EMPTY:
-                charge(1)
-                yield v
-                v = run(v, e)
-
-        return Code(MANY, line)
-    tests, steps = as_many(kept), as_many(step)
-
-    def tree(v: Value, e: Env) -> Iterator[Value]:
-        charge(1)
-        for _ in tests(v, e):
-            yield v
-            for output in steps(v, e):
-                yield from tree(output, e)
-
-    return Code(MANY, tree)
-
-
-@form("until", 2)
-def until(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    condition, step = compiler.value(arguments[0], scope), compiler.value(arguments[1], scope)
-    charge = compiler.charge
-    if condition.kind == ONE and step.kind != MANY:
-        test, run = condition.run, step.run
-
-        def line(v: Value, e: Env) -> Value:
-            while v is not EMPTY:
-                charge(1)
-                c = test(v, e)
-                if c is not None and c is not False:
-                    return v
-                v = run(v, e)
-            return EMPTY
-
-        return Code(step.kind, line)
-    tests, steps = as_many(condition), as_many(step)
-
-    def tree(v: Value, e: Env) -> Iterator[Value]:
-        charge(1)
-        for c in tests(v, e):
-            if truthy(c):
-                yield v
-            else:
-                for output in steps(v, e):
-                    yield from tree(output, e)
-
-    return Code(MANY, tree)
 
 
 @form("range", 1, 2, 3)

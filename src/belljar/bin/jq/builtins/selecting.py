@@ -5,16 +5,17 @@ from math import inf, isnan
 from typing import TYPE_CHECKING, Any
 
 from belljar.bin.jq.access import iterate
-from belljar.bin.jq.code import EMPTY, MANY, ONE, OPT, Code, Env, Scope, as_many
+from belljar.bin.jq.code import EMPTY, MANY, ONE, OPT, Code, Env, Path, PathRun, Scope, as_many
 from belljar.bin.jq.errors import JqError
 from belljar.bin.jq.numbers import to_float
-from belljar.bin.jq.values import Value, compare, equal, is_number, type_error2
+from belljar.bin.jq.values import Value, compare, is_number, type_error2
 
 if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
+    from belljar.bin.jq.paths import PathCompiler
 
 
-from belljar.bin.jq.builtins.registry import EACH, SELF, Arguments, form, truthy
+from belljar.bin.jq.builtins.registry import EACH, SELF, Arguments, form, path_form, truthy
 
 
 @form("empty", 0)
@@ -83,11 +84,6 @@ def counted(name: str, what: str) -> Callable[[Value], float]:
     return check
 
 
-check_limit = counted("limit", "count")
-check_skip = counted("skip", "count")
-check_nth = counted("nth", "indices")
-
-
 def take(outputs: Iterable[Any], count: float) -> Iterator[Any]:
     if count <= 0:
         return
@@ -106,29 +102,32 @@ def drop(outputs: Iterable[Any], count: float) -> Iterator[Any]:
             yield output
 
 
-@form("limit", 2)
-def limit(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    counts, outputs = compiler.many(arguments[0], scope), compiler.many(arguments[1], scope)
+def counted_form(name: str, check: Callable[[Value], float], part: Callable[..., Iterator[Any]]) -> None:
+    @form(name, 2)
+    def some(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
+        counts, outputs = compiler.many(arguments[0], scope), compiler.many(arguments[1], scope)
 
-    def run(v: Value, e: Env) -> Iterator[Value]:
-        for count in counts(v, e):
-            number = check_limit(count)
-            if number:
-                yield from take(outputs(v, e), number)
+        def run(v: Value, e: Env) -> Iterator[Value]:
+            for count in counts(v, e):
+                if (number := check(count)) or name != "limit":  # limit(0; f) does not run f
+                    yield from part(outputs(v, e), number)
 
-    return Code(MANY, run)
+        return Code(MANY, run)
+
+    @path_form(name, 2)
+    def some_paths(compiler: "PathCompiler", scope: Scope, arguments: Arguments) -> PathRun:
+        counts, paths = compiler.compiler.many(arguments[0], scope), compiler.path(arguments[1], scope)
+
+        def run(p: Path, v: Value, e: Env) -> Iterator[tuple[Path, Value]]:
+            for count in counts(v, e):
+                yield from part(paths(p, v, e), check(count))
+
+        return run
 
 
-@form("skip", 2)
-def skip(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    counts, outputs = compiler.many(arguments[0], scope), compiler.many(arguments[1], scope)
-
-    def run(v: Value, e: Env) -> Iterator[Value]:
-        for count in counts(v, e):
-            number = check_skip(count)
-            yield from drop(outputs(v, e), number)
-
-    return Code(MANY, run)
+counted_form("limit", counted("limit", "count"), take)
+counted_form("skip", counted("skip", "count"), drop)
+counted_form("nth", counted("nth", "indices"), lambda outputs, count: take(drop(outputs, count), 1))
 
 
 @form("first", 1)
@@ -159,30 +158,6 @@ def last(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
     return Code(OPT, one)
 
 
-@form("nth", 2)
-def nth(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    counts, outputs = compiler.many(arguments[0], scope), compiler.many(arguments[1], scope)
-
-    def run(v: Value, e: Env) -> Iterator[Value]:
-        for count in counts(v, e):
-            number = check_nth(count)
-            yield from take(drop(outputs(v, e), number), 1)
-
-    return Code(MANY, run)
-
-
-@form("isempty", 1)
-def isempty(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    outputs = compiler.many(arguments[0], scope)
-
-    def run(v: Value, e: Env) -> bool:
-        for _ in outputs(v, e):
-            return False
-        return True
-
-    return Code(ONE, run)
-
-
 def quantifier(name: str, stop: bool) -> None:
     @form(name, 0, 1, 2)
     def quantified(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
@@ -201,15 +176,6 @@ def quantifier(name: str, stop: bool) -> None:
 
 quantifier("any", True)
 quantifier("all", False)
-
-
-@form("IN", 1, 2)
-def in_(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    stream = compiler.many(arguments[-1], scope)
-    if len(arguments) == 1:
-        return Code(ONE, lambda v, e: any(equal(v, item) for item in stream(v, e)))
-    sources = compiler.many(arguments[0], scope)
-    return Code(ONE, lambda v, e: any(equal(source, item) for item in stream(v, e) for source in sources(v, e)))
 
 
 @form("add", 0, 1)
@@ -255,18 +221,3 @@ def add(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
         outputs = compiler.many(arguments[0], scope)
         return Code(ONE, lambda v, e: total(outputs(v, e)))
     return Code(ONE, lambda v, e: total(iterate(v)))
-
-
-@form("isvalid", 1)
-def isvalid(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    outputs = compiler.many(arguments[0], scope)
-
-    def run(v: Value, e: Env) -> bool:
-        try:
-            for _ in outputs(v, e):
-                pass
-        except JqError:
-            return False
-        return True
-
-    return Code(ONE, run)

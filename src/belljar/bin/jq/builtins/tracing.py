@@ -3,9 +3,8 @@
 from typing import TYPE_CHECKING
 
 from belljar.bin.jq import streams
-from belljar.bin.jq.access import Owned, delete_paths, get_path, set_path
+from belljar.bin.jq.access import delete_paths, get_path, set_path
 from belljar.bin.jq.code import MANY, ONE, Code, Env, Scope, as_many
-from belljar.bin.jq.nodes import RecurseDefault
 from belljar.bin.jq.paths import proper
 from belljar.bin.jq.values import Value
 
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
     from belljar.bin.jq.compile import Compiler
 
 
-from belljar.bin.jq.builtins.registry import Arguments, form, truthy
+from belljar.bin.jq.builtins.registry import Arguments, form
 
 
 @form("path", 1)
@@ -22,43 +21,10 @@ def path(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
     return Code(MANY, lambda v, e: (proper(where, value) for where, value in paths(None, v, e)))
 
 
-@form("paths", 0, 1)
-def paths(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    walk = compiler.path(RecurseDefault(), scope)
-    if arguments:
-        tests = compiler.many(arguments[0], scope)
-        return Code(
-            MANY,
-            lambda v, e: (
-                proper(where, value)
-                for where, value in walk(None, v, e)
-                if where is not None
-                for c in tests(value, e)
-                if truthy(c)
-            ),
-        )
-    return Code(MANY, lambda v, e: (proper(where, value) for where, value in walk(None, v, e) if where is not None))
-
-
 @form("del", 1)
 def del_(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
     found = compiler.path(arguments[0], scope)
     return Code(ONE, lambda v, e: delete_paths(v, [proper(where, value) for where, value in found(None, v, e)]))
-
-
-@form("pick", 1)
-def pick(compiler: "Compiler", scope: Scope, arguments: Arguments) -> Code:
-    found, charge = compiler.path(arguments[0], scope), compiler.charge
-
-    def run(v: Value, e: Env) -> Value:
-        result: Value = None
-        owned: Owned = {}
-        for where, value in found(None, v, e):
-            way = proper(where, value)
-            result = set_path(result, way, get_path(v, way), charge, owned)
-        return result
-
-    return Code(ONE, run)
 
 
 @form("setpath", 2)
