@@ -420,12 +420,9 @@ class Session:
         process = shell.process
         found = path
         try:
-            if (stat := process.fs.try_stat(path)) is None:
-                located = shell.search_path(path, shell.vars.get("PATH")) if "/" not in path else None
-                if located is None:
-                    raise
-                found, stat = located, process.fs.stat(located)
-            if stat.is_dir:
+            if "/" not in path and not process.fs.exists(path):
+                found = shell.search_path(path, shell.vars.get("PATH")) or path
+            if process.fs.stat(found).is_dir:
                 process.error(f"{path}: {path}: Is a directory\n")
                 return 126
             data = process.read_file(found)
