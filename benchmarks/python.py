@@ -122,7 +122,7 @@ def memory(count: int) -> None:
     boxes = [Sandbox() for _ in range(count)]
     for box in boxes:
         assert box.python.run("x = [n * 2 for n in range(1000)]\nsum(x)").value == 999_000
-    process = template("python")._process
+    process = template("python").process
     assert process is not None
     sizes = sorted(private_kilobytes(pid) for pid in children(process.pid))[-count:]
     mean, median = statistics.mean(sizes) / 1024, statistics.median(sizes) / 1024

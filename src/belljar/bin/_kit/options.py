@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from belljar.abi.dataclass import dataclass, field, fields
+
+T = TypeVar("T")
 
 
 class UsageError(Exception):
@@ -158,6 +160,12 @@ def parse(options: type, args: list[str], order: Order = "permute", *, digits: s
         if parser.parsed.asked:
             break
     return parser.parsed
+
+
+def read_options(options: type[T], args: list[str], order: Order = "permute") -> tuple[T, list[str]]:
+    """Parse `args` for a dataclass of options: the options and the operands. Raises UsageError."""
+    parsed = parse(options, args, order)
+    return options(**parsed.values), parsed.operands
 
 
 class _Parser:

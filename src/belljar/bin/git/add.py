@@ -7,7 +7,7 @@ from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.diffs import compare
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.ignores import Ignores, find_untracked
@@ -30,8 +30,7 @@ class AddOptions:
 
 
 def add(repo: Repository, args: list[str]) -> int:
-    parsed = parse(AddOptions, args)
-    options, specs = AddOptions(**parsed.values), parsed.operands
+    options, specs = read_options(AddOptions, args)
     if options.patch:
         return stage_hunks(repo, specs)
     if not specs:

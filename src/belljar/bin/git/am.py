@@ -10,7 +10,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.apply import ApplyOptions, plan_changes, write_changes
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.merge_state import remove_state
@@ -44,8 +44,7 @@ class Letter:
 
 
 def am(repo: Repository, args: list[str]) -> int:
-    parsed = parse(AmOptions, args)
-    options = AmOptions(**parsed.values)
+    options, operands = read_options(AmOptions, args)
     state = f"{repo.git}/rebase-apply"
     if options.action is not None:
         return _resume(repo, state, options)
@@ -53,7 +52,7 @@ def am(repo: Repository, args: list[str]) -> int:
         repo.process.fs.stat(state)
         raise GitError(f"previous rebase directory {state} still exists but mbox given.")
     letters: list[bytes] = []
-    for name in parsed.operands or ["-"]:
+    for name in operands or ["-"]:
         try:
             data = repo.process.read_file(name)
         except SysError as error:

@@ -10,7 +10,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode, normalise
 from belljar.bin._kit import count, flag, many, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.diffs import split_lines, totals_text
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository, mode_of
@@ -60,9 +60,8 @@ class Change:
 
 
 def apply(repo: Repository, args: list[str]) -> int:
-    parsed = parse(ApplyOptions, args)
-    options = ApplyOptions(**parsed.values)
-    for name in parsed.operands or ["-"]:
+    options, operands = read_options(ApplyOptions, args)
+    for name in operands or ["-"]:
         try:
             data = repo.process.read_file(name)
         except SysError as error:

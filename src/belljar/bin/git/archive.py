@@ -12,7 +12,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.abi.records import NANO
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import match_paths
 from belljar.bin.git.repository.repo import Repository
@@ -42,12 +42,11 @@ class Item:
 
 
 def archive(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
+    options, operands = read_options(Options, args)
     if options.list:
         repo.process.print("\n".join(_FORMATS))
         return 0
-    if not parsed.operands:
+    if not operands:
         raise GitError("usage: git archive [<options>] <tree-ish> [<path>...]", 129, "")
     form = options.form
     if form is None:
@@ -56,13 +55,13 @@ def archive(repo: Repository, args: list[str]) -> int:
     if form not in _FORMATS:
         raise GitError(f"Unknown archive format '{form}'")
     try:
-        sha = resolve(repo, parsed.operands[0])
+        sha = resolve(repo, operands[0])
     except KeyError:
-        raise GitError(f"not a valid object name: {parsed.operands[0]}") from None
+        raise GitError(f"not a valid object name: {operands[0]}") from None
     tree = repo.tree_at(sha)
-    names = match_paths(repo, parsed.operands[1:], list(tree)) if parsed.operands[1:] else list(tree)
-    if parsed.operands[1:] and not names:
-        raise GitError(f"pathspec '{parsed.operands[1]}' did not match any files")
+    names = match_paths(repo, operands[1:], list(tree)) if operands[1:] else list(tree)
+    if operands[1:] and not names:
+        raise GitError(f"pathspec '{operands[1]}' did not match any files")
     is_commit = repo.store.get(sha).type_name in (b"commit", b"tag")
     when = repo.store.commit(sha).commit_time if is_commit else repo.now("COMMITTER")[0]
     comment = bytes(repo.store.commit(sha).id).decode() if is_commit else ""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, count, flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.config import read_config, write_config
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.merge_state import read_state
@@ -43,8 +43,7 @@ class BranchOptions(ListOptions):
 
 
 def branch(repo: Repository, args: list[str]) -> int:
-    parsed = parse(BranchOptions, attach_values(args))
-    options, names = BranchOptions(**parsed.values), parsed.operands
+    options, names = read_options(BranchOptions, attach_values(args))
     process, refs = repo.process, repo.refs
     current = refs.branch()
     here = current.removeprefix("refs/heads/") if current else ""

@@ -10,7 +10,7 @@ from dulwich.pack import write_pack_objects
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.arguments import negate_revisions
 from belljar.bin.git.repository.bundles import Bundle, read_bundle
 from belljar.bin.git.repository.errors import GitError
@@ -34,8 +34,7 @@ class Options:
 
 def bundle(repo: Repository, args: list[str]) -> int:
     verb, rest = (args[0], args[1:]) if args else ("", [])
-    parsed = parse(Options, negate_revisions(rest))
-    options, operands = Options(**parsed.values), parsed.operands
+    options, operands = read_options(Options, negate_revisions(rest))
     if verb not in ("create", "verify", "list-heads", "unbundle") or not operands:
         raise GitError("usage: git bundle (create | verify | list-heads | unbundle) <file> [<rev>...]", 129, "")
     if verb == "create":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.attributes import Attributes
 from belljar.bin.git.repository.diffs import quote_path
 from belljar.bin.git.repository.errors import GitError
@@ -22,8 +22,7 @@ class Options:
 
 
 def check_attr(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options, operands = Options(**parsed.values), parsed.operands
+    options, operands = read_options(Options, args)
     if options.all:
         names, paths = [], operands
     elif "--" in args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.ignores import Ignores
 from belljar.bin.git.repository.pathspec import relative
@@ -23,9 +23,8 @@ class Options:
 
 
 def check_ignore(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
-    names = [line for line in input_lines(repo) if line] if options.stdin else parsed.operands
+    options, operands = read_options(Options, args)
+    names = [line for line in input_lines(repo) if line] if options.stdin else operands
     if not names and not options.stdin:
         raise GitError("no path specified")
     ignores = Ignores(repo)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import choice, flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.hooks import tell_checkout
 from belljar.bin.git.repository.merging import Names, merge_texts
@@ -40,8 +40,7 @@ class CheckoutOptions(SwitchOptions):
 
 
 def checkout(repo: Repository, args: list[str]) -> int:
-    parsed = parse(CheckoutOptions, args)
-    options, operands = CheckoutOptions(**parsed.values), parsed.operands
+    options, operands = read_options(CheckoutOptions, args)
     if (status := start_branch(repo, options, operands)) is not None:
         return status
     separated = "--" in args

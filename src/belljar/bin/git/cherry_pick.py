@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.sequencer import PICK, PickOptions, named_commits, resume, start
 
 
 def cherry_pick(repo: Repository, args: list[str]) -> int:
-    parsed = parse(PickOptions, args)
-    options = PickOptions(**parsed.values)
+    options, operands = read_options(PickOptions, args)
     if options.action is not None:
         return resume(repo, PICK, options)
-    if not parsed.operands:
+    if not operands:
         raise GitError("usage: git cherry-pick [<options>] <commit>...", 129, "")
-    return start(repo, PICK, named_commits(repo, parsed.operands), options)
+    return start(repo, PICK, named_commits(repo, operands), options)

@@ -7,7 +7,7 @@ from dulwich.ignore import IgnoreFilter
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import count, flag, many
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.diffs import quote_path
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.ignores import Ignores
@@ -28,14 +28,13 @@ class Options:
 
 
 def clean(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
+    options, operands = read_options(Options, args)
     if not options.force and not options.dry_run and repo.config_bool("clean.requireForce", True):
         raise GitError("clean.requireForce defaults to true and neither -i, -n, nor -f given; refusing to clean")
     if options.ignored and options.only_ignored:
         raise GitError("options '-x' and '-X' cannot be used together")
-    specs = [parse_spec(repo, operand) for operand in parsed.operands] or [Spec(relative(repo, "."))]
-    for name in sorted(_Search(repo, options, specs, named=bool(parsed.operands)).visit("")[0]):
+    specs = [parse_spec(repo, operand) for operand in operands] or [Spec(relative(repo, "."))]
+    for name in sorted(_Search(repo, options, specs, named=bool(operands)).visit("")[0]):
         if not options.quiet or options.dry_run:
             words = "Would remove" if options.dry_run else "Removing"
             repo.process.print(f"{words} {quote_path(from_here(repo, name))}")

@@ -8,7 +8,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.init import make_repository
 from belljar.bin.git.repository.config import read_config, write_config
 from belljar.bin.git.repository.errors import GitError
@@ -42,11 +42,10 @@ class Options:
 
 
 def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
-    if not parsed.operands:
+    options, operands = read_options(Options, args)
+    if not operands:
         raise GitError("You must specify a repository to clone.")
-    url = parsed.operands[0]
+    url = operands[0]
     depth = parse_depth(options.depth)
     try:
         source = open_remote(process, url, lambda key: user_config(process, settings, key))
@@ -55,7 +54,7 @@ def clone(process: Process, args: list[str], settings: list[tuple[str, str]]) ->
             raise
         raise GitError(f"repository '{url}' does not exist") from None
     base = url.rstrip("/").removesuffix("/.git").rpartition("/")[2].removesuffix(".git").removesuffix(".bundle")
-    name = parsed.operands[1] if len(parsed.operands) > 1 else base + (".git" if options.bare else "")
+    name = operands[1] if len(operands) > 1 else base + (".git" if options.bare else "")
     path = process.absolute(name)
     with suppress(SysError):
         if process.fs.readdir(path):

@@ -9,7 +9,7 @@ from dulwich.index import ConflictedIndexEntry, IndexEntry
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import count, flag, many, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.add import stage_hunks
 from belljar.bin.git.repository.editor import REMARKS, edit_message
 from belljar.bin.git.repository.errors import GitError
@@ -55,8 +55,7 @@ class CommitOptions:
 
 
 def commit(repo: Repository, args: list[str]) -> int:
-    parsed = parse(CommitOptions, args)
-    options = CommitOptions(**parsed.values)
+    options, operands = read_options(CommitOptions, args)
     process = repo.process
     at_first = dict(repo.index)
     if options.all:
@@ -64,10 +63,10 @@ def commit(repo: Repository, args: list[str]) -> int:
             restage(repo, path)
         repo.write_index()
     if options.patch:
-        stage_hunks(repo, parsed.operands)
+        stage_hunks(repo, operands)
     before_staging = dict(repo.index)
     named: list[str] = []
-    for spec in parsed.operands if not options.patch else ():
+    for spec in operands if not options.patch else ():
         names = match_paths(repo, [spec], list(repo.index))
         named += names
         if not names:

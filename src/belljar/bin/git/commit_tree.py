@@ -6,7 +6,7 @@ from dulwich.objects import Tree
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import many, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit, find_object
@@ -21,11 +21,10 @@ class Options:
 
 
 def commit_tree(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
-    if len(parsed.operands) != 1:
+    options, operands = read_options(Options, args)
+    if len(operands) != 1:
         raise GitError("must give exactly one tree")
-    sha = find_object(repo, parsed.operands[0])
+    sha = find_object(repo, operands[0])
     if not isinstance(repo.store.get(sha), Tree):
         raise GitError(f"{sha.decode()} is not a valid 'tree' object")
     text = "\n\n".join(options.message) if options.message else text_of(repo.process.read_file(options.file or "-"))

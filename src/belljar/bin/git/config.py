@@ -9,7 +9,7 @@ from dulwich.config import ConfigFile
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.config import config_paths, config_values, read_config, split_key, write_config
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
@@ -52,8 +52,7 @@ class Entry:
 
 
 def config(process: Process, repo: Repository | None, args: list[str]) -> int:
-    parsed = parse(ConfigOptions, args)
-    options, words = ConfigOptions(**parsed.values), parsed.operands
+    options, words = read_options(ConfigOptions, args)
     path, paths, explicit = _files(process, repo, options)
     entries = [entry for each in paths for entry in _entries(process, each)]
     if repo is not None and not explicit:

@@ -6,7 +6,7 @@ from dulwich.objects import Tag
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, many, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.name_rev import name_rev
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.history import walk
@@ -33,14 +33,13 @@ class DescribeOptions:
 
 
 def describe(repo: Repository, args: list[str]) -> int:
-    parsed = parse(DescribeOptions, args)
-    options = DescribeOptions(**parsed.values)
+    options, operands = read_options(DescribeOptions, args)
     if options.contains:
-        return name_rev(repo, ["--tags", "--name-only", *(parsed.operands or ["HEAD"])])
-    if options.dirty is not None and parsed.operands:
+        return name_rev(repo, ["--tags", "--name-only", *(operands or ["HEAD"])])
+    if options.dirty is not None and operands:
         raise GitError("option '--dirty' and commit-ishes cannot be used together")
     digits = int(options.abbrev[:3]) if options.abbrev and options.abbrev.isdecimal() else 7
-    for name in parsed.operands or ["HEAD"]:
+    for name in operands or ["HEAD"]:
         try:
             start = bytes(repo.store.commit(resolve(repo, name)).id)
         except KeyError:

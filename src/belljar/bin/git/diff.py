@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dulwich.objects import Blob
 
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.arguments import attach_numbers, split_operands
 from belljar.bin.git.repository.combined import combined_patch
 from belljar.bin.git.repository.diff_output import (
@@ -26,11 +26,10 @@ from belljar.bin.git.repository.work import hash_blob, stat_of, work_files
 
 
 def diff(repo: Repository, args: list[str]) -> int:
-    parsed = parse(DiffOptions, attach_numbers(args))
-    options = DiffOptions(**parsed.values)
+    options, operands = read_options(DiffOptions, attach_numbers(args))
     if options.no_index:
-        return diff_paths(repo, options, parsed.operands)
-    revisions, paths = split_operands(repo, args, parsed.operands)
+        return diff_paths(repo, options, operands)
+    revisions, paths = split_operands(repo, args, operands)
     contents: dict[str, bytes] = {}
     if len(revisions) == 1 and ".." in revisions[0]:
         dots = "..." if "..." in revisions[0] else ".."

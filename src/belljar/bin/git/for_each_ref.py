@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.ref_list import ListOptions, Ref, attach_values, format_ref, limit_refs, sort_refs
 from belljar.bin.git.repository.repo import Repository
 from belljar.libc.pattern import compile_pattern
@@ -17,11 +17,10 @@ class Options(ListOptions):
 
 
 def for_each_ref(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, attach_values(args))
-    options = Options(**parsed.values)
+    options, operands = read_options(Options, attach_values(args))
     refs = [Ref(name, sha) for name, sha in repo.refs.under("refs/").items()]
-    if parsed.operands:
-        refs = [ref for ref in refs if any(_selected(ref.name, pattern) for pattern in parsed.operands)]
+    if operands:
+        refs = [ref for ref in refs if any(_selected(ref.name, pattern) for pattern in operands)]
     refs = limit_refs(repo, refs, options)
     refs = sort_refs(repo, refs, options.sort)
     if options.count is not None and options.count.isdecimal():

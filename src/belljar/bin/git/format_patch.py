@@ -9,7 +9,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.changes import commit_pairs
 from belljar.bin.git.repository.diffs import mode_lines, patch, stat_text
 from belljar.bin.git.repository.formats import file_name, mail
@@ -39,9 +39,8 @@ class FormatOptions:
 
 def format_patch(repo: Repository, args: list[str]) -> int:
     words = [f"-n{arg[1:]}" if re.fullmatch(r"-\d+", arg) else arg for arg in args]
-    parsed = parse(FormatOptions, words)
-    options = FormatOptions(**parsed.values)
-    ranges = list(parsed.operands)
+    options, operands = read_options(FormatOptions, words)
+    ranges = list(operands)
     if options.number is None and not options.root and len(ranges) == 1 and ".." not in ranges[0]:
         ranges = [f"{ranges[0]}.."]
     starts, excluded = select(repo, ranges)

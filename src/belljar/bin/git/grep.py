@@ -9,7 +9,7 @@ from dulwich.index import IndexEntry
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, many, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.arguments import split_operands
 from belljar.bin.git.repository.diff_output import colored
 from belljar.bin.git.repository.errors import GitError
@@ -64,8 +64,7 @@ Test = Callable[[bytes], bool]
 
 def grep(repo: Repository, args: list[str]) -> int:
     joined, plain = _take_expression(args)
-    parsed = parse(GrepOptions, plain)
-    options, operands = GrepOptions(**parsed.values), parsed.operands
+    options, operands = read_options(GrepOptions, plain)
     patterns = list(options.patterns)
     for name in options.files:
         patterns += repo.process.read_file(name).decode("utf-8", "surrogateescape").splitlines()

@@ -8,7 +8,7 @@ from dulwich.objects import Blob, Commit, ShaFile, Tag, Tree
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.text import input_lines
@@ -26,11 +26,10 @@ class Options:
 
 
 def hash_object(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
+    options, operands = read_options(Options, args)
     if options.kind not in _KINDS:
         raise GitError(f'invalid object type "{options.kind}"')
-    names = [*(["-"] if options.stdin else []), *parsed.operands]
+    names = [*(["-"] if options.stdin else []), *operands]
     if options.paths:
         names += [line for line in input_lines(repo) if line]
     for name in names:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.repo import Repository
 from belljar.kernel.process import Process
 
@@ -31,9 +31,8 @@ class InitOptions:
 
 
 def init(process: Process, args: list[str], settings: list[tuple[str, str]]) -> int:
-    parsed = parse(InitOptions, args)
-    options = InitOptions(**parsed.values)
-    path = process.absolute(parsed.operands[0]) if parsed.operands else process.fs.getcwd()
+    options, operands = read_options(InitOptions, args)
+    path = process.absolute(operands[0]) if operands else process.fs.getcwd()
     existed = make_repository(process, path, settings, bare=options.bare, branch=options.branch, quiet=options.quiet)
     if not options.quiet:
         folder = path if options.bare else f"{path.rstrip('/')}/.git"

@@ -7,7 +7,7 @@ import re
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, many
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.text import add_trailer, text_of, trailer_lines
 
@@ -23,9 +23,8 @@ class Options:
 
 
 def interpret_trailers(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
-    for name in parsed.operands or ["-"]:
+    options, operands = read_options(Options, args)
+    for name in operands or ["-"]:
         message = text_of(repo.process.read_file(name))
         for trailer in options.trailers:
             token, _, content = re.sub(r"\s*[=:]\s*", "=", trailer, count=1).partition("=")

@@ -6,7 +6,7 @@ from dulwich.index import IndexEntry
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.diffs import quote_path
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.ignores import find_untracked
@@ -34,8 +34,7 @@ class Options:
 
 
 def ls_files(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
+    options, operands = read_options(Options, args)
     end = "\0" if options.null else "\n"
     rows: list[tuple[str, str]] = []
     if options.others:
@@ -59,8 +58,8 @@ def ls_files(repo: Repository, args: list[str]) -> int:
     if options.modified:
         rows += [("C", path) for path in changed]
     names = [path for _, path in rows]
-    kept = set(match_paths(repo, parsed.operands or ["."], names))
-    for spec in parsed.operands if options.error else ():
+    kept = set(match_paths(repo, operands or ["."], names))
+    for spec in operands if options.error else ():
         if not match_paths(repo, [spec], names):
             raise GitError(
                 f"pathspec '{spec}' did not match any file(s) known to git\nDid you forget to 'git add'?", 1, "error: "

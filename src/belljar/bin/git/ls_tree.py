@@ -8,7 +8,7 @@ from dulwich.objects import Tree
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.diffs import quote_path
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import from_here, relative
@@ -32,21 +32,18 @@ class Options:
 
 
 def ls_tree(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
-    if not parsed.operands:
+    options, operands = read_options(Options, args)
+    if not operands:
         raise GitError("usage: git ls-tree [<options>] <tree-ish> [<path>...]", 129, "")
     try:
-        sha = resolve(repo, parsed.operands[0])
+        sha = resolve(repo, operands[0])
     except KeyError:
-        raise GitError(f"Not a valid object name {parsed.operands[0]}") from None
+        raise GitError(f"Not a valid object name {operands[0]}") from None
     top = repo.store.get(sha)
     if not isinstance(top, Tree):
         top = repo.store.tree(bytes(repo.store.commit(sha).tree))
     here = "" if options.whole or not repo.work else relative(repo, ".")
-    wanted = [
-        w if options.whole or not repo.work else relative(repo, w) + "/" * w.endswith("/") for w in parsed.operands[1:]
-    ]
+    wanted = [w if options.whole or not repo.work else relative(repo, w) + "/" * w.endswith("/") for w in operands[1:]]
     if here and not wanted:
         wanted = [here + "/"]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag, many, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.commit import commit
 from belljar.bin.git.repository.diffs import compare, mode_lines, stat_text
 from belljar.bin.git.repository.errors import GitError
@@ -43,8 +43,7 @@ class MergeOptions:
 
 
 def merge(repo: Repository, args: list[str]) -> int:
-    parsed = parse(MergeOptions, args)
-    options = MergeOptions(**parsed.values)
+    options, operands = read_options(MergeOptions, args)
     if options.action == "abort":
         return _merge_abort(repo)
     if options.action == "continue":
@@ -52,7 +51,7 @@ def merge(repo: Repository, args: list[str]) -> int:
     check_merged(repo, "Merging")
     if options.strategy not in ("ort", "recursive", "resolve", "ours"):
         raise GitError(f"the merge strategy '{options.strategy}' is not there: ort, recursive, resolve or ours", 1)
-    names = parsed.operands
+    names = operands
     if len(names) > 1:
         raise GitError("merging several branches at once (octopus) is not there: merge one after the other", 128)
     if not names:

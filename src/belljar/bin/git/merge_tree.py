@@ -6,7 +6,7 @@ from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import choice, flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.diffs import hunks, quote_path
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.merging import Names, merge_base, merge_texts, merge_trees
@@ -25,8 +25,7 @@ class Options:
 
 
 def merge_tree(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options, names = Options(**parsed.values), parsed.operands
+    options, names = read_options(Options, args)
     if len(names) == 3 and not options.write:
         return _show_sides(repo, names)
     if len(names) != 2 or options.trivial:

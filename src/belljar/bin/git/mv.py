@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import relative
 from belljar.bin.git.repository.repo import Repository
@@ -20,11 +20,10 @@ class Options:
 
 
 def mv(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
-    if len(parsed.operands) < 2:
+    options, operands = read_options(Options, args)
+    if len(operands) < 2:
         raise GitError("usage: git mv [<options>] <source>... <destination>", 129, "")
-    *sources, destination = parsed.operands
+    *sources, destination = operands
     target = relative(repo, destination)
     stat = stat_of(repo, target) if target else None
     into = not target or (stat is not None and stat.is_dir)

@@ -6,7 +6,7 @@ from dulwich.objects import Tag
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import resolve
@@ -23,8 +23,7 @@ class Options:
 def name_rev(repo: Repository, args: list[str]) -> int:
     """`git name-rev`: a commit as steps back from a ref."""
 
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
+    options, operands = read_options(Options, args)
     names: dict[bytes, tuple[tuple[int, int, int], str]] = {}
     for ref, sha in repo.refs.under("refs/tags/" if options.tags else "refs/").items():
         try:
@@ -51,7 +50,7 @@ def name_rev(repo: Repository, args: list[str]) -> int:
                 else:
                     side = f"{shown.removesuffix('^0')}^{number + 1}"
                     stack.append((bytes(parent), side, side, 0, merges + 1))
-    for name in parsed.operands:
+    for name in operands:
         try:
             wanted = bytes(repo.store.commit(resolve(repo, name)).id)
         except KeyError:

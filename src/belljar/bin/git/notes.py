@@ -5,7 +5,7 @@ from __future__ import annotations
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, many, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.editor import run_editor
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.notes import Notes, default_ref, full_ref
@@ -36,8 +36,7 @@ class Options:
 def notes(repo: Repository, args: list[str]) -> int:
     ref, args = _take_ref(repo, args)
     verb, rest = (args[0], args[1:]) if args and not args[0].startswith("-") else ("list", args)
-    parsed = parse(Options, rest)
-    options, words = Options(**parsed.values), parsed.operands
+    options, words = read_options(Options, rest)
     if verb == "get-ref":
         repo.process.print(ref)
         return 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.hooks import run_hook
 from belljar.bin.git.repository.merging import ancestors
@@ -32,8 +32,7 @@ class Options:
 
 
 def push(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options, words = Options(**parsed.values), parsed.operands
+    options, words = read_options(Options, args)
     known = remotes(repo)
     current = (repo.refs.branch() or "").removeprefix("refs/heads/")
     name = words[0] if words else repo.config(f"branch.{current}.remote") or ("origin" if "origin" in known else "")

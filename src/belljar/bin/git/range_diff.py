@@ -7,7 +7,7 @@ import re
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.changes import commit_pairs
 from belljar.bin.git.repository.diffs import Pair, hunks, quote_path, split_lines
@@ -43,13 +43,12 @@ class Patch:
 
 
 def range_diff(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
+    options, operands = read_options(Options, args)
     if not options.factor.isdecimal():
         raise GitError("option `creation-factor' expects a numerical value", 129, "error: ")
     old, new = (
         [_patch(repo, sha) for sha in reversed(list(walk(repo, [tip], hidden))) if _is_plain(repo, sha)]
-        for tip, hidden in _ranges(repo, parsed.operands)
+        for tip, hidden in _ranges(repo, operands)
     )
     _pair_up(repo.process, old, new, int(options.factor[:6]))
     _show(repo, old, new, options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.arguments import attach_numbers
 from belljar.bin.git.repository.formats import Formatter
 from belljar.bin.git.repository.log_options import LogOptions
@@ -13,9 +13,8 @@ def reflog(repo: Repository, args: list[str]) -> int:
     words = [arg for arg in attach_numbers(args) if arg != "show"]
     if words[:1] and words[0] in ("expire", "delete", "exists"):
         return 0 if words[0] == "exists" and repo.refs.read_log(words[-1]) else int(words[0] == "exists")
-    parsed = parse(LogOptions, words)
-    options = LogOptions(**parsed.values)
-    name = parsed.operands[0] if parsed.operands else "HEAD"
+    options, operands = read_options(LogOptions, words)
+    name = operands[0] if operands else "HEAD"
     ref = name if name in ("HEAD", "stash") or name.startswith("refs/") else f"refs/heads/{name}"
     limit = int(options.number[:9]) if options.number and options.number.isdecimal() else None
     entries = list(reversed(repo.refs.read_log("refs/stash" if ref == "stash" else ref)))

@@ -7,7 +7,7 @@ from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import choice, flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.diffs import compare
 from belljar.bin.git.repository.merge_state import end_step, reset_merge
 from belljar.bin.git.repository.pathspec import relative, restrict
@@ -32,8 +32,7 @@ class ResetOptions:
 
 def reset(repo: Repository, args: list[str]) -> int:
     separator = args.index("--") if "--" in args else None
-    parsed = parse(ResetOptions, args)
-    options, operands = ResetOptions(**parsed.values), parsed.operands
+    options, operands = read_options(ResetOptions, args)
     revision, paths = "HEAD", operands
     behind = len(args) - separator - 1 if separator is not None else 0
     if len(operands) > behind:

@@ -6,7 +6,7 @@ from dulwich.index import ConflictedIndexEntry, IndexEntry
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import choice, flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.diffs import compare
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import match_paths, restrict
@@ -30,11 +30,10 @@ class RestoreOptions:
 
 
 def restore(repo: Repository, args: list[str]) -> int:
-    parsed = parse(RestoreOptions, args)
-    options = RestoreOptions(**parsed.values)
+    options, operands = read_options(RestoreOptions, args)
     if options.patch and not options.staged and options.source is None:
-        return discard_hunks(repo, parsed.operands)
-    if not parsed.operands:
+        return discard_hunks(repo, operands)
+    if not operands:
         raise GitError("you must specify path(s) to restore")
     source = options.source or ("HEAD" if options.staged else None)
     tree: Flat | None = None
@@ -42,7 +41,7 @@ def restore(repo: Repository, args: list[str]) -> int:
         tree = repo.tree_of(find_commit(repo, source)) if source != "HEAD" or repo.head() else {}
     return restore_paths(
         repo,
-        parsed.operands,
+        operands,
         tree,
         index=options.staged,
         work=options.worktree or not options.staged,

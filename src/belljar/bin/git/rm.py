@@ -6,7 +6,7 @@ from dulwich.index import IndexEntry
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import match_paths, relative
 from belljar.bin.git.repository.repo import Repository
@@ -25,12 +25,11 @@ class RmOptions:
 
 
 def rm(repo: Repository, args: list[str]) -> int:
-    parsed = parse(RmOptions, args)
-    options = RmOptions(**parsed.values)
-    if not parsed.operands:
+    options, operands = read_options(RmOptions, args)
+    if not operands:
         raise GitError("No pathspec was given. Which files should I remove?")
     chosen: list[str] = []
-    for spec in parsed.operands:
+    for spec in operands:
         found = match_paths(repo, [spec], list(repo.index))
         name = relative(repo, spec)
         if not found:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.history import walk
 from belljar.bin.git.repository.repo import Repository
@@ -23,14 +23,13 @@ class Options:
 
 
 def shortlog(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
-    if not parsed.operands and not options.all and not repo.process.isatty(0):
+    options, operands = read_options(Options, args)
+    if not operands and not options.all and not repo.process.isatty(0):
         # As git does: without a revision and a terminal it reads a log from its input, which is empty here.
         if repo.process.read_file("-").strip():
             raise GitError("a log on standard input is not read here: name a revision (git shortlog HEAD)")
         return 0
-    starts, excluded = select(repo, parsed.operands)
+    starts, excluded = select(repo, operands)
     if options.all:
         starts = [bytes(repo.store.commit(sha).id) for sha in repo.refs.under("refs/").values()]
     table: dict[str, list[str]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dulwich.objects import Blob, Commit, Tag, Tree
 
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.log import make_formatter
 from belljar.bin.git.repository.arguments import attach_numbers, split_operands
 from belljar.bin.git.repository.changes import commit_pairs
@@ -30,9 +30,8 @@ def _tagger(tag: Tag, options: LogOptions) -> str:
 
 
 def show(repo: Repository, args: list[str]) -> int:
-    parsed = parse(LogOptions, attach_numbers(args))
-    options = LogOptions(**parsed.values)
-    revisions, paths = split_operands(repo, args, parsed.operands)
+    options, operands = read_options(LogOptions, attach_numbers(args))
+    revisions, paths = split_operands(repo, args, operands)
     process = repo.process
     if not revisions and repo.head() is None:
         branch = (repo.refs.branch() or "HEAD").removeprefix("refs/heads/")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
 
@@ -21,22 +21,21 @@ class Options:
 
 
 def show_ref(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
+    options, operands = read_options(Options, args)
     refs = dict(repo.refs.under("refs/"))
     head = repo.head()
-    if head is not None and (options.head or "HEAD" in parsed.operands):
+    if head is not None and (options.head or "HEAD" in operands):
         refs = {"HEAD": head, **refs}
     found = False
     digits = int(options.short[:3]) if options.short and options.short.isdecimal() else 40
     if options.verify:
-        for name in parsed.operands:
+        for name in operands:
             if name not in refs:
                 if options.quiet:
                     return 1
                 raise GitError(f"'{name}' - not a valid ref")
     for ref, sha in refs.items():
-        names = parsed.operands
+        names = operands
         if names and not any(ref == name or (not options.verify and ref.endswith("/" + name)) for name in names):
             continue
         kinds = [prefix for given, prefix in ((options.heads, "refs/heads/"), (options.tags, "refs/tags/")) if given]

@@ -7,7 +7,7 @@ from dulwich.index import IndexEntry
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import choice, flag
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.config import read_config, write_config
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import relative
@@ -28,9 +28,8 @@ class Options:
 
 def sparse_checkout(repo: Repository, args: list[str]) -> int:
     verb, rest = (args[0], args[1:]) if args else ("", [])
-    parsed = parse(Options, rest)
-    options = Options(**parsed.values)
-    given = [line for line in input_lines(repo) if line] if options.stdin else parsed.operands
+    options, operands = read_options(Options, rest)
+    given = [line for line in input_lines(repo) if line] if options.stdin else operands
     cone = repo.config_bool("core.sparseCheckoutCone", True) if options.cone is None else options.cone
     enabled = repo.config_bool("core.sparseCheckout")
     match verb:

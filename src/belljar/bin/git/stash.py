@@ -6,7 +6,7 @@ from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import parse, read_options
 from belljar.bin.git.checkout import checkout
 from belljar.bin.git.repository.diff_output import DiffOptions, show_pairs, wants_form
 from belljar.bin.git.repository.diffs import compare
@@ -99,10 +99,9 @@ class PushOptions:
 
 
 def _push(repo: Repository, args: list[str], *, saving: bool) -> int:
-    parsed = parse(PushOptions, args)
-    options = PushOptions(**parsed.values)
-    message = options.message or (" ".join(parsed.operands) if saving and parsed.operands else None)
-    specs = [] if saving else parsed.operands
+    options, operands = read_options(PushOptions, args)
+    message = options.message or (" ".join(operands) if saving and operands else None)
+    specs = [] if saving else operands
     head = repo.head()
     if head is None:
         raise GitError("You do not have the initial commit yet", 1, "")

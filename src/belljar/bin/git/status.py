@@ -5,7 +5,7 @@ from __future__ import annotations
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.diffs import compare, quote_path
 from belljar.bin.git.repository.pathspec import match_paths
 from belljar.bin.git.repository.repo import Repository, mode_of
@@ -29,15 +29,14 @@ class StatusOptions:
 
 
 def status(repo: Repository, args: list[str]) -> int:
-    parsed = parse(StatusOptions, args)
-    options = StatusOptions(**parsed.values)
+    options, operands = read_options(StatusOptions, args)
     found = compute_status(repo, untracked=options.untracked, ignored=options.ignored is not None)
-    if parsed.operands:
+    if operands:
         for table in (found.staged, found.changed, found.unmerged):
-            keep = set(match_paths(repo, parsed.operands, list(table)))
+            keep = set(match_paths(repo, operands, list(table)))
             for path in [path for path in table if path not in keep]:
                 del table[path]
-        found.untracked = match_paths(repo, parsed.operands, found.untracked)
+        found.untracked = match_paths(repo, operands, found.untracked)
     if options.porcelain in ("v2", "2"):
         text = machine_status(repo, found, branch=options.branch, end="\0" if options.null else "\n")
         repo.process.stdout.write(fsencode(text))

@@ -7,7 +7,7 @@ from dulwich.objects import Commit, ObjectID, Tag
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, many, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.editor import edit_message
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.ref_list import ListOptions, Ref, attach_values, format_ref, limit_refs, sort_refs
@@ -31,8 +31,7 @@ class Options(ListOptions):
 
 
 def tag(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, attach_values(args))
-    options, names = Options(**parsed.values), parsed.operands
+    options, names = read_options(Options, attach_values(args))
     if options.delete:
         status = 0
         for name in names:

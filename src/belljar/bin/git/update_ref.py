@@ -6,7 +6,7 @@ import re
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.refs import ZERO, check_name
 from belljar.bin.git.repository.repo import Repository
@@ -21,9 +21,8 @@ class Options:
 
 
 def update_ref(repo: Repository, args: list[str]) -> int:
-    parsed = parse(Options, args)
-    options = Options(**parsed.values)
-    words = parsed.operands
+    options, operands = read_options(Options, args)
+    words = operands
     if not words or (not options.delete and len(words) < 2):
         raise GitError("usage: git update-ref [<options>] <refname> <new-val> [<old-val>]", 129, "")
     name = words[0]

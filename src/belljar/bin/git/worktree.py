@@ -8,7 +8,7 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import count, flag, value
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import parse, read_options
 from belljar.bin.git.branch import create_branch
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.hooks import tell_checkout
@@ -77,8 +77,7 @@ def worktree(repo: Repository, args: list[str]) -> int:
 
 
 def _add(repo: Repository, args: list[str]) -> int:
-    parsed = parse(AddOptions, args)
-    options, words = AddOptions(**parsed.values), parsed.operands
+    options, words = read_options(AddOptions, args)
     if not 1 <= len(words) <= 2:
         raise GitError(_USAGE, 129, "")
     process = repo.process

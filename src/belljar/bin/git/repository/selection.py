@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from belljar.abi.dataclass import dataclass
-from belljar.bin._kit.options import parse
+from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.arguments import attach_numbers, negate_revisions, split_operands
 from belljar.bin.git.repository.changes import patch_id
 from belljar.bin.git.repository.commit_filter import follow_file, make_filter
@@ -40,9 +40,8 @@ class Selection:
 def choose(repo: Repository, args: list[str]) -> Selection:
     """The commits that a command line of `git log` or `git rev-list` means."""
     args = negate_revisions(args)
-    parsed = parse(LogOptions, attach_numbers(args))
-    options = LogOptions(**parsed.values)
-    revisions, paths = split_operands(repo, args, parsed.operands)
+    options, operands = read_options(LogOptions, attach_numbers(args))
+    revisions, paths = split_operands(repo, args, operands)
     if options.conflicting:
         if not (other := repo.refs.get("MERGE_HEAD")):
             raise GitError("--merge without MERGE_HEAD?")
