@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 
 import belljar
-from belljar.forking.owner.copies_host import Kin
+from belljar.forking.owner.copies_host import EngineFamily
 from belljar.lockdown.family_host import Family
 from belljar.lockdown.polling_host import readable
 from belljar.lockdown.seal_host import ENGINE_SPACE, FAMILY_TASKS_MAX, enter_namespaces, prove, seal
@@ -248,7 +248,7 @@ def test_a_prefix_cannot_name_a_process(victim: subprocess.Popen[bytes]) -> None
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         theirs.send(b"+%d" % victim.pid)
-        assert not Kin(os.getpid()).take_listener(ours)
+        assert not EngineFamily(os.getpid()).take_listener(ours)
     assert victim.poll() is None
 
 

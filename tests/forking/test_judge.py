@@ -24,9 +24,9 @@ def test_a_family_lives_until_its_last_process_is_gone() -> None:
     judge = ForkJudge()
     judge.expect(7)
     ours, theirs = socket.socketpair()
-    with ours, judge.door, judge._inbox, judge._events:
+    with ours, judge.listeners, judge._inbox, judge._events:
         with theirs:
-            send_descriptors(judge.door, b"7", [theirs.fileno()])
+            send_descriptors(judge.listeners, b"7", [theirs.fileno()])
         judge.work(judge.waiting())
         (listener,) = judge._waiting
         for events, lives in ((select.EPOLLERR, True), (select.EPOLLHUP, False)):

@@ -1,4 +1,4 @@
-"""What md5sum, sha1sum and their kin share: print digests of files, and check lists of them."""
+"""The common part of md5sum, sha1sum and the like: print digests of files, and check lists of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What base64, base32 and basenc share: encode and decode streams, wrapped or not."""
+"""The common part of base64, base32 and basenc: encode and decode streams, wrapped or not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What dos2unix and unix2dos share: files converted in place, or as a filter."""
+"""The common part of dos2unix and unix2dos: files converted in place, or as a filter."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class Zygote:
                 status = 1
                 try:
                     status = self._worker.run(
-                        request.memory_bytes, self._layers, fork_judge=self._judge.door, warm_up=ahead
+                        request.memory_bytes, self._layers, fork_judge=self._judge.listeners, warm_up=ahead
                     )
                 finally:
                     os._exit(status)

@@ -1,4 +1,4 @@
-"""What the compression tools do alike: take a file, write its counterpart beside it, and put that in its place.
+"""The common part of the compression tools: take a file, write its counterpart beside it, and put that in its place.
 
 Each tool is a subclass that gives its names and its words; their messages are their own down to the punctuation.
 """

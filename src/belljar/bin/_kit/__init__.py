@@ -1,4 +1,4 @@
-"""What a utility is made of: its options, its entry point, and bulk reading of lines."""
+"""The parts of a utility: its options, its entry point, and bulk reading of lines."""
 
 from belljar.bin._kit.options import choice, count, flag, many, value
 from belljar.bin._kit.program import Program, UsageError, utility

@@ -1,4 +1,4 @@
-"""What stat and rm call a file's type."""
+"""Names of file types, as stat and rm print them."""
 
 from typing import Final
 

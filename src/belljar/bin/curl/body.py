@@ -1,4 +1,4 @@
-"""What a request sends: form data joined, multipart forms, and files to upload."""
+"""Request bodies: form data joined, multipart forms, and files to upload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What diff compares: a file's lines, and how they look when options say that some differences don't count."""
+"""One side of a comparison: a file's lines, as they are and with the differences removed that options ignore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fd's options demand of a file besides its name: type, size, age, owner, extension."""
+"""Filters of fd besides the name: type, size, age, owner, extension."""
 
 from __future__ import annotations
 

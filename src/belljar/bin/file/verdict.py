@@ -1,4 +1,4 @@
-"""What file says of a file."""
+"""The description of a file that `file` prints."""
 
 from belljar.abi.dataclass import dataclass
 

@@ -1,4 +1,4 @@
-"""What one run of find knows: its options, where it is, and how it fared."""
+"""The state of one run of find: its options, where it is, and how it fared."""
 
 from __future__ import annotations
 

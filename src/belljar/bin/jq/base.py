@@ -1,4 +1,4 @@
-"""What the parts of the compiler know of each other."""
+"""The interface between the parts of the compiler."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any

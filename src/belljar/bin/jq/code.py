@@ -1,4 +1,4 @@
-"""What the compiler makes: Python functions of (input, environment), and the scopes it makes them in.
+"""Compiled code: Python functions of (input, environment), and the scopes it makes them in.
 
 A filter's `Code` has a kind. `ONE` returns its single output, `OPT` its output or `EMPTY`, `MANY` an iterable
 of outputs. Most filters are ONE, and for those no generator is ever made.

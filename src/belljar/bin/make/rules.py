@@ -1,4 +1,4 @@
-"""What a makefile says about targets: their rules, patterns, and the rules that make has from the start."""
+"""A makefile's rules and patterns for targets, and make's built-in rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed: the tree read from a project's node_modules."""
+"""The installed packages: the tree read from a project's node_modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What npm gets over the network: pages and tarballs, by way of the policy that the sandbox's owner gave it."""
+"""Downloads of npm: pages and tarballs, subject to the sandbox's network policy."""
 
 from __future__ import annotations
 

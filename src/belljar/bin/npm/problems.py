@@ -1,4 +1,4 @@
-"""What ends an npm command: a message as npm words it, and the status."""
+"""The error that ends an npm command: a message as npm words it, and the status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What registries know of packages: their versions and tags, and which of them is meant by a range."""
+"""Package metadata of registries: versions and tags, and the version that a range selects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a package is asked for by: `name`, `name@range`, `name@tag`, a directory, a tarball, a URL, an alias."""
+"""Package specs: `name`, `name@range`, `name@tag`, a directory, a tarball, a URL, an alias."""
 
 from __future__ import annotations
 

@@ -25,11 +25,11 @@ from belljar.kernel.process import Process
 
 @utility("pip")
 def main(process: Process, args: list[str]) -> int:
-    from belljar.bin.pip.door import (
-        run,
-    )  # when it is used: `python3` comes by here too, and mostly without a need for it
-
-    if run is None:
+    try:  # when it is used: `python3` imports this module too, and mostly without a need for it
+        from belljar.bin.pip.run import run
+    except ImportError as error:
+        if (error.name or "").partition(".")[0] not in ("packaging", "resolvelib"):
+            raise
         process.error(f"{process.name}: Python is not installed on the host: pip install 'belljar[python]'\n")
         return 127
     return run(process, args, str(__doc__))

@@ -1,4 +1,4 @@
-"""What an index offers: the simple API's pages (JSON of PEP 691, HTML of PEP 503) as a list of files."""
+"""The files that an index offers: the simple API's pages (JSON of PEP 691, HTML of PEP 503) as a list of files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a package's METADATA says, as far as pip asks: `packaging` would load all of `email` to read these lines."""
+"""A package's METADATA, as far as pip needs it: `packaging` would load all of `email` to read these lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ends a pip command: a message as pip words it, and the status."""
+"""The error that ends a pip command: a message as pip words it, and the status."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked for: requirements on the command line and in files, constraints, hashes."""
+"""Requirements on the command line and in files, constraints, hashes."""
 
 from __future__ import annotations
 

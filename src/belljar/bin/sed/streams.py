@@ -1,4 +1,4 @@
-"""What sed reads and writes: lines across files, output that remembers a missing newline, w files."""
+"""sed's input and output: lines across files, output that remembers a missing newline, w files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What yq's language has beyond jq's: its own names, YAML as text, environment values, `eval-all`."""
+"""The parts of yq's language that jq's has not: its own names, YAML as text, environment values, `eval-all`."""
 
 from functools import cache
 from typing import Any

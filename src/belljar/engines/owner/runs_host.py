@@ -94,5 +94,5 @@ class Runs:
             spare, self._spare = self._spare, None
             if spare is not None:
                 spare.kill()
-            if self._prefix.kin is not None:
-                self._prefix.kin.kill_members(self._made)
+            if self._prefix.family is not None:
+                self._prefix.family.kill_members(self._made)

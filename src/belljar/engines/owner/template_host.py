@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     import subprocess
 
     from belljar.engines.owner.runs_host import Runs
-    from belljar.forking.owner.copies_host import Kin
+    from belljar.forking.owner.copies_host import EngineFamily
 
 
 _relating = threading.Lock()
-"""Held while a process's `kin` is set."""
+"""Held while a process's `family` is set."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class EngineProcess:
     connection: socket.socket
     control: socket.socket | None = None
     """Control socket of a process that can be copied where it waits: for an answer, or (a prefix) for its next run."""
-    kin: Kin | None = None
+    family: EngineFamily | None = None
     """Itself and its copies, once there is one."""
     owner: int = field(default_factory=os.getpid)
     _runs: Runs | None = None
@@ -65,35 +65,35 @@ class EngineProcess:
 
         if self.control is None or self.pidfd < 0:
             raise EngineUnavailable("this engine process can't be copied")
-        kin = self.related()
-        with kin.making:
-            kin.expect()
-            copying = Copying(self.pid, self.pidfd, self.control, kin, kind, looks_at_control=looks_at_control)
+        family = self.related()
+        with family.making:
+            family.expect()
+            copying = Copying(self.pid, self.pidfd, self.control, family, kind, looks_at_control=looks_at_control)
             try:
                 pid, pidfd = copying.make()
             except BaseException as error:
                 copying.abandon()
-                kin.finish(made=False)
+                family.finish(made=False)
                 if isinstance(error, TimeoutError):
                     self.kill()
                 if isinstance(error, OSError | NoCopy):
                     raise EngineUnavailable(f"the engine process gives no copy of itself: {error}") from error
                 raise
-            kin.finish(made=True)
+            family.finish(made=True)
         copying.connection.setblocking(False)
         copying.control.settimeout(ANSWER_SECONDS)
-        return EngineProcess(pid, pidfd, copying.connection, copying.control, kin)
+        return EngineProcess(pid, pidfd, copying.connection, copying.control, family)
 
-    def related(self) -> Kin:
+    def related(self) -> EngineFamily:
         """Itself and its copies; with where the kernel asks about their forks, if the process has said so by now."""
-        from belljar.forking.owner.copies_host import Kin
+        from belljar.forking.owner.copies_host import EngineFamily
 
         with _relating:
-            if self.kin is None:
-                self.kin = Kin(self.pid)
+            if self.family is None:
+                self.family = EngineFamily(self.pid)
                 if self.control is not None:
-                    self.kin.take_listener(self.control)
-            return self.kin
+                    self.family.take_listener(self.control)
+            return self.family
 
     def fork(self, _limits: EngineLimits, _options: Mapping[str, Any]) -> EngineProcess:
         """Return a run of its prefix; wait until it is made if there is no spare. Raises EngineUnavailable."""
@@ -127,8 +127,8 @@ class EngineProcess:
             kill_process(pidfd)
             with suppress(OSError):
                 self.connection.shutdown(socket.SHUT_RDWR)  # a thread that waits for it hears of the end
-            if self.kin is not None:
-                self.kin.remove(self.pid)
+            if self.family is not None:
+                self.family.remove(self.pid)
         self.connection.close()
         if self.control is not None:
             self.control.close()

@@ -1,7 +1,7 @@
 """Makes the guest interpreter notice a signal: sets, in its memory, what its own C code sets when one arrives.
 
-The addresses are not exported: they are found once, in a template. The guest raises a signal between two calls of the
-door, with no bytecode in between, and whatever differs in memory after that, each time and only then, is it.
+The addresses are not exported: they are found once, in a template. The guest raises a signal between two host
+calls, with no bytecode in between, and whatever differs in memory after that, each time and only then, is it.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ from belljar.abi.wire import HELLO
 from belljar.engines.artefact_host import open_checked
 from belljar.engines.calls.client_host import Client, ConnectionEnded, Program
 from belljar.engines.python.bundled_host import bundled_packages
-from belljar.engines.python.door_host import Door
 from belljar.engines.python.guest_host import added_modules
+from belljar.engines.python.hostcalls_host import HostCalls
 from belljar.engines.python.library_host import STDLIB_SHA256, PythonLibrary
 from belljar.engines.python.watch_host import Watch
 from belljar.engines.wasi import numbers
@@ -141,14 +141,14 @@ class Template:
         self._wasi.args = [b"/usr/local/bin/python3", b"-c", f"import _belljar; _belljar.start({kind!r})".encode()]
         self._wasi.environ = [b"TMPDIR=/tmp", b"PYTHONTZPATH="]
         self._bindings.define_all("wasi_snapshot_preview1", numbers.SIGNATURES, functions(self._wasi))
-        self._door = Door(self._wasi, self._park)
-        self._bindings.define("host", "call", "iiii", "i", self._door.call)
+        self._hostcalls = HostCalls(self._wasi, self._park)
+        self._bindings.define("host", "call", "iiii", "i", self._hostcalls.call)
         self._exports = linker.instantiate(self._store, module).exports(self._store)
         self._wasi.memory = guest_memory(self._store, self._exports)
         self._grown_from = self._wasi.memory.size()
         allocate = self._exports["host_alloc"]
         assert isinstance(allocate, wasmtime.Func)
-        self._door.alloc = direct(self._store, allocate)
+        self._hostcalls.alloc = direct(self._store, allocate)
 
     def run(self) -> NoReturn:
         """Start the interpreter; programs run in the children of `_park`."""
@@ -161,7 +161,7 @@ class Template:
             raised = self._bindings.raised
             if raised is not None:
                 raise raised from error
-            self._door.trapped(error)
+            self._hostcalls.trapped(error)
             raise
         said = self._null_kernel.said.decode("utf-8", "replace")
         raise SystemExit(f"the guest interpreter ended before it was asked to\n{said}")
@@ -174,8 +174,8 @@ class Template:
         """
         if self._client is not None:
             return self._wait(self._client)
-        if self._door.interrupter is not None:
-            self._door.interrupter.locate_flags()
+        if self._hostcalls.interrupter is not None:
+            self._hostcalls.interrupter.locate_flags()
         prepare_filter(judged=False, threads=True)
         prepare_judged(threads=True)
         children = Children()
@@ -241,7 +241,7 @@ class Template:
         self._enter(client, None)
         told = self._learn(client)
         if control is not None:
-            self._door.park_again = lambda: self._park_again(control)
+            self._hostcalls.park_again = lambda: self._park_again(control)
         return told
 
     def _enter(self, client: Client, park_again: Callable[[], bytes] | None) -> None:
@@ -250,32 +250,32 @@ class Template:
         self._client = client
         client.on_limits = self._limit
         client.on_copy = lambda control: self._copy(client, kernel, control)
-        self._door.enter(client, kernel, park_again)
+        self._hostcalls.enter(client, kernel, park_again)
         self._watch = Watch(client, kernel.interrupt, self._spent)
         self._watch.start()
 
     def _learn(self, client: Client) -> bytes:
-        self._door.park_again = None
+        self._hostcalls.park_again = None
         try:
             program = client.wait_for_start()
         except (ConnectionEnded, BadFrame):
             os._exit(0)
-        self._door.started_ns = time.process_time_ns()
+        self._hostcalls.started_ns = time.process_time_ns()
         self._watch.allow(program.numbers.cpu_ns)
         self._adopt(program)
         return _encode_program(program, READY)
 
     def _kernel(self, client: Client) -> RemoteKernel:
         kernel = RemoteKernel(client)
-        if self._door.interrupter is not None:
-            kernel.interrupt = self._door.interrupter.interrupt
+        if self._hostcalls.interrupter is not None:
+            kernel.interrupt = self._hostcalls.interrupter.interrupt
         return kernel
 
     def _adopt(self, program: Program, kernel: RemoteKernel | None = None) -> None:
         """Direct the guest's calls to a program's kernel."""
-        kernel = kernel or self._door.kernel
+        kernel = kernel or self._hostcalls.kernel
         assert kernel is not None
-        self._wasi.adopt(kernel, HostWorld(self._door.leave), program.stdio, program.numbers.ttys)
+        self._wasi.adopt(kernel, HostWorld(self._hostcalls.leave), program.stdio, program.numbers.ttys)
         directory = program.options.pop("directory", None)
         if directory is not None:
             self._wasi.directory = program.cwd, directory
@@ -341,7 +341,7 @@ class Template:
 
     def _copy(self, client: Client, kernel: RemoteKernel, control: socket.socket) -> None:
         """Fork a copy of this process while it waits for an answer; both then wait."""
-        used, left = time.process_time_ns() - self._door.started_ns, self._watch.left
+        used, left = time.process_time_ns() - self._hostcalls.started_ns, self._watch.left
         try:
             ends = fork_copy(control)
         except OwnerGone:
@@ -350,7 +350,7 @@ class Template:
         if ends is None:
             return
         # The copy's processor time is counted from nothing; what was used before is its own too.
-        self._door.started_ns = time.process_time_ns() - used
+        self._hostcalls.started_ns = time.process_time_ns() - used
         client.disconnect()
         client.connect(ends.connection, ends.control)
         self._watch = Watch(client, kernel.interrupt, self._spent)
@@ -362,13 +362,13 @@ class Template:
         """Report that the processor time is used up, and exit."""
         try:
             if self._client is not None:
-                self._client.post("exceeded", b"cpu_seconds", time.process_time_ns() - self._door.started_ns)
+                self._client.post("exceeded", b"cpu_seconds", time.process_time_ns() - self._hostcalls.started_ns)
         finally:
             os._exit(0)
 
 
 def _encode_program(program: Program, status: int) -> bytes:
-    """Encode the answer to the guest's `park` (see `guest/_belljar/door.py`)."""
+    """Encode the answer to the guest's `park` (see `guest/_belljar/hostcalls.py`)."""
     options, numbers = program.options, program.numbers
     flags = PROGRAM_SESSION if options.get("session") else 0
     flags |= PROGRAM_SITE if options.get("site", True) else 0

@@ -138,7 +138,7 @@ class Guest:
             "print": ("ns", lambda stream, said: self._out.print(int(stream), said.encode())),
             "limits": ("nnn", lambda cpu_ms, wall_ms, _memory: self._deadline.allow(cpu_ms, wall_ms)),
             "stop": ("n", self._give_up),
-            "lastWords": ("nb", self._set_final_message),
+            "setFinalMessage": ("nb", self._set_final_message),
             "sendBytes": ("b", self._send_bytes),
             "receiveBody": ("", lambda: self._out.receive_body()),
             "readable": ("n", lambda milliseconds: self._out.readable(milliseconds)),
@@ -241,7 +241,7 @@ class Guest:
 
     def warm_up(self) -> None:
         """Run a pretended run, so that the pages which any run writes to are copied ahead."""
-        self._hook("rehearse")
+        self._hook("warmUp")
         self._loop(waits=False)
 
     def handle(self, message: str) -> bool:

@@ -32,7 +32,7 @@ class NoCopy(RuntimeError):
     """The process gave no copy of itself; says why."""
 
 
-class Kin(Family):
+class EngineFamily(Family):
     """An engine process and its copies, which share one seccomp listener."""
 
     def __init__(self, pid: int) -> None:
@@ -77,7 +77,7 @@ class Copying:
         pid: int,
         pidfd: int,
         control: socket.socket,
-        kin: Kin,
+        family: EngineFamily,
         kind: bytes = b"",
         *,
         looks_at_control: bool = True,
@@ -86,7 +86,7 @@ class Copying:
         self._pid = pid
         self._pidfd = pidfd
         self._asked = control
-        self._kin = kin
+        self._family = family
         self.connection, self._their_connection = socket.socketpair()
         for end in (self.connection, self._their_connection):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
@@ -121,17 +121,17 @@ class Copying:
                 raise TimeoutError(f"it did not answer for {COPY_SECONDS:.0f} s")
 
     def _listener(self) -> ForkListener:
-        if not self._kin.take_listener(self._asked):
+        if not self._family.take_listener(self._asked):
             raise NoCopy("it has ended, or this kernel does not ask about forks")
-        assert self._kin.listener is not None
-        return self._kin.listener
+        assert self._family.listener is not None
+        return self._family.listener
 
     def _accept(self) -> tuple[int, int]:
         try:
-            pid, pidfd = accept_hello(self.control, self._kin)
+            pid, pidfd = accept_hello(self.control, self._family)
         except NoHello as error:
             raise NoCopy(f"the copy: {error}") from error
-        self._kin.add(pid)
+        self._family.add(pid)
         return pid, pidfd
 
     def abandon(self) -> None:

@@ -35,10 +35,10 @@ class _Family:
 
 
 class ForkJudge:
-    """Takes in the listeners of new workers, by `door`, and answers for them. Readable while there is work."""
+    """Answers for new workers, which send their seccomp listeners to `listeners`. Readable while there is work."""
 
     def __init__(self) -> None:
-        self._inbox, self.door = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._inbox, self.listeners = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._inbox.setblocking(False)
         self._events = select.epoll()
         self._events.register(self._inbox.fileno(), select.EPOLLIN)

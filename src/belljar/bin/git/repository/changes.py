@@ -1,4 +1,4 @@
-"""What a commit changed, and how to know the same change elsewhere."""
+"""The changes of a commit, and a way to recognise the same change elsewhere."""
 
 from __future__ import annotations
 

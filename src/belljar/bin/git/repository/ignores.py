@@ -1,4 +1,4 @@
-"""What git does not look at: .gitignore files, and the untracked files that they leave."""
+"""Ignored files: .gitignore rules, and the untracked files that they leave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What names of revisions mean: refs, abbreviations, logs, and steps from there to parents, trees and files."""
+"""The meaning of revision names: refs, abbreviations, logs, and steps from there to parents, trees and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is staged, changed, in conflict and untracked."""
+"""The files that are staged, changed, in conflict or untracked."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ void Guest::Run(const char* hook) {
   Inside inside;
   Hook(hook, {});
   Loop(false);
-  if (stopped_) LastWords();
+  if (stopped_) SendFinalMessage();
 }
 
 void Guest::Call(const char* hook) {
@@ -212,23 +212,23 @@ bool Guest::Charge(size_t bytes) {
 }
 
 // From signal handlers too: no allocation. Returns only if a frame is half sent, which nothing may follow.
-void Guest::LastWords() { wire.LastWords(last_[why_]); }
+void Guest::SendFinalMessage() { wire.SendFinalMessage(last_[why_]); }
 
 void Guest::OnTimer(int signal) {
   if (!guest.stopped_) return guest.Stop(signal == SIGPROF ? kCpu : kWall);
   guest.ticks_ = guest.ticks_ + 1;
-  if (guest.ticks_ >= kPatience) guest.LastWords();
+  if (guest.ticks_ >= kPatience) guest.SendFinalMessage();
 }
 
 size_t Guest::OnNearHeapLimit(void*, size_t now, size_t) {
-  if (guest.stopped_) guest.LastWords();
+  if (guest.stopped_) guest.SendFinalMessage();
   guest.Stop(kMemory);
   return now + 32 * kMiB;  // room to unwind in
 }
 
 void Guest::End(Why why) {
   guest.why_ = why;
-  guest.LastWords();
+  guest.SendFinalMessage();
   _exit(4);
 }
 

@@ -40,7 +40,7 @@ class Guest {
   void SetHooks(v8::Local<v8::Object> hooks) { hooks_.Reset(isolate_, hooks); }
   // Calls one of the functions that our JavaScript gave.
   v8::MaybeLocal<v8::Value> Hook(const char* name, std::initializer_list<v8::Local<v8::Value>> arguments);
-  void SetLastWords(int why, std::string_view bytes) { last_[why % kReasons] = bytes; }
+  void SetFinalMessage(int why, std::string_view bytes) { last_[why % kReasons] = bytes; }
   void SetLimits(double cpu_ms, double wall_ms, double memory_mb);
   void AllowWasm() { wasm_ = true; }
   void Stop(int why);
@@ -51,7 +51,7 @@ class Guest {
  private:
   struct Inside;
   void Loop(bool waits);
-  void LastWords();
+  void SendFinalMessage();
   static void OnTimer(int signal);
   static size_t OnNearHeapLimit(void*, size_t now, size_t);
   [[noreturn]] static void End(Why why);

@@ -130,7 +130,7 @@ constexpr Native kNatives[] = {
     {"stop", [](Info info) { guest.Stop(static_cast<int>(Number(info, 0))); }},
     {"allowWasm", [](Info) { guest.AllowWasm(); }},
     // (why, bytes): what is sent when that ends a run.
-    {"lastWords", [](Info info) { Bytes b(info[1]); guest.SetLastWords(static_cast<int>(Number(info, 0)), {b.data, b.size}); }},
+    {"setFinalMessage", [](Info info) { Bytes b(info[1]); guest.SetFinalMessage(static_cast<int>(Number(info, 0)), {b.data, b.size}); }},
     // The sandbox's kernel: bytes out; one frame in; whether one is there within so many milliseconds.
     {"sendBytes", [](Info info) { Bytes bytes(info[0]); wire.SendBytes({bytes.data, bytes.size}); }},
     {"receiveBody", [](Info info) { Give(info, NewBytes(wire.ReceiveBody())); }},

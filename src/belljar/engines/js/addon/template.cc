@@ -1,4 +1,4 @@
-// The addon's door: makes the guest's isolate, then serves forks of this process on its control socket for ever.
+// The addon's entry point: makes the guest's isolate, then serves forks of this process on its control socket for ever.
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -165,7 +165,7 @@ int CopySession(int control) {
 [[noreturn]] void BeRun(const std::string& held, int control) {
   bool session = control >= 0;
   guest.Call("reseed");
-  if (!wire.Readable(0)) guest.Run("rehearse");
+  if (!wire.Readable(0)) guest.Run("warmUp");
   wire.Send(Kind::kMessage, "{\"op\":\"ready\",\"layers\":\"" + held + "\"}");
   for (;;) {
     while (session && !wire.Wait(control)) control = CopySession(control);

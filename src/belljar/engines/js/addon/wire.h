@@ -100,7 +100,7 @@ class Wire {
 
   // Frames ready to send, from a signal handler or when memory is gone: no allocation. Returns only if another frame is
   // half sent, which nothing may follow.
-  void LastWords(std::string_view bytes) {
+  void SendFinalMessage(std::string_view bytes) {
     if (sending_) return;
     Flush();
     SendBytes(bytes);

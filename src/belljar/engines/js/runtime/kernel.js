@@ -188,7 +188,7 @@ module.exports = {
     const CPU = 1, MEMORY = 3; // as guest.h numbers them
     for (const why of [0, CPU, MEMORY]) {
       const limit = why === CPU ? 'cpu_seconds' : 'memory_bytes';
-      native.lastWords(why, request(1, 'exceeded', [limit, why === CPU ? cpuNanoseconds : native.cpuTime()], 0));
+      native.setFinalMessage(why, request(1, 'exceeded', [limit, why === CPU ? cpuNanoseconds : native.cpuTime()], 0));
     }
     native.limits(cpuNanoseconds / 1e6, 0, memoryBytes / 2 ** 20);
   },

@@ -29,7 +29,7 @@ for (let why = 0; why < limits.length; why++) {
   frame[0] = body.length;
   frame[4] = 0x4d; // 'M', a message
   native.copy(body, frame, 5, 0, body.length);
-  native.lastWords(why, frame);
+  native.setFinalMessage(why, frame);
 }
 
 const pending = new SafeMap(); // host calls
@@ -107,7 +107,7 @@ function begin(message) {
   else for (const name of ObjectKeys(values)) define(name, values[name]);
   if (message.wasm) native.allowWasm();
   else if (mode === 'prefix') delete globalThis.WebAssembly;
-  if (message !== REHEARSAL) native.limits(limits.cpu_ms, limits.wall_ms, limits.memory_mb);
+  if (message !== WARM_UP) native.limits(limits.cpu_ms, limits.wall_ms, limits.memory_mb);
   const mine = run;
   const compiled = () => { mine.compiled = true; };
   let started;
@@ -153,7 +153,7 @@ function cut(text) {
 }
 
 // A run of nothing, which leaves nothing and says nothing.
-const REHEARSAL = {
+const WARM_UP = {
   op: 'run', run: 0, code: 'await 0; export default { a: 1 }', mode: 'module', file: 'run.mjs', globals: [], values: {},
   limits: { cpu_ms: 0, wall_ms: 0, memory_mb: 1, max_bridge_bytes: 1 },
 };
@@ -217,8 +217,8 @@ module.exports = {
     }
     return wait;
   },
-  rehearse() {
-    begin(REHEARSAL);
+  warmUp() {
+    begin(WARM_UP);
     run.silent = true;
   },
   rejection(promise, reason, fresh) {

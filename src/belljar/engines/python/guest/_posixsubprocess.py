@@ -2,7 +2,7 @@
 
 import os
 
-from _belljar import door, processes
+from _belljar import hostcalls, processes
 from _belljar.protocol import CLOSE_OTHERS, NEW_GROUP, NEW_SESSION
 
 
@@ -44,19 +44,19 @@ def _start(argv, executables, env, directory, cwd, targets, sources, flags, errp
     failure = 2
     for path in executables:
         try:
-            return door.call("spawn", os.fsencode(path), argv, env, directory, targets, sources, flags)[0]
+            return hostcalls.call("spawn", os.fsencode(path), argv, env, directory, targets, sources, flags)[0]
         except OSError as error:
-            number = door.TO_LINUX.get(error.errno, 5)
+            number = hostcalls.TO_LINUX.get(error.errno, 5)
             if cwd is not None and not os.path.isdir(cwd):
                 os.write(errpipe_write, b"OSError:%x:noexec:chdir" % error.errno)
                 return _gone()
             if number not in (2, 20) or failure == 2:
                 failure = number
-    os.write(errpipe_write, b"OSError:%x:" % door.FROM_LINUX[failure])
+    os.write(errpipe_write, b"OSError:%x:" % hostcalls.FROM_LINUX[failure])
     return _gone()
 
 
 def _gone():
     """A child that has ended already: what subprocess waits for when a program could not be started."""
     argv = [b"false"]
-    return door.call("spawn", b"/usr/bin/false", argv, [], b"/", [], [], CLOSE_OTHERS)[0]
+    return hostcalls.call("spawn", b"/usr/bin/false", argv, [], b"/", [], [], CLOSE_OTHERS)[0]

@@ -470,7 +470,7 @@
     limits: host.limits,
     stop: host.stop,
     allowWasm: () => fail(new Error('WebAssembly is not there on QuickJS')),
-    lastWords: (why, bytes) => host.lastWords(why, bytesOf(bytes)),
+    setFinalMessage: (why, bytes) => host.setFinalMessage(why, bytesOf(bytes)),
     sendBytes: (bytes) => host.sendBytes(bytesOf(bytes)),
     receiveBody: host.receiveBody,
     readable: host.readable,

@@ -11,11 +11,11 @@ def start(kind):
 
     read = zipimport._get_module_code
     zipimport._get_module_code = lru_cache(1)(read)  # asked for twice by each import: for the file's name and the code
-    from _belljar import door, errors, preload, socket_module
+    from _belljar import errors, hostcalls, preload, socket_module
 
     socket_module.install()
     preload.load(kind)
-    door.calibrate()
+    hostcalls.calibrate()
     errors.install()
     from _belljar import loops, main, pools, shims, tools
 
@@ -26,8 +26,8 @@ def start(kind):
     zipimport._get_module_code = read
     main.warm_up_template()
     preload.hand_to_template()
-    program, real = door.park()
+    program, real = hostcalls.park()
     while not real:
         main.warm_up(program)
-        program, real = door.park()
+        program, real = hostcalls.park()
     main.run(program)

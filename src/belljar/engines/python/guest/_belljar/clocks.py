@@ -4,17 +4,17 @@ import os
 import posix
 import time
 
-from _belljar import door
+from _belljar import hostcalls
 
 
 def process_time_ns():
     """Processor time of the program, in nanoseconds."""
-    return door.processor_ns()
+    return hostcalls.processor_ns()
 
 
 def process_time():
     """Processor time of the program, in seconds."""
-    return door.processor_ns() / 1e9
+    return hostcalls.processor_ns() / 1e9
 
 
 def times():

@@ -3,7 +3,7 @@
 import operator
 import os
 
-from _belljar import door
+from _belljar import hostcalls
 from _belljar.native import native
 
 O_CLOEXEC = 0o2000000
@@ -11,11 +11,11 @@ OPEN_MAX = 1024
 
 
 def pipe():
-    return tuple(door.call("pipe", 1))
+    return tuple(hostcalls.call("pipe", 1))
 
 
 def pipe2(flags, /):
-    ends = tuple(door.call("pipe", int(bool(operator.index(flags) & O_CLOEXEC))))
+    ends = tuple(hostcalls.call("pipe", int(bool(operator.index(flags) & O_CLOEXEC))))
     if flags & os.O_NONBLOCK:
         for fd in ends:
             os.set_blocking(fd, False)
@@ -23,30 +23,30 @@ def pipe2(flags, /):
 
 
 def dup(fd):
-    return door.call("dup", fd, 0, 1)[0]
+    return hostcalls.call("dup", fd, 0, 1)[0]
 
 
 def dup2(fd, fd2, inheritable=True):
-    door.call("dup2", fd, fd2, int(not inheritable))
+    hostcalls.call("dup2", fd, fd2, int(not inheritable))
     return fd2
 
 
 def get_inheritable(fd):
-    return not door.call("getfl", fd)[1]
+    return not hostcalls.call("getfl", fd)[1]
 
 
 def set_inheritable(fd, inheritable):
-    door.call("setcloexec", fd, int(not inheritable))
+    hostcalls.call("setcloexec", fd, int(not inheritable))
 
 
 def get_terminal_size(fd=1, /):
-    rows, columns = door.call("winsize", fd)
+    rows, columns = hostcalls.call("winsize", fd)
     return os.terminal_size((columns, rows))
 
 
 def isatty(fd):
     try:
-        return bool(door.call("isatty", fd)[0])
+        return bool(hostcalls.call("isatty", fd)[0])
     except OSError:
         return False
 

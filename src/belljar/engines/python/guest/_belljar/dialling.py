@@ -3,7 +3,7 @@
 import errno
 import os
 
-from _belljar import door
+from _belljar import hostcalls
 from _belljar.protocol import AT_FDCWD
 
 O_RDWR, O_CLOEXEC, O_NONBLOCK = 0o2, 0o2000000, 0o4000
@@ -39,12 +39,12 @@ READ_MAX = 1 << 20
 
 
 def _open(path):
-    return door.call("open", AT_FDCWD, path.encode(), O_RDWR | O_CLOEXEC, 0)[0]
+    return hostcalls.call("open", AT_FDCWD, path.encode(), O_RDWR | O_CLOEXEC, 0)[0]
 
 
 def _whole(path):
     try:
-        return door.call("read_file", AT_FDCWD, path.encode())[0].decode("utf-8", "replace")
+        return hostcalls.call("read_file", AT_FDCWD, path.encode())[0].decode("utf-8", "replace")
     except OSError:
         return ""
 
@@ -57,7 +57,7 @@ def explained(number, text):
 
 def wait(fd, events, timeout):
     """Wait for a descriptor; return whether it became ready in time. `timeout` in seconds, None for ever."""
-    return bool(door.call("poll", [fd], [events], -1 if timeout is None else max(0, int(timeout * 1e9)))[0][0])
+    return bool(hostcalls.call("poll", [fd], [events], -1 if timeout is None else max(0, int(timeout * 1e9)))[0][0])
 
 
 class Dialled:
@@ -69,12 +69,12 @@ class Dialled:
             self.control = control if control >= 0 else _open(f"/net/{protocol}/clone")
         except OSError:
             raise explained(errno.EACCES, NO_NETWORK) from None
-        number = door.call("read", self.control, 64)[0].decode().strip()
+        number = hostcalls.call("read", self.control, 64)[0].decode().strip()
         self.directory = f"/net/{protocol}/{number}"
         self.data = -1
 
     def command(self, *lines):
-        door.call("write", self.control, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
+        hostcalls.call("write", self.control, "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))
 
     def connect(self, host, port, timeout):
         """Dial; with a timeout of 0 only begin to. OSError, with the reason."""
@@ -97,7 +97,7 @@ class Dialled:
     def accept(self):
         """The connection with the next client. OSError; EAGAIN if there is none, in which case wait for `data`."""
         flags = O_RDWR | O_CLOEXEC | O_NONBLOCK
-        accepted = Dialled("tcp", door.call("open", AT_FDCWD, f"{self.directory}/listen".encode(), flags, 0)[0])
+        accepted = Dialled("tcp", hostcalls.call("open", AT_FDCWD, f"{self.directory}/listen".encode(), flags, 0)[0])
         try:
             accepted.data = _open(f"{accepted.directory}/data")
         except BaseException:
@@ -165,12 +165,12 @@ def look_up(name, kind):
         raise NoSuchName("denied", NO_NETWORK) from None
     try:
         try:
-            door.call("write", fd, f"{name} {kind}".encode("utf-8", "surrogateescape"))
+            hostcalls.call("write", fd, f"{name} {kind}".encode("utf-8", "surrogateescape"))
         except OSError as error:
-            said = door.call("read", fd, READ_MAX)[0].decode("utf-8", "replace").strip().removeprefix("! ")
+            said = hostcalls.call("read", fd, READ_MAX)[0].decode("utf-8", "replace").strip().removeprefix("! ")
             problem, _, text = said.partition(": ")
             raise NoSuchName("nxdomain" if error.errno == errno.ENOENT else problem, text) from None
-        lines = door.call("read", fd, READ_MAX)[0].decode("utf-8", "replace").splitlines()
+        lines = hostcalls.call("read", fd, READ_MAX)[0].decode("utf-8", "replace").splitlines()
     finally:
         os.close(fd)
     records = [line.split(" ", 3) for line in lines if line.count(" ") >= 3]

@@ -5,7 +5,7 @@ import types
 import warnings
 from stat import S_IFDIR, S_IFLNK, S_IFMT, S_IFREG
 
-from _belljar import door
+from _belljar import hostcalls
 from _belljar.files import OWN, absolute, is_fd, stat
 from _belljar.native import native
 from _belljar.protocol import AT_FDCWD
@@ -100,14 +100,14 @@ def scandir(path="."):
     if path is None:
         path = "."
     if is_fd(path):
-        (found,) = door.call("readdir", path, b"")
+        (found,) = hostcalls.call("readdir", path, b"")
         prefix, text, directory = "", True, path
     else:
         given, directory = os.fspath(path), None
         text = isinstance(given, str)
         if text and given.startswith(OWN):
             return native.scandir(path)
-        (found,) = door.call("readdir", AT_FDCWD, absolute(given), names=(path,))
+        (found,) = hostcalls.call("readdir", AT_FDCWD, absolute(given), names=(path,))
         separator = "/" if text else b"/"
         prefix = given if given.endswith(separator) else given + separator
     return ScandirIterator(iter([_entry(prefix, text, directory, *entry) for entry in found]))

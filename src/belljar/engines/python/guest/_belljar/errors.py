@@ -4,7 +4,7 @@ import builtins
 import errno
 import gc
 
-from _belljar.door import TO_LINUX
+from _belljar.hostcalls import TO_LINUX
 
 
 def _text(self):

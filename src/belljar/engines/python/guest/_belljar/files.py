@@ -5,7 +5,7 @@ import os
 import warnings
 from math import floor
 
-from _belljar import door
+from _belljar import hostcalls
 from _belljar.native import native
 from _belljar.protocol import AT_FDCWD, ATIME_NOW, ATIME_SET, MTIME_NOW, MTIME_SET
 
@@ -76,7 +76,7 @@ def stat(path, *, dir_fd=None, follow_symlinks=True):
         return native.stat(path)
     if not isinstance(path, (str, bytes, os.PathLike)):
         raise TypeError(f"stat: path should be string, bytes, os.PathLike or integer, not {type(path).__name__}")
-    return _stat_result(door.call("stat", *_at(path, dir_fd), int(not follow_symlinks), names=(path,))[0])
+    return _stat_result(hostcalls.call("stat", *_at(path, dir_fd), int(not follow_symlinks), names=(path,))[0])
 
 
 def lstat(path, *, dir_fd=None):
@@ -88,12 +88,12 @@ def lstat(path, *, dir_fd=None):
 def fstat(fd):
     if fd >= 1 << 20:
         return native.fstat(fd)
-    return _stat_result(door.call("fstat", fd)[0])
+    return _stat_result(hostcalls.call("fstat", fd)[0])
 
 
 def access(path, mode, *, dir_fd=None, effective_ids=False, follow_symlinks=True):
     try:
-        door.call("access", *_at(path, dir_fd), mode)
+        hostcalls.call("access", *_at(path, dir_fd), mode)
     except OSError:
         return str(os.fspath(path)).startswith(OWN) and native.access(path, mode)
     return True
@@ -102,11 +102,11 @@ def access(path, mode, *, dir_fd=None, effective_ids=False, follow_symlinks=True
 def chmod(path, mode, *, dir_fd=None, follow_symlinks=True):
     if is_fd(path):
         return fchmod(path, mode)
-    door.call("chmod", *_at(path, dir_fd), mode, int(not follow_symlinks), names=(path,))
+    hostcalls.call("chmod", *_at(path, dir_fd), mode, int(not follow_symlinks), names=(path,))
 
 
 def fchmod(fd, mode):
-    door.call("fchmod", fd, mode)
+    hostcalls.call("fchmod", fd, mode)
 
 
 def lchmod(path, mode):
@@ -117,11 +117,11 @@ def chown(path, uid, gid, *, dir_fd=None, follow_symlinks=True):
     if is_fd(path):
         return fchown(path, uid, gid)
     uid, gid = operator.index(uid), operator.index(gid)
-    door.call("chown", *_at(path, dir_fd), uid, gid, int(not follow_symlinks), names=(path,))
+    hostcalls.call("chown", *_at(path, dir_fd), uid, gid, int(not follow_symlinks), names=(path,))
 
 
 def fchown(fd, uid, gid):
-    door.call("fchown", fd, operator.index(uid), operator.index(gid))
+    hostcalls.call("fchown", fd, operator.index(uid), operator.index(gid))
 
 
 def lchown(path, uid, gid):
@@ -140,9 +140,9 @@ def utime(path, times=None, *, ns=None, dir_fd=None, follow_symlinks=True):
         atime, mtime = map(operator.index, _pair("ns", ns))
         which = ATIME_SET | MTIME_SET
     if is_fd(path):
-        door.call("futimens", path, atime, mtime, which)
+        hostcalls.call("futimens", path, atime, mtime, which)
     else:
-        door.call("utimens", *_at(path, dir_fd), atime, mtime, which, int(not follow_symlinks), names=(path,))
+        hostcalls.call("utimens", *_at(path, dir_fd), atime, mtime, which, int(not follow_symlinks), names=(path,))
 
 
 def _pair(name, given):
@@ -160,11 +160,11 @@ def _nanoseconds(seconds):
 
 
 def mkdir(path, mode=0o777, *, dir_fd=None):
-    door.call("mkdir", *_at(path, dir_fd), mode, names=(path,))
+    hostcalls.call("mkdir", *_at(path, dir_fd), mode, names=(path,))
 
 
 def mkfifo(path, mode=0o666, *, dir_fd=None):
-    door.call("mkfifo", *_at(path, dir_fd), mode, names=(path,))
+    hostcalls.call("mkfifo", *_at(path, dir_fd), mode, names=(path,))
 
 
 def open_(path, flags, mode=0o777, *, dir_fd=None):
@@ -175,14 +175,14 @@ def open_(path, flags, mode=0o777, *, dir_fd=None):
 
 
 def umask(mask):
-    (old,) = door.call("umask", mask)
+    (old,) = hostcalls.call("umask", mask)
     identity["umask"] = mask & 0o777
     return old
 
 
 def statvfs(path):
     place = (path, b".") if is_fd(path) else (AT_FDCWD, absolute(path))
-    size, blocks, free, files, files_free, name_max = door.call("statfs", *place, names=(path,))[0]
+    size, blocks, free, files, files_free, name_max = hostcalls.call("statfs", *place, names=(path,))[0]
     return os.statvfs_result(
         (size, size, blocks, free, free, files, files_free, files_free, 0, name_max), {"f_fsid": 0}
     )
@@ -191,10 +191,10 @@ def statvfs(path):
 def chdir(path):
     """The C library only notes the path; the kernel knows what it is without `..` and links."""
     if is_fd(path):
-        door.call("chdir", path, b".")
+        hostcalls.call("chdir", path, b".")
     else:
-        door.call("chdir", AT_FDCWD, absolute(path), names=(path,))
-    native.chdir(door.call("getcwd")[0])
+        hostcalls.call("chdir", AT_FDCWD, absolute(path), names=(path,))
+    native.chdir(hostcalls.call("getcwd")[0])
 
 
 def fchdir(fd):

@@ -11,7 +11,7 @@ import types
 from array import array
 from itertools import filterfalse
 
-from _belljar import door
+from _belljar import hostcalls
 
 BATCH = 2000
 
@@ -28,7 +28,7 @@ def freeze_all():
 
 def immortalise(objects):
     """Whether the process around us knows how."""
-    status, _ = door.exchange(door.IMMORTAL, array("I", map(id, objects)).tobytes())
+    status, _ = hostcalls.exchange(hostcalls.IMMORTAL, array("I", map(id, objects)).tobytes())
     return status == 0
 
 

@@ -12,7 +12,7 @@ import types
 import warnings
 from itertools import islice
 
-from _belljar import door, files, processes
+from _belljar import files, hostcalls, processes
 from _belljar.native import native
 from _belljar.options import Bad, Options
 
@@ -38,7 +38,7 @@ except OSError:
     x = [n for n in range(100)]
 """
 WARM_UP_PROGRAM = ([b"python3", b"-c", WARM_UP_CODE.encode()], [b"PATH=/usr/bin"], b"/", {}, [1, 0, 0, 0, 0o022, 0])
-"""The warm-up program, as `door.park` returns programs."""
+"""The warm-up program, as `hostcalls.park` returns programs."""
 _template = {}
 """The template's modules and sys.path."""
 _here = {"directory": b"/", "seeded": False, "environment": None}
@@ -55,8 +55,8 @@ def run(program):
     except BaseException as error:  # ours: a program's own are caught below
         sys.__excepthook__(type(error), error, error.__traceback__)
     finally:
-        error = door.leave(status, signal)
-        door.leave(unsaid(status, error), signal)
+        error = hostcalls.leave(status, signal)
+        hostcalls.leave(unsaid(status, error), signal)
 
 
 def begin(environment, directory, numbers):
@@ -273,7 +273,7 @@ def run_file(options, safe, level):
     except OSError as error:
         if isinstance(error, NotADirectoryError) and is_in_archive(full):
             return run_container(path)
-        number = door.TO_LINUX.get(error.errno, error.errno)
+        number = hostcalls.TO_LINUX.get(error.errno, error.errno)
         sys.stderr.write(f"{options.name}: can't open file {full!r}: [Errno {number}] {error.strerror}\n")
         raise SystemExit(2) from None
     if not safe:
@@ -384,7 +384,7 @@ def finish(status=0, signal=0):
     clear_modules()
     try:
         if is_plain(sys.stdout) and is_plain(sys.stderr):
-            door.buffer_output()
+            hostcalls.buffer_output()
         flush()
     except OSError as error:
         status = unsaid(status, error)
@@ -402,7 +402,7 @@ def is_plain(stream):
 
 def unsaid(status, error):
     """The status of a program whose output could not be written at its end."""
-    if door.TO_LINUX.get(error.errno) != 32:
+    if hostcalls.TO_LINUX.get(error.errno) != 32:
         sys.stderr.write(f"Exception ignored while flushing sys.stdout:\n{type(error).__name__}: {error}\n")
     return status or 120
 

@@ -4,7 +4,7 @@ import _socket as builtin
 import errno
 import ipaddress
 
-from _belljar import dialling, door
+from _belljar import dialling, hostcalls
 from _belljar.numbers import (
     AF_INET,
     AF_INET6,
@@ -35,7 +35,7 @@ class DeniedError(gaierror, PermissionError):
     __module__ = "socket"
 
     def __str__(self):
-        return f"[Errno {door.TO_LINUX[self.errno]}] {self.strerror}"
+        return f"[Errno {hostcalls.TO_LINUX[self.errno]}] {self.strerror}"
 
 
 ANY = {AF_INET: "0.0.0.0", AF_INET6: "::"}  # noqa: S104 - nothing is bound here

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from _belljar import door
+from _belljar import hostcalls
 from _belljar.files import absolute, encoded, identity
 from _belljar.native import native
 from _belljar.protocol import DEFAULT, IGNORED, REPORTED
@@ -78,15 +78,15 @@ def getgroups():
 
 
 def getpgid(pid):
-    return door.call("ids")[0][2]
+    return hostcalls.call("ids")[0][2]
 
 
 def getpgrp():
-    return door.call("ids")[0][2]
+    return hostcalls.call("ids")[0][2]
 
 
 def getsid(pid):
-    return door.call("ids")[0][3]
+    return hostcalls.call("ids")[0][3]
 
 
 def getlogin():
@@ -94,15 +94,15 @@ def getlogin():
 
 
 def kill(pid, signal):
-    door.call("kill", pid, int(signal))
+    hostcalls.call("kill", pid, int(signal))
 
 
 def killpg(pgid, signal):
-    door.call("kill", -pgid, int(signal))
+    hostcalls.call("kill", -pgid, int(signal))
 
 
 def waitpid(pid, options):
-    found, code, signal = door.call("wait", pid, options)
+    found, code, signal = hostcalls.call("wait", pid, options)
     return found, (code << 8 | signal if found else 0)
 
 
@@ -119,12 +119,12 @@ def waitstatus_to_exitcode(status):
 def system(command):
     sys.stdout.flush()
     argv = [b"sh", b"-c", encoded(command)]
-    (pid,) = door.call("spawn", b"/bin/sh", argv, environment(), native.getcwdb(), [], [], 0)
+    (pid,) = hostcalls.call("spawn", b"/bin/sh", argv, environment(), native.getcwdb(), [], [], 0)
     return waitpid(pid, 0)[1]
 
 
 def uname():
-    (host,) = door.call("hostname")
+    (host,) = hostcalls.call("hostname")
     return os.uname_result(("Linux", os.fsdecode(host), "6.1.0-belljar", "#1 SMP belljar", "wasm32"))
 
 
@@ -137,7 +137,7 @@ def catch_signals():
     def set_handler(number, handler):
         old = original(number, handler)
         how = {signal.SIG_DFL: DEFAULT, signal.SIG_IGN: IGNORED}.get(handler, REPORTED)
-        door.call("catch", int(number), how)
+        hostcalls.call("catch", int(number), how)
         return old
 
     set_handler.__name__ = set_handler.__qualname__ = "signal"
@@ -161,9 +161,9 @@ def _exec(path, argv, env=None):
     sys.stdout.flush()
     sys.stderr.flush()
     variables = environment(env)
-    (pid,) = door.call("spawn", absolute(path), argv, variables, native.getcwdb(), [], [], 0, names=(path,))
-    _, code, signal = door.call("wait", pid, 0)
-    door.leave(code, signal)
+    (pid,) = hostcalls.call("spawn", absolute(path), argv, variables, native.getcwdb(), [], [], 0, names=(path,))
+    _, code, signal = hostcalls.call("wait", pid, 0)
+    hostcalls.leave(code, signal)
 
 
 def execv(path, args, /):
@@ -179,12 +179,12 @@ def _spawn(mode, path, argv, env):
         raise ValueError("Invalid mode value for spawn")
     sys.stdout.flush()
     try:
-        (pid,) = door.call("spawn", path, argv, environment(env), native.getcwdb(), [], [], 0)
+        (pid,) = hostcalls.call("spawn", path, argv, environment(env), native.getcwdb(), [], [], 0)
     except OSError:
         return (
             127
             if mode == P_WAIT
-            else door.call("spawn", b"/bin/sh", [b"sh", b"-c", b"exit 127"], [], b"/", [], [], 0)[0]
+            else hostcalls.call("spawn", b"/bin/sh", [b"sh", b"-c", b"exit 127"], [], b"/", [], [], 0)[0]
         )
     return pid if mode == P_NOWAIT else waitstatus_to_exitcode(waitpid(pid, 0)[1])
 

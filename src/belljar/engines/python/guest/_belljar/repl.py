@@ -4,7 +4,7 @@ import code
 import os
 import sys
 
-from _belljar import descriptors, door, main
+from _belljar import descriptors, hostcalls, main
 
 
 class Console(code.InteractiveConsole):
@@ -14,12 +14,12 @@ class Console(code.InteractiveConsole):
         sys.stdout.flush()
         if descriptors.isatty(0) and descriptors.isatty(2):
             while True:
-                status, results = door.exchange(63, door.encode("sq", [prompt.encode(), 1]))
+                status, results = hostcalls.exchange(63, hostcalls.encode("sq", [prompt.encode(), 1]))
                 if status == 4:
                     raise KeyboardInterrupt
                 if status:
-                    raise door.error(status)
-                (line,) = door.decode("s", results)
+                    raise hostcalls.error(status)
+                (line,) = hostcalls.decode("s", results)
                 break
         else:
             sys.stderr.write(prompt)

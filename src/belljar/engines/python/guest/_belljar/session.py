@@ -371,23 +371,23 @@ def warm_up_run():
 
 def serve():
     """Serve runs until the owner closes descriptor 3."""
-    from _belljar import door
+    from _belljar import hostcalls
 
     def write(data):
-        return door.call("write", OUTPUT, data)[0]
+        return hostcalls.call("write", OUTPUT, data)[0]
 
     def read(size):
-        return door.call("read", INPUT, size)[0]
+        return hostcalls.call("read", INPUT, size)[0]
 
     def converse(data, size):
-        status, got = door.converse(OUTPUT, data, INPUT, size)
+        status, got = hostcalls.converse(OUTPUT, data, INPUT, size)
         return read(size) if status else got
 
     def park():
-        program, real = door.park()
+        program, real = hostcalls.park()
         while not real:
             warm_up_run()
-            program, real = door.park()
+            program, real = hostcalls.park()
         _, environment, directory, _, numbers = program
         main.begin(environment, directory, numbers)
 

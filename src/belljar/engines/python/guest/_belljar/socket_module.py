@@ -5,7 +5,7 @@ import os
 import sys
 import types
 
-from _belljar import door, names, numbers
+from _belljar import hostcalls, names, numbers
 from _belljar.socket_state import close, dup
 from _belljar.sockets import default_timeout, socket
 
@@ -21,7 +21,7 @@ def setdefaulttimeout(value, /):
 
 
 def gethostname():
-    return os.fsdecode(door.call("hostname")[0])
+    return os.fsdecode(hostcalls.call("hostname")[0])
 
 
 def module():

@@ -2,7 +2,7 @@
 
 import os
 
-from _belljar import door
+from _belljar import hostcalls
 from _belljar.protocol import AT_FDCWD
 
 O_RDWR, O_CLOEXEC = 0o2, 0o2000000
@@ -29,7 +29,7 @@ class State:
 
 def opened(state):
     """A descriptor for a socket that is not connected yet: its connection's takes its place."""
-    fd = door.call("open", AT_FDCWD, b"/dev/null", O_RDWR | O_CLOEXEC, 0)[0]
+    fd = hostcalls.call("open", AT_FDCWD, b"/dev/null", O_RDWR | O_CLOEXEC, 0)[0]
     state.fds.add(fd)
     states[fd] = state
     return fd

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from _belljar import dialling, door, names, numbers
+from _belljar import dialling, hostcalls, names, numbers
 from _belljar.dialling import POLLIN, POLLOUT, READ_MAX, explained
 from _belljar.names import ANY
 from _belljar.numbers import (
@@ -243,7 +243,7 @@ class socket:
     def _write(self, view, flags, deadline=None):
         self._wait(POLLOUT, flags, deadline)
         try:
-            return door.call("write", self._fd, bytes(view[:READ_MAX]))[0]
+            return hostcalls.call("write", self._fd, bytes(view[:READ_MAX]))[0]
         except OSError as problem:
             self._failed(problem)
 
@@ -278,7 +278,7 @@ class socket:
             else:
                 state.others[host, port] = dialled
         other = state.others[host, port]
-        return door.call("write", self._fd if other is None else other.data, bytes(data))[0]
+        return hostcalls.call("write", self._fd if other is None else other.data, bytes(data))[0]
 
     # Receiving.
 
@@ -318,10 +318,10 @@ class socket:
         else:
             self._wait(POLLIN, flags)
         try:
-            data = door.call("read", fd, min(size, READ_MAX))[0]
+            data = hostcalls.call("read", fd, min(size, READ_MAX))[0]
             while flags & MSG_WAITALL and 0 < len(data) < size:
                 self._wait(POLLIN, flags)
-                more = door.call("read", fd, min(size - len(data), READ_MAX))[0]
+                more = hostcalls.call("read", fd, min(size - len(data), READ_MAX))[0]
                 if not more:
                     break
                 data += more
@@ -339,7 +339,7 @@ class socket:
         fds = {self._fd: state.dialled} | {other.data: other for other in state.others.values() if other is not None}
         limit = 0 if flags & MSG_DONTWAIT else self._timeout
         wanted = [POLLIN] * len(fds)
-        (ready,) = door.call("poll", list(fds), wanted, -1 if limit is None else int(limit * 1e9))
+        (ready,) = hostcalls.call("poll", list(fds), wanted, -1 if limit is None else int(limit * 1e9))
         for (fd, dialled), events in zip(fds.items(), ready):
             if events:
                 return fd, dialled

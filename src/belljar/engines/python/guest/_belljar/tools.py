@@ -6,7 +6,7 @@ import sys
 import types
 from importlib.machinery import ModuleSpec
 
-from _belljar import door
+from _belljar import hostcalls
 from _belljar.protocol import AT_FDCWD
 from _belljar.values import dumps, loads
 
@@ -39,13 +39,13 @@ def names():
 def call(tool, args, kwargs):
     """Call it, wait, and give what it returned. HostError; NotPlain for what can't cross."""
     line = f'{{"args":{dumps(args, f"{tool}() args")},"kwargs":{dumps(kwargs, f"{tool}() kwargs")}}}\n'.encode("ascii")
-    fd = door.call("open", AT_FDCWD, f"{DIRECTORY}/{tool}".encode(), O_RDWR | O_CLOEXEC, 0)[0]
+    fd = hostcalls.call("open", AT_FDCWD, f"{DIRECTORY}/{tool}".encode(), O_RDWR | O_CLOEXEC, 0)[0]
     try:
         while line:
-            line = line[door.call("write", fd, line[:CHUNK])[0] :]
+            line = line[hostcalls.call("write", fd, line[:CHUNK])[0] :]
         parts = [b""]
         while not parts[-1].endswith(b"\n"):
-            parts.append(door.call("read", fd, CHUNK)[0])
+            parts.append(hostcalls.call("read", fd, CHUNK)[0])
     finally:
         os.close(fd)
     answer = loads(b"".join(parts))

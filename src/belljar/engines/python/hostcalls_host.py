@@ -1,4 +1,4 @@
-"""The host's end of the guest's door: forwards system calls, and serves the few that concern the process itself.
+"""The host's end of the guest's host calls: forwards system calls, and serves the few that concern the process itself.
 
 A request is a u16 and the arguments as in `calls.protocol`; an answer an i32 (0 or Linux's errno) and the results. The
 kernel checks what is asked; here only what this process remembers of its descriptors is kept right.
@@ -32,8 +32,8 @@ _FORWARDED: Final = frozenset(call.number for name, call in CALLS.items() if nam
 _SPAWN, _DUP, _DUP2 = (CALLS[name].number for name in ("spawn", "dup", "dup2"))
 
 
-class Door:
-    """One guest's door."""
+class HostCalls:
+    """The host calls of one guest."""
 
     alloc: Callable[[int], int]
     """The guest's own malloc."""
