@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from belljar import AsyncSandbox, Limits, Mount, Sandbox, SandboxClosed, SandboxError, ToolError
+from belljar import AsyncSandbox, Limits, Mount, Network, Sandbox, SandboxClosed, SandboxError, ToolError
 from belljar.abi import values
 from belljar.abi.errno import EAGAIN, ENOMEM
 from belljar.abi.limits import RunLimits
@@ -27,7 +27,7 @@ from belljar.api.await_host import Threads
 from belljar.api.core import FRAMES_PER_TURN, INCIDENTS_MAX, Conversation
 from belljar.api.dialogue import PYTHON, Dialogue
 from belljar.api.engines_host import ENGINES_MAX, EngineBroker, Opening
-from belljar.api.outgoing import OWED_MAX
+from belljar.api.outgoing import OWED_MAX, UNTAKEN_MAX
 from belljar.engines.wire.js import MESSAGE, frame
 from belljar.owner.handle_host import WorkerHandle
 from belljar.owner.supervisor_host import shared
@@ -399,6 +399,50 @@ def test_pieces_of_programs() -> None:
     replies = [asked(broker, "piece", number, b"x") for number in range(40_000)]
     assert time.process_time() - began < 4
     assert errno_of(replies[-1]) == ENOMEM
+
+
+def net_opens(count: int) -> bytes:
+    return b"".join(encode(Ask(number, b"net", "open", [])) for number in range(1, count + 1))
+
+
+def open_count() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+def test_descriptors_that_a_worker_does_not_take_are_few(impostor: Impostor) -> None:
+    with Sandbox(network=Network.allow("127.0.0.1:9")) as sandbox:
+        before = open_count()
+        seen = []
+        sender = threading.Thread(target=send_all, args=(impostor.socket, net_opens(3000)), daemon=True)
+        sender.start()
+        timer = threading.Timer(1.5, lambda: seen.append(open_count()))
+        timer.start()
+        with pytest.raises(SandboxError):
+            sandbox.exec("true", timeout=1)
+        timer.join()
+        assert seen[0] - before < 2 * UNTAKEN_MAX + 20
+
+
+def test_descriptors_that_it_takes_are_no_matter_of_count(impostor: Impostor) -> None:
+    with Sandbox(network=Network.allow("127.0.0.1:9")) as sandbox:
+        taken: list[int] = []
+
+        def take() -> None:
+            frames = host_frames()
+            for number in range(1, 4 * UNTAKEN_MAX):
+                impostor.socket.sendall(encode(Ask(number, b"net", "open", [])))
+                while len(taken) < number:
+                    data, fds, _, _ = socket.recv_fds(impostor.socket, MB, 8)
+                    for fd in fds:
+                        os.close(fd)
+                    taken.extend(each.errno for each in frames.feed(data) if isinstance(each, Answer))
+            impostor.socket.sendall(encode(exited(1)))
+
+        taker = threading.Thread(target=take)
+        taker.start()
+        assert sandbox.exec("true", timeout=20).exit_code == 0
+        taker.join()
+        assert set(taken) == {0}
 
 
 def test_a_thousand_tool_calls_take_few_threads(impostor: Impostor, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,8 @@ CALLS_MAX: Final = 1024
 """Calls of the owner's functions that one sandbox may have waiting, those that run included."""
 CALL_BYTES_MAX: Final = 64 << 20
 """Bytes of their arguments."""
+_HANDED_OVER: Final = ("open", "fork")
+"""Operations whose answer brings a descriptor."""
 
 
 class Front(Protocol):
@@ -27,6 +29,9 @@ class Front(Protocol):
 
     def post(self, frame: bytes, fds: Sequence[int] = ()) -> None:
         """Send an answer, without waiting until the worker takes it."""
+
+    def takes_descriptors(self) -> bool:
+        """Whether the worker has taken nearly all of the descriptors that it was sent."""
 
     def open_engine(self, opening: Opening) -> None:
         """Do this, which takes a while, and send the answer."""
@@ -53,7 +58,9 @@ class Asks:
 
     def take(self, ask: Ask) -> None:
         """Answer, or have it answered. Raises WireError for what was never offered."""
-        if ask.target == b"engine":
+        if ask.target in (b"engine", b"net") and ask.operation in _HANDED_OVER and not self._front.takes_descriptors():
+            self._front.post(encode(Answer(ask.id, None, EAGAIN)))
+        elif ask.target == b"engine":
             self._engine(ask)
         elif ask.target == b"net":
             self._front.serve_in_background()

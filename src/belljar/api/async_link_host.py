@@ -18,9 +18,9 @@ from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.forking import check_origin, fork_link
 from belljar.api.offers import Offers, answer_frame
-from belljar.api.outgoing import Outgoing
+from belljar.api.outgoing import UNTAKEN_MAX, Outgoing
 from belljar.api.request import GRACE, NOT_TAKEN, STOPPED
-from belljar.api.sockets_host import receive_without_blocking, send_some
+from belljar.api.sockets_host import receive_without_blocking, send_some, unread_bytes
 from belljar.api.stepper import finish_async
 from belljar.owner.handle_host import WorkerHandle
 from belljar.owner.supervisor_host import shared
@@ -73,6 +73,9 @@ class AsyncLink:
             self._receiving = self._loop.create_task(self._receive_all())
 
     # What the worker asks for.
+
+    def takes_descriptors(self) -> bool:
+        return self._outgoing.untaken(unread_bytes(self.worker.connection)) < UNTAKEN_MAX
 
     def open_engine(self, opening: Opening) -> None:
         self._spawn(self._open_engine(opening))

@@ -27,9 +27,9 @@ from belljar.api.engines_host import ENGINES_MAX, EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.forking import check_origin, fork_link
 from belljar.api.offers import Offers, answer_frame
-from belljar.api.outgoing import Outgoing
+from belljar.api.outgoing import UNTAKEN_MAX, Outgoing
 from belljar.api.request import GRACE, NOT_TAKEN, STOPPED
-from belljar.api.sockets_host import Poller, receive_without_blocking, send_some, writable
+from belljar.api.sockets_host import Poller, receive_without_blocking, send_some, unread_bytes, writable
 from belljar.api.stepper import finish
 from belljar.lockdown.polling_host import readable
 from belljar.owner.handle_host import WorkerHandle
@@ -93,6 +93,9 @@ class Link:
         self._forking = threading.Lock()
 
     # What the worker asks for.
+
+    def takes_descriptors(self) -> bool:
+        return self._outgoing.untaken(unread_bytes(self.worker.connection)) < UNTAKEN_MAX
 
     def open_engine(self, opening: Opening) -> None:
         def open_() -> None:

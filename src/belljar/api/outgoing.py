@@ -9,6 +9,9 @@ from typing import Final
 
 OWED_MAX: Final = 1 << 20
 """Bytes of unsent answers at which nothing more is received: a worker that does not read its answers asks no more."""
+UNTAKEN_MAX: Final = 64
+"""Frames with descriptors that a worker need not have taken yet; those on their way count for all of a user's
+processes together, so nobody may have many."""
 _AT_ONCE: Final = 64
 """Frames that are sent by one system call."""
 
@@ -16,7 +19,7 @@ _AT_ONCE: Final = 64
 class Outgoing:
     """A queue of frames, each with the descriptors that go with its first byte. Counts bytes; does no I/O."""
 
-    __slots__ = ("_frames", "owed", "queued", "written")
+    __slots__ = ("_frames", "_handed", "owed", "queued", "written")
 
     def __init__(self) -> None:
         self._frames: deque[tuple[memoryview, Sequence[int], bool]] = deque()
@@ -25,6 +28,8 @@ class Outgoing:
         """Bytes in all, ever."""
         self.owed = 0
         """Bytes of answers that are not sent yet."""
+        self._handed: deque[int] = deque()
+        """Where frames with descriptors end, by the bytes queued until then."""
 
     def __bool__(self) -> bool:
         return bool(self._frames)
@@ -33,6 +38,8 @@ class Outgoing:
         """Queue a frame; it is sent when `written` has come to what this returns."""
         self._frames.append((memoryview(frame), fds, answer))
         self.queued += len(frame)
+        if fds:
+            self._handed.append(self.queued)
         if answer:
             self.owed += len(frame)
         return self.queued
@@ -41,6 +48,12 @@ class Outgoing:
     def congested(self) -> bool:
         """Whether the worker owes us so much reading that we read nothing of it."""
         return self.owed > OWED_MAX
+
+    def untaken(self, unread: int) -> int:
+        """Frames with descriptors that the worker may not have taken, if it has not read so many of the bytes sent."""
+        while self._handed and self._handed[0] <= self.written - unread:
+            self._handed.popleft()
+        return len(self._handed)
 
     def first(self) -> tuple[list[memoryview], Sequence[int]]:
         """The bytes to send now, and their descriptors: these are the caller's, to close or to `give_back`."""

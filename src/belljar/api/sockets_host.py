@@ -32,6 +32,19 @@ def send_some(connection: socket.socket, views: Sequence[memoryview], fds: Seque
         return 0
 
 
+def unread_bytes(connection: socket.socket) -> int:
+    """At most so many of the bytes that were sent were not received yet: SIOCOUTQ, which counts their overhead too."""
+    if sys.platform != "linux":
+        return 0  # no descriptors are sent there
+    from fcntl import ioctl
+    from termios import TIOCOUTQ
+
+    try:
+        return int.from_bytes(ioctl(connection, TIOCOUTQ, bytes(4)), sys.byteorder)
+    except (OSError, ValueError):
+        return 0  # it is closed
+
+
 def writable(connection: socket.socket, seconds: float | None) -> bool:
     """Whether there is room to send within so many seconds."""
     if sys.platform == "win32":
