@@ -217,3 +217,17 @@ def test_an_interpreter_imports_from_its_directory(sandbox: Sandbox) -> None:
     assert sandbox.python.another().run("import helper; helper.answer").value == 42
     with sandbox.python.precompile("import helper") as prefix:
         assert prefix.run("helper.answer").value == 42
+
+
+@pytest.mark.parametrize("seconds", [3e6, 1e9])
+def test_a_very_long_limit_is_one(seconds: float) -> None:
+    with Sandbox(limits=Limits(wall_seconds=seconds)) as sandbox:
+        assert sandbox.exec("echo hi", timeout=float("inf")).stdout == "hi\n"
+        assert sandbox.exec("echo hi", background=True).result().stdout == "hi\n"
+        assert sandbox.python.run("1 + 1").value == 2
+
+
+@pytest.mark.parametrize("wrong", [{"wall_seconds": float("inf")}, {"memory_bytes": 1 << 80}, {"steps": float("inf")}])
+def test_a_limit_beyond_all_machines_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="smaller number"):
+        Limits(**wrong)

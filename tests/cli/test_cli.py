@@ -212,3 +212,93 @@ def test_bench(belljar: Belljar) -> None:
     assert {"name", "ours", "unit", "bash", "ratio", "target", "met"} == set(figures[0])
     assert all(figure["ours"] > 0 for figure in figures)
     assert [figure["name"] for figure in figures][-1] == "belljar run 'echo hi', cold"
+
+
+WRONG: dict[tuple[str, ...], str] = {
+    (): "COMMAND",
+    ("nope",): "'nope'",
+    ("--bogus",): "no such option: --bogus",
+    ("run", "--bogus", "true"): "no such option: --bogus",
+    ("run", "true", "--bogus"): "comes after --",
+    ("run", "--timeout", "x", "true"): "'x' is no number of seconds",
+    ("run", "--timeout", "-1", "true"): "--timeout -1",
+    ("run", "--timeout", "nan", "true"): "--timeout nan",
+    ("run", "--timeout", "inf", "true"): "--timeout inf",
+    ("run", "--timeout", "1e30", "true"): "--timeout 1e+30",
+    ("run", "--memory", "x", "true"): "--memory 'x'",
+    ("run", "--memory", "999999999999G", "true"): "--memory 999999999999G",
+    ("run", "--mount", "d:/", "true"): "can't mount at '/'",
+    ("run", "--mount", "d:/x:rwx", "true"): "--mount 'd:/x:rwx'",
+    ("run", "--mount", "file:/x:rw", "true"): "file is a file",
+    ("run", "--mount", "d:/x", "--mount", "d:/x", "true"): "twice",
+    ("run", "--mount", "file:/x", "true"): "can't mount the archive",
+    ("run", "--file", "d", "true"): "Is a directory",
+    ("run", "--file", "file:/", "true"): "/: Is a directory",
+    ("run", "--env", "=x", "true"): "--env '=x'",
+    ("run", "--user", "nobody", "true"): "nobody",
+    ("run", "--hostname", "a b", "true"): "host name",
+    ("run", "--tier", "nope", "true"): "no tier 'nope'",
+    ("run", "--tier", "native", "true"): "not in this version",
+    ("run", "--require", "nope", "true"): "nope",
+    ("run", "--allow-host", "", "true"): "--allow-host",
+    ("run", "--audit", "d", "true"): "--audit 'd': Is a directory",
+    ("run", "--node-modules", "d", "true"): "npm install",
+    ("run", "nothere.py"): "nothere.py: no such file on this machine",
+    ("run", "./nothere.sh"): "./nothere.sh: no such file on this machine",
+    ("shell", "extra"): "too many arguments: extra",
+    ("shell", "--timeout", "3"): "no such option: --timeout",
+    ("doctor", "extra"): "too many arguments: extra",
+    ("commands", "--bogus"): "no such option: --bogus",
+    ("prepare", "extra"): "too many arguments: extra",
+    ("bench", "-n", "x"): "'x'",
+    ("bench", "-n", "0"): "-n",
+    ("mcp", "--config", "nothere.toml"): "nothere.toml",
+    ("mcp", "--config", "file"): "--config file",
+    ("mcp", "--http", "nope"): "HOST:PORT",
+    ("mcp", "--most", "0"): "--most",
+    ("wasm",): "ACTION",
+    ("wasm", "build"): "DIR",
+    ("wasm", "build", "nothere"): "nothere: no such directory",
+    ("wasm", "build", "d"): "nothing to build",
+}
+
+
+@pytest.mark.parametrize("words", WRONG, ids=" ".join)
+def test_a_mistake_costs_one_line(
+    words: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "file").write_text("[x")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "begin", lambda _arguments: None)
+    try:
+        status: object = cli.main(words)
+    except SystemExit as end:
+        status = end.code
+    told = capfd.readouterr().err
+    assert status in (1, 2, 125), told
+    assert WRONG[words] in told
+    assert told.startswith("belljar")
+    assert told.count("\n") == 1
+
+
+def test_every_subcommand_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ("run", "shell", "doctor", "prepare", "bench", "commands", "mcp", "wasm", "wasm build"):
+        with pytest.raises(SystemExit):
+            cli.main([*words.split(), "--help"])
+        usage, _, rest = capsys.readouterr().out.partition("\n\n")
+        assert usage.startswith(f"usage: belljar {words} ")
+        assert not rest.startswith(("options:", "positional arguments:")), words
+
+
+def test_commands_are_grouped_by_purpose(belljar: Belljar) -> None:
+    listed = belljar("commands").stdout
+    titles = [line for line in listed.splitlines() if not line.startswith(" ")]
+    assert titles[0] == "Languages and packages:"
+    assert len(titles) > 8
+    names = [line.split()[0] for line in listed.splitlines() if line.startswith(" ")]
+    assert len(names) == len(set(names)) > 200
+    assert listed.index("\nNetwork:\n") < listed.index("\n  curl ") < listed.index("\nProcesses and jobs:\n")

@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
-from typing import Self
+from typing import Final, Self
 
 KIB = 1024
 MIB = 1024 * KIB
 GIB = 1024 * MIB
 OVERHEAD = 256 * MIB
 """Memory the interpreter itself needs on top of a sandbox's memory limit."""
+_MOST: Final = 1 << 53
+_MOST_SECONDS: Final = 1e9
 
 
 def check_positive(limits: "Limits | RunLimits") -> None:
@@ -20,6 +22,8 @@ def check_positive(limits: "Limits | RunLimits") -> None:
             raise TypeError(f"{kind}.{field.name} must be a number, not {type(value).__name__}")
         if not value > 0:
             raise ValueError(f"{kind}.{field.name} must be positive, not {value!r}")
+        if value > (_MOST if field.type is int else _MOST_SECONDS):
+            raise ValueError(f"{kind}.{field.name}={value!r} is more than any machine has: choose a smaller number")
         if field.type is int and isinstance(value, float):
             if not value.is_integer():
                 raise ValueError(f"{kind}.{field.name} must be a whole number, not {value!r}")

@@ -43,10 +43,12 @@ def open_archive(path: str, *, owner: Owner) -> FileServer:
     from belljar.kernel.fs.archive import ArchiveError, ArchiveServer
 
     try:
-        return ArchiveServer(
-            open(path, "rb"),
-            owner=owner,
-        )
+        file = open(path, "rb")  # noqa: SIM115 - it is read from as long as it is mounted
+        try:
+            return ArchiveServer(file, owner=owner)
+        except BaseException:
+            file.close()
+            raise
     except (OSError, ArchiveError) as error:
         raise SandboxCreationError(f"can't mount the archive {path!r}: {error}") from error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final, Protocol
 
 from belljar.abi.limits import Limits
@@ -128,7 +128,7 @@ def limits_for_exec(base: Limits, given: Limits | None, timeout: float | None) -
             raise TypeError(f"timeout must be a number of seconds, not {type(timeout).__name__}")
         if not timeout > 0:
             raise ValueError(f"timeout must be positive seconds, not {timeout!r}")
-        effective = effective.narrowed(Limits(**{**asdict(effective), "wall_seconds": timeout}))
+        effective = replace(effective, wall_seconds=min(timeout, effective.wall_seconds))
     return (asdict(effective) if effective is not base else {}), effective
 
 

@@ -7,6 +7,7 @@ import socket
 import sys
 from collections.abc import Sequence
 
+from belljar.lockdown.polling_host import in_milliseconds
 from belljar.lockdown.sockets_host import send_descriptors
 
 
@@ -51,7 +52,7 @@ def writable(connection: socket.socket, seconds: float | None) -> bool:
         return bool(select.select([], [connection], [], seconds)[1])
     poll = select.poll()
     poll.register(connection, select.POLLOUT)
-    return bool(poll.poll(None if seconds is None else seconds * 1e3))
+    return bool(poll.poll(in_milliseconds(seconds)))
 
 
 class Poller:
@@ -79,7 +80,7 @@ class Poller:
         `sending` ends the wait when the connection has room to send, too; without `receiving`, nothing that comes over
         the connection ends it.
         """
-        milliseconds = None if seconds is None else seconds * 1e3
+        milliseconds = in_milliseconds(seconds)
         if not sending and receiving:
             return bool(self.look(milliseconds))
         if sys.platform == "win32":

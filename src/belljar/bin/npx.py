@@ -13,4 +13,4 @@ from belljar.kernel.process import Process
 
 @utility("npx")
 def main(process: Process, args: list[str]) -> int:
-    return run_npx(process, args, str(__doc__))
+    return run_npx(process, args, main.help())

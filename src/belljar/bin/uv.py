@@ -38,7 +38,7 @@ def main(process: Process, args: list[str]) -> int:
         args = args[2:] if args[0] in _WITH_VALUE else args[1:]
     match args:
         case [] | ["-h" | "--help" | "help", *_]:
-            process.stdout.write(str(__doc__).encode())
+            process.stdout.write(main.help().encode())
             return 0
         case ["-V" | "--version" | "version", *_]:
             process.print(_VERSION)

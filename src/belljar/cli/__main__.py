@@ -61,10 +61,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str], start: Start | None) -> int:
     parser = build_parser(start, only=argv[0] if start is not None else "")
+    if argv and argv[0] not in ("-h", "--help", "--version") and argv[0].startswith("-"):
+        parser.error(f"no such option: {argv[0]}")
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:
         hint = "; what belongs to the command comes after --" if arguments.command == "run" else ""
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+        parser.prog = f"belljar {arguments.command}"
+        parser.error(f"{'no such option' if unknown[0].startswith('-') else 'too many arguments'}: {unknown[0]}{hint}")
 
     from belljar.api.errors import SandboxError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from belljar.cli.parser import count
 from belljar.cli.screen_host import complain, say
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="measure what a sandbox costs here",
         description="Measure sandboxes beside `bash -c`, turn by turn in the same run.",
     )
-    parser.add_argument("-n", "--rounds", type=int, default=60, help="how often (default %(default)s)")
+    parser.add_argument("-n", "--rounds", type=count, default=60, help="how often (default %(default)s)")
     parser.add_argument("--json", action="store_true", help="for machines")
     parser.set_defaults(run=lambda arguments: run(parser, arguments))
 

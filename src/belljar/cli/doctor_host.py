@@ -45,8 +45,13 @@ PACKAGES: Final = {
 
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subcommands.add_parser("doctor", help="show what holds, and what is missing, on this machine")
-    parser.add_argument("--json", action="store_true", help="for machines")
+    parser = subcommands.add_parser(
+        "doctor",
+        help="show what holds, and what is missing, on this machine",
+        description="Show which layers of isolation hold on this machine, which engines and packages are there, and "
+        "what to do about the rest. The exit code is 0 if sandboxes work.",
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
     parser.set_defaults(run=run)
 
 

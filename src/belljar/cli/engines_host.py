@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
-from belljar.engines.artefact_host import ArtefactError, Progress
+from belljar.engines.artefact_host import ArtefactError
+from belljar.engines.compiler_host import Progress
 from belljar.engines.errors import EngineUnavailable
 
 

@@ -6,6 +6,7 @@ import argparse
 from typing import Any, Final
 
 from belljar.cli.options import add_sandbox_options, sandbox_arguments
+from belljar.cli.parser import count
 from belljar.cli.screen_host import complain
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -21,7 +22,9 @@ def add_to(subcommands: Any) -> None:
     parser.add_argument(
         "--config", metavar="FILE", help="a TOML file that gives the options below by their long names, and [limits]"
     )
-    parser.add_argument("--most", type=int, default=100, metavar="N", help="sandboxes at a time (default %(default)s)")
+    parser.add_argument(
+        "--most", type=count, default=100, metavar="N", help="sandboxes at a time (default %(default)s)"
+    )
     add_sandbox_options(parser)
     parser.set_defaults(run=lambda arguments: serve(parser, arguments))
 

@@ -70,16 +70,23 @@ def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Names
     changed: dict[str, Any] = {}
     if arguments.memory is not None:
         changed["memory_bytes"] = parse_memory(parser, arguments.memory)
+    try:
+        limits = Limits(**changed)
+    except ValueError as error:
+        parser.error(f"--memory {arguments.memory}: {error}")
+    mounts = [parse_mount(parser, text) for text in arguments.mount]
+    if len({path for path, _ in mounts}) < len(mounts):
+        parser.error("--mount: the same PATH is given twice")
     if not arguments.cwd.startswith("/"):
         parser.error(f"--cwd {arguments.cwd!r}: must be an absolute path in the sandbox")
     return {
         "env": parse_environment(parser, arguments.env),
         "cwd": arguments.cwd,
-        "limits": Limits(**changed),
+        "limits": limits,
         "tier": arguments.tier,
         "user": arguments.user,
         "hostname": arguments.hostname,
-        "mounts": dict(parse_mount(parser, text) for text in arguments.mount),
+        "mounts": dict(mounts),
         "files": dict(read_file(parser, text, arguments.cwd) for text in arguments.file),
         "node_modules": arguments.node_modules,
         "require": set(arguments.require),

@@ -41,7 +41,9 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser], sta
         metavar="ARG",
         help="arguments of a script, or of a command that is one word, else $1, $2 ...; after -- they may begin with -",
     )
-    parser.add_argument("--timeout", "-t", type=float, metavar="SECONDS", help="end it after this long (exit code 124)")
+    parser.add_argument(
+        "--timeout", "-t", type=seconds, metavar="SECONDS", help="end it after this long (exit code 124)"
+    )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
     add_sandbox_options(parser)
     parser.set_defaults(run=lambda arguments: run(parser, arguments, start))
@@ -56,7 +58,12 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
     if arguments.timeout is not None:
         if not arguments.timeout > 0:
             parser.error(f"--timeout {arguments.timeout:g}: must be more than 0 seconds")
-        settings["limits"] = replace(settings["limits"], wall_seconds=arguments.timeout)
+        try:
+            settings["limits"] = replace(settings["limits"], wall_seconds=arguments.timeout)
+        except ValueError as error:
+            parser.error(f"--timeout {arguments.timeout:g}: {error}")
+    if not (settings["files"] or settings["mounts"]):
+        check_script(parser, arguments.what)
     command = parse_command(parser, arguments.what, arguments.args, settings["files"])
 
     from belljar.api.command import PIPE
@@ -94,6 +101,26 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
     return code
 
 
+def seconds(text: str) -> float:
+    """The value of an option. ValueError."""
+    from argparse import ArgumentTypeError
+
+    try:
+        return float(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no number of seconds") from None
+
+
+def is_word(text: str) -> bool:
+    return bool(text) and all(c.isalnum() or c in "_./+@%-" for c in text)
+
+
+def check_script(parser: argparse.ArgumentParser, what: str) -> None:
+    """End with an error for what can only be a script of this machine, and is not there."""
+    if os.path.splitext(what)[1] in INTERPRETERS and is_word(what) and not os.path.exists(what):
+        parser.error(f"{what}: no such file on this machine")
+
+
 def parse_command(
     parser: argparse.ArgumentParser, what: str, args: list[str], files: dict[str, tuple[bytes, int]]
 ) -> list[str]:
@@ -102,8 +129,8 @@ def parse_command(
     suffix = os.path.splitext(name)[1]
     if not (os.path.isfile(what) and (suffix in INTERPRETERS or "/" in what)):
         # `run ls /tmp`: text that is one word has no use for $1, and whoever writes this means the command's arguments.
-        is_word = args and all(c.isalnum() or c in "_./+@%-" for c in what)
-        return ["bash", "-c", '"$@"', "bash", what, *args] if is_word else ["bash", "-c", what, "bash", *args]
+        words = args and is_word(what)
+        return ["bash", "-c", '"$@"', "bash", what, *args] if words else ["bash", "-c", what, "bash", *args]
     try:
         with open(what, "rb") as file:
             script = file.read()

@@ -9,7 +9,11 @@ if TYPE_CHECKING:
 
 
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    parser = subcommands.add_parser("wasm", help="build programs for sandboxes")
+    parser = subcommands.add_parser(
+        "wasm",
+        help="build programs for sandboxes",
+        description="Build WebAssembly programs that a sandbox can run as commands. See docs/wasm.md.",
+    )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     build = actions.add_parser(
         "build",

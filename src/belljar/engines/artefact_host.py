@@ -20,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -29,16 +29,12 @@ from pathlib import Path
 from typing import Final, Literal
 
 from belljar.abi.cache_host import cache_directories, cache_directory
+from belljar.engines.compiler_host import ROUND, Progress, run_compiler
 
 Quality = Literal["quick", "optimised"]
 _MAC: Final = "sha256"
 _KEY_BYTES: Final = 32
 _COMPILER: Final = (sys.executable, "-I", "-m", "belljar.engines.compile_host")
-_ROUND: Final = 0.25
-"""Seconds between two looks at a compiler that is at work."""
-
-Progress = Callable[[str, float], None]
-"""Called during a compilation with its name and the seconds so far."""
 
 
 class ArtefactError(RuntimeError):
@@ -180,33 +176,17 @@ def prepare(source: Source, quality: Quality, progress: Progress | None = None) 
             except OSError:
                 if progress is not None:
                     progress(source.title, time.monotonic() - start)
-                time.sleep(_ROUND)
+                time.sleep(ROUND)
         if not path.exists():
             _compile(source, quality, path, progress)
     return path
 
 
 def _compile(source: Source, quality: Quality, path: Path, progress: Progress | None) -> None:
-    start = time.monotonic()
-    compiler = subprocess.Popen(  # noqa: S603 - our own compiler
-        [*_COMPILER, str(source.path), source.digest, quality, str(path)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        while True:
-            with suppress(subprocess.TimeoutExpired):
-                said = compiler.communicate(timeout=_ROUND)[1]
-                break
-            if progress is not None:
-                progress(source.title, time.monotonic() - start)
-    except BaseException:
-        compiler.kill()
-        compiler.wait()
-        raise
-    if compiler.returncode or not path.exists():
-        reason = said.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"status {compiler.returncode}"]
+    words = [*_COMPILER, str(source.path), source.digest, quality, str(path)]
+    done = run_compiler(words, source.title, progress, stdout=subprocess.DEVNULL)
+    if done.returncode or not path.exists():
+        reason = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"status {done.returncode}"]
         raise ArtefactError(f"{source.title} could not be compiled: {reason[0]}")
 
 

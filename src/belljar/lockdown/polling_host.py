@@ -6,6 +6,9 @@ import select
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from typing import Final
+
+_LONGEST: Final = float((1 << 31) - 1)
 
 
 def readable(fd: int, seconds: float | None) -> bool:
@@ -14,7 +17,12 @@ def readable(fd: int, seconds: float | None) -> bool:
         return bool(select.select([fd], [], [], seconds)[0])
     poll = select.poll()  # select(2) would refuse the high numbers that an owner with many files hands down
     poll.register(fd, select.POLLIN)
-    return bool(poll.poll(None if seconds is None else seconds * 1e3))
+    return bool(poll.poll(in_milliseconds(seconds)))
+
+
+def in_milliseconds(seconds: float | None) -> float | None:
+    """A timeout as poll(2) takes it, which is at most 24 days: whoever waits longer looks again."""
+    return None if seconds is None else min(seconds * 1e3, _LONGEST)
 
 
 Look = Callable[[float | None], Sequence[object]]
@@ -36,4 +44,4 @@ class Readiness:
         """Returns something that is true if one is readable within so many milliseconds; None: without a timeout."""
 
     def within(self, seconds: float | None) -> bool:
-        return bool(self.look(None if seconds is None else seconds * 1e3))
+        return bool(self.look(in_milliseconds(seconds)))

@@ -34,4 +34,4 @@ def main(process: Process, args: list[str]) -> int:
     if run is None:
         process.error("git: the dulwich package is not installed on the host: pip install 'belljar[git]'\n")
         return 127
-    return run(process, args, str(__doc__))
+    return run(process, args, main.help().replace("Usage:", "usage:", 1))

@@ -26,4 +26,4 @@ from belljar.kernel.process import Process
 
 @utility("npm")
 def main(process: Process, args: list[str]) -> int:
-    return run(process, args, str(__doc__))
+    return run(process, args, main.help())

@@ -32,4 +32,4 @@ def main(process: Process, args: list[str]) -> int:
             raise
         process.error(f"{process.name}: Python is not installed on the host: pip install 'belljar[python]'\n")
         return 127
-    return run(process, args, str(__doc__))
+    return run(process, args, main.help())

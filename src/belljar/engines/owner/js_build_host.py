@@ -20,7 +20,9 @@ from pathlib import Path
 from typing import Final
 
 from belljar.abi.cache_host import cache_directories, cache_directory, is_private, private_directory
+from belljar.engines.compiler_host import run_compiler
 from belljar.engines.errors import EngineUnavailable
+from belljar.engines.owner.progress_host import progress
 
 HERE: Final = Path(__file__).parents[1] / "js"
 FLAGS: Final = ("-std=c++20", "-O2", "-fPIC", "-shared", "-fno-exceptions", "-fno-rtti", "-fvisibility=hidden")
@@ -118,12 +120,13 @@ def build(target: Path) -> None:
         made = Path(scratch) / "belljar.node"
         command = [compiler, *FLAGS, f"-I{headers()}", "-o", str(made), *map(str, sources("*.cc"))]
         try:
-            subprocess.run(command, check=True, capture_output=True, timeout=_BUILD_SECONDS)  # noqa: S603 - a compiler
-        except subprocess.CalledProcessError as error:
-            said = "\n".join(error.stderr.decode("utf-8", "replace").splitlines()[:12])
-            raise EngineUnavailable(f"JavaScript's addon did not compile; {compiler} said:\n{said}") from None
+            with progress(15.0) as show:
+                done = run_compiler(command, "JavaScript", show, seconds=_BUILD_SECONDS, stdout=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
             raise EngineUnavailable(f"JavaScript's addon did not compile within {_BUILD_SECONDS:.0f} s") from None
+        if done.returncode:
+            said = "\n".join(done.stderr.decode("utf-8", "replace").splitlines()[:12])
+            raise EngineUnavailable(f"JavaScript's addon did not compile; {compiler} said:\n{said}")
         store(target, made.read_bytes())
 
 

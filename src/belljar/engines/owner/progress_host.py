@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import exp
 from typing import Final
 
-from belljar.engines.artefact_host import Progress
+from belljar.engines.compiler_host import Progress
 
 QUIET_SECONDS: Final = 1.0
 """Seconds before anything is said."""
@@ -16,7 +17,7 @@ _BAR: Final = 24
 
 @contextmanager
 def progress(expected: float = 30.0, doing: str = "preparing {} for first use") -> Iterator[Progress]:
-    """Yield a function that shows progress by the usual duration; it prints nothing without a terminal."""
+    """Yield a function that shows progress, fastest up to the usual duration; it prints nothing without a terminal."""
     shown = False
     stream = sys.stderr
 
@@ -24,7 +25,7 @@ def progress(expected: float = 30.0, doing: str = "preparing {} for first use") 
         nonlocal shown
         if seconds < QUIET_SECONDS or stream is None or not stream.isatty():
             return
-        done = min(_BAR - 1, int(_BAR * seconds / expected))
+        done = int(_BAR * (1 - exp(-seconds / expected)))  # slower and slower: it moves however long it takes
         bar = "#" * done + "." * (_BAR - done)
         stream.write(f"\r\x1b[Kbelljar: {doing.format(title)} [{bar}] {seconds:.0f} s")
         stream.flush()

@@ -13,8 +13,9 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Final
 
-from belljar.engines.artefact_host import ArtefactError, Progress, Source, directory, prepare, store
+from belljar.engines.artefact_host import ArtefactError, Source, directory, prepare, store
 from belljar.engines.artefact_host import find as find_artefact
+from belljar.engines.compiler_host import Progress
 from belljar.engines.errors import EngineUnavailable
 from belljar.engines.owner.js_build_host import node
 from belljar.engines.owner.progress_host import progress

@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from typing import Final
 import msgspec
 
 from belljar.abi.cache_host import cache_directory
-from belljar.engines.artefact_host import Progress
+from belljar.engines.compiler_host import Progress, run_compiler
 from belljar.engines.owner.wasm_recipe import FILE, Command, is_rust, parse_commands
 from belljar.engines.wire.wasm import MAGIC
 
@@ -31,7 +30,6 @@ _ZIG_TARGET: Final = "wasm32-wasi"
 _FLAGS: Final = {"cc": ("-O2", "-s"), "c++": ("-O2", "-s", "-fno-exceptions")}
 """Compiler flags, overridden by a command's own. There is no library for C++'s exceptions."""
 _SUPPORT: Final = Path(__file__).parents[1] / "wasm" / "support" / "start.c"
-_ROUND: Final = 0.25
 
 
 class BuildFailed(RuntimeError):
@@ -163,26 +161,8 @@ def _compile(
     words: Sequence[str], directory: Path, environment: Mapping[str, str], title: str, progress: Progress
 ) -> tuple[bytes, str]:
     """Run a compiler: what it said on standard output and, in words, on standard error. Raises BuildFailed."""
-    start = time.monotonic()
-    compiler = subprocess.Popen(  # noqa: S603 - the owner's own compiler, as the owner would run it
-        words,
-        cwd=directory,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        while True:
-            with suppress(subprocess.TimeoutExpired):
-                messages, said = compiler.communicate(timeout=_ROUND)
-                break
-            progress(title, time.monotonic() - start)
-    except BaseException:
-        compiler.kill()
-        compiler.wait()
-        raise
-    text = said.decode("utf-8", "replace")
-    if compiler.returncode:
-        raise BuildFailed(f"{text.rstrip()}\n{title}: not built: the compiler ended with status {compiler.returncode}")
-    return messages, text
+    done = run_compiler(words, title, progress, cwd=directory, env=environment, stdout=subprocess.PIPE)
+    text = done.stderr.decode("utf-8", "replace")
+    if done.returncode:
+        raise BuildFailed(f"{text.rstrip()}\n{title}: not built: the compiler ended with status {done.returncode}")
+    return done.stdout, text
