@@ -7,6 +7,7 @@ import contextlib
 import gc
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from belljar import AsyncSandbox, Sandbox, SandboxClosed, async_js, js
+from belljar.owner.branch_host import Branching
 
 
 def descriptors() -> int:
@@ -137,6 +139,32 @@ def cancel_many(count: int) -> None:
     assert comes_back(descriptors, before[0] + 6) <= before[0] + 6
     assert comes_back(lambda: len(descendants()), before[1] + 4) <= before[1] + 4
     assert comes_back(threading.active_count, before[2]) <= before[2], stacks()
+
+
+def test_cancelled_forks_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that has no time for them is not sent ever more."""
+    asked: list[int] = []
+    permit = Branching.permit
+
+    def counted(making: Branching) -> int:
+        asked.append(1)
+        return permit(making)
+
+    monkeypatch.setattr(Branching, "permit", counted)
+
+    async def main() -> None:
+        async with AsyncSandbox() as sandbox:
+            await sandbox.exec("true")
+            worker = sandbox._link.worker.pid
+            os.kill(worker, signal.SIGSTOP)
+            for _ in range(20):
+                await cancelled(sandbox.fork, 0.001)
+            assert len(asked) == 1
+            os.kill(worker, signal.SIGCONT)
+            assert (await sandbox.exec("echo on")).stdout == "on\n"
+            await branch(sandbox)
+
+    asyncio.run(main())
 
 
 def test_a_sandbox_that_is_made_too_late_is_ended() -> None:

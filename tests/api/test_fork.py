@@ -15,6 +15,7 @@ import pytest
 
 from belljar import AsyncSandbox, Limits, Mount, Sandbox, SandboxClosed, SandboxError
 from belljar.api.events import Event
+from belljar.forking.owner.process_host import ForkServerProcess
 from belljar.owner.supervisor_host import shared
 from tests.escape.oracles import check_open_files, open_files, wait_gone
 
@@ -323,3 +324,14 @@ def test_branches_that_nobody_closed_end_quietly_with_the_interpreter() -> None:
     code = "from belljar import Sandbox; origin = Sandbox(); branch = origin.fork(); print(branch.exec('pwd').stdout)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.stdout.strip(), done.stderr) == ("/workspace", "")
+
+
+def test_a_fork_that_is_refused_leaves_no_descriptor_in_the_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Sandbox() as sandbox:
+        with monkeypatch.context() as patch:
+            patch.setattr(ForkServerProcess, "permit", lambda *_: None)
+            for _ in range(80):  # more than a worker may have open
+                with pytest.raises(SandboxError, match="can't be forked"):
+                    sandbox.fork()
+        with sandbox.fork() as branch:
+            assert branch.exec("echo on").stdout == "on\n"

@@ -65,6 +65,7 @@ class AsyncLink:
         self._gone: SandboxError | None = None
         self._changed = asyncio.Event()
         self._forking = asyncio.Lock()
+        self.last_fork: Pending | None = None
         self._receiving: asyncio.Task[None] | None = None
         """Where the loop does not tell when the connection is ready: that of Windows only receives and sends."""
         try:

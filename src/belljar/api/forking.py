@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, Self
 from belljar.abi.errno import ENOSYS, EPERM, strerror
 from belljar.abi.wire import Failure
 from belljar.api.clock_host import monotonic
-from belljar.api.core import Conversation
+from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, EngineCopies
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.offers import Offers
@@ -130,6 +130,7 @@ class ForkedLink(Protocol):
 
     conversation: Conversation
     offers: Offers
+    last_fork: Pending | None
 
     @property
     def worker(self) -> WorkerHandle: ...
@@ -198,7 +199,11 @@ def _copy_engines(link: ForkedLink, interpreters: Sequence[int]) -> Waits[Engine
 def _fork(link: ForkedLink, interpreters: Sequence[int], copies: EngineCopies) -> Waits[ForkedLink]:
     from belljar.owner.branch_host import Branching  # few sandboxes are forked
 
+    if (earlier := link.last_fork) is not None:
+        # Its caller may have been cancelled; the worker forks nonetheless, and would have ever more forks to do.
+        yield link.expect(lambda: earlier.done)
     fork = Fork(link.conversation, link.offers, interpreters, copies.made)
+    link.last_fork = fork.pending
     making = Branching(link.worker)
     try:
         link.send(fork.frame, [making.permit(), *copies.descriptors()])

@@ -75,6 +75,7 @@ class Link:
         """Whether there may be frames that were received and not taken yet."""
         self._reader: threading.Thread | None = None
         self._gone: SandboxError | None = None
+        self.last_fork: Pending | None = None
         self._limits = limits
         self.threads = Threads()
         self._openers = Threads(ENGINES_MAX)

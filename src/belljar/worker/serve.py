@@ -433,13 +433,16 @@ class Server:
 
     def _split(self, number: int, kept: list[int], descriptor: Descriptor, engines: Mapping[int, Descriptor]) -> None:
         assert self._branch is not None
+        answer: WorkerMessage
         try:
             pid = self._branch(descriptor, engines)
+            answer = Reply(number, pid)
         except OSError as error:
-            self._send(Failure(number, error.errno or EPERM, b""))
-            return
+            pid, answer = -1, Failure(number, error.errno or EPERM, b"")
         if pid:
-            self._send(Reply(number, pid))
+            for given in (descriptor, *engines.values()):
+                given.close()
+            self._send(answer)
             return
         self._session.kernel.branched += 1
         # What was started goes on, but here nobody waits for it: its output is read and dropped.

@@ -177,8 +177,6 @@ class Worker:
             raise OSError(ENOSYS, "a sandbox is forked on Linux only")
         pid = self._fork()
         if pid:
-            for given in (descriptor, *engines.values()):
-                given.close()
             return pid
         assert self._channel is not None
         try:
