@@ -6,9 +6,12 @@ import selectors
 import sys
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from belljar.kernel.machine import Machine
+
+LONGEST: Final = 2e6
+"""Seconds of one wait: epoll takes at most 24 days. Whoever waits longer looks again."""
 
 
 class HostClock:
@@ -83,7 +86,7 @@ if sys.platform == "linux":
                 if timeout > 0:
                     time.sleep(timeout)
                 return True
-            for fd, _events in self._epoll.poll(timeout):
+            for fd, _events in self._epoll.poll(None if timeout is None else min(timeout, LONGEST)):
                 watcher = self._watched.get(fd)
                 if watcher is not None:
                     watcher[1]()
@@ -134,7 +137,7 @@ class SelectorPoller:
             if timeout > 0:
                 time.sleep(timeout)
             return True
-        for key, _events in self._selector.select(timeout):
+        for key, _events in self._selector.select(None if timeout is None else min(timeout, LONGEST)):
             key.data()
         return True
 
