@@ -46,6 +46,7 @@ ERRORS = [
     belljar.ToolError("for the guest"),
     belljar.PortClosed("none"),
     belljar.SandboxCreationError("bad"),
+    belljar.ConflictError(["a"]),
     belljar.ProtectedFileError([belljar.RefusedFile(".envrc", "environment", "why")]),
 ]
 

@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from belljar.bin.diff.formats import Style, context, normal, unified
-from belljar.bin.diff.script import find_changes
 from belljar.bin.diff.sides import Comparison, Ignoring, Side, compared_lines, split_lines
 from belljar.bin.patch.apply import Applier
 from belljar.bin.patch.parse import Reader
+from belljar.libc.line_diff import find_changes
 
 
 def free(steps: int) -> None:

@@ -51,6 +51,7 @@ from belljar.owner.handle_host import WorkerUnavailable
 
 if TYPE_CHECKING:
     from belljar.api.ports_host import AsyncPort, Connection, LoopbackListener
+    from belljar.api.review import Applied, Changes
     from belljar.net.broker.gate_host import Gate
 
 
@@ -84,6 +85,7 @@ class AsyncSandbox:
         self._starting = asyncio.Lock()
         self._closed = False
         self._exposed: list[LoopbackListener] = []
+        self._applied: Applied = set()
         limits, functions = self._settings.limits, self._settings.functions()
         self.python = AsyncInterpreter(lambda: self._link, PYTHON, limits, tools=functions)
         network = None if settings.network is None else self._gate
@@ -348,6 +350,16 @@ class AsyncSandbox:
 
     async def mount(self, path: AnyPath, mount: Mount) -> None:
         await self._run(operations.mount(path, mount, self._link.offers))
+
+    async def changes(self, path: AnyPath) -> Changes:
+        """Changes below a directory of an overlay: a list, a diff to read, and `apply` to a directory of yours.
+
+        It is all here by then: `diff` and `apply` are not awaited. `apply` writes files; use a thread if they are many.
+        """
+        from belljar.api import review
+
+        changes: Changes = await self._run(review.changes(path, self._applied))
+        return changes
 
     async def unmount(self, path: AnyPath) -> None:
         await self._run(operations.unmount(path))

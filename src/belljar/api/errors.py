@@ -86,6 +86,19 @@ class ProtectedFileError(SandboxError):
         self.refused = list(refused)
 
 
+class ConflictError(SandboxError):
+    """Changes were not applied: the files of `conflicts` are not as they were before them, on your machine."""
+
+    def __init__(self, conflicts: Sequence[str]) -> None:
+        shown = "".join(f"\n  {printable(path)}" for path in conflicts[:_LISTED])
+        more = f"\n  and {len(conflicts) - _LISTED} more" if len(conflicts) > _LISTED else ""
+        super().__init__(
+            f"{len(conflicts)} of the files were changed on this machine as well{shown}{more}\n"
+            "Ask for the changes again, or name the other paths."
+        )
+        self.conflicts = list(conflicts)
+
+
 class ExecError(SandboxError):
     """A command did not exit with 0; raised by `ExecResult.check()`."""
 

@@ -7,9 +7,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from errno import EISDIR, ELOOP, ENOTDIR
 from stat import S_ISDIR, S_ISLNK, S_ISREG
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
+
+from belljar.api.errors import ConflictError, SandboxError
 
 _HAS_OPENAT: Final = {os.open, os.mkdir, os.stat, os.rename, os.unlink} <= os.supports_dir_fd
+FILE: Final = 0o100644
+EXECUTABLE: Final = 0o100755
+SYMLINK: Final = 0o120000
+DIRECTORY: Final = 0o040000
+TYPES: Final = {FILE: "file", EXECUTABLE: "file", SYMLINK: "symlink", DIRECTORY: "directory"}
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -37,6 +44,23 @@ def read_local(top: str | os.PathLike[str], relative: str, size: int) -> Iterato
         yield file.read(size)
         while data := file.read(size):
             yield data
+
+
+class Found(NamedTuple):
+    """A file of the owner's machine: its mode as git writes it, the SHA-256 of its contents, and its version."""
+
+    mode: int
+    digest: bytes
+    permissions: int
+    version: tuple[int, ...]
+
+    @property
+    def type(self) -> str:
+        return TYPES[self.mode]
+
+    def permissions_if(self, executable: bool) -> int:
+        """Its permissions, with execution for all who may read, or for nobody."""
+        return self.permissions | (self.permissions & 0o444) >> 2 if executable else self.permissions & ~0o111
 
 
 class LocalTree:
@@ -103,6 +127,65 @@ class LocalTree:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
+    # Applying changes.
+
+    def check_usable(self) -> None:
+        """NotADirectoryError; SandboxError where there is no openat(2)."""
+        if not _HAS_OPENAT:
+            raise SandboxError("changes can't be applied on this system, which has no openat(2): read diff() instead")
+        os.close(os.open(self.top, os.O_RDONLY | os.O_DIRECTORY))
+
+    def look(self, path: Sequence[str]) -> Found | None:
+        """The file at a path, read to its end; None if there is none. ValueError for a device and the like."""
+        from hashlib import file_digest, sha256  # few programs apply changes
+
+        try:
+            with self._parent(path) as (name, fd):
+                found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+                mode, data = git_mode(found.st_mode), b""
+                if mode == SYMLINK:
+                    data = os.fsencode(os.readlink(name, dir_fd=fd))
+                elif mode in (FILE, EXECUTABLE):
+                    opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=fd)
+                    with os.fdopen(opened, "rb") as file:
+                        if not S_ISREG(os.fstat(opened).st_mode):
+                            raise ValueError(f"{name!r} is no longer a regular file")
+                        return Found(mode, file_digest(file, "sha256").digest(), found.st_mode & 0o777, _version(found))
+                elif mode != DIRECTORY:
+                    raise ValueError(f"{name!r} is neither a file, a symlink nor a directory")
+                return Found(mode, sha256(data).digest(), found.st_mode & 0o777, _version(found))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def check_version(self, path: Sequence[str], found: Found) -> None:
+        """ConflictError if the file is no longer the one that was found."""
+        now = self.stat(path)
+        if now is None or _version(now) != found.version:
+            raise ConflictError(["/".join(path)])
+
+    def list(self, path: Sequence[str]) -> list[str]:
+        with self._parent([*path, "-"]) as (_, fd):
+            assert fd is not None
+            return os.listdir(fd)
+
+    def make_symlink(self, path: Sequence[str], target: bytes) -> None:
+        with self._parent(path, make=True) as (name, fd):
+            os.symlink(target, os.fsencode(name), dir_fd=fd)
+
+    def remove(self, path: Sequence[str]) -> None:
+        with self._parent(path) as (name, fd):
+            os.unlink(name, dir_fd=fd)
+
+    def remove_directory(self, path: Sequence[str]) -> None:
+        """One that is not empty stays."""
+        with self._parent(path) as (name, fd), suppress(OSError):
+            os.rmdir(name, dir_fd=fd)
+
+    def move(self, old: Sequence[str], new: Sequence[str]) -> None:
+        """Put a file in place of another, or where there is none."""
+        with self._parent(old) as (name, fd), self._parent(new, make=True) as (target, into):
+            os.replace(name, target, src_dir_fd=fd, dst_dir_fd=into)
+
     def count_names(self, path: Sequence[str]) -> int:
         """Names of the regular file at a path; 0 if there is none."""
         found = self.stat(path)
@@ -137,6 +220,17 @@ class LocalTree:
                     file.close()
                     os.unlink(new, dir_fd=fd)
                     raise
+
+
+def git_mode(mode: int) -> int:
+    """A mode as git writes it; 0 for what is neither a file, a symlink nor a directory."""
+    if S_ISREG(mode):
+        return EXECUTABLE if mode & 0o100 else FILE
+    return SYMLINK if S_ISLNK(mode) else DIRECTORY if S_ISDIR(mode) else 0
+
+
+def _version(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _open_directory(name: str, fd: int) -> int:

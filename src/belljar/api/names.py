@@ -6,6 +6,7 @@ from belljar.api.async_process import AsyncProcess, AsyncTerminal
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.changes import Change
 from belljar.api.errors import (
+    ConflictError,
     EngineUnavailable,
     ExecError,
     FileError,
@@ -28,6 +29,7 @@ from belljar.api.mounts import Mount
 from belljar.api.process import Process, Terminal
 from belljar.api.python import async_python, python
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
+from belljar.api.review import Changes, FileChange
 from belljar.api.runs import Output, RunError, RunResult
 from belljar.api.sandbox import Sandbox
 from belljar.api.saved import SavedVariables
@@ -42,11 +44,14 @@ __all__ = [
     "AsyncTerminal",
     "AuditLog",
     "Change",
+    "Changes",
+    "ConflictError",
     "EngineUnavailable",
     "Entry",
     "Event",
     "ExecError",
     "ExecResult",
+    "FileChange",
     "FileError",
     "FileResult",
     "GrepMatch",

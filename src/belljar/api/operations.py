@@ -53,7 +53,7 @@ T = TypeVar("T")
 Steps = Generator[Ask | Run, Any, T]
 
 
-def _ask(path: str, name: str, *arguments: Any) -> Steps[Any]:
+def ask(path: str, name: str, *arguments: Any) -> Steps[Any]:
     return (yield Ask(path, name, arguments))
 
 
@@ -67,7 +67,7 @@ def check_answer(value: Any, shape: type[T]) -> T:
 
 def _read_piece(path: str, offset: int) -> Steps[tuple[bytes, bool]]:
     """The next bytes of a file, and whether they are its last."""
-    answer = yield from _ask(path, "read", fsencode(path), offset, PIECE)
+    answer = yield from ask(path, "read", fsencode(path), offset, PIECE)
     data, ended = check_answer(answer, tuple[bytes, bool])
     return data, ended or not data
 
@@ -94,9 +94,9 @@ def write(path: AnyPath, data: Data, mode: int | None = None, append: bool = Fal
     raw = to_bytes(data, f"what is written to {path!r}")
     name = fsencode(path)
     mode = None if mode is None else check_mode(mode)
-    yield from _ask(path, "write", name, raw[:PIECE], mode, bool(append), True)
+    yield from ask(path, "write", name, raw[:PIECE], mode, bool(append), True)
     for start in range(PIECE, len(raw), PIECE):
-        yield from _ask(path, "write", name, raw[start : start + PIECE], None, True, False)
+        yield from ask(path, "write", name, raw[start : start + PIECE], None, True, False)
 
 
 def edit(path: AnyPath, old: str, new: str, every: bool) -> Steps[int]:
@@ -144,7 +144,7 @@ def list_directory(path: AnyPath) -> Steps[list[Entry]]:
     found: list[Entry] = []
     while True:
         last = found[-1].name if found else ""
-        page = check_entries((yield from _ask(path, "list", fsencode(path), fsencode(last))))
+        page = check_entries((yield from ask(path, "list", fsencode(path), fsencode(last))))
         found += [Entry.from_fields(fsdecode(name), join(path, fsdecode(name)), *fields) for name, *fields in page]
         if len(page) < LIST_PAGE or found[-1].name <= last:
             return found
@@ -164,7 +164,7 @@ def check_entries(page: Any) -> list[list[Any]]:
 
 def stat(path: AnyPath, follow: bool = True) -> Steps[Entry]:
     path = check_path(path)
-    fields = yield from _ask(path, "stat", fsencode(path), bool(follow))
+    fields = yield from ask(path, "stat", fsencode(path), bool(follow))
     (entry,) = check_entries([[b"", *check_answer(fields, list[int])]])
     return Entry.from_fields(basename(path), path, *entry[1:])
 
@@ -181,34 +181,34 @@ def exists(path: AnyPath) -> Steps[bool]:
 
 def mkdir(path: AnyPath, parents: bool = False) -> Steps[None]:
     path = check_path(path)
-    yield from _ask(path, "mkdir", fsencode(path), bool(parents))
+    yield from ask(path, "mkdir", fsencode(path), bool(parents))
 
 
 def symlink(target: AnyPath, path: AnyPath) -> Steps[None]:
     target = check_path(target)
     path = check_path(path)
-    yield from _ask(path, "symlink", fsencode(target), fsencode(path))
+    yield from ask(path, "symlink", fsencode(target), fsencode(path))
 
 
 def readlink(path: AnyPath) -> Steps[str]:
     path = check_path(path)
-    return fsdecode(check_answer((yield from _ask(path, "readlink", fsencode(path))), bytes))
+    return fsdecode(check_answer((yield from ask(path, "readlink", fsencode(path))), bytes))
 
 
 def chmod(path: AnyPath, mode: int) -> Steps[None]:
     path = check_path(path)
-    yield from _ask(path, "chmod", fsencode(path), check_mode(mode))
+    yield from ask(path, "chmod", fsencode(path), check_mode(mode))
 
 
 def remove(path: AnyPath, recursive: bool = False) -> Steps[None]:
     path = check_path(path)
-    yield from _ask(path, "remove", fsencode(path), bool(recursive))
+    yield from ask(path, "remove", fsencode(path), bool(recursive))
 
 
 def rename(old: AnyPath, new: AnyPath) -> Steps[None]:
     old = check_path(old)
     new = check_path(new)
-    yield from _ask(old, "rename", fsencode(old), fsencode(new))
+    yield from ask(old, "rename", fsencode(old), fsencode(new))
 
 
 def glob(pattern: AnyPath) -> Steps[list[str]]:
@@ -240,19 +240,20 @@ def _upload_file(local: AnyPath, relative: str, target: str, mode: int | None) -
     """In pieces: a file may be larger than memory."""
     started = False
     for piece in read_local(local, relative, PIECE):
-        yield from _ask(target, "write", fsencode(target), piece, None if started else mode, started, not started)
+        yield from ask(target, "write", fsencode(target), piece, None if started else mode, started, not started)
         started = True
 
 
 def download(path: AnyPath, local: AnyPath, trust: Trust = False) -> Steps[None]:
     """Copy out a file, or a tree: all of it is listed and checked before anything is written."""
-    from belljar.api.arrivals import refused_files  # few programs download
+    from belljar.api.arrivals import Arrival, refused_files  # few programs download
     from belljar.kernel.fs.protection import Protection
 
     path, tree = check_path(path), LocalTree(check_path(local, "the place of a download"))
     protection = Protection(trust, tree.above)
     found = yield from _list_tree(path)
-    refused = refused_files(protection, [(parts, entry.is_dir) for parts, entry in found], tree.has, tree.count_names)
+    arrivals = [Arrival(parts, "directory" if entry.is_dir else "file") for parts, entry in found]
+    refused = refused_files(protection, arrivals, tree.has, tree.count_names)
     if refused:
         raise ProtectedFileError(refused)
     for parts, entry in found:
@@ -289,14 +290,14 @@ def _download_file(entry: Entry, tree: LocalTree, parts: list[str]) -> Steps[Non
 
 def mount(path: AnyPath, tree: Mount, offers: Offers) -> Steps[None]:
     path = check_mount(path, tree)
-    yield from _ask(path, "mount", fsencode(path), tree.build(offers.export), tree.read_only)
+    yield from ask(path, "mount", fsencode(path), tree.build(offers.export), tree.read_only)
     for name, data, mode in tree.files:
         yield from write(f"{path}/{name.lstrip('/')}", data, mode)
 
 
 def unmount(path: AnyPath) -> Steps[None]:
     path = check_path(path)
-    yield from _ask(path, "unmount", fsencode(path))
+    yield from ask(path, "unmount", fsencode(path))
 
 
 def set_up(settings: Settings, offers: Offers) -> Steps[None]:
@@ -305,7 +306,7 @@ def set_up(settings: Settings, offers: Offers) -> Steps[None]:
         yield from mount(path, tree, offers)
     for tool in settings.tools:
         offers.offer(tool)
-        yield from _ask(tool.name, "tool", fsencode(tool.name))
+        yield from ask(tool.name, "tool", fsencode(tool.name))
     if settings.cwd != WORKSPACE:
         yield from mkdir(settings.cwd, True)
     for path, data, mode in settings.files:
@@ -313,7 +314,7 @@ def set_up(settings: Settings, offers: Offers) -> Steps[None]:
 
 
 def stats() -> Steps[dict[str, float]]:
-    values = check_answer((yield from _ask("", "stats")), dict[bytes, int | float])
+    values = check_answer((yield from ask("", "stats")), dict[bytes, int | float])
     return {key.decode("utf-8", "replace"): value for key, value in values.items()}
 
 

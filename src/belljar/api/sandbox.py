@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from belljar.api.interpreter import Interpreter
     from belljar.api.js import JsInterpreter
     from belljar.api.ports_host import Connection, Exposed, Port
+    from belljar.api.review import Applied, Changes
 
 OnOutput = Callable[[bytes], object]
 
@@ -115,6 +116,7 @@ class Sandbox:
         self._settings = settings
         self._link = link
         self._exposed: list[Exposed] = []
+        self._applied: Applied = set()
         owned.add(link)
         self.files = Files(self._run, lambda: self._link)
         if settings.network is not None:
@@ -380,6 +382,18 @@ class Sandbox:
         self._run(operations.mount(path, mount, self._link.offers))
         if self._link.offers:
             self._link.serve_in_background()
+
+    def changes(self, path: AnyPath) -> Changes:
+        """Changes below a directory of an overlay: a list, a diff to read, and `apply` to a directory of yours.
+
+        >>> with Sandbox(mounts={"/repo": Mount.overlay(Mount.host("./repo"))}) as sandbox:
+        ...     sandbox.exec("echo more >> notes", cwd="/repo")
+        ...     print(sandbox.changes("/repo").diff())
+        """
+        from belljar.api import review
+
+        changes: Changes = self._run(review.changes(path, self._applied))
+        return changes
 
     def unmount(self, path: AnyPath) -> None:
         self._run(operations.unmount(path))

@@ -13,9 +13,9 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import UsageError, choice, flag, many, utility, value
-from belljar.bin.diff.script import Change, find_changes
 from belljar.bin.diff.sides import split_lines
 from belljar.kernel.process import Process
+from belljar.libc.line_diff import Change, find_changes
 
 
 @dataclass(frozen=True, slots=True)

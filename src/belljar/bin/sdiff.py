@@ -13,9 +13,9 @@ from belljar.abi.errors import SysError
 from belljar.bin._kit import UsageError, flag, many, utility, value
 from belljar.bin.diff.columns import Columns, side_by_side
 from belljar.bin.diff.compare import Comparer, Plan, Trouble
-from belljar.bin.diff.script import Change
 from belljar.bin.diff.sides import Comparison, Ignoring, Side
 from belljar.kernel.process import Process
+from belljar.libc.line_diff import Change
 from belljar.regex import RegexError, compile_any
 
 

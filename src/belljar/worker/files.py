@@ -14,6 +14,7 @@ from belljar.abi.flags import O_APPEND, O_CREAT, O_RDONLY, O_TRUNC, O_WRONLY
 from belljar.abi.paths import dirname, fsdecode, fsencode, join
 from belljar.abi.records import Stat
 from belljar.abi.wire import LIST_PAGE, Plain
+from belljar.kernel.fs.overlay_changes import OverlayChanges
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.kernel.vfs.view import View
 
@@ -37,6 +38,8 @@ class FileCalls:
             "remove": self.remove,
             "rename": self.rename,
             "chmod": self.chmod,
+            "differences": self.differences,
+            "read_lower": self.read_lower,
         }
 
     def _path(self, raw: bytes) -> str:
@@ -144,6 +147,31 @@ class FileCalls:
     def chmod(self, path: bytes, mode: int) -> Plain:
         self._view.chmod(self._path(path), mode)
         return None
+
+    def _overlay(self, path: bytes) -> OverlayChanges:
+        place = self._view.resolve(self._path(path))
+        return OverlayChanges(place.mount.server, place.node)
+
+    def differences(self, path: bytes, after: bytes) -> Plain:
+        """A page of the files that differ from an overlay's lower tree: the first, by path, that follow a path.
+
+        Each with mode and size now and before, modes of 0 for none, and whether the lower file changed meanwhile.
+        """
+        last = fsdecode(after)
+        rows = [
+            [fsencode(name), *_mode_and_size(new), *_mode_and_size(old), stale]
+            for name, new, old, stale in sorted(self._overlay(path).differing(), key=lambda row: row[0])
+            if name > last
+        ]
+        return rows[:LIST_PAGE]
+
+    def read_lower(self, path: bytes, name: bytes, offset: int, size: int) -> Plain:
+        """As `read`, of a file of an overlay's lower tree."""
+        return list(self._overlay(path).read_lower(fsdecode(name), offset, size))
+
+
+def _mode_and_size(stat: Stat | None) -> list[Plain]:
+    return [0, 0] if stat is None else [stat.mode, stat.size]
 
 
 def _fields(stat: Stat) -> list[Plain]:

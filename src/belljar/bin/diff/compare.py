@@ -10,9 +10,9 @@ from belljar.abi.errno import ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.records import Stat
 from belljar.bin._kit.kinds import kind_name
-from belljar.bin.diff.script import find_changes
 from belljar.bin.diff.sides import Comparison, Ignoring, Side, compared_lines, mark_trivial, split_lines
 from belljar.kernel.process import Process
+from belljar.libc.line_diff import find_changes
 
 Renderer = Callable[[Comparison], Iterator[bytes]]
 

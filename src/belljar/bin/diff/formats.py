@@ -8,8 +8,8 @@ from typing import Final
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit.clock import format_time
-from belljar.bin.diff.script import Change
 from belljar.bin.diff.sides import Comparison, Side
+from belljar.libc.line_diff import Change
 from belljar.libc.quotearg import c_escape
 from belljar.libc.zones import Zone
 from belljar.regex import Regex

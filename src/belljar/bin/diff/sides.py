@@ -9,7 +9,7 @@ from typing import Final
 from belljar.abi.dataclass import dataclass, replace
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import Stat
-from belljar.bin.diff.script import Change
+from belljar.libc.line_diff import Change
 from belljar.regex import Regex
 
 _SPACES: Final = re.compile(rb"[ \t\n\v\f\r]+")

@@ -10,7 +10,6 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, many, value
 from belljar.bin._kit.options import parse
-from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.diffs import split_lines
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import relative
@@ -18,6 +17,7 @@ from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit
 from belljar.bin.git.repository.text import date, subject_of, text_of, who
 from belljar.bin.git.repository.work import stat_of
+from belljar.libc.line_diff import find_changes
 
 _NOBODY = b"0" * 40
 """Lines that are not committed yet."""

@@ -8,7 +8,6 @@ from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
 from belljar.bin._kit import flag, value
 from belljar.bin._kit.options import read_options
-from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.changes import commit_pairs
 from belljar.bin.git.repository.diffs import Pair, hunks, quote_path, split_lines
 from belljar.bin.git.repository.errors import GitError
@@ -18,6 +17,7 @@ from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit
 from belljar.bin.git.repository.text import commit_subject, text_of
 from belljar.kernel.process import Process
+from belljar.libc.line_diff import find_changes
 
 _CONTEXT = 3
 _SECTION = re.compile(rb" ## (.*) ##$|.?@@ .*")

@@ -103,7 +103,12 @@ class OverlayServer(FileServer):
             if not directory.removed:
                 check_name(name)
             raise SysError(ENOENT)
-        found = self.lower.walk(directory.lower, name)
+        try:
+            found = self.lower.walk(directory.lower, name)
+        except SysError as error:
+            if error.errno != ENOENT or not directory.moved or not self._replace_lost(directory):
+                raise
+            found = self.lower.walk(directory.lower, name)
         node = self._by_lower.get(found)
         if node is None:
             make = OverlayDirectory if found.is_dir else OverlayNode
@@ -144,7 +149,38 @@ class OverlayServer(FileServer):
         if node.upper is not None:
             return self.upper.stat(node.upper)
         assert node.lower is not None
-        return self.lower.stat(node.lower)
+        try:
+            return self.lower.stat(node.lower)
+        except SysError as error:
+            if error.errno != ENOENT or not self._replace_lost(node):
+                raise
+            return self.lower.stat(node.lower)
+
+    def _replace_lost(self, node: OverlayNode) -> bool:
+        """Take the lower file at a node's path for one that is gone. Whoever may write the lower tree may have replaced
+        it, or moved it to where it was moved here."""
+        assert node.lower is not None
+        found = self.lower.root
+        try:
+            for name in self.path_of(node):
+                found = self.lower.walk(found, name)
+            if found is node.lower or (found.mode ^ node.mode) & S_IFMT:
+                return False
+        except SysError:
+            return False
+        self._by_lower.pop(node.lower, None)
+        node.lower = found
+        self._by_lower[found] = node
+        return True
+
+    @staticmethod
+    def path_of(node: OverlayNode) -> list[str]:
+        """The names from the root to a node."""
+        names: list[str] = []
+        while node.parent is not None:
+            names.append(node.name)
+            node = node.parent
+        return names[::-1]
 
     @staticmethod
     def _number(ino: int, *, lower: bool) -> int:
@@ -489,6 +525,7 @@ class OverlayServer(FileServer):
         """Make the node `name` in `target`."""
         target.names[name] = node
         node.parent, node.name = target, name
+        node.moved = node.lower is not None
         node.ctime = self._now()
         if node.is_dir and source is not target:
             self._links_change(source, -1)
@@ -610,13 +647,14 @@ class OverlayServer(FileServer):
         links = self._links(node)
         root, stage = self._upper_root(), self._stage()
         owner = Owner(node.uid, node.gid)
+        assert node.lower is not None
+        copied = self.version(node.lower)
         if node.mode & S_IFMT == S_IFLNK:
             made = self.upper.symlink(root, stage, self.readlink(node), owner)
         else:
             made = self.upper.create(root, stage, node.mode, owner)
         try:
             if node.mode & S_IFMT == S_IFREG:
-                assert node.lower is not None
                 copy_contents(self.lower, node.lower, self.upper, made, size)
             self.upper.setattr(
                 made,
@@ -634,7 +672,7 @@ class OverlayServer(FileServer):
             # Reading the lower layer may have let another fiber run, which was faster.
             self.upper.unlink(root, stage)
             return
-        node.upper = made
+        node.upper, node.copied = made, copied
         for reader in node.readers or ():
             reader.switch(self.upper.open(made, O_RDONLY))
         node.readers = None
@@ -645,6 +683,11 @@ class OverlayServer(FileServer):
         else:
             node.anchor = SwitchingHandle(self.upper.open(made, O_RDONLY))
             self.upper.unlink(root, stage)
+
+    def version(self, lower: Node) -> tuple[int, int]:
+        """Modification time and size of a file of the lower layer: they tell whether it has changed."""
+        found = self.lower.stat(lower)
+        return found.mtime, found.size
 
     @staticmethod
     def _is_up(node: OverlayNode) -> bool:

@@ -11,8 +11,8 @@ class OverlayNode(Node):
     """One file of the merged tree, whichever layer has it."""
 
     __slots__ = (
-        "anchor", "atime", "ctime", "ino", "lower", "mtime", "name", "nlink", "own", "parent", "readers", "stage",
-        "upper",
+        "anchor", "atime", "copied", "ctime", "ino", "lower", "moved", "mtime", "name", "nlink", "own", "parent",
+        "readers", "stage", "upper",
     )  # fmt: skip
 
     def __init__(self, mode: int, uid: int, gid: int, *, upper: Node | None, lower: Node | None) -> None:
@@ -21,6 +21,10 @@ class OverlayNode(Node):
         """The file in the upper server; then its contents, and a file's times, are there."""
         self.lower = lower
         """The file in the lower server it came from; of a directory: what shows through it."""
+        self.copied: tuple[int, int] | None = None
+        """The lower file's version when it was copied up."""
+        self.moved = False
+        """Whether it was renamed: the lower file has, or had, another path."""
         self.ino = 0
         self.nlink: int | None = None
         """None: what the layer says."""

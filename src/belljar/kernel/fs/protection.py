@@ -83,7 +83,8 @@ _PATTERNS: Final = {
 BARE: Final = Rule("bare-repository", "git would take this directory for a repository, and run what its config names")
 SECOND_NAME: Final = Rule("second-name", "the file has another name (a hard link), which would be changed too")
 CROWDED: Final = Rule("crowded", "the directory has too many entries to look for protected ones in it")
-RULES: Final = (*_PATTERNS, BARE, SECOND_NAME, CROWDED)
+SYMLINK: Final = Rule("symlink", "the symlink leads out of the directory, or to a protected file")
+RULES: Final = (*_PATTERNS, BARE, SECOND_NAME, CROWDED, SYMLINK)
 
 _INSIDE_BARE: Final = frozenset("config config.worktree hooks info modules worktrees commondir".split())
 _SHAPES: Final = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
@@ -177,6 +178,20 @@ class Protection:
         if not _is_repository(path[:-1], has, names[-1]) or self.trusts(BARE, path):
             return None
         return BARE
+
+    def link_refusal(self, path: Sequence[str], target: str, has: Has) -> Rule | None:
+        """The rule that forbids to make a symlink with this target: it leads out, or to something protected.
+
+        Dots are taken literally, which is right only as long as they come first.
+        """
+        place = list(path[:-1])
+        parts = [part for part in target.split("/") if part not in ("", ".")]
+        while place and parts and parts[0] == "..":
+            place.pop()
+            del parts[0]
+        if target.startswith("/") or ".." in parts or "\\" in target or self.refusal([*place, *parts], has, fixed=True):
+            return None if self.trusts(SYMLINK, path) else SYMLINK
+        return None
 
     def _by_name(self, path: Sequence[str], fixed: bool) -> Rule | None:
         names = [*self._above, *_fold_path(path)]

@@ -6,11 +6,11 @@ import re
 
 from belljar.abi.dataclass import dataclass, field
 from belljar.abi.paths import fsencode
-from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.diffs import quote_path, split_lines
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.store import Flat
 from belljar.kernel.process import Process
+from belljar.libc.line_diff import find_changes
 
 _CONTEXT = 3
 _HEADING = re.compile(rb"[A-Za-z_$]")

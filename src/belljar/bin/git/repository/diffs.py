@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.paths import fsencode
-from belljar.bin.diff.script import Change, find_changes
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.store import Flat
 from belljar.kernel.process import Process
+from belljar.libc.line_diff import Change, find_changes
 from belljar.libc.quotearg import c_escape
 
 _FUNCTION = re.compile(rb"[A-Za-z_$]")

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from belljar.abi.paths import fsencode
-from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.changes import commit_pairs
 from belljar.bin.git.repository.diffs import Pair, compare, quote_path, split_lines
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.pathspec import relative
 from belljar.bin.git.repository.repo import Repository
+from belljar.libc.line_diff import find_changes
 from belljar.regex import RegexError
 from belljar.regex import compile as compile_regex
 

@@ -9,7 +9,6 @@ from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass, field
 from belljar.abi.paths import fsencode
-from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.diffs import compare, split_lines
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.repo import Repository
@@ -17,6 +16,7 @@ from belljar.bin.git.repository.sparse import Sparse
 from belljar.bin.git.repository.store import Flat
 from belljar.bin.git.repository.work import check_out_entry, remove_file, write_file
 from belljar.kernel.process import Process
+from belljar.libc.line_diff import find_changes
 
 
 def ancestors(repo: Repository, start: bytes) -> set[bytes]:

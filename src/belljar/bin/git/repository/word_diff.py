@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from belljar.bin.diff.script import find_changes
 from belljar.bin.git.repository.diffs import Look, Pair, patch
 from belljar.bin.git.repository.errors import GitError
 from belljar.kernel.process import Process
+from belljar.libc.line_diff import find_changes
 
 _MARKS = {
     "plain": (b"[-", b"-]", b"{+", b"+}"),

@@ -1,0 +1,266 @@
+"""What a sandbox changed in an overlay, to be read as a diff and applied to a directory of the owner's machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import Final, Literal, overload
+
+from belljar.abi.errno import EFBIG, ENOTSUP
+from belljar.abi.paths import fsdecode, fsencode, join
+from belljar.abi.wire import LIST_PAGE
+from belljar.api import operations
+from belljar.api.apply_host import apply_changes, arrival_of
+from belljar.api.arrivals import refused_files
+from belljar.api.errors import FileError, SandboxError
+from belljar.api.local_host import DIRECTORY, SYMLINK, TYPES, git_mode
+from belljar.api.operations import Steps, ask, check_answer
+from belljar.api.patch import render_file
+from belljar.api.request import AnyPath, check_path
+from belljar.kernel.fs.protection import Protection, Trust
+
+CHANGES_MAX: Final = 200_000
+"""Files in one list of changes."""
+BYTES_MAX: Final = 1 << 30
+"""Bytes of all their new contents: they are kept, so that what was read is what is applied."""
+SHOWN_MAX: Final = 1 << 20
+"""Bytes of a file that is shown in a diff."""
+
+Kind = Literal["added", "modified", "deleted", "mode"]
+_LETTERS: Final = {"added": "A", "modified": "M", "deleted": "D", "mode": "X"}
+
+Applied = set[tuple[str, bytes]]
+"""Paths in the sandbox and digests of contents that were applied: an original that has them was changed by that."""
+Row = tuple[bytes, int, int, int, int, bool]
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file before or after: its mode as git writes it (100644, 100755, 120000, 040000), size and SHA-256."""
+
+    mode: int
+    size: int
+    digest: bytes
+    data: bytes | None = field(repr=False, compare=False)
+    """Contents, or a symlink's target; None of a large file that is no longer there."""
+
+    @property
+    def type(self) -> str:
+        return TYPES[self.mode]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """A file, symlink or directory that differs, by its path below the directory that was asked for."""
+
+    path: str
+    old: FileState | None
+    new: FileState | None
+    conflict: bool = False
+    """Whether the original was changed after the sandbox had taken its copy."""
+    rule: str | None = None
+    """The rule by which `apply` refuses it, unless it is trusted."""
+
+    @property
+    def kind(self) -> Kind:
+        """added, modified, deleted, or mode: only whether it can be executed."""
+        if self.old is None:
+            return "added"
+        if self.new is None:
+            return "deleted"
+        return "mode" if self.old.digest == self.new.digest and self.type == self.old.type else "modified"
+
+    @property
+    def type(self) -> str:
+        """file, symlink or directory: now, or what it was."""
+        state = self.new or self.old
+        assert state is not None
+        return state.type
+
+    @property
+    def size(self) -> int:
+        """Bytes it has now; 0 if it was deleted."""
+        return self.new.size if self.new is not None else 0
+
+    @property
+    def old_size(self) -> int:
+        return self.old.size if self.old is not None else 0
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> Iterator[str]:
+        """The lines of its diff; none for a directory."""
+        sides = [_shown(state) for state in (self.old, self.new)]
+        if sides == [None, None]:
+            return
+        if self.rule is not None:
+            yield f"# protected by the rule {self.rule!r}: refused by apply() unless it is trusted"
+        if self.conflict:
+            yield "# changed on the host since the sandbox copied it"
+        yield from render_file(self.path, *sides)
+
+
+def _shown(state: FileState | None) -> tuple[int, bytes | None] | None:
+    if state is None or state.mode == DIRECTORY:
+        return None
+    return state.mode, state.data if state.size <= SHOWN_MAX else None
+
+
+class Changes(Sequence[FileChange]):
+    """The changes of a directory, as they were when they were asked for: what the sandbox does later is not in here.
+
+    >>> changes = sandbox.changes("/repo")
+    >>> print(changes.diff())
+    >>> changes.apply("./repo", ["src", "README.md"])
+    """
+
+    def __init__(self, top: str, changes: Iterable[FileChange], applied: Applied) -> None:
+        self.top = top
+        self._changes = tuple(changes)
+        self._applied = applied
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    @overload
+    def __getitem__(self, index: int) -> FileChange: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[FileChange]: ...
+
+    def __getitem__(self, index: int | slice) -> FileChange | Sequence[FileChange]:
+        return self._changes[index]
+
+    def __repr__(self) -> str:
+        counts = Counter(change.kind for change in self)
+        return f"<Changes of {self.top}: {', '.join(f'{n} {kind}' for kind, n in counts.items()) or 'none'}>"
+
+    def __str__(self) -> str:
+        return self.diff()
+
+    @property
+    def summary(self) -> str:
+        """A line for each: A, M, D or X (mode), the path, and a mark for those that `apply` refuses by default."""
+        return "".join(
+            f"{_LETTERS[change.kind]} {change.path}{'/' if change.type == 'directory' else ''}"
+            f"{f'  ! {change.rule}' if change.rule else ''}{'  ! conflict' if change.conflict else ''}\n"
+            for change in self
+        )
+
+    def diff(self, paths: str | Iterable[str] | None = None) -> str:
+        """A unified diff as git shows it, of all or some. Characters that would hide something are shown escaped."""
+        return "".join(f"{line}\n" for change in self._select(paths) for line in change.lines())
+
+    def apply(self, host_dir: AnyPath, paths: str | Iterable[str] | None = None, *, trust: Trust = False) -> list[str]:
+        """Make all or some of the changes in a directory of your machine; gives the paths that were changed.
+
+        Everything is checked before anything is written: no step leads through a symlink, each file is as it was
+        before the change (ConflictError), and no rule names it (ProtectedFileError) unless `trust` lets it through.
+        Files are replaced whole. What is there already as it should be is left alone.
+        """
+        selected = self._select(paths)
+        done = apply_changes(selected, check_path(host_dir, "the directory to change"), trust)
+        self._applied |= {(join(self.top, change.path), change.new.digest) for change in selected if change.new}
+        return done
+
+    def _select(self, paths: str | Iterable[str] | None) -> list[FileChange]:
+        """The changes at or below some paths. ValueError if there are none at one of them."""
+        if paths is None:
+            return list(self)
+        wanted = [check_path(path, "a path").strip("/") for path in ([paths] if isinstance(paths, str) else paths)]
+        for path in wanted:
+            if not any(_is_below(change.path, path) for change in self):
+                raise ValueError(f"nothing was changed at {path!r}: paths are relative to {self.top}")
+        return [change for change in self if any(_is_below(change.path, path) for path in wanted)]
+
+
+def _is_below(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}/") or top in ("", ".")
+
+
+def changes(path: AnyPath, applied: Applied) -> Steps[Changes]:
+    """List the changes of an overlay's directory, with their contents."""
+    path = check_path(path)
+    found: list[FileChange] = []
+    room = BYTES_MAX
+    for name, new_mode, new_size, old_mode, old_size, stale in (yield from _list_rows(path)):
+        relative = _check_relative(name)
+        room -= new_size
+        if room < 0:
+            raise FileError(EFBIG, path)
+        new = yield from _read_new(join(path, relative), new_mode)
+        old = yield from _read_old(path, relative, old_mode, old_size)
+        if new != old:
+            ours = old is not None and (join(path, relative), old.digest) in applied
+            found.append(FileChange(relative, old, new, stale and not ours))
+    return Changes(path, _with_rules(found), applied)
+
+
+def _list_rows(path: str) -> Steps[list[Row]]:
+    rows: list[Row] = []
+    while True:
+        last = rows[-1][0] if rows else b""
+        try:
+            answer = yield from ask(path, "differences", fsencode(path), last)
+        except FileError as error:
+            if error.errno != ENOTSUP:
+                raise
+            raise SandboxError(
+                f"{path} is not a directory of an overlay: mount yours by Mount.overlay(Mount.host(...))"
+            ) from None
+        page = check_answer(answer, list[Row])
+        rows += page
+        if len(page) < LIST_PAGE:
+            return rows
+        if len(rows) > CHANGES_MAX or rows[-1][0] <= last:
+            raise SandboxError(f"more than {CHANGES_MAX} files were changed in {path}: ask for a part of it")
+
+
+def _check_relative(name: bytes) -> str:
+    path = fsdecode(name)
+    if any(part in ("", ".", "..") or "\0" in part for part in path.split("/")):
+        raise SandboxError("the sandbox's worker gave a path that leads elsewhere")
+    return path
+
+
+def _read_new(path: str, mode: int) -> Steps[FileState | None]:
+    mode = git_mode(mode)
+    if not mode:
+        return None
+    data = b""
+    if mode == SYMLINK:
+        data = fsencode((yield from operations.readlink(path)))
+    elif mode != DIRECTORY:
+        data = yield from operations.read_bytes(path)
+    return FileState(mode, len(data), sha256(data).digest(), data)
+
+
+def _read_old(top: str, relative: str, mode: int, size: int) -> Steps[FileState | None]:
+    """A file of the lower tree; of a large one only the digest is kept."""
+    mode = git_mode(mode)
+    if not mode:
+        return None
+    digest, parts, offset, ended = sha256(), list[bytes](), 0, mode == DIRECTORY
+    while not ended:
+        answer = yield from ask(top, "read_lower", fsencode(top), fsencode(relative), offset, operations.PIECE)
+        data, ended = check_answer(answer, tuple[bytes, bool])
+        digest.update(data)
+        offset += len(data)
+        ended = ended or not data
+        if offset <= SHOWN_MAX:
+            parts.append(data)
+        if offset > max(size, SHOWN_MAX) + operations.PIECE:
+            raise FileError(EFBIG, join(top, relative))
+    return FileState(mode, offset, digest.digest(), b"".join(parts) if offset <= SHOWN_MAX else None)
+
+
+def _with_rules(found: Sequence[FileChange]) -> list[FileChange]:
+    """The same, with the rule that refuses each, as far as that can be told without the host's directory."""
+    refused = refused_files(Protection(), [*map(arrival_of, found)], lambda _directory, _name: False, lambda _path: 0)
+    rules = {file.path: file.rule for file in refused}
+    return [
+        FileChange(change.path, change.old, change.new, change.conflict, rules.get(change.path)) for change in found
+    ]
