@@ -300,6 +300,8 @@ def test_an_original_that_changed_before_the_diff_is_a_conflict(sandbox: Sandbox
     assert "# changed on the host since the sandbox copied it\n" in changes.diff()
     with pytest.raises(ConflictError):
         changes.apply(repo)
+    assert changes.apply(repo, trust=["conflict"]) == ["src/a.py"]
+    assert list(sandbox.changes("/repo")) == []
 
 
 def test_a_failure_leaves_all_as_it_was(sandbox: Sandbox, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from errno import ENOENT, ENOTEMPTY
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
@@ -10,6 +11,7 @@ from belljar.abi.records import Owner, SetAttr
 from belljar.kernel.fs.hostdir_host import HostDirServer
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
+from belljar.kernel.fs.overlay_node import OverlayNode
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 from belljar.kernel.vfs.view import View
 from tests.contract.calls import fails, names, read, write
@@ -246,3 +248,35 @@ def test_a_host_directory_below_is_not_touched(tmp_path: Path) -> None:
     assert names(view, "/") == [".git", "link", "moved", "other", "twin-a", "twin-c"]
     assert before == {path: (path.lstat().st_mtime_ns, path.lstat().st_mode) for path in sorted(top.rglob("*"))}
     assert (top / "dir/file").read_bytes() == b"lower file"
+
+
+def test_what_is_detached_outlives_the_lower_tree(tmp_path: Path) -> None:
+    top = write_host(TREE, tmp_path)
+    overlay = OverlayServer(HostDirServer(top), memory(), Ticking())
+    view = view_of(overlay)
+    view.rename("/dir", "/moved")
+    view.unlink("/moved/file")
+    write(view, "/moved/new", b"new")
+    view.rename("/twin-a", "/other/twin")
+    paths = ("/moved", "/moved/sub", "/moved/sub/deep", "/other/twin", "/link")
+
+    def look() -> list[tuple[int, ...]]:
+        found = [view.stat(path, follow=False) for path in paths]
+        return [(stat.mode, stat.ino, stat.nlink, stat.mtime, stat.uid) for stat in found]
+
+    before = look()
+    for path in ("/moved", "/other/twin", "/link"):
+        node = view.resolve(path, follow=False).node
+        assert isinstance(node, OverlayNode)
+        overlay.detach(node)
+        overlay.detach(node)
+    assert before == look()
+    rmtree(top / "dir")
+    for path in top.glob("twin*"):
+        path.unlink()
+    assert names(view, "/moved") == ["new", "sub"]
+    assert read(view, "/moved/sub/deep") == b"deep"
+    assert read(view, "/other/twin") == b"twin"
+    view.unlink("/moved/sub/deep")
+    view.rmdir("/moved/sub")
+    fails(ENOENT, view.stat, "/moved/sub")

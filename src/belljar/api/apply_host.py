@@ -11,7 +11,7 @@ from belljar.abi.paths import fsdecode
 from belljar.api.arrivals import Arrival, refused_files
 from belljar.api.errors import ConflictError, ProtectedFileError
 from belljar.api.local_host import Found, LocalTree
-from belljar.kernel.fs.protection import Protection, Trust
+from belljar.kernel.fs.protection import CONFLICT, Protection, Trust
 
 if TYPE_CHECKING:
     from belljar.api.review import FileChange, FileState
@@ -34,8 +34,9 @@ def apply_changes(changes: Sequence[FileChange], host_dir: str, trust: Trust) ->
     """
     tree = LocalTree(host_dir)
     tree.check_usable()
-    todo = _check_unchanged(tree, changes)
-    refused = refused_files(Protection(trust, tree.above), [*map(arrival_of, changes)], tree.has, tree.count_names)
+    protection = Protection(trust, tree.above)
+    todo = _check_unchanged(tree, changes, protection)
+    refused = refused_files(protection, [*map(arrival_of, changes)], tree.has, tree.count_names)
     if refused:
         raise ProtectedFileError(refused)
     with _staged(tree, todo) as stage:
@@ -43,7 +44,9 @@ def apply_changes(changes: Sequence[FileChange], host_dir: str, trust: Trust) ->
     return [change.path for change, _ in todo]
 
 
-def _check_unchanged(tree: LocalTree, changes: Sequence[FileChange]) -> list[tuple[FileChange, Found | None]]:
+def _check_unchanged(
+    tree: LocalTree, changes: Sequence[FileChange], protection: Protection
+) -> list[tuple[FileChange, Found | None]]:
     """Changes that are to be made, each with what is there now. ConflictError if that is not what it was."""
     todo: list[tuple[FileChange, Found | None]] = []
     conflicts: list[str] = []
@@ -56,7 +59,8 @@ def _check_unchanged(tree: LocalTree, changes: Sequence[FileChange]) -> list[tup
             continue
         if _is(found, change.new):
             continue
-        if change.conflict or not _is(found, change.old) or _is_needed(tree, change, removed):
+        older = change.conflict and not protection.trusts(CONFLICT, change.path.split("/"))
+        if older or not _is(found, change.old) or _is_needed(tree, change, removed):
             conflicts.append(change.path)
         todo.append((change, found))
     if conflicts:

@@ -94,7 +94,8 @@ class ConflictError(SandboxError):
         more = f"\n  and {len(conflicts) - _LISTED} more" if len(conflicts) > _LISTED else ""
         super().__init__(
             f"{len(conflicts)} of the files were changed on this machine as well{shown}{more}\n"
-            "Ask for the changes again, or name the other paths."
+            "Ask for the changes again and read their diff: trust=['conflict'] lets those through that it marks as "
+            "changed since they were copied. Or name other paths."
         )
         self.conflicts = list(conflicts)
 

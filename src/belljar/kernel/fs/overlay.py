@@ -103,12 +103,7 @@ class OverlayServer(FileServer):
             if not directory.removed:
                 check_name(name)
             raise SysError(ENOENT)
-        try:
-            found = self.lower.walk(directory.lower, name)
-        except SysError as error:
-            if error.errno != ENOENT or not directory.moved or not self._replace_lost(directory):
-                raise
-            found = self.lower.walk(directory.lower, name)
+        found = self.lower.walk(directory.lower, name)
         node = self._by_lower.get(found)
         if node is None:
             make = OverlayDirectory if found.is_dir else OverlayNode
@@ -149,29 +144,7 @@ class OverlayServer(FileServer):
         if node.upper is not None:
             return self.upper.stat(node.upper)
         assert node.lower is not None
-        try:
-            return self.lower.stat(node.lower)
-        except SysError as error:
-            if error.errno != ENOENT or not self._replace_lost(node):
-                raise
-            return self.lower.stat(node.lower)
-
-    def _replace_lost(self, node: OverlayNode) -> bool:
-        """Take the lower file at a node's path for one that is gone. Whoever may write the lower tree may have replaced
-        it, or moved it to where it was moved here."""
-        assert node.lower is not None
-        found = self.lower.root
-        try:
-            for name in self.path_of(node):
-                found = self.lower.walk(found, name)
-            if found is node.lower or (found.mode ^ node.mode) & S_IFMT:
-                return False
-        except SysError:
-            return False
-        self._by_lower.pop(node.lower, None)
-        node.lower = found
-        self._by_lower[found] = node
-        return True
+        return self.lower.stat(node.lower)
 
     @staticmethod
     def path_of(node: OverlayNode) -> list[str]:
@@ -525,7 +498,6 @@ class OverlayServer(FileServer):
         """Make the node `name` in `target`."""
         target.names[name] = node
         node.parent, node.name = target, name
-        node.moved = node.lower is not None
         node.ctime = self._now()
         if node.is_dir and source is not target:
             self._links_change(source, -1)
@@ -683,6 +655,23 @@ class OverlayServer(FileServer):
         else:
             node.anchor = SwitchingHandle(self.upper.open(made, O_RDONLY))
             self.upper.unlink(root, stage)
+
+    def detach(self, node: OverlayNode) -> None:
+        """Copy a file, or a directory with all below it, to the upper layer. It no longer depends on the lower one."""
+        todo = [node]
+        while todo:
+            node = todo.pop()
+            if isinstance(node, OverlayDirectory):
+                self._copy_up_directory(node)
+                children = {entry.name: self.walk(node, entry.name) for entry in self.readdir(node)}
+                if node.lower is not None:
+                    self._links(node)
+                    self._by_lower.pop(node.lower, None)
+                    node.lower = None
+                    node.names = {**children}
+                todo += children.values()
+            elif node.mode & S_IFMT in (S_IFREG, S_IFLNK):
+                self._copy_up(node, None)
 
     def version(self, lower: Node) -> tuple[int, int]:
         """Modification time and size of a file of the lower layer: they tell whether it has changed."""

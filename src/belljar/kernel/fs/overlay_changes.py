@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from belljar.abi.errno import ENOENT, ENOTDIR, ENOTSUP
 from belljar.abi.errors import SysError
@@ -39,16 +40,30 @@ class OverlayChanges:
                 old = self._find(self._server.lower, lower, name)
                 if (new is None and old is None) or self._is_same(new, old):
                     continue
+                if isinstance(new, OverlayNode):
+                    self._detach(new, old)
                 below = f"{path}/{name}" if path else name
-                new_stat = self._stat(self._server, new)
-                if new is not None and (new_stat is None or self._is_same(new, old)):
-                    continue  # somebody took away the lower file that it is, or made the same change
                 if not (new is not None and new.is_dir and old is not None and old.is_dir):
                     is_stale = isinstance(new, OverlayNode) and self._is_stale(new)
-                    yield below, new_stat, self._stat(self._server.lower, old), is_stale
+                    yield (
+                        below,
+                        None if new is None else self._server.stat(new),
+                        None if old is None else self._server.lower.stat(old),
+                        is_stale,
+                    )
                 if (new is not None and new.is_dir) or (old is not None and old.is_dir):
                     assert new is None or isinstance(new, OverlayNode)
                     todo.append((below, new, old))
+
+    def _detach(self, node: OverlayNode, old: Node | None) -> None:
+        """Keep what differs apart from the lower tree: when the changes are made there, its files are replaced.
+
+        If there is no room for that, it stays as it is.
+        """
+        shows_another = node.upper is None if not node.is_dir else node.lower is not None and node.lower is not old
+        if shows_another:
+            with suppress(SysError):
+                self._server.detach(node)
 
     def read_lower(self, path: str, offset: int, size: int) -> tuple[bytes, bool]:
         """Read from a file of the lower tree, and tell whether that was its end; the whole target of a symlink."""
@@ -85,23 +100,13 @@ class OverlayChanges:
                 return None
             raise
 
-    @staticmethod
-    def _stat(server: FileServer, node: Node | None) -> Stat | None:
-        """None for what is gone: somebody else may change the lower tree, and take away what was moved here."""
-        try:
-            return None if node is None else server.stat(node)
-        except SysError as error:
-            if error.errno == ENOENT:
-                return None
-            raise
-
     def _names(self, directory: OverlayNode | None, lower: Node | None) -> set[str]:
         """Names to compare: all, unless the one directory shows the other but for what it records."""
         if isinstance(directory, OverlayDirectory) and directory.lower is lower:
             return set(directory.names)
         names: set[str] = set()
         for server, node in ((self._server, directory), (self._server.lower, lower)):
-            if self._stat(server, node) is not None and node is not None and node.is_dir:
+            if node is not None and node.is_dir:
                 names |= {entry.name for entry in server.readdir(node)}
         return names
 

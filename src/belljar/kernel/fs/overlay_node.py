@@ -11,7 +11,7 @@ class OverlayNode(Node):
     """One file of the merged tree, whichever layer has it."""
 
     __slots__ = (
-        "anchor", "atime", "copied", "ctime", "ino", "lower", "moved", "mtime", "name", "nlink", "own", "parent",
+        "anchor", "atime", "copied", "ctime", "ino", "lower", "mtime", "name", "nlink", "own", "parent",
         "readers", "stage", "upper",
     )  # fmt: skip
 
@@ -23,8 +23,6 @@ class OverlayNode(Node):
         """The file in the lower server it came from; of a directory: what shows through it."""
         self.copied: tuple[int, int] | None = None
         """The lower file's version when it was copied up."""
-        self.moved = False
-        """Whether it was renamed: the lower file has, or had, another path."""
         self.ino = 0
         self.nlink: int | None = None
         """None: what the layer says."""

@@ -84,7 +84,8 @@ BARE: Final = Rule("bare-repository", "git would take this directory for a repos
 SECOND_NAME: Final = Rule("second-name", "the file has another name (a hard link), which would be changed too")
 CROWDED: Final = Rule("crowded", "the directory has too many entries to look for protected ones in it")
 SYMLINK: Final = Rule("symlink", "the symlink leads out of the directory, or to a protected file")
-RULES: Final = (*_PATTERNS, BARE, SECOND_NAME, CROWDED, SYMLINK)
+CONFLICT: Final = Rule("conflict", "the original was changed after the sandbox had taken its copy")
+RULES: Final = (*_PATTERNS, BARE, SECOND_NAME, CROWDED, SYMLINK, CONFLICT)
 
 _INSIDE_BARE: Final = frozenset("config config.worktree hooks info modules worktrees commondir".split())
 _SHAPES: Final = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
