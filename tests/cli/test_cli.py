@@ -115,6 +115,20 @@ def test_sandbox_options(belljar: Belljar, tmp_path: Path) -> None:
     assert (tmp_path / "repo" / "b").read_text() == "new\n"
 
 
+def test_changes_of_an_overlay_as_a_diff(belljar: Belljar, tmp_path: Path) -> None:
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "a").write_text("one\n")
+    overlay = ("--mount", "repo:/ro", "--mount", "repo:/over:overlay")
+    done = belljar("run", *overlay, "--diff", "out.diff", "echo two >> /over/a; exit 3")
+    assert done.returncode == 3
+    header = "diff --git a/a b/a\n--- a/a\n+++ b/a\n"
+    assert (tmp_path / "out.diff").read_text() == header + "@@ -1 +1,2 @@\n one\n+two\n"
+    assert (tmp_path / "repo" / "a").read_text() == "one\n"
+    refused = belljar("run", "--mount", "repo:/ro", "--diff", "out.diff", "true")
+    assert refused.returncode == 2
+    assert "--diff: there is no --mount" in refused.stderr
+
+
 def test_the_network_is_closed_and_recorded(belljar: Belljar, tmp_path: Path) -> None:
     command = ("curl -sS --max-time 5 http://nowhere.example/ || echo refused",)
     assert belljar("run", *command).stdout == "refused\n"

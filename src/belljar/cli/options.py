@@ -22,7 +22,7 @@ def add_sandbox_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="SOURCE:PATH[:ro|rw|overlay]",
         help="show a directory (or tar or zip file) of this machine at PATH: read-only (ro, the default), for writing "
-        "(rw), or with every change kept apart and forgotten (overlay)",
+        "(rw), or with every change kept apart and forgotten (overlay; see --diff)",
     )
     group.add_argument(
         "--file",
@@ -92,6 +92,11 @@ def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Names
         "require": set(arguments.require),
         "network": parse_network(parser, arguments.allow_host, arguments.audit),
     }
+
+
+def is_overlay(text: str) -> bool:
+    """Whether the value of a --mount asks for an overlay."""
+    return text.endswith(":overlay")
 
 
 def parse_environment(parser: argparse.ArgumentParser, items: list[str]) -> dict[str, str]:

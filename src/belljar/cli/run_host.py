@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from belljar.cli.options import add_sandbox_options, sandbox_arguments
+from belljar.cli.options import add_sandbox_options, is_overlay, sandbox_arguments
 from belljar.cli.screen_host import close_quietly
 from belljar.cli.start_host import Start
 
@@ -45,6 +45,9 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser], sta
         "--timeout", "-t", type=seconds, metavar="SECONDS", help="end it after this long (exit code 124)"
     )
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
+    parser.add_argument(
+        "--diff", metavar="FILE", help="write what it changed in directories mounted as overlay, as a diff"
+    )
     add_sandbox_options(parser)
     parser.set_defaults(run=lambda arguments: run(parser, arguments, start))
 
@@ -55,6 +58,9 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
     from belljar.api.clock_host import monotonic
 
     settings = sandbox_arguments(parser, arguments)
+    overlays = [path for path, text in zip(settings["mounts"], arguments.mount, strict=True) if is_overlay(text)]
+    if arguments.diff is not None and not overlays:
+        parser.error("--diff: there is no --mount SOURCE:PATH:overlay whose changes it could show")
     if arguments.timeout is not None:
         if not arguments.timeout > 0:
             parser.error(f"--timeout {arguments.timeout:g}: must be more than 0 seconds")
@@ -86,6 +92,10 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
         assert code is not None
         timed_out = arguments.timeout is not None and process.limit == "wall_seconds"
         code = 124 if timed_out else code
+        if arguments.diff is not None:
+            text = "".join(sandbox.changes(path).diff() for path in overlays)
+            with open(arguments.diff, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
+                file.write(text)
     if arguments.json:
         import json
 
