@@ -28,6 +28,7 @@ from belljar.api.core import FRAMES_PER_TURN, INCIDENTS_MAX, Conversation
 from belljar.api.dialogue import PYTHON, Dialogue
 from belljar.api.engines_host import ENGINES_MAX, EngineBroker, Opening
 from belljar.api.outgoing import OWED_MAX, UNTAKEN_MAX
+from belljar.api.tools import load_json
 from belljar.engines.wire.js import MESSAGE, frame
 from belljar.owner.handle_host import WorkerHandle
 from belljar.owner.supervisor_host import shared
@@ -512,10 +513,48 @@ def test_arguments_nested_too_deep_are_an_error_and_not_the_end() -> None:
             deep = '{"x": ' + "[" * 100_000 + "]" * 100_000 + "}"
             result = sandbox.exec([command, "-"], stdin=deep)
             assert result.exit_code == 2, result
-            assert "nested too deep" in result.stderr
+            assert "nested deeper than" in result.stderr
         result = sandbox.exec(["g", "-"], stdin="--x=" + "[" * 100_000)
         assert result.exit_code == 2
         assert sandbox.exec("f 1").stdout == "ok\n"
+
+
+BOMB = '{"x": [' + "[]," * 1_000_000 + "1]}"
+
+
+def test_arguments_of_too_many_values_are_refused_before_they_are_read() -> None:
+    def load() -> None:
+        with pytest.raises(ValueError, match="more than"):
+            load_json(BOMB)
+
+    assert peak(load) < 3 * len(BOMB) + 8 * MB
+    with Sandbox(tools={"f": lambda x: "ok"}) as sandbox:
+        result = sandbox.exec(["f", "-"], stdin=BOMB)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert sandbox.exec("f 1").stdout == "ok\n"
+
+
+@pytest.mark.parametrize("kind", ["tool", "call"])
+def test_long_arguments_are_decoded_off_the_loop(
+    kind: str, impostor: Impostor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = json.dumps({"x": [{"$int": "0x1"}] * 50_000})
+    line = text if kind == "tool" else f'{{"args": [], "kwargs": {text}}}'
+    arguments = [[line.encode()]] if kind == "tool" else [line.encode()]
+    threads: list[threading.Thread] = []
+    monkeypatch.setattr("belljar.api.tools.check_size", lambda _: threads.append(threading.current_thread()))
+    monkeypatch.setattr("belljar.abi.values.check_size", lambda _: threads.append(threading.current_thread()))
+    impostor.socket.sendall(encode(Reply(1, None)))
+
+    async def main() -> None:
+        async with AsyncSandbox(tools={"f": lambda x: "ok"}) as sandbox:
+            await asyncio.to_thread(send_all, impostor.socket, encode(Ask(1, b"f", kind, arguments)))
+            await asyncio.to_thread(read_answers, impostor.socket, 1)
+            assert not sandbox._link.closed
+
+    asyncio.run(main())
+    assert threads
+    assert threading.main_thread() not in threads
 
 
 def list_of_ints(x: list[int], y: str = "") -> str:

@@ -56,15 +56,15 @@ def loads(text: str | bytes) -> Value:
     try:
         if isinstance(text, bytes):
             text = text.decode("ascii")
-        _check_size(text)
+        check_size(text)
         tree = _DECODER.decode(text)
         return _untagged(tree, 0) if '"$' in text or '"\\u0024' in text else tree
     except RecursionError:
         raise ValueError(f"a value nested deeper than {DEPTH_MAX}") from None
 
 
-def _check_size(text: str) -> None:
-    """ValueError for a text of so many values that reading it would take much more memory than the text itself, or so
+def check_size(text: str) -> None:
+    """ValueError for JSON of so many values that reading it would take much more memory than the text itself, or so
     deep that it could overflow the stack, where Python's own limit was raised."""
     opened = text.count("[") + text.count("{")
     if opened <= _SHALLOW and text.count(",") <= VALUES_MAX:

@@ -13,7 +13,7 @@ from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.offers import Offers
 
 if TYPE_CHECKING:
-    from belljar.api.bridge import HostCall
+    from belljar.api.offers import ParseCall
     from belljar.api.tools import Tool
 
 CALLS_MAX: Final = 1024
@@ -36,7 +36,8 @@ class Front(Protocol):
     def open_engine(self, opening: Opening) -> None:
         """Do this, which takes a while, and send the answer."""
 
-    def call_function(self, number: int, call: HostCall, ended: Callable[[], None]) -> None: ...
+    def call_function(self, number: int, parse: ParseCall, size: int, ended: Callable[[], None]) -> None:
+        """Parse a call of so many bytes, make it, and send the answer."""
 
     def call_tool(self, number: int, tool: Tool, args: list[str], ended: Callable[[], None]) -> None: ...
 
@@ -67,9 +68,9 @@ class Asks:
             self._front.post(*self._offers.network_answer(ask, self._conversation.observe))
         elif (frame := self._offers.file_answer(ask, self._conversation.observe)) is not None:
             self._front.post(frame)
-        elif (call := self._offers.value_call(ask)) is not None:
+        elif (parse := self._offers.value_call(ask)) is not None:
             if ended := self._admit(ask):
-                self._front.call_function(ask.id, call, ended)
+                self._front.call_function(ask.id, parse, _size(ask.arguments), ended)
         else:
             tool, args = self._offers.tool_call(ask)
             if ended := self._admit(ask):

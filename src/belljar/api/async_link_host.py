@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Plain, WireError
 from belljar.api.asks import Asks
-from belljar.api.await_host import Threads, in_thread
+from belljar.api.await_host import Threads, in_thread, off_loop
 from belljar.api.clock_host import monotonic
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, Opening
@@ -26,7 +26,7 @@ from belljar.owner.handle_host import WorkerHandle
 from belljar.owner.supervisor_host import shared
 
 if TYPE_CHECKING:
-    from belljar.api.bridge import HostCall
+    from belljar.api.offers import ParseCall
     from belljar.api.tools import Tool
 
 T = TypeVar("T")
@@ -88,8 +88,9 @@ class AsyncLink:
         else:
             _close(fds)
 
-    def call_function(self, number: int, call: HostCall, ended: Callable[[], None]) -> None:
+    def call_function(self, number: int, parse: ParseCall, size: int, ended: Callable[[], None]) -> None:
         async def run() -> Plain:
+            call = await off_loop(parse, size, self.threads.start)
             return (await call.run_async(self.threads.start)).encode()
 
         self._spawn(self._call(number, run, ended))

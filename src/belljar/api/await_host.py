@@ -13,6 +13,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 T = TypeVar("T")
 
+SMALL: Final = 64 << 10
+"""Bytes that are decoded on an event loop: that takes a few milliseconds at most."""
 CALLS_AT_ONCE: Final = 32
 """Functions of the owner's that one sandbox has running at a time; further calls wait for their turn."""
 
@@ -114,6 +116,11 @@ async def in_thread(
         if finished:
             drop()
         raise
+
+
+async def off_loop(work: Callable[[], T], size: int, start: Callable[[Callable[[], None]], None]) -> T:
+    """`work()` on so many bytes of a guest's: on a thread if they are many, so that others on the loop go on."""
+    return work() if size <= SMALL else await in_thread(work, start=start)
 
 
 async def call_async(

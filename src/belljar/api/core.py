@@ -31,13 +31,15 @@ from belljar.abi.wire import (
     encode,
     worker_frames,
 )
+from belljar.api.clock_host import monotonic
 from belljar.api.errors import SandboxClosed, SandboxError, printable
 
 _ANSWERS: Final = (Exited, Output, Reply, Failure, Started)
 _SLACK: Final = 1 << 20
 ASKS_PER_TURN: Final = 32
+TURN_SECONDS: Final = 0.02
 FRAMES_PER_TURN: Final = 4096
-"""Questions, and frames of all kinds, that are taken of one worker before others have their turn."""
+"""Questions, time for them, and frames of all kinds, that are taken of one worker before others have their turn."""
 UNFORESEEN: Final = "its frame was not foreseen"
 INCIDENTS_MAX: Final = 1000
 """Of one sandbox. An owner's log is not endless."""
@@ -230,6 +232,7 @@ class Conversation:
         who else waits, and then call it again, with nothing.
         """
         asked = 0
+        ends = monotonic() + TURN_SECONDS
         for taken, message in enumerate(self._frames.feed(data), 1):
             try:
                 self._take(message)
@@ -242,7 +245,7 @@ class Conversation:
                 raise WireError(f"{UNFORESEEN} ({type(error).__name__}; the log has more)") from error
             if isinstance(message, Ask):
                 asked += 1
-                if asked == ASKS_PER_TURN or (self.congested is not None and self.congested()):
+                if asked == ASKS_PER_TURN or monotonic() > ends or (self.congested is not None and self.congested()):
                     return True
             if taken == FRAMES_PER_TURN:
                 return True

@@ -35,7 +35,7 @@ from belljar.lockdown.polling_host import readable
 from belljar.owner.handle_host import WorkerHandle
 
 if TYPE_CHECKING:
-    from belljar.api.bridge import HostCall
+    from belljar.api.offers import ParseCall
     from belljar.api.tools import Tool
 
 T = TypeVar("T")
@@ -106,8 +106,8 @@ class Link:
 
         self._openers.start(open_)
 
-    def call_function(self, number: int, call: HostCall, ended: Callable[[], None]) -> None:
-        self._call(number, lambda: call.run().encode(), ended)
+    def call_function(self, number: int, parse: ParseCall, _size: int, ended: Callable[[], None]) -> None:
+        self._call(number, lambda: parse().run().encode(), ended)
 
     def call_tool(self, number: int, tool: Tool, args: list[str], ended: Callable[[], None]) -> None:
         self._call(number, lambda: list(tool.run(args)), ended)

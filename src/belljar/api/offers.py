@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from belljar.abi.errno import EACCES, EFBIG
@@ -14,8 +15,12 @@ from belljar.kernel.fs.remote import Export
 from belljar.kernel.vfs.server import FileServer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from belljar.api.bridge import HostCall
     from belljar.api.tools import Tool
+
+    ParseCall = Callable[[], HostCall]
 
 REPORTS: Final = 20
 """Errors of its file servers that an owner is told of."""
@@ -127,8 +132,8 @@ class Offers:
                 observe("refused", {"path": error.host_path, "rule": error.rule, "why": error.why})
         return encode(Answer(ask.id, dict(reply)))
 
-    def value_call(self, ask: Ask) -> HostCall | None:
-        """The call a question asks for, by values; None if it is about something else."""
+    def value_call(self, ask: Ask) -> ParseCall | None:
+        """The call a question asks for, by values, still to be parsed; None if it is about something else."""
         if ask.operation != "call":
             return None
         tool = self._tools.get(ask.target)
@@ -136,7 +141,7 @@ class Offers:
             case [bytes(line)] if tool is not None:
                 from belljar.api.bridge import HostCall  # most sandboxes have no tools
 
-                return HostCall.parse(ask.id, tool.name, tool.checked, line)
+                return partial(HostCall.parse, ask.id, tool.name, tool.checked, line)
         raise WireError(f"asked for a call of {ask.target[:40]!r}, which was never offered")
 
     def tool_call(self, ask: Ask) -> tuple[Tool, list[str]]:

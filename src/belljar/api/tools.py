@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import json
-import re
 import types
 from collections import deque
 from collections.abc import Callable
@@ -12,8 +11,9 @@ from enum import Enum
 from functools import partial, wraps
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
+from belljar.abi.values import check_size
 from belljar.api.arguments import check_argument, check_value, checked, public_text
-from belljar.api.await_host import call_async, is_being_cancelled, run_awaitable
+from belljar.api.await_host import call_async, is_being_cancelled, off_loop, run_awaitable
 
 Answer = tuple[bytes, bytes, int]
 """stdout, stderr, exit code."""
@@ -75,17 +75,9 @@ def _converted(
     return function
 
 
-_DEPTH_MAX: Final = 200
-_BRACKETS: Final = re.compile(r'"(?:[^"\\]|\\.)*"?|[\[\]{}]', re.DOTALL)
-
-
 def load_json(text: str) -> Any:
-    """Decode JSON that a guest wrote. ValueError; its depth is checked first, since decoding recurses in C."""
-    depth = 0
-    for found in _BRACKETS.finditer(text):
-        depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
-        if depth > _DEPTH_MAX:
-            raise ValueError("it is nested too deep")
+    """Decode JSON that a guest wrote. ValueError, also for more values, or deeper ones, than an owner should hold."""
+    check_size(text)
     return json.loads(text)
 
 
@@ -131,7 +123,7 @@ class Tool:
 
     async def run_async(self, args: list[str], start: Callable[[Callable[[], None]], None]) -> Answer:
         """The same on an event loop: a plain function runs on a thread that `start` gives."""
-        values = self._prepare(args)
+        values = await off_loop(lambda: self._prepare(args), sum(map(len, args)), start)
         if not isinstance(values, dict):
             return values
         try:
