@@ -186,6 +186,10 @@ class AsyncLink:
         ):
             self._end(NOT_TAKEN)
 
+    async def deliver(self, frame: bytes, deadline: float) -> None:
+        self.send(frame)
+        await self.sent(deadline)
+
     def post(self, frame: bytes, fds: Sequence[int] = ()) -> None:
         """Queue an answer; it is sent once all that came is taken."""
         self._put(frame, fds, answer=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, overload
 
 from belljar.abi.limits import Limits
@@ -15,37 +15,28 @@ from belljar.api.async_process import AsyncProcess, AsyncTerminal
 from belljar.api.clock_host import monotonic
 from belljar.api.command import (
     ExecOptions,
-    ExecRequest,
     SpawnOptions,
     background_input,
     check_size,
     one_input,
-    request_exec,
+    run_exec,
     spawn_limits,
     start_from,
 )
 from belljar.api.core import Conversation, OnChunk
 from belljar.api.dialogue import PYTHON
-from belljar.api.errors import NO_SNAPSHOTS, FileError, SandboxClosed, SandboxCreationError, SnapshotError
+from belljar.api.errors import NO_SNAPSHOTS, SandboxClosed, SandboxCreationError, SnapshotError
 from belljar.api.events import Events
 from belljar.api.files import AsyncFiles
 from belljar.api.forking import check_count
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
-from belljar.api.operations import Ask, Run, Steps
+from belljar.api.operations import Steps, T
 from belljar.api.owner_host import owned, refuse_copy
-from belljar.api.request import (
-    GRACE,
-    START_SECONDS,
-    AnyPath,
-    Data,
-    check_environment,
-    exec_result,
-    raise_failure,
-)
+from belljar.api.request import START_SECONDS, AnyPath, Data, check_environment
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
-from belljar.api.stepper import Stepper
+from belljar.api.stepper import finish_async
 from belljar.api.usage_host import usage
 from belljar.owner.handle_host import WorkerUnavailable
 
@@ -196,7 +187,7 @@ class AsyncSandbox:
 
         See `Sandbox.exec`. `on_stdout` and `on_stderr` may be async here.
         """
-        link, began = self._link, monotonic()
+        link = self._link
         stdin = one_input(stdin, input)
         if background:
             stdin = background_input(stdin, check=check, heard=on_stdout is not None or on_stderr is not None)
@@ -204,47 +195,19 @@ class AsyncSandbox:
             cwd, allowed = start_from(self._settings.cwd, cwd), spawn_limits(self._settings.limits, limits, timeout)
             await process.start(cmd, env or {}, cwd, stdin, allowed, None, merge=merge_stderr)
             return process
-        request = request_exec(
-            link.conversation,
-            self._settings.limits,
-            cmd,
-            {
-                "cwd": start_from(self._settings.cwd, cwd),
-                "env": env,
-                "stdin": stdin,
-                "timeout": timeout,
-                "limits": limits,
-                "on_stdout": on_stdout,
-                "on_stderr": on_stderr,
-                "merge_stderr": merge_stderr,
-            },
-            awaited=True,
-        )
-        deadline = began + request.wall_seconds + GRACE
-        link.send(request.frame)
-        try:
-            await link.sent(deadline)
-            await self._finish(request, deadline)
-        except BaseException:  # it was cancelled, too
-            if not link.closed and not request.running.done:
-                link.send(request.kill(link.conversation))
-            raise
-        raise_failure(request.running, self._settings.cwd)
-        result = exec_result(request.running, request.running.parts, monotonic() - began, timeout)
-        return result.check() if check else result
-
-    async def _finish(self, request: ExecRequest, deadline: float) -> None:
-        """Until it has ended, and all that it said was heard. SandboxError if it has not by then."""
-        listening = request.listening
-        while True:
-            await self._link.expect(request.has_news, deadline)
-            if listening is None or not listening.waiting:
-                return
-            called = monotonic()
-            result = listening.tell()
-            if isinstance(result, Awaitable):
-                await result
-            deadline += monotonic() - called
+        arguments = {
+            "cwd": start_from(self._settings.cwd, cwd),
+            "env": env,
+            "stdin": stdin,
+            "timeout": timeout,
+            "limits": limits,
+            "on_stdout": on_stdout,
+            "on_stderr": on_stderr,
+            "merge_stderr": merge_stderr,
+            "check": check,
+        }
+        waits = run_exec(link, self._settings.limits, self._settings.cwd, cmd, arguments, awaited=True)
+        return await finish_async(waits)
 
     @overload
     async def spawn(
@@ -291,23 +254,8 @@ class AsyncSandbox:
         await process.start(cmd, environment, cwd, None, self._settings.limits, size)
         return AsyncTerminal(process)
 
-    async def _run(self, steps: Steps[Any]) -> Any:
-        stepper = Stepper(steps)
-        while not stepper.done:
-            match stepper.step:
-                case Run(argv=argv):
-                    stepper.answer(await self.exec(argv))
-                case Ask(path=path, name=name, arguments=arguments):
-                    pending, frame = self._link.conversation.call(name, *arguments)
-                    self._link.send(frame)
-                    await self._link.expect(lambda pending=pending: pending.done)  # type: ignore[misc]
-                    try:
-                        raise_failure(pending, path)
-                    except FileError as error:
-                        stepper.fail(error)
-                    else:
-                        stepper.answer(pending.value)
-        return stepper.result
+    async def _run(self, steps: Steps[T]) -> T:
+        return await finish_async(operations.run_operation(self._link, steps, self.exec))
 
     @overload
     async def fork(self, count: Literal[1] = 1) -> Self: ...
@@ -386,17 +334,9 @@ class AsyncSandbox:
         return address
 
     async def _open_port(self, port: int) -> Connection:
-        from belljar.api.ports_host import check_opened, socket_pair
+        from belljar.api.ports_host import open_port
 
-        ours, theirs = socket_pair()
-        try:
-            pending, frame = self._link.conversation.call("port", port, fds=1)
-            self._link.send(frame, [theirs])
-            await self._link.expect(lambda: pending.done)
-            check_opened(pending, port)
-        except BaseException:
-            ours.close()
-            raise
+        ours = await finish_async(open_port(self._link, port))
         ours.setblocking(False)
         return ours
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -15,19 +15,24 @@ from belljar.abi.limits import Limits
 from belljar.abi.paths import join
 from belljar.abi.signals import parse_signal
 from belljar.abi.wire import CHUNK_MAX, Credit, Input, Resize, Signal
+from belljar.api.clock_host import monotonic
 from belljar.api.core import Conversation, OnChunk, Pending, Running, join_small
 from belljar.api.errors import SandboxError
 from belljar.api.owner_host import refuse_copy
 from belljar.api.request import (
+    GRACE,
     AnyPath,
     Data,
     check_command,
     check_environment,
     check_path,
+    exec_result,
     limits_for_exec,
     raise_failure,
     to_bytes,
 )
+from belljar.api.results import ExecResult
+from belljar.api.stepper import Link, Waits
 
 Send = Callable[[bytes], None]
 
@@ -162,6 +167,36 @@ def request_exec(
         sender = InputSender(conversation, number)
         frame += sender.put(stdin.rest) + sender.end()
     return ExecRequest(number, running, frame, effective.wall_seconds, listening)
+
+
+def run_exec(
+    link: Link, base: Limits, home: str, command: object, arguments: dict[str, Any], *, awaited: bool = False
+) -> Waits[ExecResult]:
+    """Run a command to its end, and until all that it said was heard. TypeError, ValueError, SandboxError.
+
+    The worker itself should have ended it by the deadline: one that did not is ended. Whoever gives up ends it.
+    """
+    began = monotonic()
+    request = request_exec(link.conversation, base, command, arguments, awaited=awaited)
+    deadline, listening = began + request.wall_seconds + GRACE, request.listening
+    try:
+        yield link.deliver(request.frame, deadline)
+        while True:
+            yield link.expect(request.has_news, deadline)
+            if listening is None or not listening.waiting:
+                break
+            called = monotonic()
+            heard = listening.tell()
+            if awaited and isinstance(heard, Awaitable):
+                yield heard
+            deadline += monotonic() - called  # nobody may have received meanwhile: that is not the sandbox's silence
+    except BaseException:  # it was cancelled, too
+        if not link.closed and not request.running.done:
+            link.send(request.kill(link.conversation))
+        raise
+    raise_failure(request.running, home)
+    result = exec_result(request.running, request.running.parts, monotonic() - began, arguments["timeout"])
+    return result.check() if arguments["check"] else result
 
 
 def one_input(stdin: Data | None, given: Data | None) -> Data | None:

@@ -172,6 +172,9 @@ class Link:
         if self._outgoing.written < mark and self._reading != threading.get_ident():
             self._wait_sent(mark, self.patience() if deadline is None else deadline)
 
+    def deliver(self, frame: bytes, deadline: float) -> None:
+        self.send(frame, deadline=deadline)
+
     def post(self, frame: bytes, fds: Sequence[int] = ()) -> None:
         """Queue an answer, in the thread that receives; it is sent once all that came is taken."""
         self._put(frame, fds, answer=True)

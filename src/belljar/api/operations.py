@@ -5,7 +5,7 @@ The synchronous and the asynchronous front both run these; neither has logic of 
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from msgspec import Struct, ValidationError, convert
@@ -19,10 +19,19 @@ from belljar.api.errors import FileError, ProtectedFileError, SandboxError
 from belljar.api.local_host import LocalTree, read_local, walk_local
 from belljar.api.mounts import Mount, check_mount
 from belljar.api.offers import Offers
-from belljar.api.request import AnyPath, Data, FileContents, check_contents, check_mode, check_path, to_bytes
+from belljar.api.request import (
+    AnyPath,
+    Data,
+    FileContents,
+    check_contents,
+    check_mode,
+    check_path,
+    raise_failure,
+    to_bytes,
+)
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, decode, split_grep
 from belljar.api.settings import Settings
-from belljar.api.stepper import Stepper
+from belljar.api.stepper import Link, Waits, driven
 
 if TYPE_CHECKING:
     from belljar.kernel.fs.protection import Trust
@@ -320,14 +329,23 @@ def stats() -> Steps[dict[str, float]]:
 
 def with_user_rights(steps: Steps[T]) -> Steps[T]:
     """The same operation with no more rights than the sandbox's own commands have."""
-    stepper = Stepper(steps)
-    while (step := stepper.step) is not None:
-        if isinstance(step, Ask):
-            step = Ask(step.path, USER_RIGHTS + step.name, step.arguments)
-        try:
-            value = yield step
-        except FileError as error:
-            stepper.fail(error)
-        else:
-            stepper.answer(value)
-    return stepper.result  # type: ignore[return-value]
+
+    def perform(step: Ask | Run) -> Steps[Any]:
+        return (yield Ask(step.path, USER_RIGHTS + step.name, step.arguments) if isinstance(step, Ask) else step)
+
+    return driven(steps, perform, FileError)
+
+
+def run_operation(link: Link, steps: Steps[T], execute: Callable[[list[str]], Any]) -> Waits[T]:
+    """Ask a sandbox for each step of an operation; `execute` is the front's way to run a command."""
+
+    def perform(step: Ask | Run) -> Waits[Any]:
+        if isinstance(step, Run):
+            return (yield execute(step.argv))
+        pending, frame = link.conversation.call(step.name, *step.arguments)
+        link.send(frame)
+        yield link.expect(lambda: pending.done)
+        raise_failure(pending, step.path)
+        return pending.value
+
+    return driven(steps, perform, FileError)

@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator
-from typing import Any, AnyStr, Final, Generic, Protocol
+from collections.abc import Iterator
+from typing import Any, AnyStr, Final, Generic
 
 from belljar.api.clock_host import monotonic
 from belljar.api.command import Command
 from belljar.api.request import exec_result, raise_failure
 from belljar.api.results import ExecResult
-from belljar.api.stepper import Waits
+from belljar.api.stepper import Link, Waits
 
 _STREAMS: Final = (1, 2)
-
-
-class Link(Protocol):
-    """Waits of a front: their results, or awaitables."""
-
-    def wait_until(self, ready: Callable[[], bool], deadline: float | None = None) -> Any: ...
-    def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> Any: ...
 
 
 class Text:

@@ -19,6 +19,7 @@ from belljar.abi.wire import Failure
 from belljar.api.core import Pending
 from belljar.api.errors import PortClosed
 from belljar.api.request import raise_failure
+from belljar.api.stepper import Link, Waits
 
 LOOPBACK: Final = "127.0.0.1"
 _READ: Final = 64 << 10
@@ -58,6 +59,20 @@ def socket_pair() -> tuple[socket.socket, int]:
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     return ours, theirs.detach()
+
+
+def open_port(link: Link, port: int) -> Waits[socket.socket]:
+    """A connection to a port of a sandbox. PortClosed, SandboxError."""
+    ours, theirs = socket_pair()
+    try:
+        pending, frame = link.conversation.call("port", port, fds=1)
+        link.send(frame, [theirs])
+        yield link.expect(lambda: pending.done)
+        check_opened(pending, port)
+    except BaseException:
+        ours.close()
+        raise
+    return ours
 
 
 def check_opened(pending: Pending, port: int) -> None:

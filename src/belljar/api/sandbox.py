@@ -4,44 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, overload
+from typing import TYPE_CHECKING, Literal, NoReturn, Self, Unpack, overload
 
 from belljar.abi.limits import Limits
 from belljar.api import operations
 from belljar.api.clock_host import monotonic
 from belljar.api.command import (
     ExecOptions,
-    ExecRequest,
     SpawnOptions,
     background_input,
     check_size,
     one_input,
-    request_exec,
+    run_exec,
     spawn_limits,
     start_from,
 )
 from belljar.api.core import Conversation
-from belljar.api.errors import NO_SNAPSHOTS, FileError, SandboxCreationError, SnapshotError
+from belljar.api.errors import NO_SNAPSHOTS, SandboxCreationError, SnapshotError
 from belljar.api.files import Files
 from belljar.api.forking import check_count
 from belljar.api.link_host import Link
 from belljar.api.mounts import Mount
 from belljar.api.network_host import NetworkDoor
-from belljar.api.operations import Ask, Run, Steps
+from belljar.api.operations import Steps, T
 from belljar.api.owner_host import owned, refuse_copy
 from belljar.api.process import Process, Terminal
-from belljar.api.request import (
-    GRACE,
-    START_SECONDS,
-    AnyPath,
-    Data,
-    check_environment,
-    exec_result,
-    raise_failure,
-)
+from belljar.api.request import START_SECONDS, AnyPath, Data, check_environment
 from belljar.api.results import ExecResult, Info
 from belljar.api.settings import SandboxOptions, Settings
-from belljar.api.stepper import Stepper
+from belljar.api.stepper import finish
 from belljar.api.usage_host import usage
 from belljar.owner.handle_host import WorkerUnavailable
 from belljar.owner.supervisor_host import shared
@@ -190,7 +181,6 @@ class Sandbox:
         `background` gives a `Process` at once. Unlike with `spawn`, its output does not wait for a reader: a server may
         be left alone. `process.result()` is what `exec` would have given.
         """
-        began = monotonic()
         stdin = one_input(stdin, input)
         if background:
             stdin = background_input(stdin, check=check, heard=on_stdout is not None or on_stderr is not None)
@@ -206,50 +196,19 @@ class Sandbox:
                 background=True,
                 timeout=timeout,
             )
-        request = request_exec(
-            self._conversation,
-            self._settings.limits,
-            cmd,
-            {
-                "cwd": start_from(self._settings.cwd, cwd),
-                "env": env,
-                "stdin": stdin,
-                "timeout": timeout,
-                "limits": limits,
-                "on_stdout": on_stdout,
-                "on_stderr": on_stderr,
-                "merge_stderr": merge_stderr,
-            },
-        )
-        deadline = began + request.wall_seconds + GRACE
-        try:
-            self._link.send(request.frame, deadline=deadline)
-            self._finish(request, deadline)
-        except BaseException:
-            self._end(request)
-            raise
-        raise_failure(request.running, self._settings.cwd)
-        result = exec_result(request.running, request.running.parts, monotonic() - began, timeout)
-        return result.check() if check else result
-
-    def _finish(self, request: ExecRequest, deadline: float) -> None:
-        """Until it has ended, and all that it said was heard.
-
-        The worker itself should have ended it by the deadline: one that did not is ended. Raises SandboxError.
-        """
-        listening = request.listening
-        while True:
-            self._link.expect(request.has_news, deadline)
-            if listening is None or not listening.waiting:
-                return
-            called = monotonic()
-            listening.tell()
-            deadline += monotonic() - called  # nobody may have received meanwhile: that is not the sandbox's silence
-
-    def _end(self, request: ExecRequest) -> None:
-        """End everything that a command started: nobody waits for it any more."""
-        if not self._link.closed and not request.running.done:
-            self._link.send(request.kill(self._conversation))
+        arguments = {
+            "cwd": start_from(self._settings.cwd, cwd),
+            "env": env,
+            "stdin": stdin,
+            "timeout": timeout,
+            "limits": limits,
+            "on_stdout": on_stdout,
+            "on_stderr": on_stderr,
+            "merge_stderr": merge_stderr,
+            "check": check,
+        }
+        waits = run_exec(self._link, self._settings.limits, self._settings.cwd, cmd, arguments)
+        return finish(waits)
 
     @overload
     def spawn(
@@ -306,24 +265,9 @@ class Sandbox:
 
     # Everything else.
 
-    def _run(self, steps: Steps[Any]) -> Any:
+    def _run(self, steps: Steps[T]) -> T:
         """Run an operation to its end."""
-        stepper = Stepper(steps)
-        while not stepper.done:
-            match stepper.step:
-                case Run(argv=argv):
-                    stepper.answer(self.exec(argv))
-                case Ask(path=path, name=name, arguments=arguments):
-                    pending, frame = self._conversation.call(name, *arguments)
-                    self._link.send(frame)
-                    self._link.expect(lambda pending=pending: pending.done)  # type: ignore[misc]
-                    try:
-                        raise_failure(pending, path)
-                    except FileError as error:
-                        stepper.fail(error)
-                    else:
-                        stepper.answer(pending.value)
-        return stepper.result
+        return finish(operations.run_operation(self._link, steps, self.exec))
 
     @overload
     def fork(self, count: Literal[1] = 1) -> Self: ...
@@ -422,17 +366,9 @@ class Sandbox:
         return exposed.address
 
     def _open_port(self, port: int) -> Connection:
-        from belljar.api.ports_host import check_opened, socket_pair
+        from belljar.api.ports_host import open_port
 
-        ours, theirs = socket_pair()
-        try:
-            pending, frame = self._conversation.call("port", port, fds=1)
-            self._link.send(frame, [theirs])
-            self._link.expect(lambda: pending.done)
-            check_opened(pending, port)
-        except BaseException:
-            ours.close()
-            raise
+        ours = finish(open_port(self._link, port))
         self._link.serve_in_background()
         return ours
 

@@ -1,18 +1,41 @@
 """Operations as generators, which both fronts run.
 
-There are two kinds. The operations of `operations.py` yield descriptions of requests; `Stepper` runs them one by one.
-All others yield what the front's own waits return: a value in the synchronous front, where the wait is over by then,
-and an awaitable in the asynchronous one. `finish` and `finish_async` run these.
+They yield what the front's own waits return: a value in the synchronous front, where the wait is over by then, and an
+awaitable in the asynchronous one. `finish` and `finish_async` run them. Those of `operations.py` yield descriptions of
+requests instead; `driven` makes of them an operation that waits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from belljar.api.core import Conversation
 
 S = TypeVar("S")
 T = TypeVar("T")
 Waits = Generator[Any, Any, T]
+
+
+class Link(Protocol):
+    """The connection to a worker, of either front. Its waits give their results, or awaitables."""
+
+    conversation: Conversation
+
+    @property
+    def closed(self) -> bool: ...
+    def send(self, frame: bytes, fds: Sequence[int] = ()) -> None: ...
+    def patience(self, wall_seconds: float | None = None) -> float: ...
+
+    def deliver(self, frame: bytes, deadline: float) -> Any:
+        """Send, and wait until it is sent; a worker that has not taken it by the (monotonic) deadline is ended."""
+
+    def wait_until(self, ready: Callable[[], bool], deadline: float | None = None) -> Any:
+        """Whether it became so by the deadline."""
+
+    def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> Any:
+        """Wait until it is so; a worker that lets the deadline pass is ended."""
 
 
 def finish(waits: Waits[T]) -> T:
@@ -40,25 +63,18 @@ async def finish_async(waits: Waits[T]) -> T:
         return end.value  # type: ignore[no-any-return]
 
 
-class Stepper(Generic[S, T]):
-    """`step` is what to do now, until `done`; then there is a `result`."""
-
-    def __init__(self, steps: Generator[S, Any, T]) -> None:
-        self._steps = steps
-        self.done = False
-        self.step: S | None = None
-        self.result: T | None = None
-        self._advance(lambda: next(steps))
-
-    def _advance(self, resume: Callable[[], S]) -> None:
-        try:
-            self.step = resume()
-        except StopIteration as end:
-            self.done, self.step, self.result = True, None, end.value
-
-    def answer(self, value: Any) -> None:
-        self._advance(lambda: self._steps.send(value))
-
-    def fail(self, error: Exception) -> None:
-        """The step could not be done; the operation may have an answer to that."""
-        self._advance(lambda: self._steps.throw(error))
+def driven(
+    steps: Generator[S, Any, T], perform: Callable[[S], Generator[Any, Any, Any]], errors: type[Exception]
+) -> Generator[Any, Any, T]:
+    """Run an operation whose steps are done by `perform`. Its errors of the type `errors` are raised at the step."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                value = yield from perform(step)
+            except errors as error:
+                step = steps.throw(error)
+            else:
+                step = steps.send(value)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]

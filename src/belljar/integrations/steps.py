@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.errors import SandboxError
 from belljar.api.sandbox import Sandbox
-from belljar.api.stepper import Stepper
+from belljar.api.stepper import Waits, driven, finish, finish_async
 
 T = TypeVar("T")
 
@@ -32,36 +32,23 @@ def do(method: str, *arguments: Any, **options: Any) -> Operation[Any]:
     return (yield Do(method, arguments, options))
 
 
-def _bound(sandbox: Sandbox | AsyncSandbox, step: Do) -> Any:
-    target, _, name = step.method.rpartition(".")
-    return getattr(sandbox.files.as_user() if target else sandbox, name)(*step.arguments, **step.options)
+def _waits(sandbox: Sandbox | AsyncSandbox, operation: Operation[T]) -> Waits[T]:
+    def perform(step: Do) -> Waits[Any]:
+        target, _, name = step.method.rpartition(".")
+        return (yield getattr(sandbox.files.as_user() if target else sandbox, name)(*step.arguments, **step.options))
+
+    return driven(operation, perform, SandboxError)
 
 
 def run(sandbox: Sandbox | AsyncSandbox, operation: Operation[T]) -> T:
     """Run an operation synchronously. TypeError for a sandbox that can only be awaited."""
     if isinstance(sandbox, AsyncSandbox):
         raise TypeError("this adapter holds an AsyncSandbox: use its async methods, or give it a Sandbox")
-    stepper = Stepper(operation)
-    while stepper.step is not None:
-        try:
-            value = _bound(sandbox, stepper.step)
-        except SandboxError as error:
-            stepper.fail(error)
-        else:
-            stepper.answer(value)
-    return stepper.result  # type: ignore[return-value]
+    return finish(_waits(sandbox, operation))
 
 
 async def run_async(sandbox: Sandbox | AsyncSandbox, operation: Operation[T]) -> T:
     """Run an operation asynchronously; a synchronous sandbox works on a thread meanwhile."""
     if isinstance(sandbox, Sandbox):
         return await asyncio.to_thread(run, sandbox, operation)
-    stepper = Stepper(operation)
-    while stepper.step is not None:
-        try:
-            value = await _bound(sandbox, stepper.step)
-        except SandboxError as error:
-            stepper.fail(error)
-        else:
-            stepper.answer(value)
-    return stepper.result  # type: ignore[return-value]
+    return await finish_async(_waits(sandbox, operation))
