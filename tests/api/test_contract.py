@@ -11,10 +11,11 @@ import pytest
 import belljar
 from belljar import AsyncSandbox, Sandbox, SnapshotError
 from belljar.api import names
-from belljar.api.async_interpreter import AsyncInterpreter, AsyncPrefix
+from belljar.api.async_interpreter import AsyncInterpreter
 from belljar.api.async_process import AsyncProcess, AsyncStdin, AsyncStream, AsyncTerminal
 from belljar.api.files import AsyncFiles, Files
-from belljar.api.interpreter import Interpreter, Prefix
+from belljar.api.interpreter import Interpreter
+from belljar.api.prefix import AsyncPrefix, Prefix
 from belljar.api.process import Process, Stdin, Stream, Terminal
 
 TWINS = [

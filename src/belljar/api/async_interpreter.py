@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
-from typing import Self
 
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.async_link_host import AsyncLink
 from belljar.api.bridge import HostCall
 from belljar.api.command import check_listeners
 from belljar.api.core import OnChunk
-from belljar.api.dialogue import Dialogue, Engine, Run, Stem
-from belljar.api.interpreter_core import Globals, InterpreterCore, PrefixCore
+from belljar.api.dialogue import Dialogue, Engine, ForkState, Run
+from belljar.api.interpreter_core import Globals, InterpreterCore
 from belljar.api.owner_host import refuse_copy
+from belljar.api.prefix import AsyncPrefix
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables
 from belljar.api.stepper import finish_async
@@ -28,17 +28,17 @@ class AsyncInterpreter:
         self._core = InterpreterCore(*self._given, asyncio.Lock(), _caller)
 
     @asynccontextmanager
-    async def at_rest(self) -> AsyncIterator[Stem]:
+    async def quiesced(self) -> AsyncIterator[ForkState]:
         """For a fork of the sandbox: no run begins meanwhile."""
         if self._core.lock.locked():
-            yield Stem(at_work=True)
+            yield ForkState(at_work=True)
             return
         async with self._core.lock:
-            yield self._core.stem()
+            yield self._core.fork_state()
 
-    def grow(self, stem: Stem) -> None:
+    def adopt(self, state: ForkState) -> None:
         """In a branch: be what the origin's is."""
-        self._core.grow(stem)
+        self._core.adopt(state)
 
     async def run(
         self,
@@ -84,38 +84,6 @@ class AsyncInterpreter:
         return AsyncInterpreter(link, engine, limits, tools=tools)
 
     __reduce__ = refuse_copy
-
-
-class AsyncPrefix:
-    """A state to start runs from. See `Prefix`."""
-
-    __reduce__ = refuse_copy
-
-    def __init__(self, core: PrefixCore) -> None:
-        self._core = core
-
-    async def run(
-        self,
-        code: str,
-        *,
-        limits: RunLimits | None = None,
-        globals: Globals | None = None,
-        on_stdout: OnChunk | None = None,
-        on_stderr: OnChunk | None = None,
-    ) -> RunResult:
-        """Run code from the prefix's exact state; `globals` rebinds existing names for this run."""
-        listening = check_listeners(on_stdout, on_stderr, awaited=True)
-        return await finish_async(self._core.run(code, limits, globals, listening))
-
-    async def close(self) -> None:
-        """Let the prefix go. Idempotent."""
-        self._core.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
 
 def _caller(link: AsyncLink) -> Callable[[Dialogue, HostCall], None]:

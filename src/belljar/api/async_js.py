@@ -12,9 +12,10 @@ from belljar.api.await_host import in_thread
 from belljar.api.command import check_listeners
 from belljar.api.core import OnChunk
 from belljar.api.interpreter_core import Globals
-from belljar.api.js_core import OUTPUT_BYTES, JsCore, PrefixCore, engine_name
+from belljar.api.js_core import OUTPUT_BYTES, JsCore, engine_name
 from belljar.api.js_link_host import JsLink
 from belljar.api.owner_host import refuse_copy
+from belljar.api.prefix import AsyncPrefix
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables
 from belljar.api.stepper import finish_async
@@ -34,38 +35,6 @@ class _Waits:
 def async_js() -> AsyncJsInterpreter:
     """A JavaScript interpreter without a sandbox around it, for asyncio programs."""
     return AsyncJsInterpreter()
-
-
-class AsyncJsPrefix:
-    """A state to start runs from. See `JsPrefix`. Cancelling a run ends it."""
-
-    def __init__(self, core: PrefixCore) -> None:
-        self._core = core
-
-    async def run(
-        self,
-        code: str,
-        *,
-        limits: RunLimits | None = None,
-        globals: Globals | None = None,
-        on_stdout: OnChunk | None = None,
-        on_stderr: OnChunk | None = None,
-    ) -> RunResult:
-        """Run a module from the prefix's exact state; `globals` gives existing names another value for this run."""
-        listening = check_listeners(on_stdout, on_stderr, awaited=True)
-        return await finish_async(self._core.run(code, limits, globals, listening))
-
-    async def close(self) -> None:
-        """Let the prefix go, and with it every run that is under way. Idempotent."""
-        self._core.close()
-
-    __reduce__ = refuse_copy
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
 
 
 class AsyncJsInterpreter:
@@ -121,9 +90,9 @@ class AsyncJsInterpreter:
         """The engine that runs its code: see `JsInterpreter.engine`."""
         return engine_name()
 
-    async def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> AsyncJsPrefix:
+    async def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> AsyncPrefix:
         """Evaluate `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
-        return AsyncJsPrefix(await finish_async(self._core.precompile(code, globals, wasm)))
+        return AsyncPrefix(await finish_async(self._core.precompile(code, globals, wasm)))
 
     async def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""

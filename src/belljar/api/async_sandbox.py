@@ -272,12 +272,12 @@ class AsyncSandbox:
         try:
             for _ in range(check_count(count)):
                 branch = type(self).__new__(type(self))
-                async with self.python.at_rest() as stem:
-                    link = await self._link.fork(stem.jobs)
+                async with self.python.quiesced() as state:
+                    link = await self._link.fork(state.jobs)
                     owned.add(link)
                     branch._assemble(self._settings.branch(), link)
                     branches.append(branch)
-                    branch.python.grow(stem)
+                    branch.python.adopt(state)
                 await self.js.branch_into(branch.js)
                 branch._open_network()
                 branch._watch_events()

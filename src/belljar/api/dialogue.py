@@ -77,7 +77,7 @@ class Engine:
 
 
 @dataclass(frozen=True, slots=True)
-class Stem:
+class ForkState:
     """State from which the interpreter of a branch goes on."""
 
     dialogue: Dialogue | None = None

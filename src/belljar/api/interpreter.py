@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Self
 
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.await_host import exclusive
 from belljar.api.bridge import HostCall
 from belljar.api.command import check_listeners
 from belljar.api.core import OnChunk
-from belljar.api.dialogue import Dialogue, Engine, Run, Stem
+from belljar.api.dialogue import Dialogue, Engine, ForkState, Run
 from belljar.api.errors import SandboxError
-from belljar.api.interpreter_core import Globals, InterpreterCore, PrefixCore
+from belljar.api.interpreter_core import Globals, InterpreterCore
 from belljar.api.link_host import Link
 from belljar.api.owner_host import refuse_copy
+from belljar.api.prefix import Prefix
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables
 from belljar.api.stepper import finish
@@ -35,19 +35,19 @@ class Interpreter:
         self._core = InterpreterCore(*self._given, exclusive(), _caller)
 
     @contextmanager
-    def at_rest(self) -> Iterator[Stem]:
+    def quiesced(self) -> Iterator[ForkState]:
         """For a fork of the sandbox: no run begins meanwhile."""
         if not self._core.lock.acquire(blocking=False):
-            yield Stem(at_work=True)
+            yield ForkState(at_work=True)
             return
         try:
-            yield self._core.stem()
+            yield self._core.fork_state()
         finally:
             self._core.lock.release()
 
-    def grow(self, stem: Stem) -> None:
+    def adopt(self, state: ForkState) -> None:
         """In a branch: be what the origin's is."""
-        self._core.grow(stem)
+        self._core.adopt(state)
 
     def run(
         self,
@@ -112,41 +112,6 @@ class Interpreter:
         return Interpreter(link, engine, limits, tools=tools)
 
     __reduce__ = refuse_copy
-
-
-class Prefix:
-    """A state to start runs from. They are independent of each other, and may be parallel (from several threads)."""
-
-    __reduce__ = refuse_copy
-
-    def __init__(self, core: PrefixCore) -> None:
-        self._core = core
-
-    def run(
-        self,
-        code: str,
-        *,
-        limits: RunLimits | None = None,
-        globals: Globals | None = None,
-        on_stdout: OnChunk | None = None,
-        on_stderr: OnChunk | None = None,
-    ) -> RunResult:
-        """Run code from the prefix's exact state. `globals` gives existing names another value for this run.
-
-        Never raises for what the code did: see `ok` and `error`.
-        """
-        listening = check_listeners(on_stdout, on_stderr)
-        return finish(self._core.run(code, limits, globals, listening))
-
-    def close(self) -> None:
-        """Let the prefix go. Idempotent."""
-        self._core.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def _caller(link: Link) -> Callable[[Dialogue, HostCall], None]:

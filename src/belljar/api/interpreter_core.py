@@ -10,7 +10,7 @@ from belljar.api.bridge import HostCall, check_globals
 from belljar.api.clock_host import monotonic
 from belljar.api.command import Listening
 from belljar.api.core import Conversation
-from belljar.api.dialogue import AT_WORK, STARTING, Dialogue, Engine, Mode, Stem
+from belljar.api.dialogue import AT_WORK, STARTING, Dialogue, Engine, ForkState, Mode
 from belljar.api.errors import SandboxError
 from belljar.api.owner_host import Owner
 from belljar.api.request import GRACE
@@ -78,17 +78,17 @@ class InterpreterCore:
         """Held during runs."""
         return self._lock
 
-    def stem(self) -> Stem:
+    def fork_state(self) -> ForkState:
         """For a fork of the sandbox, with the lock held: the state that the branch's interpreter starts from."""
         dialogue = self.dialogue
-        return Stem(None if dialogue is None or dialogue.ended else dialogue, at_work=self._lost)
+        return ForkState(None if dialogue is None or dialogue.ended else dialogue, at_work=self._lost)
 
-    def grow(self, stem: Stem) -> None:
+    def adopt(self, state: ForkState) -> None:
         """In a branch: be what the origin's is."""
-        self._lost = stem.at_work
-        if stem.dialogue is not None and not stem.dialogue.ended:
+        self._lost = state.at_work
+        if state.dialogue is not None and not state.dialogue.ended:
             link = self._link()
-            self.dialogue = stem.dialogue.branch(link.conversation, link.send, self._caller(link))
+            self.dialogue = state.dialogue.branch(link.conversation, link.send, self._caller(link))
 
     def _locked(self, waits: Waits[T]) -> Waits[T]:
         self._owner.check()

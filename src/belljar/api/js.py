@@ -11,9 +11,10 @@ from belljar.api.await_host import exclusive
 from belljar.api.command import check_listeners
 from belljar.api.core import OnChunk
 from belljar.api.interpreter_core import Globals
-from belljar.api.js_core import OUTPUT_BYTES, JsCore, PrefixCore, T, engine_name
+from belljar.api.js_core import OUTPUT_BYTES, JsCore, T, engine_name
 from belljar.api.js_link_host import JsLink
 from belljar.api.owner_host import refuse_copy
+from belljar.api.prefix import Prefix
 from belljar.api.runs import RunResult
 from belljar.api.saved import MAX_BYTES, SavedVariables
 from belljar.api.stepper import finish
@@ -36,41 +37,6 @@ class _Waits:
 def js() -> JsInterpreter:
     """A JavaScript interpreter without a sandbox around it: as sealed, with no files, commands or network."""
     return JsInterpreter()
-
-
-class JsPrefix:
-    """A state to start runs from. They are independent of each other, and may be parallel (from several threads)."""
-
-    def __init__(self, core: PrefixCore) -> None:
-        self._core = core
-
-    def run(
-        self,
-        code: str,
-        *,
-        limits: RunLimits | None = None,
-        globals: Globals | None = None,
-        on_stdout: OnChunk | None = None,
-        on_stderr: OnChunk | None = None,
-    ) -> RunResult:
-        """Run a module from the prefix's exact state. `globals` gives existing names another value for this run.
-
-        Never raises for what the code did: see `ok` and `error`.
-        """
-        listening = check_listeners(on_stdout, on_stderr)
-        return finish(self._core.run(code, limits, globals, listening))
-
-    def close(self) -> None:
-        """Let the prefix go, and with it every run that is under way. Idempotent."""
-        self._core.close()
-
-    __reduce__ = refuse_copy
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 class JsInterpreter:
@@ -140,12 +106,12 @@ class JsInterpreter:
         """Its engine: "v8", or "quickjs" where V8 can't be had or is not wanted (docs/javascript.md)."""
         return engine_name()
 
-    def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> JsPrefix:
+    def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> Prefix:
         """Evaluate `code` once, in a process of its own; each `prefix.run` then starts from exactly there.
 
         `wasm` gives it and its runs WebAssembly (V8 only). Raises `PrefixError` if it fails.
         """
-        return JsPrefix(finish(self._core.precompile(code, globals, wasm)))
+        return Prefix(finish(self._core.precompile(code, globals, wasm)))
 
     def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""

@@ -22,10 +22,11 @@ from belljar.api.errors import (
     ToolError,
 )
 from belljar.api.events import Event
-from belljar.api.interpreter import Interpreter, Prefix
+from belljar.api.interpreter import Interpreter
 from belljar.api.interpreter_core import PrefixError
 from belljar.api.js import js
 from belljar.api.mounts import Mount
+from belljar.api.prefix import Prefix
 from belljar.api.process import Process, Terminal
 from belljar.api.python import async_python, python
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Self, TypedDict, Unpack
 
 from belljar.abi.limits import RunLimits
-from belljar.api.async_interpreter import AsyncPrefix
 from belljar.api.async_sandbox import AsyncSandbox
 from belljar.api.core import OnChunk
-from belljar.api.interpreter import Prefix
 from belljar.api.owner_host import refuse_copy
+from belljar.api.prefix import AsyncPrefix, Prefix
 from belljar.api.runs import RunResult
 from belljar.api.sandbox import Sandbox
 from belljar.api.settings import SandboxOptions

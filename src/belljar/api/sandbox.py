@@ -304,9 +304,9 @@ class Sandbox:
     def _fork_into(self, branch: Self) -> None:
         """The worker, and the interpreters that were used."""
         if "python" in self.__dict__:
-            with self.python.at_rest() as stem:
-                branch._assemble(self._settings.branch(), self._link.fork(stem.jobs))
-                branch.python.grow(stem)
+            with self.python.quiesced() as state:
+                branch._assemble(self._settings.branch(), self._link.fork(state.jobs))
+                branch.python.adopt(state)
         else:
             branch._assemble(self._settings.branch(), self._link.fork())
         if "js" in self.__dict__:

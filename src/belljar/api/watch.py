@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from belljar.abi.paths import fsencode
 from belljar.abi.wire import Plain, WireError
@@ -15,21 +15,58 @@ from belljar.api.changes import Change, changes_from
 from belljar.api.clock_host import monotonic
 from belljar.api.core import Pending
 from belljar.api.errors import SandboxError
-from belljar.api.link_host import Link
 from belljar.api.owner_host import refuse_copy
 from belljar.api.request import raise_failure
-
-if TYPE_CHECKING:
-    from belljar.api.async_link_host import AsyncLink
+from belljar.api.stepper import Link, Waits, finish, finish_async
 
 
-def _changes(answered: Pending) -> list[Change]:
-    """Changes that a worker tells when it is asked. SandboxError."""
-    raise_failure(answered)
-    try:
-        return changes_from(answered.value)
-    except WireError as error:
-        raise SandboxError(f"the sandbox does not say what changed: {error}") from None
+class WatchCore:
+    """A watch as both fronts know it; its methods are generators (`stepper.py`)."""
+
+    def __init__(self, link: Link, path: str, recursive: bool) -> None:
+        self._link = link
+        self._path = path
+        self._recursive = recursive
+        self._number = 0
+        self._waiting: deque[Change] = deque()
+        self._asked: Pending | None = None
+        self._closed = False
+
+    def _call(self, name: str, path: str, *arguments: Plain) -> Waits[Any]:
+        pending, frame = self._link.conversation.call(name, *arguments)
+        self._link.send(frame)
+        yield self._link.expect(lambda: pending.done)
+        raise_failure(pending, path)
+        return pending.value
+
+    def start(self) -> Waits[None]:
+        if not self._number:
+            self._number = yield from self._call("watch", self._path, fsencode(self._path), self._recursive)
+
+    def next(self, timeout: float | None) -> Waits[Change | None]:
+        yield from self.start()
+        if not self._waiting and not self._closed:
+            if self._asked is None:
+                self._asked, frame = self._link.conversation.call("changes", self._number)
+                self._link.send(frame)
+            asked = self._asked
+            if not (
+                yield self._link.wait_until(lambda: asked.done, None if timeout is None else monotonic() + timeout)
+            ):
+                return None
+            self._asked = None
+            raise_failure(asked)
+            try:
+                self._waiting += changes_from(asked.value)
+            except WireError as error:
+                raise SandboxError(f"the sandbox does not say what changed: {error}") from None
+        return self._waiting.popleft() if self._waiting else None
+
+    def close(self) -> Waits[None]:
+        if not self._closed:
+            self._closed = True
+            if self._number and not self._link.closed:
+                yield from self._call("unwatch", "", self._number)
 
 
 class Watch:
@@ -44,30 +81,12 @@ class Watch:
     __reduce__ = refuse_copy
 
     def __init__(self, link: Link, path: str, recursive: bool) -> None:
-        self._link = link
-        self._waiting: deque[Change] = deque()
-        self._asked: Pending | None = None
-        self._closed = False
-        self._number = self._call("watch", path, fsencode(path), recursive)
-
-    def _call(self, name: str, path: str, *arguments: Plain) -> Any:
-        pending, frame = self._link.conversation.call(name, *arguments)
-        self._link.send(frame)
-        self._link.expect(lambda: pending.done)
-        raise_failure(pending, path)
-        return pending.value
+        self._core = WatchCore(link, path, recursive)
+        finish(self._core.start())
 
     def next(self, timeout: float | None = None) -> Change | None:
         """The next change; None if `timeout` seconds brought none, or the watch is closed."""
-        if not self._waiting and not self._closed:
-            if self._asked is None:
-                self._asked, frame = self._link.conversation.call("changes", self._number)
-                self._link.send(frame)
-            if not self._link.wait(self._asked, None if timeout is None else monotonic() + timeout):
-                return None
-            answered, self._asked = self._asked, None
-            self._waiting += _changes(answered)
-        return self._waiting.popleft() if self._waiting else None
+        return finish(self._core.next(timeout))
 
     def __iter__(self) -> Iterator[Change]:
         while (change := self.next()) is not None:
@@ -75,10 +94,7 @@ class Watch:
 
     def close(self) -> None:
         """Idempotent; a sandbox that has ended has no watches left to close."""
-        if not self._closed:
-            self._closed = True
-            if not self._link.closed:
-                self._call("unwatch", "", self._number)
+        finish(self._core.close())
 
     def __enter__(self) -> Self:
         return self
@@ -92,48 +108,23 @@ class AsyncWatch:
 
     __reduce__ = refuse_copy
 
-    def __init__(self, link: AsyncLink, path: str, recursive: bool) -> None:
-        self._link = link
-        self._path = path
-        self._recursive = recursive
-        self._number = 0
-        self._waiting: deque[Change] = deque()
-        self._asked: Pending | None = None
-        self._closed = False
-
-    async def _call(self, name: str, path: str, *arguments: Plain) -> Any:
-        pending, frame = self._link.conversation.call(name, *arguments)
-        self._link.send(frame)
-        await self._link.expect(lambda: pending.done)
-        raise_failure(pending, path)
-        return pending.value
+    def __init__(self, link: Link, path: str, recursive: bool) -> None:
+        self._core = WatchCore(link, path, recursive)
 
     async def start(self) -> Self:
-        if not self._number:
-            self._number = await self._call("watch", self._path, fsencode(self._path), self._recursive)
+        await finish_async(self._core.start())
         return self
 
     async def next(self) -> Change | None:
         """The next change, None if the watch is closed; bound the wait with `asyncio.timeout`."""
-        await self.start()
-        if not self._waiting and not self._closed:
-            if self._asked is None:
-                self._asked, frame = self._link.conversation.call("changes", self._number)
-                self._link.send(frame)
-            await self._link.wait(self._asked)
-            answered, self._asked = self._asked, None
-            self._waiting += _changes(answered)
-        return self._waiting.popleft() if self._waiting else None
+        return await finish_async(self._core.next(None))
 
     async def __aiter__(self) -> AsyncIterator[Change]:
         while (change := await self.next()) is not None:
             yield change
 
     async def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            if self._number and not self._link.closed:
-                await self._call("unwatch", "", self._number)
+        await finish_async(self._core.close())
 
     async def __aenter__(self) -> Self:
         return await self.start()

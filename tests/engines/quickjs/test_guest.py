@@ -10,7 +10,8 @@ import pytest
 
 import belljar
 from belljar import Limits, RunLimits, Sandbox
-from belljar.api.js import JsInterpreter, JsPrefix
+from belljar.api.js import JsInterpreter
+from belljar.api.prefix import Prefix
 from belljar.engines.owner.js_build_host import node
 from tests.engines.js_engines import using
 
@@ -28,14 +29,14 @@ def js(engines: None) -> Iterator[JsInterpreter]:
 
 
 @pytest.fixture(scope="module")
-def prefix(js: JsInterpreter) -> Iterator[JsPrefix]:
+def prefix(js: JsInterpreter) -> Iterator[Prefix]:
     with using("quickjs"):
         made = js.precompile(globals={"host": lambda *values: list(values)})
     with made:
         yield made
 
 
-def test_values_are_shown_as_node_shows_them(prefix: JsPrefix) -> None:
+def test_values_are_shown_as_node_shows_them(prefix: Prefix) -> None:
     """Kinds that no property tells apart."""
     code = """
     console.log(new Proxy({ a: 1 }, {}), Object.create(new Map()), [new Set([1])], async () => {}, function* g() {});
@@ -49,7 +50,7 @@ def test_values_are_shown_as_node_shows_them(prefix: JsPrefix) -> None:
     assert result.stdout == real.stdout
 
 
-def test_structured_clone(prefix: JsPrefix) -> None:
+def test_structured_clone(prefix: Prefix) -> None:
     code = """
     const from = { d: new Date(5), r: /a/gi, m: new Map([[{ k: 1 }, new Set([1])]]), e: new RangeError('no') };
     from.n = Object(3); from.self = from;
@@ -68,7 +69,7 @@ def test_structured_clone(prefix: JsPrefix) -> None:
     ]  # fmt: skip
 
 
-def test_atomics_and_shared_memory(prefix: JsPrefix) -> None:
+def test_atomics_and_shared_memory(prefix: Prefix) -> None:
     code = """
     const a = new Int32Array(new SharedArrayBuffer(8));
     Atomics.store(a, 0, 5); Atomics.add(a, 0, 3); Atomics.compareExchange(a, 0, 8, 1); Atomics.exchange(a, 1, 9);
@@ -78,7 +79,7 @@ def test_atomics_and_shared_memory(prefix: JsPrefix) -> None:
     assert prefix.run(code).value == [1, 9, 0, True, "TypeError"]
 
 
-def test_stacks_have_a_heading_and_can_be_prepared(prefix: JsPrefix) -> None:
+def test_stacks_have_a_heading_and_can_be_prepared(prefix: Prefix) -> None:
     code = """
     class Mine extends Error { get name() { return 'Mine' } }
     const plain = new Mine('said').stack.split('\\n');
@@ -90,7 +91,7 @@ def test_stacks_have_a_heading_and_can_be_prepared(prefix: JsPrefix) -> None:
     assert prefix.run(code).value == ["Mine: said", True, ["run.mjs", 5, "run.mjs:5:23"]]
 
 
-def test_a_rejection_nobody_handles_fails_the_run(prefix: JsPrefix) -> None:
+def test_a_rejection_nobody_handles_fails_the_run(prefix: Prefix) -> None:
     for code in (
         "async function f() { await host(1); throw new TypeError('lost') } f()",
         "Promise.reject(new TypeError('lost'))",
@@ -121,13 +122,13 @@ def test_what_a_script_declares_is_there_later(js: JsInterpreter) -> None:
         ("export default [1,", "Unexpected end of input"),
     ],
 )
-def test_syntax_errors_are_told_in_words_that_are_known(prefix: JsPrefix, code: str, said: str) -> None:
+def test_syntax_errors_are_told_in_words_that_are_known(prefix: Prefix, code: str, said: str) -> None:
     error = prefix.run(code).error
     assert error is not None
     assert (error.code, error.message) == ("SYNTAX_ERROR", said)
 
 
-def test_calls_too_deep_end_the_run_and_say_so(prefix: JsPrefix) -> None:
+def test_calls_too_deep_end_the_run_and_say_so(prefix: Prefix) -> None:
     deep = "const f = (n) => n === 0 ? 0 : 1 + f(n - 1); export default f({})"
     assert prefix.run(deep.format(2000)).value == 2000
     error = prefix.run(deep.format(1_000_000)).error
@@ -136,7 +137,7 @@ def test_calls_too_deep_end_the_run_and_say_so(prefix: JsPrefix) -> None:
     assert "too deep" in error.message
 
 
-def test_one_long_step_of_the_engine_does_not_outlast_the_limit(prefix: JsPrefix) -> None:
+def test_one_long_step_of_the_engine_does_not_outlast_the_limit(prefix: Prefix) -> None:
     long_step = "const a = Array(5e6).fill(0).map((_, i) => i); for (;;) a.join('').length"
     error = prefix.run(long_step, limits=RunLimits(cpu_ms=500, wall_ms=60_000, memory_mb=512)).error
     assert error is not None
@@ -182,7 +183,7 @@ def test_modules_are_skimmed_not_misread(js: JsInterpreter) -> None:
         assert "'zlib' is not available in this sandbox, whose JavaScript runs on QuickJS" in absent
 
 
-def test_numbers_and_order_as_in_no_locale_in_particular(prefix: JsPrefix) -> None:
+def test_numbers_and_order_as_in_no_locale_in_particular(prefix: Prefix) -> None:
     code = """
     let seed = 7;
     const next = (n) => (seed = (seed * 1103515245 + 12345) % 2147483648) % n;
