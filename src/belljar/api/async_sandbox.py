@@ -30,7 +30,7 @@ from belljar.api.events import Events
 from belljar.api.files import AsyncFiles
 from belljar.api.forking import check_count
 from belljar.api.mounts import Mount
-from belljar.api.network_host import NetworkDoor
+from belljar.api.network_host import NetworkAccess
 from belljar.api.operations import Steps, T
 from belljar.api.owner_host import owned, refuse_copy
 from belljar.api.request import START_SECONDS, AnyPath, Data, check_environment
@@ -118,7 +118,7 @@ class AsyncSandbox:
     def _open_network(self) -> None:
         settings = self._settings
         if settings.network is not None:
-            self._link.offers.network = NetworkDoor(settings.network, settings.name, asyncio.get_running_loop())
+            self._link.offers.network = NetworkAccess(settings.network, settings.name, asyncio.get_running_loop())
 
     def _gate(self) -> Gate:
         link = self._started  # whatever thread asks

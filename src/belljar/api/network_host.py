@@ -19,7 +19,7 @@ Observe = Callable[[str, dict[str, Any]], None]
 """Takes the kind of an event and its data."""
 
 
-class NetworkDoor:
+class NetworkAccess:
     """Network grant of one sandbox. Its policy runs on `owner`, the loop of an asynchronous front, if there is one."""
 
     def __init__(self, network: Network, name: str, owner: asyncio.AbstractEventLoop | None = None) -> None:

@@ -10,7 +10,7 @@ from belljar.abi.errno import EACCES, EFBIG
 from belljar.abi.errors import Refused
 from belljar.abi.paths import fsdecode
 from belljar.abi.wire import Answer, Ask, Plain, WireError, encode
-from belljar.api.network_host import NetworkDoor, Observe
+from belljar.api.network_host import NetworkAccess, Observe
 from belljar.kernel.fs.remote import Export
 from belljar.kernel.vfs.server import FileServer
 
@@ -56,7 +56,7 @@ class Offers:
         self._opened: list[_Opened] = []
         self._reported = 0
         self._tools: dict[bytes, Tool] = {}
-        self.network: NetworkDoor | None = None
+        self.network: NetworkAccess | None = None
         """The way to the network, if one was granted or its refusals are to be recorded."""
 
     def branch(self) -> Offers:

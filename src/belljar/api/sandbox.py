@@ -25,7 +25,7 @@ from belljar.api.files import Files
 from belljar.api.forking import check_count
 from belljar.api.link_host import Link
 from belljar.api.mounts import Mount
-from belljar.api.network_host import NetworkDoor
+from belljar.api.network_host import NetworkAccess
 from belljar.api.operations import Steps, T
 from belljar.api.owner_host import owned, refuse_copy
 from belljar.api.process import Process, Terminal
@@ -93,11 +93,11 @@ class Sandbox:
         from belljar.api.js import JsInterpreter
 
         settings, link = self._settings, self._link
-        door = link.offers.network
+        access = link.offers.network
         js = JsInterpreter(
             tools=settings.functions(),
             output_bytes=settings.limits.output_bytes,
-            network=None if door is None else lambda: door.gate(link.conversation.observe),
+            network=None if access is None else lambda: access.gate(link.conversation.observe),
         )
         if self._link.closed:
             js.close()
@@ -111,7 +111,7 @@ class Sandbox:
         owned.add(link)
         self.files = Files(self._run, lambda: self._link)
         if settings.network is not None:
-            link.offers.network = NetworkDoor(settings.network, settings.name)
+            link.offers.network = NetworkAccess(settings.network, settings.name)
 
     def _watch_events(self) -> None:
         if self._settings.on_event is not None:
