@@ -55,7 +55,7 @@ versions: prepared
 	$(BIN)/python tools/versions.py
 
 reliability: prepared
-	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -n $(JOBS) tests/reliability
+	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -n $(JOBS) tests/reliability
 
 elsewhere: $(INSTALLED)
 	$(BIN)/mypy --config-file tools/mypy_elsewhere.ini --platform darwin --cache-dir .mypy_cache/darwin

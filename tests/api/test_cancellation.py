@@ -18,7 +18,10 @@ from pathlib import Path
 import pytest
 
 from belljar import AsyncSandbox, Sandbox, SandboxClosed, async_js, js
+from belljar.api.await_host import CALLS_AT_ONCE
 from belljar.owner.branch_host import Branching
+from belljar.owner.handle_host import WorkerHandle
+from belljar.owner.supervisor_host import shared
 
 
 def descriptors() -> int:
@@ -165,6 +168,32 @@ def test_cancelled_forks_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None
             await branch(sandbox)
 
     asyncio.run(main())
+
+
+def test_cancelled_creates_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While no sandbox can be made, those that are given up cost no thread each, and are not made later."""
+    taken: list[int] = []
+    go_on = threading.Event()
+    take = shared.take
+
+    def slow(memory_bytes: int) -> WorkerHandle:
+        taken.append(memory_bytes)
+        go_on.wait()
+        return take(memory_bytes)
+
+    monkeypatch.setattr(shared, "take", slow)
+
+    async def main() -> None:
+        for _ in range(20):
+            await asyncio.gather(*(cancelled(create, 0.001) for _ in range(20)))
+        assert threading.active_count() <= before + CALLS_AT_ONCE
+        go_on.set()
+        await create()
+
+    before = threading.active_count()
+    asyncio.run(main())
+    assert len(taken) <= CALLS_AT_ONCE + 1
+    assert comes_back(threading.active_count, before) <= before
 
 
 def test_a_sandbox_that_is_made_too_late_is_ended() -> None:

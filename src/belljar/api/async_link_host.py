@@ -31,11 +31,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _READ: Final = 1 << 20
+_makers: Final = Threads()
+"""Start workers, a few at a time: when many are asked for and given up, most are never started."""
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_makers.forget)
 
 
 async def take_worker(memory_bytes: int) -> WorkerHandle:
     """A worker, without stopping the loop while the zygote starts."""
-    return await in_thread(lambda: shared.take(memory_bytes), WorkerHandle.kill)
+    return await in_thread(lambda: shared.take(memory_bytes), WorkerHandle.kill, _makers.start)
 
 
 class AsyncLink:

@@ -33,6 +33,10 @@ class Threads:
 
     def __init__(self, most: int = CALLS_AT_ONCE) -> None:
         self._most = most
+        self.forget()
+
+    def forget(self) -> None:
+        """Have no threads, as in a forked child."""
         self._lock = threading.Lock()
         self._waiting: deque[Callable[[], None]] = deque()
         self._running = 0
@@ -72,7 +76,8 @@ async def in_thread(
 ) -> T:
     """`work()` on a thread of its own, with this task's context variables.
 
-    The thread can't be cancelled: a result that comes after the task was is given to `discard`, on whatever thread.
+    The thread can't be cancelled: a result that comes after the task was is given to `discard`, on whatever thread. But
+    work that has not begun when the task is cancelled is never begun.
     """
     import asyncio
 
@@ -84,6 +89,8 @@ async def in_thread(
     wanted = True
 
     def run() -> None:
+        if not wanted:
+            return
         try:
             result = context.run(work)
         except BaseException as error:  # noqa: BLE001 - raised where it is awaited
