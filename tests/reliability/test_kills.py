@@ -96,11 +96,12 @@ def test_templates(sandbox: Sandbox, kind: str, call: Callable[[Sandbox], bool],
         while timer.is_alive():
             attempt(call, sandbox)
         timer.join()
-        assert call(sandbox), "the next call works"
-        while template_of(kind) == pid:
-            assert call(sandbox)
+        # What the killed one made ahead may be taken a moment longer, and ends with it.
+        while not attempt(call, sandbox) or template_of(kind) == pid:
+            assert time.monotonic() - killed[-1] < SECONDS
         worked.append(time.monotonic())
         assert not wait_gone([pid, *children])
+        assert call(sandbox), "the next call works"
     show(record_property, f"template of {kind}, to a call by the next", delays(killed, worked))
     check_open_files(before, more=4)  # spares that are on their way, and the run that a prefix makes ahead
     check_threads(threads)
