@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterator
+from errno import ENOENT
 from pathlib import Path
+from stat import S_IFDIR, S_IFREG
+from threading import Event
+from typing import cast
 
 import pytest
 
-from belljar import FileError, Mount, Sandbox
+from belljar import AsyncSandbox, FileError, Mount, Sandbox, SandboxClosed
+from belljar.abi.records import Stat
+from belljar.kernel.fs import hostdir_host
+from belljar.kernel.vfs.server import FileServer
 
 KINDS: dict[str, Callable[[str], Mount]] = {
     "ro": Mount.host,
@@ -94,3 +102,158 @@ def test_a_branch_sees_the_others_changes_with_its_next_command(shared: Path) ->
             assert sandbox.exec("cat /m/a/b/file /m/a/new").stdout == "branch\nnew\n"
             sandbox.exec("echo origin > /m/a/b/file")
             assert branch.exec("cat /m/a/b/file").stdout == "origin\n"
+
+
+# Servers of the owner's that are slow, hostile, or say what fits no number.
+
+
+class Node:
+    uid = gid = 1000
+
+    def __init__(self, mode: int) -> None:
+        self.mode = mode
+
+
+class Odd:
+    """A server with one file, whose answers are given."""
+
+    def __init__(self, **figures: int) -> None:
+        self.root = Node(S_IFDIR | 0o755)
+        self.file = Node(S_IFREG | 0o644)
+        self.figures = figures
+        self.asked = Event()
+        self.release = Event()
+        self.release.set()
+
+    def walk(self, _directory: Node, name: str) -> Node:
+        if name != "f":
+            raise OSError(ENOENT, name)
+        self.asked.set()
+        assert self.release.wait(60)
+        return self.file
+
+    def locate(self, _directory: Node) -> None:
+        return None
+
+    def readdir(self, _directory: Node) -> list[tuple[str, int, int]]:
+        return [("f", self.figures.get("ino", 1), self.file.mode)]
+
+    def stat(self, node: Node) -> Stat:
+        return Stat(node.mode, 1, 0, 1, 1000, 1000, 0, 0, 0, 0)._replace(**self.figures)
+
+    def open(self, _node: Node, _flags: int) -> Odd:
+        return self
+
+    def read(self, _offset: int, _size: int) -> object:
+        return self.figures.get("read", b"")
+
+    def size(self) -> int:
+        return 0
+
+
+def mounted(server: Odd) -> dict[str, Mount]:
+    return {"/m": Mount.server(cast("FileServer", server))}
+
+
+@pytest.mark.parametrize("name", ["ino", "nlink", "size", "atime", "mtime", "ctime", "blocks"])
+@pytest.mark.parametrize("value", [1 << 63, 1 << 64, 1 << 90, -(1 << 63), -(1 << 70)])
+def test_numbers_of_exotic_file_systems_are_clamped(name: str, value: int, shared_sandbox: Sandbox) -> None:
+    shared_sandbox.mount("/m", mounted(Odd(**{name: value}))["/m"])
+    try:
+        result = shared_sandbox.exec("ls -li /m/f && stat /m/f && find /m -ls && ls -l --time-style=full-iso /m")
+        assert (result.exit_code, result.stderr) == (0, "")
+        result = shared_sandbox.exec(["python3", "-c", "import os; print(os.stat('/m/f'), os.listdir('/m'))"])
+        assert result.exit_code == 0
+    finally:
+        shared_sandbox.unmount("/m")
+
+
+@pytest.fixture(scope="module")
+def shared_sandbox() -> Iterator[Sandbox]:
+    with Sandbox() as sandbox:
+        yield sandbox
+
+
+def test_an_answer_that_is_none_is_an_error_of_that_file(shared_sandbox: Sandbox) -> None:
+    shared_sandbox.mount("/m", mounted(Odd(read=1 << 200))["/m"])
+    assert "Input/output error" in shared_sandbox.exec("cat /m/f").stderr
+    shared_sandbox.unmount("/m")
+    assert shared_sandbox.exec("echo on").stdout == "on\n"
+
+
+@pytest.mark.parametrize("where", ["/tmp", "/m"])
+@pytest.mark.parametrize("seconds", [2**31, 2**33, 2**40, 2**63, 10**30, -(2**40), -(10**30)])
+def test_times_that_a_guest_sets_are_clamped(seconds: int, where: str, tmp_path: Path) -> None:
+    program = f"""if 1:
+        import os
+        open('{where}/f', 'w')
+        for when in ({seconds}, {seconds} * 10**9):
+            try:
+                os.utime('{where}/f', ns=(when, when))
+            except OverflowError:
+                assert abs(when) >= 2**63 * 10**9
+            os.stat('{where}/f')
+    """
+    with Sandbox(mounts={"/m": KINDS["rw"](str(tmp_path))}) as sandbox:
+        result = sandbox.exec(["python3", "-c", program])
+        assert (result.exit_code, result.stderr) == (0, "")
+        result = sandbox.exec(
+            f"touch -d @{seconds} {where}/g; touch {where}/g; ls -l {where} && stat {where}/f && find {where} -ls"
+        )
+        assert result.exit_code == 0
+
+
+async def a_slow_server_holds_up_no_other_sandbox() -> None:
+    slow = Odd()
+    slow.release.clear()
+    async with AsyncSandbox(mounts=mounted(slow)) as held, AsyncSandbox() as other:
+        task = asyncio.create_task(held.exec("cat /m/f; echo after"))
+        await asyncio.to_thread(slow.asked.wait, 60)
+        for number in range(3):
+            assert (await other.exec(f"echo {number}")).stdout == f"{number}\n"
+        assert not task.done()
+        slow.release.set()
+        assert (await task).stdout == "after\n"
+
+
+def test_a_slow_server_holds_up_no_other_sandbox() -> None:
+    asyncio.run(a_slow_server_holds_up_no_other_sandbox())
+
+
+async def a_sandbox_whose_server_is_at_work_can_be_closed() -> None:
+    slow = Odd()
+    slow.release.clear()
+    async with AsyncSandbox() as other:
+        held = AsyncSandbox(mounts=mounted(slow))
+        await held.start()
+        task = asyncio.create_task(held.exec("cat /m/f"))
+        await asyncio.to_thread(slow.asked.wait, 60)
+        await held.close()
+        with pytest.raises(SandboxClosed):
+            await task
+        assert (await other.exec("echo on")).stdout == "on\n"
+        slow.release.set()
+
+
+def test_a_sandbox_whose_server_is_at_work_can_be_closed() -> None:
+    asyncio.run(a_sandbox_whose_server_is_at_work_can_be_closed())
+
+
+async def files_of_a_mount_are_written_when_the_command_has_ended(tmp_path: Path) -> None:
+    async with AsyncSandbox(mounts={"/m": KINDS["rw"](str(tmp_path))}) as sandbox:
+        for number in range(10):
+            await sandbox.exec(f"seq {number} 1000 > /m/f; cp /m/f /m/g")
+            assert (tmp_path / "g").read_text().split()[0] == str(number)
+
+
+def test_files_of_a_mount_are_written_when_the_command_has_ended(tmp_path: Path) -> None:
+    asyncio.run(files_of_a_mount_are_written_when_the_command_has_ended(tmp_path))
+
+
+def test_a_deep_tree_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hostdir_host, "_DEPTH_MOST", 20)
+    with Sandbox(mounts={"/m": KINDS["rw"](str(tmp_path))}) as sandbox:
+        result = sandbox.exec("cd /m; for i in $(seq 40); do mkdir d && cd d || break; done; echo $i")
+        assert "File name too long" in result.stderr
+        assert int(result.stdout) == 22
+        assert sandbox.exec("find /m | wc -l; rm -rf /m/d; ls /m").stdout == "22\n"

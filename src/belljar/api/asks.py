@@ -10,7 +10,7 @@ from belljar.abi.wire import Answer, Ask, Plain, encode
 from belljar.api.await_host import exclusive
 from belljar.api.core import Conversation
 from belljar.api.engines_host import EngineBroker, Opening
-from belljar.api.offers import Offers
+from belljar.api.offers import FileAnswer, Offers
 
 if TYPE_CHECKING:
     from belljar.api.offers import ParseCall
@@ -32,6 +32,9 @@ class Front(Protocol):
 
     def takes_descriptors(self) -> bool:
         """Whether the worker has taken nearly all of the descriptors that it was sent."""
+
+    def work_on_files(self, work: Callable[[], FileAnswer], done: Callable[[FileAnswer], None]) -> None:
+        """Do this, which may take a while, and call `done` where frames are received; none is taken before that."""
 
     def open_engine(self, opening: Opening) -> None:
         """Do this, which takes a while, and send the answer."""
@@ -66,8 +69,8 @@ class Asks:
         elif ask.target == b"net":
             self._front.serve_in_background()
             self._front.post(*self._offers.network_answer(ask, self._conversation.observe))
-        elif (frame := self._offers.file_answer(ask, self._conversation.observe)) is not None:
-            self._front.post(frame)
+        elif (answer := self._offers.file_answer(ask)) is not None:
+            self._front.work_on_files(answer, self._files_answered)
         elif (parse := self._offers.value_call(ask)) is not None:
             if ended := self._admit(ask):
                 self._front.call_function(ask.id, parse, _size(ask.arguments), ended)
@@ -75,6 +78,14 @@ class Asks:
             tool, args = self._offers.tool_call(ask)
             if ended := self._admit(ask):
                 self._front.call_tool(ask.id, tool, args, ended)
+
+    def _files_answered(self, answer: FileAnswer) -> None:
+        frame, refused = answer
+        observe = self._conversation.observe
+        for error in refused:
+            if observe is not None:
+                observe("refused", {"path": error.host_path, "rule": error.rule, "why": error.why})
+        self._front.post(frame)
 
     def _engine(self, ask: Ask) -> None:
         todo = self._engines.take(ask)

@@ -6,18 +6,19 @@ import asyncio
 import os
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Plain, WireError
 from belljar.api.asks import Asks
-from belljar.api.await_host import Threads, in_thread, off_loop
+from belljar.api.await_host import SerialThread, Threads, in_thread, off_loop
 from belljar.api.clock_host import monotonic
 from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.forking import check_origin, fork_link
-from belljar.api.offers import Offers, answer_frame
+from belljar.api.offers import FileAnswer, Offers, answer_frame
 from belljar.api.outgoing import UNTAKEN_MAX, Outgoing
 from belljar.api.request import GRACE, NOT_TAKEN, STOPPED
 from belljar.api.sockets_host import receive_without_blocking, send_some, unread_bytes
@@ -58,7 +59,10 @@ class AsyncLink:
         self.engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
         conversation.on_ask = Asks(self, conversation, self.offers, self.engines).take
         self._outgoing = Outgoing()
-        conversation.congested = lambda: self._outgoing.congested
+        self._files = SerialThread()
+        self._working = False
+        """Whether a file server is at work: what else the worker says waits until it has answered."""
+        conversation.congested = self._congested
         self._more = False
         """Whether there may be frames that were received and not taken yet."""
         self._watched = False
@@ -81,6 +85,25 @@ class AsyncLink:
 
     def takes_descriptors(self) -> bool:
         return self._outgoing.untaken(unread_bytes(self.worker.connection)) < UNTAKEN_MAX
+
+    def work_on_files(self, work: Callable[[], FileAnswer], done: Callable[[FileAnswer], None]) -> None:
+        self._working = True
+
+        def answered(answer: FileAnswer) -> None:
+            self._working = False
+            if self._gone is None:
+                done(answer)
+                self._writable()
+
+        def run() -> None:
+            answer = work()
+            with suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(answered, answer)
+
+        self._files.start(run)
+
+    def _congested(self) -> bool:
+        return self._working or self._outgoing.congested
 
     def open_engine(self, opening: Opening) -> None:
         self._spawn(self._open_engine(opening))
@@ -257,7 +280,7 @@ class AsyncLink:
 
     def _watch(self) -> None:
         """Receive only while nothing waits to be taken, and the worker reads its answers."""
-        wanted = not self._more and not self._outgoing.congested
+        wanted = not self._more and not self._congested()
         if wanted != self._watched and self._receiving is None:
             fd = self.worker.connection.fileno()
             if wanted:
@@ -269,7 +292,7 @@ class AsyncLink:
     async def _receive_all(self) -> None:
         """Where the loop does not tell: receive until the end."""
         while self._gone is None:
-            if self._outgoing.congested:
+            if self._congested():
                 await self._changed.wait()
                 continue
             try:
@@ -290,7 +313,7 @@ class AsyncLink:
             self._received(data)
 
     def _go_on(self) -> None:
-        if self._gone is None and self._more and not self._outgoing.congested:
+        if self._gone is None and self._more and not self._congested():
             self._received(b"")
 
     def _received(self, data: bytes) -> None:
@@ -366,7 +389,10 @@ class AsyncLink:
         self.engines.close()
         _close(self._outgoing.clear())
         self.conversation.fail(error)
-        self.offers.close()
+        if self._working:
+            self._files.start(self.offers.close)  # after the server that is at work
+        else:
+            self.offers.close()
         self._changed.set()
 
     def close(self) -> None:

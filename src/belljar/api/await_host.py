@@ -18,6 +18,9 @@ SMALL: Final = 64 << 10
 CALLS_AT_ONCE: Final = 32
 """Functions of the owner's that one sandbox has running at a time; further calls wait for their turn."""
 
+IDLE_SECONDS: Final = 1.0
+"""Time after which a thread with nothing to do ends."""
+
 
 def run_awaitable(awaitable: Awaitable[Any]) -> Any:
     import asyncio
@@ -63,6 +66,33 @@ class Threads:
                     work = self._waiting.popleft() if self._waiting else None
                     if work is None:
                         self._running -= 1
+
+
+class SerialThread:
+    """Runs functions one after the other on a daemon thread, which ends when it had nothing to do for a while."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._changed = threading.Condition()
+        self._running = False
+
+    def start(self, work: Callable[[], None]) -> None:
+        with self._changed:
+            self._waiting.append(work)
+            self._changed.notify()
+            if self._running:
+                return
+            self._running = True
+        start_thread(self._run)
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                if not self._changed.wait_for(lambda: self._waiting, IDLE_SECONDS):
+                    self._running = False
+                    return
+                work = self._waiting.popleft()
+            work()
 
 
 def start_thread(work: Callable[[], None]) -> None:

@@ -1,10 +1,43 @@
-"""The owner's clock, and names for things."""
+"""The owner's clock, shares of its time, and names for things."""
 
 import time
 import uuid
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 monotonic = time.monotonic
 wall_time = time.time
+
+
+T = TypeVar("T")
+
+SHARE: Final = 0.5
+"""Processor time that one sandbox's questions about files may take of this process, for each second."""
+BURST: Final = 2.0
+"""Seconds of processor time that it may take at once, if it took none for a while."""
+PAUSE_MAX: Final = 0.1
+"""Seconds for which one answer is held back."""
+
+
+class ProcessorShare:
+    """Holds work back that takes more than its share of the processor: others of this process have theirs."""
+
+    def __init__(self) -> None:
+        self._credit = BURST
+        self._since = monotonic()
+
+    def charge(self, work: Callable[[], T]) -> T:
+        """Do the work; then wait if the share is spent."""
+        began = time.thread_time()
+        try:
+            return work()
+        finally:
+            now = monotonic()
+            earned = (now - self._since) * SHARE
+            self._credit = max(min(self._credit + earned, BURST) - (time.thread_time() - began), -BURST)
+            self._since = now
+            if self._credit < 0:
+                time.sleep(min(-self._credit / SHARE, PAUSE_MAX))
 
 
 def new_id() -> str:

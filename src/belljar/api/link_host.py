@@ -26,7 +26,7 @@ from belljar.api.core import Conversation, Pending
 from belljar.api.engines_host import ENGINES_MAX, EngineBroker, Opening
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.forking import check_origin, fork_link
-from belljar.api.offers import Offers, answer_frame
+from belljar.api.offers import FileAnswer, Offers, answer_frame
 from belljar.api.outgoing import UNTAKEN_MAX, Outgoing
 from belljar.api.request import GRACE, NOT_TAKEN, STOPPED
 from belljar.api.sockets_host import Poller, receive_without_blocking, send_some, unread_bytes, writable
@@ -97,6 +97,9 @@ class Link:
 
     def takes_descriptors(self) -> bool:
         return self._outgoing.untaken(unread_bytes(self.worker.connection)) < UNTAKEN_MAX
+
+    def work_on_files(self, work: Callable[[], FileAnswer], done: Callable[[FileAnswer], None]) -> None:
+        done(work())  # on the thread of a caller of this sandbox: no other waits for it
 
     def open_engine(self, opening: Opening) -> None:
         def open_() -> None:

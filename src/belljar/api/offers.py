@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from belljar.abi.errno import EACCES, EFBIG
+from belljar.abi.errno import EACCES, EFBIG, EIO
 from belljar.abi.errors import Refused
 from belljar.abi.paths import fsdecode
 from belljar.abi.wire import Answer, Ask, Plain, WireError, encode
+from belljar.api.clock_host import ProcessorShare
 from belljar.api.network_host import NetworkAccess, Observe
 from belljar.kernel.fs.remote import Export
 from belljar.kernel.vfs.server import FileServer
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
     from belljar.api.tools import Tool
 
     ParseCall = Callable[[], HostCall]
+
+FileAnswer = tuple[bytes, list[Refused]]
+"""The frame, and the changes that the protection of a host directory refused."""
 
 REPORTS: Final = 20
 """Errors of its file servers that an owner is told of."""
@@ -54,6 +59,7 @@ class Offers:
         self._guard = guard
         self._exports: list[Export] = []
         self._opened: list[_Opened] = []
+        self._share = ProcessorShare()
         self._reported = 0
         self._tools: dict[bytes, Tool] = {}
         self.network: NetworkAccess | None = None
@@ -117,20 +123,26 @@ class Offers:
             return encode(Answer(ask.id, None, EACCES)), []
         return encode(Answer(ask.id, None, fds=1)), [self.network.open(observe)]
 
-    def file_answer(self, ask: Ask, observe: Observe | None = None) -> bytes | None:
-        """The frame that answers a question about files; None if it is about something else."""
+    def file_answer(self, ask: Ask) -> Callable[[], FileAnswer] | None:
+        """Answers a question about files, on any thread; None if it is about something else."""
         if ask.operation != "file":
             return None
         target = ask.target
         if not target.isdigit() or len(target) > 9 or int(target) >= len(self._exports) or len(ask.arguments) != 1:
             raise WireError("asked for a mount that was never offered")
-        refused: list[Refused] = []
-        with self._guard:
-            reply = self._exports[int(target)].serve(ask.arguments[0], refused.append)
-        for error in refused:
-            if observe is not None:
-                observe("refused", {"path": error.host_path, "rule": error.rule, "why": error.why})
-        return encode(Answer(ask.id, dict(reply)))
+        export = self._exports[int(target)]
+
+        def answer() -> FileAnswer:
+            refused: list[Refused] = []
+            with self._guard:
+                reply = export.serve(ask.arguments[0], refused.append)
+            try:
+                return answer_frame(ask.id, dict(reply)), refused
+            except (TypeError, ValueError, OverflowError) as error:  # a server of the owner's gave what is no answer
+                self._report(error)
+                return encode(Answer(ask.id, {"errno": EIO})), refused
+
+        return lambda: self._share.charge(answer)
 
     def value_call(self, ask: Ask) -> ParseCall | None:
         """The call a question asks for, by values, still to be parsed; None if it is about something else."""

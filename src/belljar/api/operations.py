@@ -58,8 +58,14 @@ class Run(Struct, frozen=True):
     argv: list[str]
 
 
+class Work(Struct, frozen=True):
+    """Something of the owner's that may take a while; its result is sent back."""
+
+    do: Callable[[], Any]
+
+
 T = TypeVar("T")
-Steps = Generator[Ask | Run, Any, T]
+Steps = Generator[Ask | Run | Work, Any, T]
 
 
 def ask(path: str, name: str, *arguments: Any) -> Steps[Any]:
@@ -299,7 +305,8 @@ def _download_file(entry: Entry, tree: LocalTree, parts: list[str]) -> Steps[Non
 
 def mount(path: AnyPath, tree: Mount, offers: Offers) -> Steps[None]:
     path = check_mount(path, tree)
-    yield from ask(path, "mount", fsencode(path), tree.build(offers.export), tree.read_only)
+    recipe = yield Work(lambda: tree.build(offers.export))
+    yield from ask(path, "mount", fsencode(path), recipe, tree.read_only)
     for name, data, mode in tree.files:
         yield from write(f"{path}/{name.lstrip('/')}", data, mode)
 
@@ -339,9 +346,11 @@ def with_user_rights(steps: Steps[T]) -> Steps[T]:
 def run_operation(link: Link, steps: Steps[T], execute: Callable[[list[str]], Any]) -> Waits[T]:
     """Ask a sandbox for each step of an operation; `execute` is the front's way to run a command."""
 
-    def perform(step: Ask | Run) -> Waits[Any]:
+    def perform(step: Ask | Run | Work) -> Waits[Any]:
         if isinstance(step, Run):
             return (yield execute(step.argv))
+        if isinstance(step, Work):
+            return (yield link.call_blocking(step.do, lambda _: None))
         pending, frame = link.conversation.call(step.name, *step.arguments)
         link.send(frame)
         yield link.expect(lambda: pending.done)

@@ -22,6 +22,7 @@ from belljar.abi.errno import (
     EIO,
     EISDIR,
     ELOOP,
+    ENAMETOOLONG,
     ENFILE,
     ENOENT,
     ENOSYS,
@@ -44,6 +45,13 @@ R = TypeVar("R")
 
 _READ_MOST: Final = 1 << 24
 _PATH_MOST: Final = 4000
+_DEPTH_MOST: Final = 1000
+"""Directories above a file: each access goes through them all."""
+_HELD_MOST: Final = 128
+_HELD_SECONDS: Final = 0.02
+"""Directories that are kept open, and for how long: a directory that is moved away is no longer served after that."""
+_DEVICE_STEP: Final = 0x9E3779B97F4A7C15
+"""An odd number with no pattern."""
 _SCAN_MOST: Final = 10_000
 """Entries of a directory that is scanned."""
 _LOOK: Final = os.O_PATH | os.O_NOFOLLOW
@@ -138,6 +146,9 @@ class HostDirServer(FileServer):
             ) from error
         self._nodes: WeakValueDictionary[tuple[int, int], HostNode] = WeakValueDictionary()
         self._devices: dict[int, int] = {}
+        self._held: dict[HostNode, tuple[int, int]] = {}
+        self._held_until = 0.0
+        """Descriptors of directories and how deep they are, kept for a moment: a tree is walked step by step."""
         self._root = self._node(os.fstat(self._fd))
         self._has_times = os.fstatvfs(self._fd).f_blocks > 0
         """Files of /proc and the like change without a sign in their stat."""
@@ -158,19 +169,54 @@ class HostDirServer(FileServer):
         return node
 
     def _parts(self, node: HostNode) -> list[str]:
-        """The names from the root to a file. ENOENT if it was removed."""
+        """The names from the root to a file. ENOENT if it was removed, ENAMETOOLONG if it is too deep."""
         parts: list[str] = []
         while node is not self._root:
             if node.gone is not None or not node.places:
                 raise SysError(ENOENT)
             node, name = next(reversed(node.places))
             parts.append(name)
+            if len(parts) > _DEPTH_MOST:
+                raise SysError(ENAMETOOLONG)
         parts.reverse()
         return parts
 
-    def _open_parts(self, parts: Sequence[str], flags: int) -> int:
-        """openat2 from the root down. A path longer than the call takes is done in pieces."""
-        base = self._fd
+    def _directory(self, node: HostNode) -> int:
+        """A descriptor of exactly this directory, which is kept for a moment; not to be closed. ENOENT."""
+        now = time.monotonic()
+        if now >= self._held_until or len(self._held) >= _HELD_MOST:
+            self._release_held()
+            self._held_until = now + _HELD_SECONDS
+        base, depth, above, names = self._fd, 0, node, list[str]()
+        while above is not self._root:
+            if (held := self._held.get(above)) is not None:
+                base, depth = held
+                break
+            if above.gone is not None or not above.places:
+                raise SysError(ENOENT)
+            above, name = next(reversed(above.places))
+            names.append(name)
+        names.reverse()
+        if not names:
+            return base
+        if depth + len(names) > _DEPTH_MOST:
+            raise SysError(ENAMETOOLONG)
+        fd = self._open_parts(base, names, _LOOK | os.O_DIRECTORY)
+        self._held[node] = fd, depth + len(names)
+        found = os.fstat(fd)
+        if (found.st_dev, found.st_ino) != node.key:
+            self._release_held()
+            raise SysError(ENOENT)
+        return fd
+
+    def _release_held(self) -> None:
+        held, self._held = self._held, {}
+        for fd, _ in held.values():
+            os.close(fd)
+
+    def _open_parts(self, start: int, parts: Sequence[str], flags: int) -> int:
+        """openat2 from a descriptor down. A path longer than the call takes is done in pieces."""
+        base = start
         rest = [fsencode(part) for part in parts]
         try:
             while True:
@@ -180,14 +226,14 @@ class HostDirServer(FileServer):
                 last = count == len(rest)
                 path = b"/".join(rest[:count]) or b"."
                 fd = openat2(base, path, flags if last else _LOOK | os.O_DIRECTORY, self._resolve)
-                if base != self._fd:
+                if base != start:
                     os.close(base)
                 base = fd
                 if last:
                     return fd
                 rest = rest[count:]
         except OSError as error:
-            if base != self._fd:
+            if base != start:
                 os.close(base)
             # A symlink where we know a directory: it was replaced. A mount: not ours to enter.
             code = {ELOOP: ENOENT, EXDEV: EACCES}.get(error.errno or EIO, error.errno or EIO)
@@ -201,7 +247,7 @@ class HostDirServer(FileServer):
             return os.dup(node.handles[0].fd)
         while True:
             try:
-                fd = self._open_parts(self._parts(node), flags)
+                fd = self._open_place(node, flags)
             except SysError as error:
                 if error.errno != ENOENT or len(node.places) < 2:
                     raise
@@ -214,6 +260,15 @@ class HostDirServer(FileServer):
                     raise SysError(ENOENT)
             node.places.popitem()  # that name is another file's now; this one has more
 
+    def _open_place(self, node: HostNode, flags: int) -> int:
+        """What is now where a file was last seen."""
+        if node is self._root:
+            return self._open_parts(self._fd, [], flags)
+        if node.gone is not None or not node.places:
+            raise SysError(ENOENT)
+        parent, name = next(reversed(node.places))
+        return self._open_parts(self._directory(parent), [name], flags)
+
     # Looking.
 
     @passing_errno
@@ -224,7 +279,7 @@ class HostDirServer(FileServer):
         check_entry(name)
         if directory.gone is not None:
             raise SysError(ENOENT)
-        fd = self._open_parts([*self._parts(directory), name], _LOOK)
+        fd = self._open_parts(self._directory(directory), [name], _LOOK)
         try:
             found = os.fstat(fd)
         finally:
@@ -276,8 +331,8 @@ class HostDirServer(FileServer):
         )
 
     def _number(self, device: int, ino: int) -> int:
-        """Inode numbers, made unique over several file systems."""
-        return self._devices.setdefault(device, len(self._devices)) << 64 | ino
+        """Inode numbers, unlikely to be the same on several file systems."""
+        return (ino + self._devices.setdefault(device, len(self._devices)) * _DEVICE_STEP) & FILE_MAX
 
     @passing_errno
     def readdir(self, directory: Node) -> Sequence[Dirent]:
@@ -379,6 +434,7 @@ class HostDirServer(FileServer):
         )
 
     def close(self) -> None:
+        self._release_held()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -404,7 +460,7 @@ class HostDirServer(FileServer):
         for directory, name in node.places:
             try:
                 parts = [*self._parts(directory), name]
-                fd = self._open_parts(parts, _LOOK)
+                fd = self._open_parts(self._fd, parts, _LOOK)
             except SysError:
                 continue
             try:
@@ -445,7 +501,7 @@ class HostDirServer(FileServer):
         todo: list[list[str]] = [[]]
         while todo:
             directory = todo.pop()
-            fd = self._open_parts([*top, *directory], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            fd = self._open_parts(self._fd, [*top, *directory], os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 with os.scandir(fd) as entries:
                     found = [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -460,7 +516,7 @@ class HostDirServer(FileServer):
     def _has(self, directory: Sequence[str], name: str) -> bool:
         """Whether the host has such a file; if it can't be known, it has."""
         try:
-            os.close(self._open_parts([*directory, name], _LOOK))
+            os.close(self._open_parts(self._fd, [*directory, name], _LOOK))
         except SysError as error:
             return error.errno not in (ENOENT, ENOTDIR)
         return True

@@ -19,6 +19,7 @@ from weakref import WeakSet, WeakValueDictionary
 from belljar.abi.errno import EEXIST, EINVAL, EISDIR, ENOENT, ENOTDIR, ENOTEMPTY, EPERM
 from belljar.abi.errors import SysError
 from belljar.abi.flags import (
+    FILE_MAX,
     O_ACCMODE,
     O_RDONLY,
     O_TRUNC,
@@ -158,7 +159,7 @@ class OverlayServer(FileServer):
     @staticmethod
     def _number(ino: int, *, lower: bool) -> int:
         """Inode numbers of the two layers kept apart, and the same each time a file is looked up."""
-        return ino << 1 if lower else ino << 1 | 1
+        return (ino << 1 | (not lower)) & FILE_MAX
 
     def _ino(self, node: OverlayNode) -> int:
         if not node.ino:

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from weakref import WeakValueDictionary
 
-from belljar.abi.errno import EIO, ENOENT
+from belljar.abi.errno import EFBIG, EIO, ENOENT
 from belljar.abi.errors import SysError
 from belljar.abi.flags import FILE_MAX, O_ACCMODE, O_RDONLY, O_TRUNC, PATH_MAX, S_IFMT, S_IFREG
 from belljar.abi.paths import check_name, fsencode
@@ -27,6 +27,7 @@ from belljar.kernel.fs.remote_message import (
     ATTRIBUTES,
     BATCH,
     CHUNK,
+    DEPTH_MAX,
     ENTRIES_MAX,
     ERRNO_MAX,
     ID_MAX,
@@ -67,6 +68,8 @@ class RemoteServer(FileServer):
         self._closed: list[int] = []
         self._changes = 0
         """Changes asked for so far: an answer to an earlier question is not kept."""
+        self._moves = 0
+        """Directories removed and files renamed so far."""
         self._files_ahead = Window(BATCH)
         self._listings_ahead = Window(SCANS)
         self._root = self._node(self.ask("root"))
@@ -150,7 +153,8 @@ class RemoteServer(FileServer):
             return listing
         if directory.count > SCAN_MAX:
             return None
-        if not wanted and directory.misses * _SCAN_COST < max(directory.count, 1):
+        small = listing is not None and directory.count <= _SCAN_COST
+        if not wanted and not small and directory.misses * _SCAN_COST < max(directory.count, 1):
             directory.misses += 1
             return None
         self._scan(cache, directory, period)
@@ -219,15 +223,24 @@ class RemoteServer(FileServer):
 
     def locate(self, directory: Node) -> tuple[Node, str] | None:
         assert isinstance(directory, RemoteNode)
-        home = directory.home
-        if home is not None and self.cache is not None and self.cache.is_current(directory):
-            return home.directory, directory.name
-        value = self.ask("locate", node=directory.number)
-        if value is None:
+        moment = (0 if self.cache is None else self.cache.period(), self._moves)
+        if self.cache is None or directory.place is None or directory.place[2] != moment:
+            self._locate(directory, moment)
+        if directory.place is None:
             return None
+        parent, name, _ = directory.place
+        return parent, name
+
+    def _locate(self, directory: RemoteNode, moment: tuple[int, int]) -> None:
+        """Ask for the places of a directory and of all that it is in."""
+        value = self.ask("locate", node=directory.number)
         try:
-            node, name = check_list(value, 2)
-            return self._node(node), check_file_name(name) if name else ""
+            for pair in check_list(value, DEPTH_MAX):
+                parent, name = check_list(pair, 2)
+                above = self._node(parent)
+                directory.place = above, check_file_name(name) if name else "", moment
+                directory = above
+            directory.place = None
         except (Malformed, ValueError):
             raise SysError(EIO) from None
 
@@ -390,10 +403,12 @@ class RemoteServer(FileServer):
         self.ask("unlink", node=_number(directory), name=name)
 
     def rmdir(self, directory: Node, name: str) -> None:
+        self._moves += 1
         self._change(self._entry(directory, name), directory)
         self.ask("rmdir", node=_number(directory), name=name)
 
     def rename(self, source: Node, old: str, target: Node, new: str, flags: int) -> None:
+        self._moves += 1
         self._change(self._entry(source, old), self._entry(target, new), source, target)
         self.ask("rename", node=_number(source), name=old, into=_number(target), new=new, flags=flags)
 
@@ -430,6 +445,8 @@ class RemoteHandle(Handle):
 
     def read(self, offset: int, size: int) -> bytes:
         node, cache = self._node, self._server.cache
+        if offset > FILE_MAX:
+            return b""
         sequential, self._end = offset == self._end, offset + size
         if cache is None or not node.settled or not cache.is_current(node):
             return self._read(offset, min(size, CHUNK))
@@ -452,6 +469,8 @@ class RemoteHandle(Handle):
 
     def write(self, offset: int | None, data: bytes) -> int:
         data = bytes(data[:CHUNK])
+        if offset is not None and offset + len(data) > FILE_MAX:
+            raise SysError(EFBIG)
         self._server._change(self._node)
         return self._figure("write", len(data), offset=offset, data=data)
 

@@ -27,7 +27,7 @@ class RemoteNode(Node):
     """A file at the far side, and what is known of it."""
 
     __slots__ = (
-        "ahead", "blocks", "checked", "count", "forgotten", "held", "home", "listing", "misses", "name", "number",
+        "ahead", "blocks", "checked", "count", "forgotten", "held", "home", "listing", "misses", "number", "place",
         "settled", "stat", "target", "times",
     )  # fmt: skip
 
@@ -41,8 +41,9 @@ class RemoteNode(Node):
         self.checked = 0
         """The period in which `stat` was asked for alone."""
         self.home: Listing | None = None
-        self.name = ""
-        """The listing that says `stat`, and the name there."""
+        """The listing that says `stat`."""
+        self.place: tuple[RemoteNode, str, tuple[int, int]] | None = None
+        """The parent of a directory, its name there, and when that was so."""
         self.settled = False
         """Whether every later change will show in `stat`."""
         self.blocks: dict[int, bytes] = {}
@@ -181,7 +182,7 @@ class Cache:
             listing.nodes[name] = node
             if node is not None:
                 self.update(node, stat, settled)
-                node.home, node.name = listing, name
+                node.home = listing
         directory.listing = listing
         self.entries += len(rows)
         self._directories[directory] = None

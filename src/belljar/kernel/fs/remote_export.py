@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, cast
 
-from belljar.abi.errno import EBADF, EFBIG, EINVAL, EIO, ENFILE, EROFS, ESTALE, from_host
+from belljar.abi.errno import EBADF, EFBIG, EINVAL, EIO, ENAMETOOLONG, ENFILE, EROFS, ESTALE, from_host
 from belljar.abi.errors import Refused, SysError
 from belljar.abi.flags import FILE_MAX, O_RDONLY, PATH_MAX, S_IFMT
 from belljar.abi.paths import fsencode
@@ -15,6 +15,7 @@ from belljar.kernel.fs.remote_message import (
     ATTRIBUTES,
     BATCH,
     CHUNK,
+    DEPTH_MAX,
     ENTRIES_MAX,
     ID_MAX,
     LET_GO_MAX,
@@ -123,7 +124,7 @@ class Export:
             ),
             "rename": (frozenset({"node", "name", "into", "new", "flags"}), self._rename),
             "setattr": (frozenset({"node", *ATTRIBUTES}), self._setattr),
-            "statfs": (frozenset(), lambda _message: list(server.statfs()[1:])),
+            "statfs": (frozenset(), lambda _message: [min(max(figure, 0), U64) for figure in server.statfs()[1:]]),
             "read": (frozenset({"handle", "offset", "size"}), self._read),
             "write": (frozenset({"handle", "offset", "data"}), self._write),
             "truncate": (frozenset({"handle", "size"}), self._truncate),
@@ -241,12 +242,19 @@ class Export:
         return self._give(self._server.walk(self._node(message["node"]), check_file_name(message["name"])))
 
     def _locate(self, message: Message) -> object:
+        """The parent and the name there of a directory, of its parent, and so on up to the root."""
+        chain: list[object] = []
         found = self._server.locate(self._node(message["node"]))
-        return None if found is None else [self._give(found[0]), fsencode(found[1])]
+        while found is not None:
+            if len(chain) == DEPTH_MAX:
+                raise SysError(ENAMETOOLONG)
+            chain.append([self._give(found[0]), fsencode(found[1])])
+            found = self._server.locate(found[0]) if found[1] else None
+        return chain
 
     def _stat(self, message: Message) -> object:
         found: tuple[Any, ...] = self._server.stat(self._node(message["node"]))
-        return list(found if isinstance(found, Stat) else Stat(*found))
+        return _bounded(found if isinstance(found, Stat) else Stat(*found))
 
     def _readdir(self, message: Message) -> object:
         """One page of a listing; the rest is kept for the next question, so that it is one moment's."""
@@ -256,7 +264,7 @@ class Export:
         found = self._listing[1][start : start + PAGE]
         if len(found) < PAGE:
             self._listing = (None, ())
-        return [[fsencode(name), ino, kind & S_IFMT] for name, ino, kind in found]
+        return [[fsencode(name), ino & FILE_MAX, kind & S_IFMT] for name, ino, kind in found]
 
     def _scan(self, message: Message) -> object:
         """Directories with the stats of their entries, as many as fit into one message."""
@@ -283,7 +291,7 @@ class Export:
             return [digest]
         settled = self._server.settled
         rows = [
-            [fsencode(name), 0 if node is None else self._give(node)[0], settled(stat), *stat]
+            [fsencode(name), 0 if node is None else self._give(node)[0], settled(stat), *_bounded(stat)]
             for name, node, stat in scan.entries
         ]
         return [digest, scan.exact, rows]
@@ -301,7 +309,7 @@ class Export:
             room -= len(data)
             if found and room < 0:
                 break
-            found.append([settled, data, *stat])
+            found.append([settled, data, *_bounded(stat)])
         return found
 
     def _small_file(self, node: Node) -> tuple[bool, bytes, Stat]:
@@ -389,6 +397,16 @@ class Export:
         return self._handle(message["handle"]).seek_data(
             check_int(message["offset"], 0, FILE_MAX), hole=message["hole"]
         )
+
+
+def _bounded(stat: Stat) -> list[int]:
+    """A stat whose numbers fit into 63 bits, whatever the file system says: times and sizes end where Linux's do."""
+    if min(stat) >= -FILE_MAX and max(stat) <= FILE_MAX and stat.size >= 0:
+        return list(stat)
+    mode, ino, *others = (int(value) for value in stat)
+    bounded = [mode, ino & FILE_MAX, *(min(max(value, -FILE_MAX), FILE_MAX) for value in others)]
+    bounded[6] = max(bounded[6], 0)
+    return bounded
 
 
 def _owner(message: Message) -> Owner:

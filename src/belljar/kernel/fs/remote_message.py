@@ -24,6 +24,8 @@ SMALL: Final = 64 << 10
 """Files up to this long are read whole, several by one message."""
 BATCH: Final = 128
 """The most files read by one message; their contents are CHUNK bytes at most, beside those of the first."""
+DEPTH_MAX: Final = 2000
+"""The most directories that one may be in."""
 ENTRIES_MAX: Final = 1_000_000
 LET_GO_MAX: Final = 1000
 OPEN_FLAGS: Final = O_ACCMODE | O_TRUNC | O_APPEND | O_NONBLOCK

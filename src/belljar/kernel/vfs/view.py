@@ -604,6 +604,7 @@ class View:
             atime = mtime = self.now()
         if not self.credentials.owns(node) and not (now and self.credentials.may(node, W_OK)):
             raise SysError(EACCES if now else EPERM, path)
+        atime, mtime = (None if time is None else min(max(time, -FILE_MAX), FILE_MAX) for time in (atime, mtime))
         mount.server.setattr(node, SetAttr(atime=atime, mtime=mtime))
 
     def truncate(self, path: str, size: int) -> None:

@@ -134,10 +134,10 @@ def utime(path, times=None, *, ns=None, dir_fd=None, follow_symlinks=True):
     which = ATIME_NOW | MTIME_NOW
     atime = mtime = 0
     if times is not None:
-        atime, mtime = map(_nanoseconds, _pair("times", times))
+        atime, mtime = map(_clamp, map(_nanoseconds, _pair("times", times)))
         which = ATIME_SET | MTIME_SET
     elif ns is not None:
-        atime, mtime = map(operator.index, _pair("ns", ns))
+        atime, mtime = map(_clamp, map(operator.index, _pair("ns", ns)))
         which = ATIME_SET | MTIME_SET
     if is_fd(path):
         hostcalls.call("futimens", path, atime, mtime, which)
@@ -149,6 +149,13 @@ def _pair(name, given):
     if not isinstance(given, tuple) or len(given) != 2:
         raise TypeError(f"utime: {name!r} must be either a tuple of two ints or None")
     return given
+
+
+def _clamp(ns):
+    """The nearest time that a file can have."""
+    if not -(2**63) <= ns // 10**9 < 2**63:
+        raise OverflowError("Python int too large to convert to C long")
+    return max(min(ns, 2**63 - 1), 1 - 2**63)
 
 
 def _nanoseconds(seconds):
