@@ -337,7 +337,7 @@ def stats() -> Steps[dict[str, float]]:
 def with_user_rights(steps: Steps[T]) -> Steps[T]:
     """The same operation with no more rights than the sandbox's own commands have."""
 
-    def perform(step: Ask | Run) -> Steps[Any]:
+    def perform(step: Ask | Run | Work) -> Steps[Any]:
         return (yield Ask(step.path, USER_RIGHTS + step.name, step.arguments) if isinstance(step, Ask) else step)
 
     return driven(steps, perform, FileError)

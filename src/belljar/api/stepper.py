@@ -37,6 +37,9 @@ class Link(Protocol):
     def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> Any:
         """Wait until it is so; a worker that lets the deadline pass is ended."""
 
+    def call_blocking(self, work: Callable[[], T], discard: Callable[[T], object]) -> Any:
+        """The result of something that takes a while, done where nobody else waits for it."""
+
 
 def finish(waits: Waits[T]) -> T:
     """Run an operation whose waits block."""
