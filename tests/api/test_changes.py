@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from belljar import AsyncSandbox, Changes, ConflictError, Mount, ProtectedFileError, Sandbox, SandboxError
-from belljar.api import operations, review
+from belljar.api import review
 from belljar.api.patch import render_file, show
 
 NUMBERS = "".join(f"{number}\n" for number in range(40))
@@ -416,7 +416,83 @@ def test_many_changes_come_in_pages(sandbox: Sandbox, monkeypatch: pytest.Monkey
 
 def test_too_much_is_refused(sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(review, "BYTES_MAX", 1000)
-    monkeypatch.setattr(operations, "PIECE", 100)
+    monkeypatch.setattr(review, "PIECE", 100)
     assert changed(sandbox, "head -c 900 /dev/zero > big; rm src/a.py").diff().count("\n-") == 41
     with pytest.raises(SandboxError, match="too large"):
         changed(sandbox, "head -c 900 /dev/zero > more")
+
+
+def test_nobody_waits_for_the_writer_of_a_fifo(sandbox: Sandbox) -> None:
+    sandbox.exec("mkfifo fifo").check()
+    assert sandbox.files.read_bytes("fifo") == b""
+
+
+# What a lost worker may say.
+
+
+def answers(*given: object) -> Changes:
+    """The changes that these answers make."""
+    steps = review.changes("/repo", set())
+    next(steps)
+    try:
+        for answer in given:
+            steps.send(answer)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    raise AssertionError("it asks for more")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        None,
+        7,
+        [7],
+        [[b"a", 0o100644, 0]],
+        [["a", 0o100644, 0, False]],
+        [[b"a", -1, 0, False]],
+        [[b"a", 1 << 70, 0, False]],
+        [[b"a", 0, 0o200000, False]],
+        [[b"../a", 0o40755, 0, False]],
+        [[b"/etc/passwd", 0o40755, 0, False]],
+        [[b"a//b", 0o40755, 0, False]],
+        [[b"", 0o40755, 0, False]],
+        [[b"a/./b", 0o40755, 0, False]],
+        [[b"a\0", 0o40755, 0, False]],
+        [[b"a", 0o40755, 0, 1]],
+        [[b"a" * (65 << 20), 0o40755, 0, False]],
+    ],
+)
+def test_a_list_of_another_form_is_an_error(rows: object) -> None:
+    with pytest.raises(SandboxError):
+        answers(rows)
+
+
+def test_pages_that_do_not_go_on_are_an_error() -> None:
+    page = [[b"%05d" % number, 0o40755, 0, False] for number in range(10_000)]
+    with pytest.raises(SandboxError):
+        answers(page, page)
+
+
+@pytest.mark.parametrize("piece", [None, [b"x"], ["x", True], [b"x", 1], [b"x" * 2000, False]])
+def test_contents_of_another_form_or_without_end_are_an_error(piece: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(review, "BYTES_MAX", 10_000)
+    monkeypatch.setattr(review, "READ_MAX", 10_000)
+    for modes in ((0o100644, 0), (0, 0o100644)):
+        with pytest.raises(SandboxError):
+            answers([[b"a", *modes, False]], *[piece] * 6)
+
+
+def test_a_lie_about_the_original_is_a_conflict(repo: Path) -> None:
+    row = [b"gone", 0o100644, 0o100644, False]
+    changes = answers([row], [b"harmless\n+evil\n", True], [b"harmless\n", True])
+    assert "-gone" not in changes.diff()
+    with pytest.raises(ConflictError):
+        changes.apply(repo)
+
+
+def test_a_lie_about_the_mode_is_a_conflict(repo: Path) -> None:
+    for row in ([b"gone", 0o40755, 0, False], [b"gone", 0, 0o40755, False]):
+        with pytest.raises(ConflictError):
+            answers([row]).apply(repo)
+    assert (repo / "gone").read_text() == "gone\n"

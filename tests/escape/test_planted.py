@@ -62,11 +62,16 @@ PLANTED = {
     ".aws/config": "credentials",
     ".kube/config": "credentials",
     ".docker/config.json": "credentials",
+    "GIT~1/config": "git",
+    "VSCODE~1/TASKS~1.JSO": "editor",
+    "envrc~2": "environment",
     ".netrc": "credentials",
 }
 """Paths, and the rule that refuses each."""
 
 ORDINARY = [
+    "notes~1",
+    "a.txt~",
     ".gitignore",
     ".gitattributes",
     "model.pth",

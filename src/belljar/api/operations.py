@@ -41,6 +41,8 @@ READ_MAX: Final = 1 << 30
 """Bytes of one file that are read into the owner's memory. What has no end is given up after the first piece."""
 ENTRIES_MAX: Final = 2_000_000
 """Entries of one directory that are listed."""
+TREE_MAX: Final = 400_000
+"""Files and directories of one download."""
 _GLOB: Final = 'IFS=; printf "%s\\0" $1'
 
 
@@ -285,7 +287,7 @@ def _list_tree(path: str) -> Steps[list[tuple[list[str], Entry]]]:
         if entry.is_dir:
             entries = yield from list_directory(entry.path)
             found += [([*parts, e.name], e) for e in entries if e.kind in ("file", "directory")]
-        if len(found) > ENTRIES_MAX:
+        if len(found) > TREE_MAX:
             raise FileError(EFBIG, path)
     return found
 

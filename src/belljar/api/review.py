@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final, Literal, overload
+from typing import Annotated, Any, Final, Literal, overload
+
+from msgspec import Meta
 
 from belljar.abi.errno import EFBIG, ENOTSUP
 from belljar.abi.paths import fsdecode, fsencode, join
@@ -16,7 +18,7 @@ from belljar.api.apply_host import apply_changes, arrival_of
 from belljar.api.arrivals import refused_files
 from belljar.api.errors import FileError, SandboxError
 from belljar.api.local_host import DIRECTORY, SYMLINK, TYPES, git_mode
-from belljar.api.operations import Steps, ask, check_answer
+from belljar.api.operations import PIECE, Steps, ask, check_answer
 from belljar.api.patch import render_file
 from belljar.api.request import AnyPath, check_path
 from belljar.kernel.fs.protection import Protection, Trust
@@ -25,6 +27,10 @@ CHANGES_MAX: Final = 200_000
 """Files in one list of changes."""
 BYTES_MAX: Final = 1 << 30
 """Bytes of all their new contents: they are kept, so that what was read is what is applied."""
+READ_MAX: Final = 8 << 30
+"""Bytes of all their old contents, which are read to be compared."""
+PATHS_MAX: Final = 64 << 20
+"""Bytes of all their paths."""
 SHOWN_MAX: Final = 1 << 20
 """Bytes of a file that is shown in a diff."""
 
@@ -33,7 +39,9 @@ _LETTERS: Final = {"added": "A", "modified": "M", "deleted": "D", "mode": "X"}
 
 Applied = set[tuple[str, bytes]]
 """Paths in the sandbox and digests of contents that were applied: an original that has them was changed by that."""
-Row = tuple[bytes, int, int, int, int, bool]
+Mode = Annotated[int, Meta(ge=0, le=0o177777)]
+Row = tuple[bytes, Mode, Mode, bool]
+"""A path, its mode now and before (0: nothing was there), and whether the original has changed since it was copied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,22 +193,23 @@ def changes(path: AnyPath, applied: Applied) -> Steps[Changes]:
     """List the changes of an overlay's directory, with their contents."""
     path = check_path(path)
     found: list[FileChange] = []
-    room = BYTES_MAX
-    for name, new_mode, new_size, old_mode, old_size, stale in (yield from _list_rows(path)):
+    new_room, old_room = BYTES_MAX, READ_MAX
+    for name, new_mode, old_mode, stale in (yield from _list_rows(path)):
         relative = _check_relative(name)
-        room -= new_size
-        if room < 0:
-            raise FileError(EFBIG, path)
-        new = yield from _read_new(join(path, relative), new_mode)
-        old = yield from _read_old(path, relative, old_mode, old_size)
+        inside = join(path, relative)
+        new = yield from _read_new(git_mode(new_mode), inside, new_room)
+        old = yield from _read_old(git_mode(old_mode), path, relative, old_room)
+        new_room -= new.size if new is not None else 0
+        old_room -= old.size if old is not None else 0
         if new != old:
-            ours = old is not None and (join(path, relative), old.digest) in applied
+            ours = old is not None and (inside, old.digest) in applied
             found.append(FileChange(relative, old, new, stale and not ours))
     return Changes(path, _with_rules(found), applied)
 
 
 def _list_rows(path: str) -> Steps[list[Row]]:
     rows: list[Row] = []
+    room = PATHS_MAX
     while True:
         last = rows[-1][0] if rows else b""
         try:
@@ -213,10 +222,11 @@ def _list_rows(path: str) -> Steps[list[Row]]:
             ) from None
         page = check_answer(answer, list[Row])
         rows += page
+        room -= sum(len(row[0]) for row in page)
+        if len(rows) > CHANGES_MAX or room < 0 or (page and rows[-1][0] <= last):
+            raise SandboxError(f"more than {CHANGES_MAX} files were changed in {path}: ask for a part of it")
         if len(page) < LIST_PAGE:
             return rows
-        if len(rows) > CHANGES_MAX or rows[-1][0] <= last:
-            raise SandboxError(f"more than {CHANGES_MAX} files were changed in {path}: ask for a part of it")
 
 
 def _check_relative(name: bytes) -> str:
@@ -226,35 +236,34 @@ def _check_relative(name: bytes) -> str:
     return path
 
 
-def _read_new(path: str, mode: int) -> Steps[FileState | None]:
-    mode = git_mode(mode)
-    if not mode:
-        return None
-    data = b""
-    if mode == SYMLINK:
-        data = fsencode((yield from operations.readlink(path)))
-    elif mode != DIRECTORY:
-        data = yield from operations.read_bytes(path)
-    return FileState(mode, len(data), sha256(data).digest(), data)
+def _read_new(mode: int, path: str, room: int) -> Steps[FileState | None]:
+    if mode != SYMLINK:
+        return (yield from _read(mode, path, ("read", fsencode(path)), room, room))
+    target = fsencode((yield from operations.readlink(path)))
+    return FileState(mode, len(target), sha256(target).digest(), target)
 
 
-def _read_old(top: str, relative: str, mode: int, size: int) -> Steps[FileState | None]:
+def _read_old(mode: int, top: str, relative: str, room: int) -> Steps[FileState | None]:
     """A file of the lower tree; of a large one only the digest is kept."""
-    mode = git_mode(mode)
+    request = ("read_lower", fsencode(top), fsencode(relative))
+    return (yield from _read(mode, join(top, relative), request, room, SHOWN_MAX))
+
+
+def _read(mode: int, path: str, request: tuple[Any, ...], most: int, kept: int) -> Steps[FileState | None]:
+    """A file's state, read in pieces. More than `most` bytes are EFBIG; contents of more than `kept` are not kept."""
     if not mode:
         return None
-    digest, parts, offset, ended = sha256(), list[bytes](), 0, mode == DIRECTORY
+    digest, parts, size, ended = sha256(), list[bytes](), 0, mode == DIRECTORY
     while not ended:
-        answer = yield from ask(top, "read_lower", fsencode(top), fsencode(relative), offset, operations.PIECE)
-        data, ended = check_answer(answer, tuple[bytes, bool])
+        data, ended = check_answer((yield from ask(path, *request, size, PIECE)), tuple[bytes, bool])
         digest.update(data)
-        offset += len(data)
+        size += len(data)
         ended = ended or not data
-        if offset <= SHOWN_MAX:
+        if size > most:
+            raise FileError(EFBIG, path)
+        if size <= kept:
             parts.append(data)
-        if offset > max(size, SHOWN_MAX) + operations.PIECE:
-            raise FileError(EFBIG, join(top, relative))
-    return FileState(mode, offset, digest.digest(), b"".join(parts) if offset <= SHOWN_MAX else None)
+    return FileState(mode, size, digest.digest(), b"".join(parts) if size <= kept else None)
 
 
 def _with_rules(found: Sequence[FileChange]) -> list[FileChange]:

@@ -10,7 +10,7 @@ from typing import Final
 
 from belljar.abi.errno import EEXIST, EISDIR, ENOENT, ENOTDIR
 from belljar.abi.errors import SysError
-from belljar.abi.flags import O_APPEND, O_CREAT, O_RDONLY, O_TRUNC, O_WRONLY
+from belljar.abi.flags import O_APPEND, O_CREAT, O_NONBLOCK, O_RDONLY, O_TRUNC, O_WRONLY
 from belljar.abi.paths import dirname, fsdecode, fsencode, join
 from belljar.abi.records import Stat
 from belljar.abi.wire import LIST_PAGE, Plain
@@ -47,7 +47,7 @@ class FileCalls:
 
     def read(self, path: bytes, offset: int, size: int) -> Plain:
         """Read at most `size` bytes at `offset`; return them, and whether that was the end."""
-        file = self._open(self._path(path), O_RDONLY)
+        file = self._open(self._path(path), O_RDONLY | O_NONBLOCK)  # nobody waits for the writer of a FIFO
         try:
             if file.place.node.is_dir:
                 raise SysError(EISDIR, self._path(path))
@@ -155,11 +155,11 @@ class FileCalls:
     def differences(self, path: bytes, after: bytes) -> Plain:
         """A page of the files that differ from an overlay's lower tree: the first, by path, that follow a path.
 
-        Each with mode and size now and before, modes of 0 for none, and whether the lower file changed meanwhile.
+        Each with its mode now and before, 0 for none, and whether the lower file changed since it was copied.
         """
         last = fsdecode(after)
         rows = [
-            [fsencode(name), *_mode_and_size(new), *_mode_and_size(old), stale]
+            [fsencode(name), 0 if new is None else new.mode, 0 if old is None else old.mode, stale]
             for name, new, old, stale in sorted(self._overlay(path).differing(), key=lambda row: row[0])
             if name > last
         ]
@@ -168,10 +168,6 @@ class FileCalls:
     def read_lower(self, path: bytes, name: bytes, offset: int, size: int) -> Plain:
         """As `read`, of a file of an overlay's lower tree."""
         return list(self._overlay(path).read_lower(fsdecode(name), offset, size))
-
-
-def _mode_and_size(stat: Stat | None) -> list[Plain]:
-    return [0, 0] if stat is None else [stat.mode, stat.size]
 
 
 def _fields(stat: Stat) -> list[Plain]:

@@ -91,7 +91,14 @@ _INSIDE_BARE: Final = frozenset("config config.worktree hooks info modules workt
 _SHAPES: Final = (frozenset({"head", "objects", "refs"}), frozenset({"head", "commondir"}))
 """Entries by which git recognises a repository that is not in a `.git`."""
 _SHAPE_NAMES: Final = {"head": "HEAD", "objects": "objects", "refs": "refs", "commondir": "commondir"}
-_SHORT_NAMES: Final = {"git~1": ".git"}
+_SHORT_NAMES: Final = {
+    name.replace(".", "")[:6]: name
+    for text in _PATTERNS.values()
+    for word in text.split()
+    for name in word.split("/")
+    if name.startswith(".") and "*" not in name
+}
+"""Names by the first part of what NTFS has for them beside: GIT~1 is .git there, VSCODE~1 is .vscode."""
 
 
 @lru_cache(maxsize=8192)
@@ -108,7 +115,8 @@ def fold(name: str) -> str:
         shown = "".join(c for c in normalize("NFKC", name) if not _is_ignorable(c))
         folded = "".join(c for c in normalize("NFKC", shown.casefold()) if not _is_ignorable(c))
     folded = folded.partition(":")[0].rstrip(". ") or folded
-    return _SHORT_NAMES.get(folded, folded)
+    stem, tilde, number = folded.partition(".")[0].partition("~")
+    return _SHORT_NAMES.get(stem, folded) if tilde and number.isdecimal() else folded
 
 
 def _is_ignorable(char: str) -> bool:
