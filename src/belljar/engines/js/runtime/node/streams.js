@@ -173,8 +173,10 @@ class Stream extends Handle {
     const fds = this.#reader === this.#writer ? [this.#reader] : [this.#reader, this.#writer];
     this.#reader = this.#writer = -1;
     if (!this.#closes) return;
-    for (const fd of fds) if (fd >= 0) kernel.call('close', fd);
+    for (const fd of fds) if (fd >= 0) this._release(fd);
   }
+
+  _release(fd) { kernel.call('close', fd); }
 }
 
 class Pipe extends Stream {

@@ -105,8 +105,7 @@ class TCP extends Stream {
 
   shutdown(request) {
     if (this.#control < 0) return super.shutdown(request);
-    try { kernel.call('write', this.#control, 'shutdown\n'); } catch { /* the other end is gone */ }
-    later(() => request.oncomplete(0));
+    new Request('write', [this.#control, 'shutdown\n'], () => request.oncomplete(0)); // or the other end is gone
     return 0;
   }
 
@@ -133,8 +132,14 @@ class TCP extends Stream {
 
   _close() {
     super._close();
-    if (this.#control >= 0) kernel.call('close', this.#control);
+    if (this.#control >= 0) this._release(this.#control);
     if (this.type === SERVER && listening.get(this.#local?.port) === this) listening.delete(this.#local.port);
+  }
+
+  // Only who closes a server may want its port again at once.
+  _release(fd) {
+    if (this.type === SERVER) super._release(fd);
+    else kernel.background('close', [fd], () => {});
   }
 }
 
