@@ -102,6 +102,7 @@ def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
     except BaseException:
         saved.restore()
         raise
+    shell.holds_notice = function is None and builtin is None
     try:
         status = _dispatch(shell, call, argv, function, builtin, temporary)
         if builtin is not None and "exec" in argv and all(word in _EXEC_WORDS for word in argv):
@@ -109,6 +110,10 @@ def invoke(shell: Shell, call: Call, argv: list[str]) -> int:
         return status
     finally:
         saved.restore()
+        shell.holds_notice = False
+        if shell.held_notice:
+            shell.process.error(shell.held_notice)
+            shell.held_notice = ""
 
 
 def _expand_temporary(shell: Shell, builders: Sequence[Callable[[Shell], AssignmentArg]]) -> list[AssignmentArg]:
@@ -331,7 +336,7 @@ def run_program(
         if error.errno == ENOEXEC:
             script = shell.script_program(path, argv)
             if script is None:
-                shell.error(f"{name}: cannot execute binary file: Exec format error")
+                shell.error(f"{path}: cannot execute binary file: Exec format error")
                 return NOT_EXECUTABLE
             program, full = script
         elif error.errno == ENOENT and shell.located.pop(name, None) is not None and name not in shell.hash:
@@ -362,7 +367,7 @@ def report_failure(shell: Shell, name: str, path: str, error: SysError) -> int:
             return NOT_EXECUTABLE
     if code == EACCES:
         is_dir = shell.process.fs.is_dir(path)
-        shell.error(f"{name}: {'Is a directory' if is_dir else error.reason}")
+        shell.error(f"{path}: {'Is a directory' if is_dir else error.reason}")
         return NOT_EXECUTABLE
     if code in (ENOENT, ENOTDIR):
         interpreter = shell.bad_interpreter(path)

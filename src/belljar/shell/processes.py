@@ -180,10 +180,13 @@ class Processes(State):
         if status.signal in (Signal.INT, Signal.PIPE):
             return
         what = DESCRIPTIONS.get(status.signal, f"Unknown signal {status.signal}")
-        if self.interactive or status.signal == Signal.TERM:
-            self.process.error(f"{what}\n")
+        notice = f"{what}\n"
+        if not self.interactive and status.signal != Signal.TERM:
+            notice = f"{self.message_name()}: line {self.line}: " + f"{child.pid:>5} {what:<23} {text}".rstrip() + "\n"
+        if self.holds_notice:
+            self.held_notice = notice
         else:
-            self.report_line(self.line, f"{child.pid:>5} {what:<23} {text}".rstrip())
+            self.process.error(notice)
 
     # Finding commands.
 

@@ -66,6 +66,9 @@ class State:
         self.in_trap = ""
         self.active_traps: frozenset[str] = frozenset()
         """The traps whose commands are running: none of them runs inside itself."""
+        self.holds_notice = False
+        """A program runs with redirections that are not for the shell's word about its death."""
+        self.held_notice = ""
         self.trap_status = 0
         """`$?` before the trap that is running: what `exit` and `return` in it give by default."""
         self.trap_level = 0
@@ -168,6 +171,8 @@ class State:
         self.watching = other.watching
         self.in_trap = other.in_trap
         self.active_traps = other.active_traps
+        self.holds_notice = False
+        self.held_notice = ""
         self.trap_status = other.trap_status
         self.trap_level = other.trap_level
         self.spared = other.spared
