@@ -69,3 +69,50 @@ def test_interrupts(screen: Screen) -> None:
     screen.until(b"KeyboardInterrupt\r\n" + PROMPT)
     screen.terminal.write(b"exit(3)\r")
     assert screen.terminal.wait(30) == 3
+
+
+def test_names_are_completed(screen: Screen) -> None:
+    screen.enter(b"import os; my_long_variable = 6 * 7")
+    assert b"42\r\n" in screen.enter(b"my_lo\t")
+    screen.terminal.write(b"os.cpu_c\t")
+    screen.until(b"os.cpu_count()")
+    screen.enter(b"")
+    screen.terminal.write(b"os.path.is\t\t")
+    seen = screen.until(b"os.path.ismount(")
+    assert b"os.path.isdir" in seen + screen.until(b">>> os.path.is")
+    screen.enter(b"dir('x')")
+    screen.enter(b"if 1:", b"... ")
+    screen.enter(b"\tprint('indented')", b"... ")
+    assert b"indented\r\n" in screen.enter(b"")
+    screen.terminal.write(b"no_such_name_at_all\tX")
+    assert b"no_such_name_at_allX" in screen.enter(b"")
+
+
+def test_what_is_typed_after_a_tab_is_not_lost(screen: Screen) -> None:
+    screen.enter(b"abcdef = 'AB'")
+    assert b"'ABABAB'" in screen.enter(b"abcd\t * 3")
+
+
+def test_input_edits_lines_once_readline_is_imported(screen: Screen) -> None:
+    screen.enter(b"import readline; readline.set_completer(lambda text, state: [text + 'XYZ', None][state])")
+    screen.enter(b"readline.clear_history(); readline.add_history('from before')")
+    screen.enter(b"line = input('? ')", b"? ")
+    screen.terminal.write(b"\x1b[A\x1b[A")
+    screen.until(b"from before")
+    screen.enter(b"")
+    assert b"'from before'" in screen.enter(b"line")
+    screen.enter(b"line = input('? ')", b"? ")
+    screen.enter(b"w\t!")
+    assert b"'wXYZ!'" in screen.enter(b"line")
+
+
+def test_the_shells_completion_outlives_a_prompt(box: Sandbox) -> None:
+    shell = Screen(box.pty(["bash", "--norc"], env={"PS1": "sh> "}))
+    shell.until(b"sh> ")
+    shell.enter(b"python3 -q")
+    shell.terminal.write(b"exit()\r")
+    shell.until(b"sh> ")
+    box.files.write("/workspace/a_long_file_name", "its text")
+    assert b"its text" in shell.enter(b"cat a_lo\t", b"sh> ")
+    shell.terminal.kill("KILL")
+    shell.terminal.wait(30)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from belljar.abi.cache_host import cache_directories, cache_directory
 from belljar.engines.compiler_host import ROUND, Progress, run_compiler
@@ -41,13 +41,31 @@ class ArtefactError(RuntimeError):
     """There is no artefact and none can be made; says why and what to do."""
 
 
+class Change(NamedTuple):
+    """Bytes of a program to be replaced before it is compiled, by as many others."""
+
+    offset: int
+    old: bytes
+    new: bytes
+
+    def __str__(self) -> str:
+        """The change as one word."""
+        return f"{self.offset}:{self.old.hex()}:{self.new.hex()}"
+
+    @classmethod
+    def parse(cls, word: str) -> Change:
+        offset, old, new = word.split(":")
+        return cls(int(offset), bytes.fromhex(old), bytes.fromhex(new))
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A program to compile: its file, the digest it must have, and its name for people."""
+    """A program to compile: its file, the digest it must have, its name for people, and changes to it."""
 
     path: Path
     digest: str
     title: str
+    changes: tuple[Change, ...] = ()
 
 
 def directory() -> Path:
@@ -98,7 +116,7 @@ def instruction_set() -> str:
 
 def artefact_name(source: Source, quality: Quality) -> str:
     """Changes with anything that the native code depends on."""
-    parts = ("4", source.digest, version("wasmtime"), instruction_set(), quality)
+    parts = ("4", source.digest, version("wasmtime"), instruction_set(), quality, *map(str, source.changes))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
 
@@ -183,7 +201,7 @@ def prepare(source: Source, quality: Quality, progress: Progress | None = None) 
 
 
 def _compile(source: Source, quality: Quality, path: Path, progress: Progress | None) -> None:
-    words = [*_COMPILER, str(source.path), source.digest, quality, str(path)]
+    words = [*_COMPILER, str(source.path), source.digest, quality, str(path), *map(str, source.changes)]
     done = run_compiler(words, source.title, progress, stdout=subprocess.DEVNULL)
     if done.returncode or not path.exists():
         reason = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:] or [f"status {done.returncode}"]
@@ -195,7 +213,7 @@ def prepare_in_background(source: Source) -> None:
     if cache_directory() is None:
         return
     compiler = subprocess.Popen(  # noqa: S603 - our own compiler
-        [*_COMPILER, str(source.path), source.digest, "background", str(directory())],
+        [*_COMPILER, str(source.path), source.digest, "background", str(directory()), *map(str, source.changes)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -20,8 +20,8 @@ class FdTable:
         self.cloexec: set[int] = set()
 
     def set_limit(self, limit: int) -> None:
-        """Refuse descriptors from `limit` on; never more than before."""
-        self._limit = min(limit, self._limit)
+        """Refuse descriptors from `limit` on."""
+        self._limit = limit
 
     def fork(self) -> FdTable:
         child = FdTable(self._limit)

@@ -27,13 +27,14 @@ _locks: WeakKeyDictionary[Node, _Lock] = WeakKeyDictionary()
 
 
 def lock_file(process: Process, file: OpenFile, *, exclusive: bool, timeout: float | None) -> bool:
-    """Wait for the lock (None: as long as it takes); whether it was had."""
+    """Wait for the lock (None: as long as it takes); whether it was had. EINTR."""
     node, hub = file.place.node, process.kernel.hub
     lock = _locks.get(node)
     if lock is None:
         lock = _locks[node] = _Lock(WaitQueue(hub))
     fiber = hub.current
     assert fiber is not None
+    process.interrupted = False
     until = None if timeout is None else hub.clock.monotonic() + timeout
     timer = None if until is None else hub.call_at(until, lambda: hub.unpark(fiber))
     try:
@@ -41,6 +42,7 @@ def lock_file(process: Process, file: OpenFile, *, exclusive: bool, timeout: flo
             if until is not None and hub.clock.monotonic() >= until:
                 return False
             lock.waiters.wait()
+            process.check_interrupted()
     finally:
         if timer is not None:
             timer.cancel()

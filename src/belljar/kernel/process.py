@@ -230,7 +230,8 @@ class Process:
         file = self.fds[fd]
         self.budget.charge()
         if self.rlimits:
-            data = self._within_file_size(file, data)
+            start = file.handle.size() if file.flags & O_APPEND and file.handle.seekable else file.offset
+            data = self._within_file_size(file, data, start)
         try:
             return file.write(data)
         except SysError as error:
@@ -238,13 +239,16 @@ class Process:
                 self.raise_signal(Signal.PIPE)
             raise
 
-    def _within_file_size(self, file: OpenFile, data: bytes) -> bytes:
-        """The part of `data` that `ulimit -f` allows. SIGXFSZ, then EFBIG, if that is nothing."""
+    def pwrite(self, fd: int, data: bytes, offset: int) -> int:
+        file = self.fds[fd]
+        return file.pwrite(self._within_file_size(file, data, offset) if self.rlimits else data, offset)
+
+    def _within_file_size(self, file: OpenFile, data: bytes, start: int) -> bytes:
+        """The part of `data` that RLIMIT_FSIZE allows. SIGXFSZ, then EFBIG, if that is nothing."""
         soft, _ = self.rlimits.get("f", (None, None))
         if soft is None or not file.handle.seekable:
             return data
-        start = file.handle.size() if file.flags & O_APPEND else file.offset
-        room = soft * 1024 - start
+        room = soft - start
         if room <= 0 and data:
             self.raise_signal(Signal.XFSZ)
             raise SysError(EFBIG)
@@ -313,7 +317,7 @@ class Process:
                     queues.append(handle.waiters)
             if ready or (until is not None and hub.clock.monotonic() >= until):
                 return ready
-            self._check_interrupted()
+            self.check_interrupted()
             timer = hub.call_at(until, lambda: hub.unpark(fiber)) if until is not None else None
             for queue in queues:
                 queue.add(fiber)
@@ -378,7 +382,7 @@ class Process:
         try:
             while hub.clock.monotonic() < until:
                 hub.park()
-                self._check_interrupted()
+                self.check_interrupted()
         finally:
             timer.cancel()
 
@@ -476,7 +480,7 @@ class Process:
                 raise SysError(ECHILD)
             if options & WNOHANG:
                 return None
-            self._check_interrupted()
+            self.check_interrupted()
             self._wait_for_news()
 
     def _matches(self, pid: int, news: WaitResult) -> bool:
@@ -648,7 +652,8 @@ class Process:
             self.kernel.announce(self, WaitResult(0, ExitStatus(0, Signal.CONT), continued=True))
             self._deliver_pending()
 
-    def _check_interrupted(self) -> None:
+    def check_interrupted(self) -> None:
+        """Raise EINTR if a handler ran since this was last asked."""
         if self.interrupted:
             self.interrupted = False
             raise SysError(EINTR)

@@ -8,6 +8,7 @@ from typing import Final
 
 from belljar.engines.artefact_host import Source
 from belljar.engines.errors import EngineUnavailable
+from belljar.engines.owner.python_integers import DEFAULT_INTEGER
 
 INSTALL: Final = "pip install 'belljar[python]'"
 WASM_SHA256: Final = "d41926055c3f869715202092a1b8d070ff9ffcd2c82d0dd368786e79f2200f9a"
@@ -28,7 +29,7 @@ def artifacts() -> Path:
 
 
 def source() -> Source:
-    return Source(artifacts() / "python.wasm", WASM_SHA256, "Python")
+    return Source(artifacts() / "python.wasm", WASM_SHA256, "Python", DEFAULT_INTEGER)
 
 
 def stdlib() -> Path:

@@ -29,6 +29,12 @@ _END: Final = struct.Struct("<4s4H2LH")
 _LENGTHS: Final = struct.Struct("<28x3H12x")
 """The lengths in an entry of the central directory: of its name, its extra field and its comment, which follow."""
 _DATA_ZIP: Final = "matplotlib/mpl-data.zip"
+_CORRECTED: Final[dict[str, tuple[tuple[bytes, bytes], ...]]] = {
+    "numpy/_core/_type_aliases.pyc": ((b"\xda\x04intp", b"\xda\x05int64"), (b"\xda\x05uintp", b"\xda\x06uint64")),
+    "scipy/signal/_peak_finding.pyc": ((b"\xda\x04safe", b"\xda\x09same_kind"),),
+}
+"""Strings in compiled modules, for 64-bit default integers (see `engines/owner/python_integers.py`): the types that
+`numpy.int_` and `numpy.uint` are; how peaks given as integers are cast to indices."""
 
 
 class Changed(RuntimeError):
@@ -143,8 +149,16 @@ class PythonLibrary(Mapping[bytes, LibraryFile | list[bytes]]):
             self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
         if hashlib.sha256(self._map).hexdigest() != digest:
             raise Changed(f"{stdlib} is not the file that was expected (its SHA-256 differs)")
-        self._zip = ExtendedZip(self._map, added, removed)
+        self._zip = ExtendedZip(self._map, {**added, **self._corrected()}, removed | _CORRECTED.keys())
         self._packages = Bytes(_zipped(packages))
+
+    def _corrected(self) -> dict[str, bytes]:
+        with zipfile.ZipFile(io.BytesIO(self._map)) as archive:
+            modules = {name: archive.read(name) for name in _CORRECTED}
+        for name, changes in _CORRECTED.items():
+            for old, new in changes:
+                modules[name] = modules[name].replace(old, new)
+        return modules
 
     @cached_property
     def _data(self) -> dict[bytes, LibraryFile | list[bytes]]:

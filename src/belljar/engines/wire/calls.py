@@ -154,13 +154,36 @@ CALLS: Final[dict[str, Call]] = {
     "exit": Call(51, "qqq", ""),  # code, signal (if not 0: as if killed by it), processor time used (ns)
     "exceeded": Call(52, "sq", ""),  # a limit's name, processor time (ns): ends the exec; not answered
     "finish": Call(53, "qsqqq", "q"),  # fd data, then as exit: only answered, with a count, if not all was written
+    "flock": Call(54, "qq", ""),  # fd, LOCK_ bits
+    "getrlimit": Call(55, "q", "qq"),  # number -> soft hard; -1: unlimited
+    "setrlimit": Call(56, "qqq", ""),  # number soft hard
+    "setitimer": Call(57, "qq", "qq"),  # of the wall clock: value, interval (ns) -> those before; -1 first: only ask
     # Terminals.
     "isatty": Call(60, "q", "q"),
     "winsize": Call(61, "q", "qq"),  # rows columns
     "raw": Call(62, "qq", ""),  # fd; 1 raw, 0 as it was at the start
-    "edit": Call(63, "sq", "s"),  # prompt, history: a line from the terminal with line editing; b"" at the end of input
+    "edit": Call(63, "sql", "qs"),  # a line from the terminal with line editing; see EDIT below
+    "history": Call(64, "l", ""),  # the lines that `edit` offers
+    "tcgetattr": Call(65, "q", "Q"),  # -> iflag oflag cflag lflag ispeed ospeed, then the control characters
+    "tcsetattr": Call(66, "qqQ", ""),  # fd; 0 now, 1 after output, 2 and without input; as above
+    "tcflush": Call(67, "qq", ""),  # fd; 0 input, 1 output, 2 both
+    "tcgetpgrp": Call(68, "q", "q"),
+    "tcsetpgrp": Call(69, "qq", ""),
+    "tcgetsid": Call(70, "q", "q"),
+    "setwinsize": Call(71, "qqq", ""),  # fd rows columns
+    "ttyname": Call(72, "q", "s"),
+    "ptsname": Call(73, "q", "s"),  # of a master
+    "unread": Call(74, "q", "q"),  # bytes that can be read now (FIONREAD)
 }
 
+EDIT_HISTORY, EDIT_COMPLETES = 1, 2
+"""Bits of the second argument of `edit`.
+
+EDIT: takes the prompt, bits and a list; gives 0 and a line with its newline, b"" at the end of input. With EDIT_HISTORY
+the line is remembered. With EDIT_COMPLETES the answer may be 1 and the text before the cursor: Tab was typed; then the
+call is to be made again, with the number of characters to be completed as the first of the list and the candidates as
+the others.
+"""
 DEFAULT, IGNORED, REPORTED = 0, 1, 2
 """Dispositions that `catch` can set."""
 PROGRAM_SESSION, PROGRAM_SITE, PROGRAM_TERMINAL, PROGRAM_CLOSED_SHIFT = 1, 2, 4, 3

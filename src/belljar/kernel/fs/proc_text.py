@@ -10,6 +10,7 @@ from belljar.abi.flags import S_IFMT, S_IFREG
 from belljar.abi.paths import fsdecode, fsencode, join, normalise
 from belljar.kernel.fiber import State
 from belljar.kernel.pipe import PipeNode
+from belljar.kernel.rlimits import RESOURCES, getrlimit
 from belljar.kernel.tty import PTS_MAJOR
 from belljar.kernel.vfs.namespace import Place
 from belljar.kernel.vfs.resolve import path_of
@@ -239,38 +240,12 @@ def fdinfo(process: Process, file: OpenFile, fd: int) -> bytes:
     return f"pos:\t{file.offset}\nflags:\t0{flags:o}\nmnt_id:\t1\nino:\t{file.stat().ino}\n".encode()
 
 
-_RLIMITS: Final[tuple[tuple[str, str, int, int | None, str], ...]] = (
-    ("cpu time", "t", 1, None, "seconds"),
-    ("file size", "f", 1024, None, "bytes"),
-    ("data size", "d", 1024, None, "bytes"),
-    ("stack size", "s", 1024, 8192, "bytes"),
-    ("core file size", "c", 1024, 0, "bytes"),
-    ("resident set", "m", 1024, None, "bytes"),
-    ("processes", "u", 1, None, "processes"),
-    ("open files", "n", 1, None, "files"),
-    ("locked memory", "l", 1024, 8192, "bytes"),
-    ("address space", "v", 1024, None, "bytes"),
-    ("file locks", "x", 1, None, "locks"),
-    ("pending signals", "i", 1, 1024, "signals"),
-    ("msgqueue size", "q", 1, 819200, "bytes"),
-    ("nice priority", "e", 1, 0, ""),
-    ("realtime priority", "r", 1, 0, ""),
-    ("realtime timeout", "R", 1, None, "us"),
-)
-"""Name, ulimit's letter, ulimit's unit, what holds if nobody set it (in that unit), unit shown."""
-
-
 def limits(process: Process) -> str:
-    allowed = process.budget.limits
-    own = {"u": allowed.processes, "n": allowed.open_files}
     lines = [f"{'Limit':<25} {'Soft Limit':<20} {'Hard Limit':<20} {'Units':<10}\n"]
-    for name, letter, factor, default, unit in _RLIMITS:
-        default = own.get(letter, default)
-        soft, hard = (
-            "unlimited" if value is None else str(value * factor)
-            for value in process.rlimits.get(letter, (default, default))
-        )
-        lines.append(f"{'Max ' + name:<25} {soft:<20} {hard:<20} " + (f"{unit:<10}\n" if unit else "\n"))
+    for resource in RESOURCES:
+        soft, hard = ("unlimited" if value is None else str(value) for value in getrlimit(process, resource))
+        units = f"{resource.shown:<10}\n" if resource.shown else "\n"
+        lines.append(f"{'Max ' + resource.name:<25} {soft:<20} {hard:<20} {units}")
     return "".join(lines)
 
 

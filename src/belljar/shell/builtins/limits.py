@@ -3,60 +3,60 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msgspec import Struct
-
+from belljar.kernel.rlimits import BY_LETTER, getrlimit, setrlimit
 from belljar.shell.builtins.registry import Options, Usage, builtin
 
 if TYPE_CHECKING:
     from belljar.shell.shell import Shell
 
 
-class Resource(Struct, frozen=True):
-    """A resource limit: its unit as shown, and its default (None: unlimited)."""
+class Shown(NamedTuple):
+    """A resource limit as ulimit shows it; `value` for what is a constant."""
 
     letter: str
     text: str
     unit: str = ""
-    default: int | None = None
-    limit: str = ""
-    """The field of the sandbox's limits that it shows."""
+    value: int | None = None
 
 
-_RESOURCES: Final = [
-    Resource("R", "real-time non-blocking time ", "microseconds"),
-    Resource("c", "core file size", "blocks", 0),
-    Resource("d", "data seg size", "kbytes"),
-    Resource("e", "scheduling priority", default=0),
-    Resource("f", "file size", "blocks"),
-    Resource("i", "pending signals", default=1024),
-    Resource("l", "max locked memory", "kbytes", 8192),
-    Resource("m", "max memory size", "kbytes"),
-    Resource("n", "open files", limit="open_files"),
-    Resource("p", "pipe size", "512 bytes", 8),
-    Resource("q", "POSIX message queues", "bytes", 819200),
-    Resource("r", "real-time priority", default=0),
-    Resource("s", "stack size", "kbytes", 8192),
-    Resource("t", "cpu time", "seconds"),
-    Resource("u", "max user processes", limit="processes"),
-    Resource("v", "virtual memory", "kbytes"),
-    Resource("x", "file locks"),
+_SHOWN: Final = [
+    Shown("R", "real-time non-blocking time ", "microseconds"),
+    Shown("c", "core file size", "blocks"),
+    Shown("d", "data seg size", "kbytes"),
+    Shown("e", "scheduling priority"),
+    Shown("f", "file size", "blocks"),
+    Shown("i", "pending signals"),
+    Shown("l", "max locked memory", "kbytes"),
+    Shown("m", "max memory size", "kbytes"),
+    Shown("n", "open files"),
+    Shown("p", "pipe size", "512 bytes", 8),
+    Shown("q", "POSIX message queues", "bytes"),
+    Shown("r", "real-time priority"),
+    Shown("s", "stack size", "kbytes"),
+    Shown("t", "cpu time", "seconds"),
+    Shown("u", "max user processes"),
+    Shown("v", "virtual memory", "kbytes"),
+    Shown("x", "file locks"),
 ]
-_BY_LETTER: Final = {resource.letter: resource for resource in _RESOURCES}
+_BY_LETTER: Final = {shown.letter: shown for shown in _SHOWN}
 
 
-def _value(shell: Shell, resource: Resource) -> tuple[int | None, int | None]:
-    """The soft and the hard limit."""
-    default = getattr(shell.process.budget.limits, resource.limit) if resource.limit else resource.default
-    return shell.process.rlimits.get(resource.letter, (default, default))
+def _value(shell: Shell, shown: Shown) -> tuple[int | None, int | None]:
+    """The soft and the hard limit, in ulimit's units."""
+    resource = BY_LETTER.get(shown.letter)
+    if resource is None:
+        return shown.value, shown.value
+    soft, hard = getrlimit(shell.process, resource)
+    return soft and soft // resource.unit, hard and hard // resource.unit
 
 
 def _text(value: int | None) -> str:
     return "unlimited" if value is None else str(value)
 
 
-def _labelled(resource: Resource, value: int | None) -> str:
+def _labelled(resource: Shown, value: int | None) -> str:
     unit = f"({resource.unit}, -{resource.letter})" if resource.unit else f"(-{resource.letter})"
     return f"{resource.text:<{max(20, 39 - len(unit))}} {unit} {_text(value)}"
 
@@ -75,7 +75,7 @@ def ulimit(shell: Shell, args: list[str]) -> int:
     """
     sides: set[str] = set()
     everything = False
-    wanted: list[tuple[Resource, str | None]] = []
+    wanted: list[tuple[Shown, str | None]] = []
     for position, arg in enumerate(args):
         if arg.startswith("-") and len(arg) > 1 and not arg[1].isdecimal():
             for letter in arg[1:]:
@@ -93,7 +93,7 @@ def ulimit(shell: Shell, args: list[str]) -> int:
             wanted.append((_BY_LETTER["f"], arg))
     side = 1 if sides == {"H"} else 0
     if everything:
-        for resource in _RESOURCES:
+        for resource in _SHOWN:
             shell.write(_labelled(resource, _value(shell, resource)[side]) + "\n")
         return 0
     wanted = wanted or [(_BY_LETTER["f"], None)]
@@ -107,8 +107,9 @@ def ulimit(shell: Shell, args: list[str]) -> int:
     return 0
 
 
-def _set(shell: Shell, resource: Resource, text: str, sides: set[str]) -> bool:
-    soft, hard = _value(shell, resource)
+def _set(shell: Shell, shown: Shown, text: str, sides: set[str]) -> bool:
+    soft, hard = _value(shell, shown)
+    resource = BY_LETTER.get(shown.letter)
     if text in ("unlimited", "hard", "soft"):
         value = {"unlimited": None, "hard": hard, "soft": soft}[text]
     elif text.isascii() and text.isdecimal() and len(text) < 19:
@@ -116,17 +117,15 @@ def _set(shell: Shell, resource: Resource, text: str, sides: set[str]) -> bool:
     else:
         shell.error(f"ulimit: {text}: invalid number")
         return False
-    if hard is not None and (value is None or value > hard):
-        shell.error(f"ulimit: {resource.text}: cannot modify limit: Operation not permitted")
+    if resource is None or (hard is not None and (value is None or value > hard)):
+        shell.error(f"ulimit: {shown.text}: cannot modify limit: Operation not permitted")
         return False
     soft = value if "S" in sides else soft
     if "H" in sides:
         hard = value
-        if hard is not None and soft is not None and soft > hard:
+        if hard is not None and (soft is None or soft > hard):
             soft = hard
-    shell.process.rlimits = {**shell.process.rlimits, resource.letter: (soft, hard)}
-    if resource.letter == "n" and soft is not None:
-        shell.process.fds.set_limit(soft)
+    setrlimit(shell.process, resource, soft and soft * resource.unit, hard and hard * resource.unit)
     return True
 
 

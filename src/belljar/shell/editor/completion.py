@@ -127,7 +127,7 @@ def _variables(shell: Shell, line: str, found: re.Match[str]) -> Completion:
     brace, prefix = found.groups()
     names = sorted(name for name in shell.vars.names() if name.startswith(prefix))
     start = len(line) - len(prefix)
-    common = _common(names) if names else prefix
+    common = common_prefix(names) if names else prefix
     if len(names) == 1:
         common += "}" if brace else " "
     return Completion(start, common, [f"${{{name}}}" if brace else f"${name}" for name in names])
@@ -163,7 +163,7 @@ def _choose(
 ) -> Completion:
     names = list(dict.fromkeys(names)) if is_path else sorted(set(names))
     choices = [name.rstrip("/").rpartition("/")[2] if is_path else name for name in names]
-    common = _common(names) if names else word.value
+    common = common_prefix(names) if names else word.value
     ending = ""
     if len(names) == 1:
         ending = word.quote
@@ -179,7 +179,7 @@ def _choose(
     return Completion(word.start, quoted + ending, choices)
 
 
-def _common(names: list[str]) -> str:
+def common_prefix(names: list[str]) -> str:
     """The longest common prefix."""
     low, high = min(names), max(names)
     for place, char in enumerate(low):

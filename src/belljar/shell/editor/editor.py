@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from belljar.abi.signals import Signal
 from belljar.abi.termios import ECHO, ICANON, VMIN, VTIME, Termios, WinSize
 from belljar.shell.control import Discard
 from belljar.shell.editor.buffer import Buffer, KillRing
-from belljar.shell.editor.completion import complete, in_columns
+from belljar.shell.editor.completion import Completion, complete, in_columns
 from belljar.shell.editor.keys import Decoder, Stroke, parse_keys
 from belljar.shell.editor.screen import Screen
 from belljar.shell.editor.search import Search
@@ -34,6 +35,14 @@ NO_UNDO: Final = frozenset({"complete", "digit-argument", "possible-completions"
 """Functions that change nothing to undo, or save the line themselves."""
 
 
+Completer = Callable[["Shell", str, str], Completion]
+"""Finds the completions of the text before the cursor; also given what follows it."""
+
+
+class Suspended(Exception):
+    """Raised by a completer that has to ask first: `read` passes it on, and `resume` goes on with the same key."""
+
+
 class Editor:
     """Edits the lines of one interactive shell."""
 
@@ -41,9 +50,13 @@ class Editor:
     screen: Screen
     columns: int
     place: int
+    _before: Termios
+    _pastes: bool
+    _suspended_at: Stroke
 
-    def __init__(self, shell: Shell) -> None:
+    def __init__(self, shell: Shell, completer: Completer = complete) -> None:
         self.shell = shell
+        self._completer = completer
         self.process = shell.process
         self.ring = KillRing()
         self.last_query = ""
@@ -81,6 +94,8 @@ class Editor:
         """Text received so far of a bracketed paste; None outside one."""
         self.entered: str | None = None
         self.ended = False
+        self._strokes: Iterator[Stroke] = iter(())
+        """What was typed and not yet looked at."""
 
     def read(self, prompt: str) -> str | None:
         """A line, with its newline; None at the end of input. Discard: it was interrupted."""
@@ -93,20 +108,43 @@ class Editor:
         if Signal.WINCH not in self.process.handlers:
             self.process.catch(Signal.WINCH, lambda _: None)
         self.process.ioctl(0, "set_termios", raw)
-        pastes = (self.shell.vars.get("TERM") or "") not in ("", "dumb", "vt100")
-        try:
-            if pastes:
+        self._pastes = (self.shell.vars.get("TERM") or "") not in ("", "dumb", "vt100")
+        self._before = before
+
+        def first() -> None:
+            if self._pastes:
                 self._write(PASTE_ON)
             self._begin(prompt)
             self._resume_history()
-            return self._edit()
-        finally:
-            with suppress(SysError):
-                if pastes:
-                    self._write(PASTE_OFF)
-                self.process.ioctl(0, "set_termios", before)
 
-    def _edit(self) -> str | None:
+        return self._edit(first)
+
+    def resume(self) -> str | None:
+        """Go on after Suspended."""
+        return self._edit(lambda: self._stroke(self._suspended_at))
+
+    def _edit(self, first: Callable[[], None]) -> str | None:
+        try:
+            first()
+            line = self._read_strokes()
+        except Suspended:
+            raise
+        except BaseException:
+            self._leave()
+            raise
+        self._leave()
+        return line
+
+    def _leave(self) -> None:
+        with suppress(SysError):
+            if self._pastes:
+                self._write(PASTE_OFF)
+            self.process.ioctl(0, "set_termios", self._before)
+
+    def _read_strokes(self) -> str | None:
+        for stroke in self._strokes:
+            self._stroke(stroke)
+        self._refresh()
         while self.entered is None and not self.ended:
             try:
                 data = self._next_bytes()
@@ -117,7 +155,8 @@ class Editor:
                 continue
             if not data:
                 return None
-            for stroke in self.decoder.feed(data):
+            self._strokes = self.decoder.feed(data)
+            for stroke in self._strokes:
                 self._stroke(stroke)
             self._refresh()
         self.screen.leave()
@@ -190,6 +229,7 @@ class Editor:
         elif self.search is not None and self._search_stroke(self.search, stroke):
             return
         elif self.vi is None or not self.vi.stroke(stroke):
+            self._suspended_at = stroke
             self.run(stroke)
         if self.vi is not None:
             self.vi.clamp_cursor()
@@ -413,7 +453,7 @@ class Editor:
 
     def complete(self) -> None:
         buffer = self.buffer
-        found = complete(self.shell, buffer.text[: buffer.point], buffer.text[buffer.point :])
+        found = self._completer(self.shell, buffer.text[: buffer.point], buffer.text[buffer.point :])
         before = buffer.text[found.start : buffer.point]
         if not found.choices:
             self.bell()
@@ -430,7 +470,7 @@ class Editor:
         self.inserted = False
 
     def possible_completions(self) -> None:
-        found = complete(self.shell, self.buffer.text[: self.buffer.point])
+        found = self._completer(self.shell, self.buffer.text[: self.buffer.point], "")
         if found.choices:
             self._list(found.choices)
         else:

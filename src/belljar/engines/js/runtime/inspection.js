@@ -28,20 +28,21 @@ types.isBoxedPrimitive = (value) => {
 };
 types.isEventTarget = () => false;
 
-const ONLY_ENUMERABLE = 2;
+const ONLY_ENUMERABLE = 2, SKIP_SYMBOLS = 16;
 const isIndex = (key) => typeof key === 'string' && `${key >>> 0}` === key && key >>> 0 !== 2 ** 32 - 1;
 
 // The part of `util` that is the same in every realm of ours.
 const util = (require, privateSymbols) => ({
   constants: {
     kPending: 0, kFulfilled: 1, kRejected: 2, kExiting: 0, kExitCode: 1, kHasExitCode: 2,
-    ALL_PROPERTIES: 0, ONLY_WRITABLE: 1, ONLY_ENUMERABLE, ONLY_CONFIGURABLE: 4, SKIP_STRINGS: 8, SKIP_SYMBOLS: 16,
+    ALL_PROPERTIES: 0, ONLY_WRITABLE: 1, ONLY_ENUMERABLE, ONLY_CONFIGURABLE: 4, SKIP_STRINGS: 8, SKIP_SYMBOLS,
     kDisallowCloneAndTransfer: 0, kTransferable: 1, kCloneable: 2,
   },
   privateSymbols,
   shouldAbortOnUncaughtToggle: [0],
   getOwnNonIndexProperties: (value, filter) => ArrayPrototypeFilter(ReflectOwnKeys(value), (key) => !isIndex(key) &&
-    (filter !== ONLY_ENUMERABLE || ObjectPrototypePropertyIsEnumerable(value, key))),
+    !(filter & SKIP_SYMBOLS && typeof key === 'symbol') &&
+    (!(filter & ONLY_ENUMERABLE) || ObjectPrototypePropertyIsEnumerable(value, key))),
   getPromiseDetails: native.promiseDetails,
   getProxyDetails(value, both = true) {
     const details = native.proxyDetails(value);

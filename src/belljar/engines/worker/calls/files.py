@@ -6,17 +6,19 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from belljar.abi.errno import EBADF, EFBIG, EINVAL, EISDIR, ENOTDIR
+from belljar.abi.errno import EAGAIN, EBADF, EFBIG, EINVAL, EISDIR, ENOTDIR
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_PATH, O_RDONLY, O_WRONLY, PERMISSIONS, POLLIN, R_OK, S_IFIFO
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import Stat
 from belljar.abi.termios import WinSize
 from belljar.engines.wire.calls import AT_FDCWD, ATIME_NOW, ATIME_SET, DATA_MAX, FILE_MAX, MTIME_NOW, MTIME_SET
+from belljar.kernel.locks import lock_file, unlock_file
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.namespace import Place
 from belljar.kernel.vfs.view import View
 
+LOCK_SH, LOCK_EX, LOCK_NB, LOCK_UN = 1, 2, 4, 8
 ENTRIES_MAX: Final = 100_000
 """Directory entries in one answer."""
 
@@ -79,7 +81,7 @@ def pread(process: Process, fd: int, size: int, offset: int) -> tuple[bytes]:
 
 
 def pwrite(process: Process, fd: int, data: bytes, offset: int) -> tuple[int]:
-    return (process.fds[fd].pwrite(data, offset),)
+    return (process.pwrite(fd, data, offset),)
 
 
 def seek(process: Process, fd: int, offset: int, whence: int) -> tuple[int]:
@@ -317,3 +319,15 @@ def winsize(process: Process, fd: int) -> tuple[int, int]:
     size = process.ioctl(fd, "winsize")
     assert isinstance(size, WinSize)
     return size.rows, size.columns
+
+
+def flock(process: Process, fd: int, operation: int) -> None:
+    """EAGAIN: it is locked, and the operation is not to wait. EINTR."""
+    file = process.fds[fd]
+    kind, wait = operation & ~LOCK_NB, not operation & LOCK_NB
+    if kind == LOCK_UN:
+        unlock_file(file)
+    elif kind not in (LOCK_SH, LOCK_EX):
+        raise SysError(EINVAL)
+    elif not lock_file(process, file, exclusive=kind == LOCK_EX, timeout=None if wait else 0.0):
+        raise SysError(EAGAIN)

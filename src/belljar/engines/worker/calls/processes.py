@@ -11,6 +11,7 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.signals import UNCATCHABLE
 from belljar.engines.wire.calls import CLOSE_OTHERS, INHERIT_ENV, NEW_GROUP, NEW_SESSION
 from belljar.engines.worker.calls.files import at
+from belljar.kernel import rlimits
 from belljar.kernel.loader import load, search_path
 from belljar.kernel.process import Process
 
@@ -133,6 +134,23 @@ def ids(process: Process) -> tuple[list[int]]:
             who.gid,
         ],
     )
+
+
+def getrlimit(process: Process, number: int) -> tuple[int, int]:
+    soft, hard = rlimits.getrlimit(process, _resource(number))
+    return -1 if soft is None else soft, -1 if hard is None else hard
+
+
+def setrlimit(process: Process, number: int, soft: int, hard: int) -> None:
+    if soft < -1 or hard < -1:
+        raise SysError(EINVAL)
+    rlimits.setrlimit(process, _resource(number), None if soft == -1 else soft, None if hard == -1 else hard)
+
+
+def _resource(number: int) -> rlimits.Resource:
+    if not 0 <= number < len(rlimits.RESOURCES):
+        raise SysError(EINVAL)
+    return rlimits.RESOURCES[number]
 
 
 def hostname(process: Process) -> tuple[bytes]:

@@ -31,8 +31,9 @@ from belljar.engines.wire.calls import (
     decode,
     encode,
 )
-from belljar.engines.worker.calls import files, processes
-from belljar.engines.worker.calls.terminal import Terminal
+from belljar.engines.worker.calls import files, processes, terminal
+from belljar.engines.worker.calls.edit import LineEditor
+from belljar.kernel.fiber import Timer
 from belljar.kernel.process import IGNORE, Process
 from belljar.kernel.status import ExitStatus, ProcessExit
 
@@ -57,11 +58,13 @@ Handler = Callable[..., tuple[Any, ...] | None]
 _FILES: Final = {
     name: getattr(files, {"open": "open_"}.get(name, name))
     for name, call in CALLS.items()
-    if call.number < 40 or name in ("isatty", "winsize")
+    if call.number < 40 or name in ("isatty", "winsize", "flock")
 }
 _PROCESSES: Final = {
-    name: getattr(processes, name) for name in "chdir getcwd umask sleep poll spawn wait kill ids hostname".split()
+    name: getattr(processes, name)
+    for name in "chdir getcwd umask sleep poll spawn wait kill ids hostname getrlimit setrlimit".split()
 }
+_TERMINALS: Final = {name: getattr(terminal, name) for name, call in CALLS.items() if call.number >= 65}
 
 
 def _by_number(handlers: Mapping[str, Handler]) -> dict[int, tuple[str, str, Handler]]:
@@ -69,7 +72,7 @@ def _by_number(handlers: Mapping[str, Handler]) -> dict[int, tuple[str, str, Han
     return {CALLS[name].number: (CALLS[name].takes, CALLS[name].gives, handler) for name, handler in handlers.items()}
 
 
-_SHARED: Final = _by_number({**_FILES, **_PROCESSES})
+_SHARED: Final = _by_number({**_FILES, **_PROCESSES, **_TERMINALS})
 
 
 class CallServer:
@@ -82,10 +85,14 @@ class CallServer:
         self._background = 0
         self._events = b""
         """Frames of signals and limits, still to be sent."""
-        terminal = Terminal(process)
+        self._alarm: Timer | None = None
+        self._alarm_interval = 0.0
+        editor = LineEditor(process)
         own: dict[str, Handler] = {
-            "raw": terminal.raw,
-            "edit": terminal.edit,
+            "raw": terminal.RawMode().set,
+            "edit": editor.edit,
+            "history": editor.history,
+            "setitimer": self._setitimer,
             "catch": self._catch,
             "exit": self._exit,
             "finish": self._finish,
@@ -141,6 +148,8 @@ class CallServer:
             # Our own engine speaks correctly: whoever this is has taken it over.
             raise ProcessExit(ExitStatus(0, Signal.SYS)) from None
         finally:
+            if self._alarm is not None:
+                self._alarm.cancel()
             self.link.close()
 
     def _serve_one(self) -> None:
@@ -221,6 +230,25 @@ class CallServer:
             process.catch(number, IGNORE if how == IGNORED else None)
         else:
             raise SysError(EINVAL)
+
+    def _setitimer(self, process: Process, value: int, interval: int) -> tuple[int, int]:
+        if not -1 <= value <= processes.SLEEP_MAX or not 0 <= interval <= processes.SLEEP_MAX:
+            raise SysError(EINVAL)
+        alarm = self._alarm
+        left = 0.0 if alarm is None else max(alarm.when - process.kernel.hub.clock.monotonic(), 1e-6)
+        before = int(left * 1e9), int(self._alarm_interval * 1e9)
+        if value >= 0:
+            if alarm is not None:
+                alarm.cancel()
+            self._alarm, self._alarm_interval = None, interval / 1e9
+            if value:
+                self._alarm = process.kernel.hub.call_later(value / 1e9, self._ring)
+        return before
+
+    def _ring(self) -> None:
+        hub = self._process.kernel.hub
+        self._alarm = hub.call_later(self._alarm_interval, self._ring) if self._alarm_interval else None
+        self._process.deliver(Signal.ALRM)
 
     def report(self, number: int) -> None:
         """Send a caught signal from a fiber of the process: the sender of the signal must not block.

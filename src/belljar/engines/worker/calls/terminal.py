@@ -1,36 +1,23 @@
-"""The kernel's side of the calls on terminals: raw mode, and reading a line with the shell's own editor."""
+"""The kernel's side of the calls on terminals: settings, window, job control."""
 
 from __future__ import annotations
 
-from typing import Final
-
 from belljar.abi.dataclass import replace
-from belljar.abi.errno import EINTR, ENOTTY
+from belljar.abi.errno import EINVAL
 from belljar.abi.errors import SysError
-from belljar.abi.paths import fsdecode, fsencode
-from belljar.abi.signals import Signal
-from belljar.abi.termios import ECHO, ICANON, ICRNL, IEXTEN, ISIG, IXON, OPOST, VMIN, VTIME, Termios
+from belljar.abi.paths import fsencode
+from belljar.abi.termios import ECHO, ICANON, ICRNL, IEXTEN, ISIG, IXON, OPOST, VMIN, VTIME, Termios, WinSize
 from belljar.kernel.process import Process
-from belljar.shell.control import Discard
-from belljar.shell.editor import Editor
-from belljar.shell.shell import Shell
-
-HISTORY_MAX: Final = 1000
 
 
-class Terminal:
-    """A process's changes to its terminal, and its line editor."""
+class RawMode:
+    """Switches terminals to raw mode, and back to what they were at first."""
 
-    def __init__(self, process: Process) -> None:
-        self._process = process
+    def __init__(self) -> None:
         self._before: dict[int, Termios] = {}
-        self._shell: Shell | None = None
-        self._editor: Editor | None = None
 
-    def raw(self, process: Process, fd: int, on: int) -> None:
-        settings = process.ioctl(fd, "termios")
-        assert isinstance(settings, Termios)
-        before = self._before.setdefault(fd, settings)
+    def set(self, process: Process, fd: int, on: int) -> None:
+        before = self._before.setdefault(fd, _settings(process, fd))
         if on:
             cc = list(before.cc)
             cc[VMIN], cc[VTIME] = 1, 0
@@ -43,35 +30,64 @@ class Terminal:
             )
         process.ioctl(fd, "set_termios", before)
 
-    def edit(self, process: Process, prompt: bytes, history: int) -> tuple[bytes]:
-        """A line, its newline with it; b"" at the end of input. EINTR: it was interrupted. ENOTTY."""
-        if not process.isatty(0) or not process.isatty(2):
-            raise SysError(ENOTTY)
-        shell, editor = self._get()
-        handler = process.handlers.get(Signal.INT)
 
-        def interrupted(number: int) -> None:
-            shell.interrupted = True
-            if callable(handler):
-                handler(number)
+def _settings(process: Process, fd: int) -> Termios:
+    settings = process.ioctl(fd, "termios")
+    assert isinstance(settings, Termios)
+    return settings
 
-        process.catch(Signal.INT, interrupted)
-        try:
-            line = editor.read(fsdecode(prompt))
-        except Discard:
-            raise SysError(EINTR) from None
-        finally:
-            process.catch(Signal.INT, handler)
-        if line is None:
-            return (b"",)
-        if history and line.strip():
-            shell.history.lines.append(line.rstrip("\n"))
-            del shell.history.lines[:-HISTORY_MAX]
-        return (fsencode(line),)
 
-    def _get(self) -> tuple[Shell, Editor]:
-        if self._shell is None or self._editor is None:
-            self._shell = Shell(self._process)
-            self._shell.bindings["\\t"] = "tab-insert"  # the shell's completions are not this program's
-            self._editor = Editor(self._shell)
-        return self._shell, self._editor
+def _number(process: Process, fd: int, request: str) -> tuple[int]:
+    found = process.ioctl(fd, request)
+    assert isinstance(found, int)
+    return (found,)
+
+
+def tcgetattr(process: Process, fd: int) -> tuple[list[int]]:
+    found = _settings(process, fd)
+    return ([found.iflag, found.oflag, found.cflag, found.lflag, found.ispeed, found.ospeed, *found.cc],)
+
+
+def tcsetattr(process: Process, fd: int, when: int, values: list[int]) -> None:
+    if when not in (0, 1, 2) or len(values) < 6 or not all(0 <= value < 1 << 32 for value in values):
+        raise SysError(EINVAL)
+    iflag, oflag, cflag, lflag, ispeed, ospeed, *cc = values
+    if len(cc) != len(_settings(process, fd).cc) or not all(value < 256 for value in cc):
+        raise SysError(EINVAL)
+    if when == 2:
+        process.ioctl(fd, "flush", "input")
+    process.ioctl(fd, "set_termios", Termios(iflag, oflag, cflag, lflag, tuple(cc), ispeed, ospeed))
+
+
+def tcflush(process: Process, fd: int, queue: int) -> None:
+    if queue not in (0, 1, 2):
+        raise SysError(EINVAL)
+    process.ioctl(fd, "flush", ("input", "output", "both")[queue])
+
+
+def tcgetpgrp(process: Process, fd: int) -> tuple[int]:
+    return _number(process, fd, "pgrp")
+
+
+def tcsetpgrp(process: Process, fd: int, pgid: int) -> None:
+    process.ioctl(fd, "set_pgrp", pgid)
+
+
+def tcgetsid(process: Process, fd: int) -> tuple[int]:
+    return _number(process, fd, "session")
+
+
+def setwinsize(process: Process, fd: int, rows: int, columns: int) -> None:
+    process.ioctl(fd, "set_winsize", WinSize(rows, columns))
+
+
+def ttyname(process: Process, fd: int) -> tuple[bytes]:
+    return (fsencode(str(process.ioctl(fd, "tty_name"))),)
+
+
+def ptsname(process: Process, fd: int) -> tuple[bytes]:
+    return (f"/dev/pts/{_number(process, fd, 'pty_number')[0]}".encode(),)
+
+
+def unread(process: Process, fd: int) -> tuple[int]:
+    return _number(process, fd, "unread")

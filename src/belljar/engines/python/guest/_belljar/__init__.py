@@ -11,9 +11,10 @@ def start(kind):
 
     read = zipimport._get_module_code
     zipimport._get_module_code = lru_cache(1)(read)  # asked for twice by each import: for the file's name and the code
-    from _belljar import errors, hostcalls, preload, socket_module
+    from _belljar import errors, hostcalls, integers, preload, socket_module
 
     socket_module.install()
+    integers.install()
     preload.load(kind)
     hostcalls.calibrate()
     errors.install()

@@ -1,12 +1,14 @@
-"""Descriptors for `os`: pipes, copies, terminals, and how many there may be."""
+"""Descriptors for `os`: pipes, copies, terminals, and what there is how many of."""
 
 import operator
 import os
 
 from _belljar import hostcalls
 from _belljar.native import native
+from _belljar.protocol import AT_FDCWD
 
 O_CLOEXEC = 0o2000000
+_LINUX_RDWR, _LINUX_NOCTTY = 2, 0o400
 OPEN_MAX = 1024
 
 
@@ -49,6 +51,42 @@ def isatty(fd):
         return bool(hostcalls.call("isatty", fd)[0])
     except OSError:
         return False
+
+
+def ttyname(fd, /):
+    return os.fsdecode(hostcalls.call("ttyname", fd)[0])
+
+
+def ptsname(fd, /):
+    return os.fsdecode(hostcalls.call("ptsname", fd)[0])
+
+
+def openpty():
+    master, _ = hostcalls.call("open", AT_FDCWD, b"/dev/ptmx", _LINUX_RDWR | O_CLOEXEC, 0)
+    name = os.fsencode(ptsname(master))
+    return master, hostcalls.call("open", AT_FDCWD, name, _LINUX_RDWR | _LINUX_NOCTTY | O_CLOEXEC, 0)[0]
+
+
+def tcgetpgrp(fd, /):
+    return hostcalls.call("tcgetpgrp", fd)[0]
+
+
+def tcsetpgrp(fd, pgid, /):
+    hostcalls.call("tcsetpgrp", fd, pgid)
+
+
+def ctermid():
+    return "/dev/tty"
+
+
+def cpu_count():
+    """Return the number of processors, as `nproc` does."""
+    with open("/proc/cpuinfo") as file:
+        return sum(line.startswith("processor") for line in file) or 1
+
+
+def sched_getaffinity(pid, /):
+    return set(range(cpu_count()))
 
 
 def sysconf(name, /):

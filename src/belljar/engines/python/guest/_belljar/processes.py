@@ -6,7 +6,7 @@ import sys
 from _belljar import hostcalls
 from _belljar.files import absolute, encoded, identity
 from _belljar.native import native
-from _belljar.protocol import DEFAULT, IGNORED, REPORTED
+from _belljar.system import MACHINE, OSRELEASE, OSTYPE, VERSION
 
 WNOHANG, WUNTRACED, WCONTINUED = 1, 2, 8
 P_WAIT, P_NOWAIT, P_NOWAITO = 0, 1, 1
@@ -125,24 +125,7 @@ def system(command):
 
 def uname():
     (host,) = hostcalls.call("hostname")
-    return os.uname_result(("Linux", os.fsdecode(host), "6.1.0-belljar", "#1 SMP belljar", "wasm32"))
-
-
-def catch_signals():
-    """Make signal.signal set the disposition in the kernel, which delivers signals."""
-    import signal
-
-    original = signal.signal
-
-    def set_handler(number, handler):
-        old = original(number, handler)
-        how = {signal.SIG_DFL: DEFAULT, signal.SIG_IGN: IGNORED}.get(handler, REPORTED)
-        hostcalls.call("catch", int(number), how)
-        return old
-
-    set_handler.__name__ = set_handler.__qualname__ = "signal"
-    set_handler.__doc__ = original.__doc__
-    signal.signal = set_handler
+    return os.uname_result((OSTYPE, os.fsdecode(host), OSRELEASE, VERSION, MACHINE))
 
 
 def _words(args, name):

@@ -1,30 +1,22 @@
-"""Interactive `python3`: a prompt on the terminal, with line editing and history by the kernel's own editor."""
+"""Interactive `python3`: a prompt on the terminal, with line editing, history and completion of names."""
 
 import code
 import os
 import sys
 
-from _belljar import descriptors, hostcalls, main
+from _belljar import lines, main
 
 
 class Console(code.InteractiveConsole):
     """Reads lines from the terminal, or from standard input if that is none."""
 
     def raw_input(self, prompt=""):
+        if lines.is_terminal():
+            return lines.read(prompt)
         sys.stdout.flush()
-        if descriptors.isatty(0) and descriptors.isatty(2):
-            while True:
-                status, results = hostcalls.exchange(63, hostcalls.encode("sq", [prompt.encode(), 1]))
-                if status == 4:
-                    raise KeyboardInterrupt
-                if status:
-                    raise hostcalls.error(status)
-                (line,) = hostcalls.decode("s", results)
-                break
-        else:
-            sys.stderr.write(prompt)
-            sys.stderr.flush()
-            line = sys.stdin.buffer.readline()
+        sys.stderr.write(prompt)
+        sys.stderr.flush()
+        line = sys.stdin.buffer.readline()
         if not line:
             raise EOFError
         return line.decode("utf-8", "surrogateescape").rstrip("\n")
@@ -57,5 +49,9 @@ def startup_file(path, namespace):
 
 
 def talk(namespace):
+    import readline
+    import rlcompleter
+
+    readline.set_completer(rlcompleter.Completer(namespace).complete)
     console = Console(namespace, filename="<stdin>")
     console.interact(banner="", exitmsg="")

@@ -4,17 +4,19 @@ import os
 import posix
 import sys
 
-from _belljar import clocks, descriptors, directories, files, processes
+from _belljar import clocks, descriptors, directories, files, processes, signals
 from _belljar.native import native
 
 _NAMES = {
     files: "chdir fchdir stat lstat fstat access chmod fchmod lchmod chown fchown lchown utime mkdir mkfifo umask "
     "statvfs",
     directories: "scandir listdir",
-    descriptors: "pipe pipe2 dup dup2 get_inheritable set_inheritable get_terminal_size isatty sysconf",
+    descriptors: "pipe pipe2 dup dup2 get_inheritable set_inheritable get_terminal_size isatty sysconf ttyname ptsname "
+    "openpty tcgetpgrp tcsetpgrp ctermid cpu_count sched_getaffinity",
     processes: "getpid getppid getuid getgid getgroups getpgid getpgrp getsid getlogin kill killpg waitpid wait "
     "waitstatus_to_exitcode system uname execv execve putenv unsetenv",
 }
+_FORKING = ("fork", "fork1", "forkpty")
 _SPAWNING = "spawnv spawnve spawnvp spawnvpe spawnl spawnle spawnlp spawnlpe"
 
 
@@ -28,6 +30,8 @@ def install():
     for name in "WNOHANG WUNTRACED WCONTINUED".split():
         made[name] = getattr(processes, name)
     made.setdefault("O_CLOEXEC", descriptors.O_CLOEXEC)
+    made["O_NOCTTY"] = getattr(native, "O_NOCTTY", 0)
+    made["process_cpu_count"] = descriptors.cpu_count
     for name, thing in made.items():
         if callable(thing):
             thing.__module__ = "posix"
@@ -41,7 +45,8 @@ def install():
     os.supports_fd.update({os.stat, os.chmod, os.chown, os.utime, os.scandir, os.listdir, os.statvfs})
     clocks.install()
     _complete_shutil()
-    processes.catch_signals()
+    _explain_fork()
+    signals.install()
     _load_subprocess()
 
 
@@ -61,6 +66,16 @@ def _complete_shutil():
     shutil.disk_usage = disk_usage
     shutil.__all__.append("disk_usage")
     shutil._USE_CP_SENDFILE = False
+
+
+def _explain_fork():
+    """Have `os.fork` say why it is not there. `hasattr` is False as before."""
+
+    def __getattr__(name):
+        why = ": WebAssembly has none here; subprocess runs programs side by side" if name in _FORKING else ""
+        raise AttributeError(f"module 'os' has no attribute {name!r}{why}", name=name, obj=os)
+
+    os.__getattr__ = __getattr__
 
 
 def _load_subprocess():
