@@ -125,7 +125,7 @@ def test_every_file_has_the_fields_of_the_real_one_in_their_order() -> None:
 
 def test_limits_show_what_was_set() -> None:
     def main(process: Process) -> str:
-        process.rlimits = {"f": (10, None), "n": (64, 128)}
+        process.rlimits = {"f": (10240, None), "n": (64, 128)}
         return read(process, "/proc/self/limits")
 
     text = result(new_kernel(), main)
