@@ -93,7 +93,7 @@ class Port:
         """A connected stream socket, yours to close. PortClosed if nothing listens."""
         return self._open(self.number)
 
-    def wait(self, timeout: float = 10.0) -> Port:
+    def wait(self, timeout: float = 30.0) -> Port:
         """Wait until something listens. TimeoutError."""
         deadline = time.monotonic() + timeout
         while True:
@@ -143,7 +143,7 @@ class AsyncPort:
         """A connection as asyncio's streams. PortClosed if nothing listens."""
         return await asyncio.open_connection(sock=await self._open(self.number))
 
-    async def wait(self, timeout: float = 10.0) -> AsyncPort:
+    async def wait(self, timeout: float = 30.0) -> AsyncPort:
         """Wait until something listens. TimeoutError."""
         try:
             async with asyncio.timeout(timeout):
