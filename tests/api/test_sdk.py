@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from belljar import AsyncSandbox, ExecError, Limits, Sandbox
+from belljar import AsyncSandbox, ExecError, Limits, RunFailed, Sandbox
 
 
 @pytest.fixture(scope="module")
@@ -231,3 +231,16 @@ def test_a_very_long_limit_is_one(seconds: float) -> None:
 def test_a_limit_beyond_all_machines_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="smaller number"):
         Limits(**wrong)
+
+
+def test_a_run_is_checked(sandbox: Sandbox) -> None:
+    assert sandbox.python.run("6 * 7").check().value == 42
+    with pytest.raises(RunFailed, match="ZeroDivisionError") as failed:
+        sandbox.python.run("1 / 0").check()
+    assert failed.value.result.error is not None
+
+
+@pytest.mark.parametrize(("wrong", "hint"), [("mount", "mounts="), ("timeout", r"exec\(timeout="), ("zzz", "zzz$")])
+def test_an_unknown_option_is_explained(wrong: str, hint: str) -> None:
+    with pytest.raises(TypeError, match=hint):
+        Sandbox(**{wrong: 1})  # type: ignore[arg-type]

@@ -31,7 +31,7 @@ from belljar.api.process import Process, Terminal
 from belljar.api.python import async_python, python
 from belljar.api.results import Entry, ExecResult, FileResult, GrepMatch, Info
 from belljar.api.review import Changes, FileChange
-from belljar.api.runs import Output, RunError, RunResult
+from belljar.api.runs import Output, RunError, RunFailed, RunResult
 from belljar.api.sandbox import Sandbox
 from belljar.api.saved import SavedVariables
 from belljar.api.use import use
@@ -72,6 +72,7 @@ __all__ = [
     "ProtectedFileError",
     "RefusedFile",
     "RunError",
+    "RunFailed",
     "RunLimits",
     "RunResult",
     "Sandbox",

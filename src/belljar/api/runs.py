@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Final, Literal, Self
 
 from belljar.api.errors import SandboxError, printable
 from belljar.api.results import decode
@@ -19,6 +19,18 @@ ErrorCode = Literal[
     "RUNTIME_ERROR",
     "CRASHED",
 ]
+
+
+_LINES: Final = 40
+
+
+class RunFailed(SandboxError):
+    """A run that was to succeed did not (`RunResult.check`); `result` has the rest."""
+
+    def __init__(self, result: RunResult) -> None:
+        assert result.error is not None
+        super().__init__("\n".join(map(printable, f"{result.error}\n{result.error.stack}".splitlines()[-_LINES:])))
+        self.result = result
 
 
 class NotExported(SandboxError, KeyError):
@@ -87,7 +99,16 @@ class RunResult:
 
     @property
     def value(self) -> Any:
-        """The last expression as plain data; None if there is none. Raises NotExported if it can't cross."""
+        """The last expression as plain data; None if there is none. Raises NotExported if it can't cross.
+
+        It is None after an error, too: `result.check().value` raises that instead.
+        """
         if "default" in self.exports or "default" in self.exports.unsent:
             return self.exports["default"]
         return None
+
+    def check(self) -> Self:
+        """Itself if the run ended well; else raises `RunFailed`, with the guest's traceback."""
+        if self.error is not None:
+            raise RunFailed(self)
+        return self

@@ -174,8 +174,9 @@ class Sandbox:
     ) -> ExecResult | Process[bytes]:
         """Run a command to its end. A str runs in bash, a list is argv. Never raises for what the command did.
 
-        After `timeout` seconds its processes are killed and the exit code is 124; the sandbox stays usable. `on_stdout`
-        and `on_stderr` hear what it says as it comes, on this thread; what they raise ends it, and is raised here.
+        Each has a shell of its own: files stay, `cd` and variables do not (`cwd=` and `env=` are for that). After
+        `timeout` seconds its processes are killed and the exit code is 124; the sandbox stays usable. `on_stdout` and
+        `on_stderr` hear what it says as it comes, on this thread; what they raise ends it, and is raised here.
         `check` raises ExecError unless it succeeds; `input` is another name for `stdin`.
 
         `background` gives a `Process` at once. Unlike with `spawn`, its output does not wait for a reader: a server may

@@ -13,6 +13,7 @@ from belljar.abi.base import TAKEN_NAMES, WORKSPACE
 from belljar.abi.limits import OVERHEAD, Limits
 from belljar.abi.wire import Boot
 from belljar.api.clock_host import new_id, wall_time
+from belljar.api.command import StartOptions
 from belljar.api.errors import IsolationUnavailable, SandboxCreationError
 from belljar.api.mounts import Mount, check_mount
 from belljar.api.mounts_host import find_node_modules
@@ -94,7 +95,7 @@ class Settings(Struct, frozen=True):
         """TypeError, ValueError or SandboxCreationError, saying what is wrong."""
         unknown = set(options) - set(SandboxOptions.__annotations__)
         if unknown:
-            raise TypeError(f"Sandbox() got an unexpected argument: {', '.join(sorted(unknown))}")
+            raise TypeError("; ".join(map(_explain_unknown, sorted(unknown))))
         options = cast("SandboxOptions", {name: value for name, value in options.items() if value is not None})
         for name, kind in _KINDS.items():
             if name in options and not isinstance(options[name], kind):  # type: ignore[literal-required]
@@ -169,6 +170,17 @@ class Settings(Struct, frozen=True):
     def check_layers(self, held: list[str]) -> None:
         if missing := self.require - set(held):
             raise IsolationUnavailable(set(missing), held)
+
+
+def _explain_unknown(name: str) -> str:
+    from difflib import get_close_matches  # only now: most programs never need it
+
+    if name in StartOptions.__annotations__:
+        hint = f": give it to exec({name}=...)"
+    else:
+        close = get_close_matches(name, SandboxOptions.__annotations__, 1)
+        hint = f": did you mean {close[0]}=?" if close else ""
+    return f"Sandbox() got an unexpected argument: {name}{hint}"
 
 
 def _describe_js() -> str:
