@@ -36,31 +36,12 @@ def _expr_call(scope: Scope, node: n.Call, want: str) -> Compiled:
     charge = runtime.charge
     line = node.line
 
-    def too_deep() -> AwkFatal:
-        return AwkFatal(f"function `{node.name}': calls nested too deeply", line)
-
-    if len(arguments) == 1:
-        only = arguments[0]
-
-        def call_one(frame: Frame) -> Value:
-            inner = [only(frame), *padding]
-            charge(1)
-            runtime.depth += 1
-            if runtime.depth > MAX_DEPTH:
-                raise too_deep()
-            function.code(inner)
-            runtime.depth -= 1
-            return inner[-1]
-
-        return VAL, call_one
-
     def call(frame: Frame) -> Value:
-        inner = [argument(frame) for argument in arguments]
-        inner += padding
+        inner = [argument(frame) for argument in arguments] + padding
         charge(1)
         runtime.depth += 1
         if runtime.depth > MAX_DEPTH:
-            raise too_deep()
+            raise AwkFatal(f"function `{node.name}': calls nested too deeply", line)
         function.code(inner)
         runtime.depth -= 1
         return inner[-1]

@@ -196,16 +196,6 @@ def _expr_concat(scope: Scope, node: n.Concat, want: str) -> Compiled:
             return text
 
         return STR, join_two
-    if len(parts) == 3:
-        first, second, third = parts
-
-        def join_three(frame: Frame) -> str:
-            text = f"{first(frame)}{second(frame)}{third(frame)}"
-            if len(text) > LARGE:
-                large(len(text))
-            return text
-
-        return STR, join_three
 
     def join(frame: Frame) -> str:
         pieces = [part(frame) for part in parts]

@@ -197,14 +197,7 @@ class Record:
     def get_string(self, index: int) -> str:
         if index == 0:
             return self.get_text()
-        fields = self.fields
-        if fields is None:
-            fields = self.split()
-        if index > len(fields):
-            return ""
-        if index < 0:
-            raise AwkFatal(f"attempt to access field {index}")
-        value = fields[index - 1]
+        value = self._field(index)
         return value if type(value) is str else self.conversion.string(value)
 
     def get(self, index: int) -> Value:
@@ -212,17 +205,18 @@ class Record:
         if index == 0:
             text = self.get_text()
             return text if text is self.literal else strnum(text)
-        fields = self.fields
-        if fields is None:
-            fields = self.split()
-        if index > len(fields):
-            return ""
-        if index < 0:
-            raise AwkFatal(f"attempt to access field {index}")
-        value = fields[index - 1]
+        value = self._field(index)
         if type(value) is str:
             return strnum(value)
         return value.s if type(value) is FieldText else value
+
+    def _field(self, index: int) -> Value:
+        fields = self.fields
+        if fields is None:
+            fields = self.split()
+        if index < 0:
+            raise AwkFatal(f"attempt to access field {index}")
+        return fields[index - 1] if index <= len(fields) else ""
 
     def set(self, index: int, value: Value) -> None:
         if index == 0:

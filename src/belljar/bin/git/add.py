@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dulwich.index import IndexEntry
-from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import flag
@@ -12,7 +11,7 @@ from belljar.bin.git.repository.diffs import compare
 from belljar.bin.git.repository.errors import GitError
 from belljar.bin.git.repository.ignores import Ignores, find_untracked
 from belljar.bin.git.repository.pathspec import match_paths, relative, restrict
-from belljar.bin.git.repository.picking import STAGE, Picker
+from belljar.bin.git.repository.picking import STAGE, Picker, put_into_index
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.store import SUBMODULE
 from belljar.bin.git.repository.work import differs, stage, stat_of, work_files
@@ -96,14 +95,7 @@ def stage_hunks(repo: Repository, specs: list[str]) -> int:
     """`add -p`: hunks of the work tree into the index."""
     new, contents = work_files(repo)
     old, new = restrict(repo, specs, repo.staged(), new)
-    for picked in Picker(repo, STAGE).pick(compare(repo, old, new, contents, renames=False)):
-        if picked.data is None:
-            del repo.index[picked.path]
-        else:
-            sha = repo.store.add(Blob.from_string(picked.data))
-            repo.index[picked.path] = repo.bare_entry(picked.mode, sha)
-    repo.write_index()
-    return 0
+    return put_into_index(repo, Picker(repo, STAGE).pick(compare(repo, old, new, contents, renames=False)))
 
 
 def _is_ignored(ignores: Ignores, path: str, directory: bool) -> bool:

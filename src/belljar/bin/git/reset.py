@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dulwich.index import IndexEntry
-from dulwich.objects import Blob
 
 from belljar.abi.dataclass import dataclass
 from belljar.bin._kit import choice, flag
@@ -11,7 +10,7 @@ from belljar.bin._kit.options import read_options
 from belljar.bin.git.repository.diffs import compare
 from belljar.bin.git.repository.merge_state import end_step, reset_merge
 from belljar.bin.git.repository.pathspec import relative, restrict
-from belljar.bin.git.repository.picking import UNSTAGE, Picker
+from belljar.bin.git.repository.picking import UNSTAGE, Picker, put_into_index
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import find_commit, resolve
 from belljar.bin.git.repository.text import commit_subject
@@ -91,14 +90,7 @@ def _unstage_hunks(repo: Repository, revision: str, paths: list[str]) -> int:
     """`reset -p`: hunks out of the index."""
     tree = repo.tree_of(find_commit(repo, revision)) if repo.head() is not None else {}
     old, new = restrict(repo, paths, tree, repo.staged())
-    for picked in Picker(repo, UNSTAGE).pick(compare(repo, old, new, renames=False)):
-        if picked.data is None:
-            del repo.index[picked.path]
-        else:
-            sha = repo.store.add(Blob.from_string(picked.data))
-            repo.index[picked.path] = repo.bare_entry(picked.mode, sha)
-    repo.write_index()
-    return 0
+    return put_into_index(repo, Picker(repo, UNSTAGE).pick(compare(repo, old, new, renames=False)))
 
 
 def _unstaged(repo: Repository, *, quiet: bool) -> None:

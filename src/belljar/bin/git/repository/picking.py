@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from dulwich.objects import Blob
+
 from belljar.abi.dataclass import dataclass
 from belljar.bin.git.repository.diffs import Pair, split_lines
 from belljar.bin.git.repository.editor import run_editor
@@ -53,6 +55,18 @@ class Part:
 
     hunk: Hunk | None
     chosen: bool | None = None
+
+
+def put_into_index(repo: Repository, picked: list[Picked]) -> int:
+    """Give files the contents that were picked, in the index."""
+    for file in picked:
+        if file.data is None:
+            del repo.index[file.path]
+        else:
+            sha = repo.store.add(Blob.from_string(file.data))
+            repo.index[file.path] = repo.bare_entry(file.mode, sha)
+    repo.write_index()
+    return 0
 
 
 @dataclass(slots=True)
