@@ -8,7 +8,7 @@ from errno import ENOENT
 from pathlib import Path
 from stat import S_IFDIR, S_IFREG
 from threading import Event
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
@@ -257,3 +257,52 @@ def test_a_deep_tree_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert "File name too long" in result.stderr
         assert int(result.stdout) == 22
         assert sandbox.exec("find /m | wc -l; rm -rf /m/d; ls /m").stdout == "22\n"
+
+
+# Quotas.
+
+
+def test_a_mount_grows_by_so_many_bytes(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"x" * 1000)
+    mount = Mount.host(str(tmp_path), read_only=False, max_bytes=5000)
+    with Sandbox(mounts={"/m": mount}, cwd="/m") as sandbox:
+        result = sandbox.exec("head -c 3000 /dev/zero > a; head -c 3000 /dev/zero > b")
+        assert "Disk quota exceeded" in result.stderr
+        assert (tmp_path / "a").stat().st_size == 3000
+        assert (tmp_path / "b").stat().st_size <= 2000
+        assert sandbox.exec("rm b; truncate -s 4999 a; truncate -s 5001 a").stderr.count("Disk quota exceeded") == 1
+        assert sandbox.exec("> a; truncate -s 5000 a; cat old").exit_code == 0
+        assert "Disk quota exceeded" in sandbox.exec("echo more >> a").stderr
+        assert sandbox.exec("rm old; head -c 900 /dev/zero >> a; mv a c; rm c; head -c 5999 /dev/zero > d").stderr == ""
+        assert "Disk quota exceeded" in sandbox.exec("cp d e").stderr
+        with sandbox.fork() as branch:
+            assert "Disk quota exceeded" in branch.exec("cp d f").stderr
+    assert sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file()) <= 6000
+
+
+def test_a_file_that_is_open_counts_until_it_is_closed(tmp_path: Path) -> None:
+    mount = Mount.host(str(tmp_path), read_only=False, max_bytes=1000)
+    with Sandbox(mounts={"/m": mount}, cwd="/m") as sandbox:
+        script = "exec 3>f; head -c 900 /dev/zero >&3; rm f; head -c 900 /dev/zero > g; rm g; exec 3>&-"
+        assert "Disk quota exceeded" in sandbox.exec(script).stderr
+        assert sandbox.exec("head -c 1000 /dev/zero > h").stderr == ""
+
+
+def test_a_mount_grows_by_so_many_names(tmp_path: Path) -> None:
+    mount = Mount.host(str(tmp_path), read_only=False, max_files=3)
+    with Sandbox(mounts={"/m": mount}, cwd="/m") as sandbox:
+        assert sandbox.exec("touch a; mkdir b; ln -s a c").stderr == ""
+        for command in ("touch d", "mkdir d", "ln -s a d", "ln a d"):
+            assert "Disk quota exceeded" in sandbox.exec(command).stderr
+        assert sandbox.exec("mv a d; rm c; touch e; mv e d; rmdir b; touch f g").stderr == ""
+        assert "Disk quota exceeded" in sandbox.exec("touch h").stderr
+        assert sandbox.exec("df -i /m | awk 'END { print $4 }'").stdout == "0\n"
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+@pytest.mark.parametrize("limits", [{"max_bytes": -1}, {"max_files": 1.5}, {"max_bytes": "1G"}, {"max_files": True}])
+def test_a_quota_is_a_number(limits: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match="max_"):
+        Mount.host(".", read_only=False, **limits)
+    with pytest.raises(ValueError, match="read-only"):
+        Mount.host(".", max_bytes=1)

@@ -9,16 +9,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+from typing import cast
 
 import msgspec
 from fsspec.core import url_to_fs
 
-from belljar.abi.flags import O_CREAT, O_WRONLY, PERMISSIONS, S_IFDIR, S_IFLNK, S_IFREG
+from belljar.abi.errno import EDQUOT
+from belljar.abi.flags import FILE_MAX, O_CREAT, O_WRONLY, PERMISSIONS, S_IFDIR, S_IFLNK, S_IFREG
 from belljar.abi.limits import MIB
 from belljar.abi.records import NANO, SetAttr, Stat
 from belljar.kernel.fs.archive import ArchiveServer
 from belljar.kernel.fs.fsspec_host import FsspecServer
 from belljar.kernel.fs.hostdir_host import HostDirServer
+from belljar.kernel.fs.limited import LimitedServer
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.quota import Quota
@@ -289,6 +292,11 @@ def make_cached_host(tree: Tree, tmp: Path) -> FileServer:
     return cached(write_host(tree, tmp))
 
 
+def make_limited(tree: Tree, tmp: Path) -> FileServer:
+    limited = LimitedServer(make_memory(tree, tmp), Quota(FILE_MAX, 1000, EDQUOT))
+    return remote(cast("FileServer", limited))
+
+
 def make_overlay_over_cached_host(tree: Tree, tmp: Path) -> FileServer:
     return OverlayServer(make_cached_host(tree, tmp), memory(), Ticking())
 
@@ -349,6 +357,7 @@ CASES: list[Case] = [
     Case("archive-tar", make_tar, writable=False),
     Case("archive-zip", make_zip, writable=False, lacks=frozenset({"hard links"})),
     Case("remote", make_remote, writable=True),
+    Case("remote-limited", make_limited, writable=True),
     Case("remote-overlay", make_remote_overlay, writable=True),
     Case("remote-hostdir-cached", make_cached_host, writable=True, lacks=HOST_LACKS),
     Case("overlay-over-cached-hostdir", make_overlay_over_cached_host, writable=True),

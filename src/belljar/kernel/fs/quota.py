@@ -5,11 +5,12 @@ from belljar.abi.errors import SysError
 
 
 class Quota:
-    """Bytes and names still free. A full sandbox answers ENOSPC, as a full disk does."""
+    """Bytes and names still free. A full sandbox answers ENOSPC, as a full disk does; a mount with a limit EDQUOT."""
 
-    __slots__ = ("bytes_limit", "bytes_used", "files_limit", "files_used")
+    __slots__ = ("_errno", "bytes_limit", "bytes_used", "files_limit", "files_used")
 
-    def __init__(self, bytes_limit: int, files_limit: int) -> None:
+    def __init__(self, bytes_limit: int, files_limit: int, errno: int = ENOSPC) -> None:
+        self._errno = errno
         self.bytes_limit = bytes_limit
         self.files_limit = files_limit
         self.bytes_used = 0
@@ -19,12 +20,12 @@ class Quota:
         """Charge; a negative count frees."""
         used = self.bytes_used + count
         if count > 0 and used > self.bytes_limit:
-            raise SysError(ENOSPC)
+            raise SysError(self._errno)
         self.bytes_used = used
 
     def take_file(self) -> None:
         if self.files_used >= self.files_limit:
-            raise SysError(ENOSPC)
+            raise SysError(self._errno)
         self.files_used += 1
 
     def give_file(self) -> None:

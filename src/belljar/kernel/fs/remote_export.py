@@ -90,7 +90,7 @@ class Export:
     """
 
     def __init__(self, server: FileServer, report: Callable[[BaseException], None] | None = None) -> None:
-        self._server = server = _server(server)
+        self._server = server = complete(server)
         self._report = report
         self._nodes: dict[int, Node] = {}
         self._numbers: dict[int, int] = {}
@@ -413,7 +413,8 @@ def _owner(message: Message) -> Owner:
     return Owner(check_int(message["uid"], 0, 1 << 32), check_int(message["gid"], 0, 1 << 32))
 
 
-def _server(made: object) -> FileServer:
+def complete(made: object) -> FileServer:
+    """A server with all methods, of an object that has some of them."""
     if isinstance(made, FileServer):
         return made
     return cast("FileServer", made if isinstance(made, Completed) else Completed(made, FileServer))
