@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from belljar import AsyncSandbox, Event, Mount, ProtectedFileError, Sandbox
+from belljar.api import local_host
 from belljar.kernel.fs.protection import Trust
 
 PLANTED = {
@@ -202,7 +203,7 @@ def test_by_mount_no_write_through_a_second_name(shared: Shared, way: str, other
     os.link(real, shared.top / "name")
     shared.exec(f"cat .git/hooks/* name; {SECOND[way]}")
     assert (real.read_text(), real.stat().st_mode & 0o777) == ("mine\n", 0o644)
-    assert ("second-name" in {rule for _, rule in shared.refused()}) is True
+    assert {rule for _, rule in shared.refused()} & {"second-name", "git"}  # by whichever of its names is known
 
 
 def test_by_mount_links_of_the_guests_own_can_be_written(shared: Shared) -> None:
@@ -311,7 +312,11 @@ def test_by_download_no_write_through_a_second_name(guest: Sandbox, tmp_path: Pa
         os.link(tmp_path / "hook", tmp_path / "out/name")
 
 
-def test_by_download_nothing_through_a_symlink(guest: Sandbox, tmp_path: Path) -> None:
+@pytest.mark.parametrize("openat", [True, False])
+def test_by_download_nothing_through_a_symlink(
+    guest: Sandbox, tmp_path: Path, openat: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_host, "_HAS_OPENAT", openat)  # Windows has none
     (tmp_path / "outside").mkdir()
     (tmp_path / "out").mkdir()
     (tmp_path / "out/sub").symlink_to("../outside")
@@ -323,6 +328,9 @@ def test_by_download_nothing_through_a_symlink(guest: Sandbox, tmp_path: Path) -
     (tmp_path / "out/g").symlink_to("../victim")
     with pytest.raises(ValueError, match="regular"):
         guest.files.download("/d", tmp_path / "out")
+    (tmp_path / "out/g").unlink()
+    guest.files.download("/d", tmp_path / "out")
+    assert (tmp_path / "out/sub/f").read_text() == "evil\n"
     assert list((tmp_path / "outside").iterdir()) == []
     assert (tmp_path / "victim").read_text() == "mine"
 

@@ -99,7 +99,7 @@ def _staged(tree: LocalTree, todo: Sequence[tuple[FileChange, Found | None]]) ->
                     with tree.replacing(made[-1], 0o777 if executable else 0o666) as file:
                         file.write(change.new.data)
                         if found is not None and found.type == "file":
-                            os.fchmod(file.fileno(), found.permissions_if(executable))
+                            os.chmod(file.fileno(), found.permissions_if(executable))
         yield stage
     finally:
         for path in made:

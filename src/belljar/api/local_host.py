@@ -17,7 +17,10 @@ EXECUTABLE: Final = 0o100755
 SYMLINK: Final = 0o120000
 DIRECTORY: Final = 0o040000
 TYPES: Final = {FILE: "file", EXECUTABLE: "file", SYMLINK: "symlink", DIRECTORY: "directory"}
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+_NOFOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
+_NONBLOCK: Final[int] = getattr(os, "O_NONBLOCK", 0)
+_DIRECTORY: Final[int] = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
+_NEW: Final[int] = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | getattr(os, "O_BINARY", 0)
 
 
 def walk_local(top: str | os.PathLike[str]) -> Iterator[tuple[str, bool, int | None]]:
@@ -95,7 +98,7 @@ class LocalTree:
                     os.makedirs(directory, exist_ok=True)
             yield os.path.join(directory, name), None
             return
-        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        fd = os.open(directory, _DIRECTORY)
         try:
             for part in below:
                 if make:
@@ -133,7 +136,7 @@ class LocalTree:
         """NotADirectoryError; SandboxError where there is no openat(2)."""
         if not _HAS_OPENAT:
             raise SandboxError("changes can't be applied on this system, which has no openat(2): read diff() instead")
-        os.close(os.open(self.top, os.O_RDONLY | os.O_DIRECTORY))
+        os.close(os.open(self.top, _DIRECTORY))
 
     def look(self, path: Sequence[str]) -> Found | None:
         """The file at a path, read to its end; None if there is none. ValueError for a device and the like."""
@@ -146,7 +149,7 @@ class LocalTree:
                 if mode == SYMLINK:
                     data = os.fsencode(os.readlink(name, dir_fd=fd))
                 elif mode in (FILE, EXECUTABLE):
-                    opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=fd)
+                    opened = os.open(name, os.O_RDONLY | _NOFOLLOW | _NONBLOCK, dir_fd=fd)
                     with os.fdopen(opened, "rb") as file:
                         if not S_ISREG(os.fstat(opened).st_mode):
                             raise ValueError(f"{name!r} is no longer a regular file")
@@ -236,7 +239,7 @@ def _version(found: os.stat_result) -> tuple[int, ...]:
 def _open_directory(name: str, fd: int) -> int:
     """ValueError for a symlink."""
     try:
-        return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=fd)
+        return os.open(name, _DIRECTORY | _NOFOLLOW, dir_fd=fd)
     except OSError as error:
         if error.errno == ELOOP or (error.errno == ENOTDIR and S_ISLNK(_mode(name, fd))):
             raise ValueError(f"refusing to go through the symlink {name!r}") from None
