@@ -23,7 +23,7 @@ help:
 	@echo 'make docs    build the documentation site in build/site; broken links are errors'
 	@echo 'make wheel   build a wheel for this platform, with the JavaScript addon, in dist/'
 	@echo 'make versions  a quick set of tests on each other Python that is installed'
-	@echo 'make reliability  the whole battery of load, soak, faults and environments (half an hour)'
+	@echo 'make reliability  the whole battery of load, soak, faults and environments (an hour)'
 	@echo 'make elsewhere  types as on macOS and Windows; a stand-in for both (minutes)'
 	@echo 'make fuzz    attack every protocol side for an hour (SECONDS=3600)'
 	@echo 'make format  rewrite the code in house style'

@@ -1,7 +1,7 @@
 """An engine process that says anything to its worker: system calls of every kind, as one process of a kernel.
 
-Two sessions, as two workers would have them: nothing of the other one is in what is answered. A kernel serves some
-cases, each as a process of its own, and must run an ordinary command after each of them.
+Two sessions, as two workers would have them: nothing of the other one is in what is answered. One kernel serves all
+cases, each as a process of its own; what they leave behind is bounded by its limits, and ordinary commands still run.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ from tests.fuzz.driver import Target
 from tests.fuzz.targets._frames import split_frames
 
 _SECRET = b"the neighbour's own"
-_CASES = 100
-"""Cases of one session: what they leave behind is bounded by its limits, and then goes with it."""
 _PATHS = (
     b"/tmp/a", b"/tmp/b", b"/tmp", b"/", b"", b"a", b"..", b"/dev/null", b"/dev/zero", b"/dev/fd/0", b"/proc/self/fd",
     b"/proc/self/environ", b"/tmp/\xff", b"x" * 300, b"/tmp/\0", b"/usr/bin/true", b"/etc/passwd", b"/dev/tty",
@@ -73,11 +71,10 @@ class Calls(Target):
         file = self._neighbour.kernel.init.fs.open("/tmp/a", O_RDWR | O_CREAT, 0o644)
         file.write(_SECRET)
         self._session = self._new_session()
-        self._cases = 0
         return self
 
     def _new_session(self) -> Session:
-        limits = Limits(file_bytes=16 << 20, wall_seconds=30)
+        limits = Limits(file_bytes=4 << 20, files=5000, wall_seconds=30)
         session = Session(virtual_machine(), limits=limits, programs=find, names=names())
         session.kernel.report_bug = self._report_bug
         return session
@@ -102,9 +99,6 @@ class Calls(Target):
         return split_frames(data)
 
     def run(self, data: bytes) -> Hashable:
-        self._cases += 1
-        if self._cases % _CASES == 0:
-            self._session = self._new_session()
         link = _Link(data)
         status = self._serve(link)
         assert not self._bugs, self._bugs[0]
@@ -126,7 +120,9 @@ class Calls(Target):
             assert process.status is not None
             ended.append(process.status)
 
-        process = kernel.start(body, ["prog"], env={"PATH": "/usr/bin"}, on_exit=over)
+        process = kernel.start(
+            body, ["prog"], env={"PATH": "/usr/bin"}, credentials=self._session.credentials, on_exit=over
+        )
         null = process.fs.open("/dev/null", O_RDWR)
         for fd in (0, 1, 2):
             process.fds.put(fd, null)
