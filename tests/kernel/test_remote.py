@@ -15,7 +15,7 @@ from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.fs import remote as remote_near
 from belljar.kernel.fs import remote_export
 from belljar.kernel.fs.remote import Export, Message, RemoteServer
-from belljar.kernel.fs.remote_message import CHUNK
+from belljar.kernel.fs.remote_message import BATCH, CHUNK, SCANS
 from belljar.kernel.process import Process
 from tests.contract.servers import File, make_memory, memory, view_of
 from tests.kernel.rig import doing, errno_of, new_kernel, result
@@ -66,6 +66,12 @@ def root_number(far: Export) -> int:
         ({"op": "symlink", "node": 1, "name": b"l", "target": b"x" * 4096, "uid": 0, "gid": 0}, EINVAL),
         ({"op": "rename", "node": 1, "name": b"f", "into": 1, "new": b"..", "flags": 0}, EINVAL),
         ({"op": "nothing", "close": [1] * 1001}, EINVAL),
+        ({"op": "scan", "nodes": 1}, EINVAL),
+        ({"op": "scan", "nodes": [1]}, EINVAL),
+        ({"op": "scan", "nodes": [[1, 0]] * (SCANS + 1)}, EINVAL),
+        ({"op": "scan", "nodes": [[-1, 0]]}, EINVAL),
+        ({"op": "contents", "nodes": [1] * (BATCH + 1)}, EINVAL),
+        ({"op": "contents", "nodes": [b"1"]}, EINVAL),
         ({"op": "nothing", "close": "123"}, EINVAL),
         ({"op": "nothing", "forget": [5]}, EINVAL),
         ({"op": "nothing", "forget": [[5, -1]]}, EINVAL),

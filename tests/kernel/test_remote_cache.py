@@ -16,7 +16,7 @@ from belljar.kernel.fs import hostdir_host, remote_cache
 from belljar.kernel.fs.hostdir_host import HostDirServer
 from belljar.kernel.fs.remote import Export, RemoteServer
 from belljar.kernel.fs.remote_cache import Cache
-from belljar.kernel.fs.remote_message import CHUNK, SMALL, Message
+from belljar.kernel.fs.remote_message import BATCH, CHUNK, SCAN_MAX, SCANS, SMALL, Message
 from belljar.kernel.vfs.openfile import OpenFile
 from belljar.kernel.vfs.view import View
 from tests.contract.servers import view_of
@@ -339,3 +339,19 @@ def test_a_malformed_listing_is_no_listing(answer: object, rig: Rig, monkeypatch
     monkeypatch.setattr(rig.far, "serve", lambda m: {"ok": answer} if m["op"] in ("scan", "contents") else real(m))
     with suppress(SysError):
         assert rig.walk() == host_tree(rig.top)
+
+
+def test_one_question_has_a_bounded_answer(rig: Rig) -> None:
+    """However often and whatever a peer asks for at once."""
+    (rig.top / "big").mkdir()
+    for number in range(BATCH):
+        (rig.top / f"big/{number}").write_bytes(b"x" * SMALL)
+    root = rig.far.serve({"op": "root"})["ok"][0]  # type: ignore[index]
+    big = rig.far.serve({"op": "walk", "node": root, "name": b"big"})["ok"][0]  # type: ignore[index]
+    rows = rig.far.serve({"op": "scan", "nodes": [[big, 0]]})["ok"][0][2]  # type: ignore[index]
+    files = rig.far.serve({"op": "contents", "nodes": [row[1] for row in rows]})["ok"]
+    assert isinstance(files, list)
+    assert sum(len(file[1]) for file in files) <= CHUNK + SMALL
+    again = rig.far.serve({"op": "scan", "nodes": [[big, 0]] * SCANS})["ok"]
+    assert isinstance(again, list)
+    assert sum(len(each[2]) for each in again) <= SCAN_MAX + len(rows)
