@@ -23,7 +23,7 @@ from pathlib import Path
 
 import belljar
 from belljar import RunLimits
-from belljar.api.js import JsPrefix
+from belljar.api.prefix import Prefix
 from belljar.engines.owner.js_build_host import node
 from belljar.engines.owner.template_host import EngineProcess
 
@@ -80,7 +80,7 @@ class IsolatedVm:
         self._process.communicate()
 
 
-def ours(prefix: JsPrefix) -> float:
+def ours(prefix: Prefix) -> float:
     began = time.perf_counter()
     result = prefix.run(RUN)
     assert result.value == {"name": "Ada", "s": 3}, result.error
@@ -98,13 +98,13 @@ def loop_in_node(code: str) -> float:
     return float(subprocess.run([node(), "-e", script], check=True, capture_output=True, text=True).stdout)
 
 
-def loop_in_ours(prefix: JsPrefix, code: str) -> float:
+def loop_in_ours(prefix: Prefix, code: str) -> float:
     result = prefix.run(f"const t = performance.now(); {{ {code} }}; export default performance.now() - t", limits=WALL)
     assert result.ok, result.error
     return float(result.value)
 
 
-def live_memory(prefix: JsPrefix, count: int) -> float:
+def live_memory(prefix: Prefix, count: int) -> float:
     """Megabytes that are a run's own, while it waits for its host function."""
     sizes: list[float] = []
 
@@ -130,7 +130,7 @@ def live_memory(prefix: JsPrefix, count: int) -> float:
     return statistics.median(sizes)
 
 
-def parallel(prefix: JsPrefix, ways: int, count: int) -> float:
+def parallel(prefix: Prefix, ways: int, count: int) -> float:
     """Runs a second, so many at a time."""
     with ThreadPoolExecutor(ways) as pool:
         began = time.perf_counter()

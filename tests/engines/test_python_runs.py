@@ -16,8 +16,9 @@ import belljar
 from belljar import AsyncSandbox, RunLimits, Sandbox
 from belljar.abi.signals import Signal as SignalNumber
 from belljar.abi.wire import Signal
-from belljar.api.interpreter import Interpreter, Prefix
+from belljar.api.interpreter import Interpreter
 from belljar.api.interpreter_core import PrefixError
+from belljar.api.prefix import Prefix
 from belljar.api.runs import NotExported, RunResult
 
 

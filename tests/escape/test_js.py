@@ -13,7 +13,8 @@ import pytest
 
 import belljar
 from belljar import RunLimits, RunResult, Sandbox
-from belljar.api.js import JsInterpreter, JsPrefix
+from belljar.api.js import JsInterpreter
+from belljar.api.prefix import Prefix
 from belljar.engines.owner.template_host import EngineProcess
 from tests.escape.oracles import Watch, is_alive, wait_gone
 
@@ -26,7 +27,7 @@ class Jail:
     def __init__(self, js: JsInterpreter) -> None:
         self.given: list[Any] = []
         wasm = js.engine == "v8"
-        self.prefix: JsPrefix = js.precompile("globalThis.kept = 1", globals={"host": self._host}, wasm=wasm)
+        self.prefix: Prefix = js.precompile("globalThis.kept = 1", globals={"host": self._host}, wasm=wasm)
 
     def _host(self, *values: Any) -> Any:
         self.given.append(values)
@@ -367,7 +368,7 @@ def test_96_clocks_are_coarse(watch: Watch, jail: Jail) -> None:
 def test_the_outer_wall_is_up_and_the_processes_end(engine: str) -> None:
     with Sandbox() as sandbox:
         prefix = sandbox.js.precompile("1")
-        link = prefix._core.open()
+        link = prefix._core.open()  # type: ignore[attr-defined]
         assert isinstance(link.process, EngineProcess)
         pid = link.process.pid
         run, frame = link.dialogue.begin("export default 1", "module", "run.mjs", {}, {}, LIMITS)

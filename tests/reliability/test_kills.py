@@ -16,7 +16,7 @@ from functools import partial
 import pytest
 
 from belljar import Sandbox, SandboxError
-from belljar.api.js import JsPrefix
+from belljar.api.prefix import Prefix
 from belljar.engines.owner.template_host import template
 from tests.escape.oracles import check_open_files, open_files, wait_gone
 from tests.reliability.amount import amount
@@ -51,7 +51,7 @@ def prefix(sandbox: Sandbox) -> bool:
         return made.run("export default six * 7").exports == {"default": 42}
 
 
-def run_six(made: JsPrefix, _sandbox: Sandbox) -> bool:
+def run_six(made: Prefix, _sandbox: Sandbox) -> bool:
     return made.run("export default six").exports == {"default": 6}
 
 
@@ -140,7 +140,7 @@ def test_prefixes(sandbox: Sandbox, record_property: Record) -> None:
     before, threads = open_files(), threading.active_count()
     for seed in range(amount(4, 200)):
         with sandbox.js.precompile("const six = 6;") as made:
-            pid = made._core._process._process.pid
+            pid = made._core._process._process.pid  # type: ignore[attr-defined]
             timer = kill_later(pid, random.Random(seed).uniform(0, 0.1), killed)
             run = partial(run_six, made)
             while attempt(run, sandbox):

@@ -6,7 +6,8 @@ import pytest
 
 import belljar
 from belljar import Sandbox
-from belljar.api.js import JsInterpreter, JsPrefix
+from belljar.api.js import JsInterpreter
+from belljar.api.prefix import Prefix
 from tests.engines.js_engines import engine, engines, v8
 
 __all__ = ["engine", "engines", "v8"]
@@ -27,16 +28,16 @@ def lookup(key: object, *rest: object) -> object:
 
 
 @pytest.fixture(scope="session")
-def interpreters(engines: None) -> Iterator[dict[str, tuple[JsInterpreter, JsPrefix]]]:
+def interpreters(engines: None) -> Iterator[dict[str, tuple[JsInterpreter, Prefix]]]:
     """By engine, for those who want one."""
-    made: dict[str, tuple[JsInterpreter, JsPrefix]] = {}
+    made: dict[str, tuple[JsInterpreter, Prefix]] = {}
     yield made
     for interpreter, _ in made.values():
         interpreter.close()
 
 
 @pytest.fixture
-def js(engine: str, interpreters: dict[str, tuple[JsInterpreter, JsPrefix]]) -> JsInterpreter:
+def js(engine: str, interpreters: dict[str, tuple[JsInterpreter, Prefix]]) -> JsInterpreter:
     if engine not in interpreters:
         made = belljar.js()
         code = "globalThis.base = 'https://api.example.com'"
@@ -45,5 +46,5 @@ def js(engine: str, interpreters: dict[str, tuple[JsInterpreter, JsPrefix]]) -> 
 
 
 @pytest.fixture
-def prefix(engine: str, js: JsInterpreter, interpreters: dict[str, tuple[JsInterpreter, JsPrefix]]) -> JsPrefix:
+def prefix(engine: str, js: JsInterpreter, interpreters: dict[str, tuple[JsInterpreter, Prefix]]) -> Prefix:
     return interpreters[engine][1]

@@ -6,7 +6,8 @@ import time
 import pytest
 
 from belljar import RunLimits, RunResult
-from belljar.api.js import JsInterpreter, JsPrefix
+from belljar.api.js import JsInterpreter
+from belljar.api.prefix import Prefix
 
 SPIN = "for (;;);"
 MICROTASKS = "const p = () => Promise.resolve().then(p); await p()"
@@ -24,7 +25,7 @@ def code_of(result: RunResult) -> str:
 
 
 @pytest.mark.parametrize("code", [SPIN, MICROTASKS, "/(a+)+$/.test('a'.repeat(50) + 'b')", RECURSION])
-def test_cpu(prefix: JsPrefix, code: str, engine: str) -> None:
+def test_cpu(prefix: Prefix, code: str, engine: str) -> None:
     safe = f"for (;;) try {{ {code} }} catch {{}}" if "await" not in code else code
     result = prefix.run(f"console.log('before'); {safe}", limits=RunLimits(cpu_ms=150))
     # QuickJS has no error for a stack that is used up: there that is the end.
@@ -32,7 +33,7 @@ def test_cpu(prefix: JsPrefix, code: str, engine: str) -> None:
     assert result.stdout == "before\n"
 
 
-def test_waiting_is_not_cpu_time(prefix: JsPrefix) -> None:
+def test_waiting_is_not_cpu_time(prefix: Prefix) -> None:
     def slow(_key: int) -> int:
         time.sleep(0.1)
         return 1
@@ -41,7 +42,7 @@ def test_waiting_is_not_cpu_time(prefix: JsPrefix) -> None:
     assert prefix.run(code, limits=RunLimits(cpu_ms=300), globals={"lookup": slow}).value == 1
 
 
-def test_wall_is_a_deadline_over_everything(prefix: JsPrefix) -> None:
+def test_wall_is_a_deadline_over_everything(prefix: Prefix) -> None:
     release = threading.Event()
     began = time.monotonic()
     for code in (
@@ -60,7 +61,7 @@ def test_wall_is_a_deadline_over_everything(prefix: JsPrefix) -> None:
     assert time.monotonic() - began < 30
 
 
-def test_a_promise_that_nothing_can_settle_is_not_waited_for(prefix: JsPrefix) -> None:
+def test_a_promise_that_nothing_can_settle_is_not_waited_for(prefix: Prefix) -> None:
     result = prefix.run("console.log(1); await new Promise(() => {})")
     assert code_of(result) == "WALL_LIMIT"
     assert result.error is not None
@@ -70,13 +71,13 @@ def test_a_promise_that_nothing_can_settle_is_not_waited_for(prefix: JsPrefix) -
 
 
 @pytest.mark.parametrize("code", [HEAP, STRINGS, BUFFERS, GIANT, "new ArrayBuffer(2 ** 30)", "[...Array(1e9).keys()]"])
-def test_memory(prefix: JsPrefix, code: str) -> None:
+def test_memory(prefix: Prefix, code: str) -> None:
     result = prefix.run(f"console.log('before'); try {{ {code} }} catch {{}}", limits=RunLimits(memory_mb=50))
     assert code_of(result) == "MEMORY_LIMIT"
     assert result.stdout == "before\n"
 
 
-def test_memory_below_the_limit_is_given(prefix: JsPrefix) -> None:
+def test_memory_below_the_limit_is_given(prefix: Prefix) -> None:
     heap = (
         "const a = []; for (let i = 0; i < 4e6; i++) a.push(i + 0.5); export default a.length"  # 32 MB and growing room
     )
@@ -92,7 +93,7 @@ def test_a_big_prefix_does_not_use_up_a_runs_memory(js: JsInterpreter) -> None:
         assert prefix.run("export default big.length", limits=RunLimits(memory_mb=16)).value == 2_000_000
 
 
-def test_bridge_calls(prefix: JsPrefix) -> None:
+def test_bridge_calls(prefix: Prefix) -> None:
     loop = "for (let i = 0; i < {}; i++) await lookup(1); export default 'done'"
     assert prefix.run(loop.format(5), limits=RunLimits(max_bridge_calls=5)).value == "done"
     over = prefix.run(f"try {{ {loop.format(6)[:-22]} }} catch {{}}", limits=RunLimits(max_bridge_calls=5))
@@ -104,7 +105,7 @@ def test_bridge_calls(prefix: JsPrefix) -> None:
     assert together.bridge_calls <= 51
 
 
-def test_bridge_bytes_count_both_ways(prefix: JsPrefix) -> None:
+def test_bridge_bytes_count_both_ways(prefix: Prefix) -> None:
     limits = RunLimits(max_bridge_bytes=100_000)
     assert prefix.run("await lookup('x'.repeat(40000))", limits=limits, globals={"lookup": len}).ok
     for code in ("await lookup('x'.repeat(200000))", "for (;;) await lookup('x'.repeat(9000))"):
@@ -123,7 +124,7 @@ def test_output(js: JsInterpreter) -> None:
         assert small.precompile().run("console.log('x'.repeat(1000)); export default 1").value == 1
 
 
-def test_no_limit_hurts_another_run(prefix: JsPrefix) -> None:
+def test_no_limit_hurts_another_run(prefix: Prefix) -> None:
     bombs = [SPIN, HEAP, BUFFERS, GIANT, MICROTASKS, "await new Promise((r) => setTimeout(r, 60000))"]
     limits = RunLimits(cpu_ms=300, wall_ms=2000, memory_mb=40)
     results: list[RunResult] = []

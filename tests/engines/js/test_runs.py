@@ -9,11 +9,12 @@ import pytest
 
 import belljar
 from belljar import AsyncSandbox, PrefixError, RunLimits, Sandbox
-from belljar.api.js import JsInterpreter, JsPrefix
+from belljar.api.js import JsInterpreter
+from belljar.api.prefix import Prefix
 from belljar.api.runs import NotExported
 
 
-def test_a_module_with_await_a_host_call_and_exports(prefix: JsPrefix) -> None:
+def test_a_module_with_await_a_host_call_and_exports(prefix: Prefix) -> None:
     result = prefix.run(
         "const u = await lookup(1); console.log('hi', u.name); export default u.name; export const n = 2"
     )
@@ -52,7 +53,7 @@ def test_a_module_with_await_a_host_call_and_exports(prefix: JsPrefix) -> None:
         ("Object.create(null)", {}),
     ],
 )
-def test_values_cross_outwards(prefix: JsPrefix, code: str, value: object) -> None:
+def test_values_cross_outwards(prefix: Prefix, code: str, value: object) -> None:
     result = prefix.run(f"export default {code}")
     assert result.ok, result.error
     assert result.value == value
@@ -75,7 +76,7 @@ def test_values_cross_outwards(prefix: JsPrefix, code: str, value: object) -> No
         (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00.000Z"),
     ],
 )
-def test_values_cross_inwards(prefix: JsPrefix, value: object, seen: str) -> None:
+def test_values_cross_inwards(prefix: Prefix, value: object, seen: str) -> None:
     result = prefix.run("console.log(await lookup(1))", globals={"lookup": lambda _key: value})
     assert (result.stdout, result.error) == (seen + "\n", None)
 
@@ -95,7 +96,7 @@ def test_values_cross_inwards(prefix: JsPrefix, value: object, seen: str) -> Non
         ("(() => { const a = []; a.push(a); return a })()", "nested deeper than 200, or contains itself"),
     ],
 )
-def test_what_can_not_cross_is_named_by_its_path(prefix: JsPrefix, code: str, why: str) -> None:
+def test_what_can_not_cross_is_named_by_its_path(prefix: Prefix, code: str, why: str) -> None:
     result = prefix.run(f"export default {code}; export const fine = 1")
     assert result.ok
     assert result.exports["fine"] == 1
@@ -104,13 +105,13 @@ def test_what_can_not_cross_is_named_by_its_path(prefix: JsPrefix, code: str, wh
     assert why in str(error.value)
 
 
-def test_an_argument_that_can_not_cross_is_the_guests_error(prefix: JsPrefix) -> None:
+def test_an_argument_that_can_not_cross_is_the_guests_error(prefix: Prefix) -> None:
     result = prefix.run("try { await lookup(1, { f() {} }) } catch (e) { console.log(e.name, e.message) }")
     assert result.stdout.startswith("TypeError lookup() argument 2.f is a function")
     assert result.bridge_calls == 0
 
 
-def test_what_a_host_function_raises_reaches_the_guest_as_name_and_message_only(prefix: JsPrefix) -> None:
+def test_what_a_host_function_raises_reaches_the_guest_as_name_and_message_only(prefix: Prefix) -> None:
     caught = prefix.run(
         "try { await lookup(0) } catch (e) { console.log(e.name, '|', e.message, '|', Object.keys(e)) }"
     )
@@ -121,20 +122,20 @@ def test_what_a_host_function_raises_reaches_the_guest_as_name_and_message_only(
     assert __file__ not in loose.error.stack
 
 
-def test_a_host_function_that_gives_what_can_not_cross_is_an_error_in_the_guest(prefix: JsPrefix) -> None:
+def test_a_host_function_that_gives_what_can_not_cross_is_an_error_in_the_guest(prefix: Prefix) -> None:
     result = prefix.run("await lookup(1)", globals={"lookup": lambda _key: {"a": [object()]}})
     assert result.error is not None
     assert "lookup()['a'][0] is a object" in result.error.message
 
 
-def test_runs_rebind_existing_names_only(prefix: JsPrefix) -> None:
+def test_runs_rebind_existing_names_only(prefix: Prefix) -> None:
     assert prefix.run("export default await lookup(1)", globals={"lookup": lambda key: key + 1}).value == 2
     assert prefix.run("export default (await lookup(1)).name").value == "Ada"
     with pytest.raises(ValueError, match="nope not in the prefix"):
         prefix.run("1", globals={"nope": len})
 
 
-def test_async_host_functions_run_side_by_side(prefix: JsPrefix) -> None:
+def test_async_host_functions_run_side_by_side(prefix: Prefix) -> None:
     together = 0
     most = 0
 
@@ -153,24 +154,24 @@ def test_async_host_functions_run_side_by_side(prefix: JsPrefix) -> None:
     assert most > 1
 
 
-def test_every_run_starts_from_the_prefix_and_leaves_nothing(prefix: JsPrefix) -> None:
+def test_every_run_starts_from_the_prefix_and_leaves_nothing(prefix: Prefix) -> None:
     prefix.run("globalThis.leak = 1; Array.prototype.leak = 1; globalThis.base = 'x'; export default 1")
     result = prefix.run("export default [typeof leak, [].leak, base]")
     assert result.value == ["undefined", None, "https://api.example.com"]
 
 
-def test_randomness_differs_from_run_to_run(prefix: JsPrefix) -> None:
+def test_randomness_differs_from_run_to_run(prefix: Prefix) -> None:
     code = "export default [Math.random(), crypto.randomUUID(), [...crypto.getRandomValues(new Uint8Array(8))].join()]"
     runs = [prefix.run(code).value for _ in range(6)]
     assert all(len({run[place] for run in runs}) == 6 for place in range(3))
 
 
-def test_work_that_was_not_awaited_is_done_before_the_run_ends(prefix: JsPrefix) -> None:
+def test_work_that_was_not_awaited_is_done_before_the_run_ends(prefix: Prefix) -> None:
     code = "async function main() { await lookup(1); setTimeout(() => console.log('late'), 5) } main()"
     assert prefix.run(code).stdout == "late\n"
 
 
-def test_typescript_is_stripped(prefix: JsPrefix) -> None:
+def test_typescript_is_stripped(prefix: Prefix) -> None:
     code = (
         "interface U { name: string }\nenum E { A = 4 }\nconst u = await lookup(1) as U; export default [u.name, E.A]"
     )
@@ -189,7 +190,7 @@ def test_typescript_is_stripped(prefix: JsPrefix) -> None:
         ("import fs from 'node:fs'", "RUNTIME_ERROR", "TypeError", "can't import 'node:fs'"),
     ],
 )
-def test_errors_have_code_name_and_message(prefix: JsPrefix, code: str, error: str, name: str, message: str) -> None:
+def test_errors_have_code_name_and_message(prefix: Prefix, code: str, error: str, name: str, message: str) -> None:
     result = prefix.run(code)
     assert not result.ok
     assert result.error is not None
@@ -197,7 +198,7 @@ def test_errors_have_code_name_and_message(prefix: JsPrefix, code: str, error: s
     assert message in result.error.message
 
 
-def test_a_stack_names_the_guests_code_only(prefix: JsPrefix) -> None:
+def test_a_stack_names_the_guests_code_only(prefix: Prefix) -> None:
     result = prefix.run("function f() {\n  throw new Error('here') }\nf()")
     assert result.error is not None
     assert re.search(r"at f \(run\.mjs:2:\d+\)\n +at run\.mjs:3:1$", result.error.stack)

@@ -14,7 +14,7 @@ import pytest
 
 import belljar
 from belljar import RunLimits
-from belljar.api.js import JsPrefix
+from belljar.api.prefix import Prefix
 
 CODE = """
 const seed = (await lookup({n})).key;
@@ -34,7 +34,7 @@ def children(pid: int) -> int:
     return count
 
 
-def run(prefix: JsPrefix, number: int) -> bool:
+def run(prefix: Prefix, number: int) -> bool:
     result = prefix.run(CODE.format(n=number), limits=LIMITS, globals={"lookup": lambda key: {"key": key}})
     assert result.ok, result.error
     return bool(result.value[0] == number)
@@ -59,7 +59,7 @@ def settled(measure: object, wanted: int) -> bool:
 def test_many_runs(engine: str, count: int, ways: int) -> None:
     threads = threading.active_count()
     with belljar.js() as js, js.precompile("globalThis.base = 1", globals={"lookup": lambda key: key}) as prefix:
-        template = prefix._core._process._process.pid
+        template = prefix._core._process._process.pid  # type: ignore[attr-defined]
 
         def descriptors() -> int:
             return len(os.listdir("/proc/self/fd"))

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from belljar import Network, Sandbox, safe_fetch
-from belljar.api.js import JsInterpreter, JsPrefix
+from belljar.api.js import JsInterpreter
+from belljar.api.prefix import Prefix
 from tests.net.servers import HttpServer, Response
 
 CASES = {
@@ -54,19 +55,19 @@ CASES = {
 
 
 @pytest.mark.parametrize("code", CASES)
-def test_values(prefix: JsPrefix, code: str) -> None:
+def test_values(prefix: Prefix, code: str) -> None:
     result = prefix.run(f"const caught = (f) => {{ try {{ f() }} catch (e) {{ return e }} }}; export default {code}")
     assert result.ok, result.error
     assert result.value == CASES[code]
 
 
-def test_a_timeout_signal_keeps_no_run_waiting(prefix: JsPrefix) -> None:
+def test_a_timeout_signal_keeps_no_run_waiting(prefix: Prefix) -> None:
     result = prefix.run("AbortSignal.timeout(60000); export default 1")
     assert result.value == 1
     assert result.duration_ms < 30_000
 
 
-def test_console_prints_as_node_does(prefix: JsPrefix) -> None:
+def test_console_prints_as_node_does(prefix: Prefix) -> None:
     code = """
     console.log('%s is %d %o', 'x', 4.5, [1]); console.info({ a: { b: { c: { d: 1 } } }, f() {}, s: Symbol('q') });
     console.error(new Map([['k', new Set([1n])]])); console.warn('w'); console.table([{ a: 1 }]);
@@ -82,7 +83,7 @@ def test_console_prints_as_node_does(prefix: JsPrefix) -> None:
     assert result.stderr == "Map(1) { 'k' => Set(1) { 1n } }\nw\nAssertion failed: no\n"
 
 
-def test_fetch_is_refused_while_there_is_no_network(prefix: JsPrefix) -> None:
+def test_fetch_is_refused_while_there_is_no_network(prefix: Prefix) -> None:
     result = prefix.run("await fetch('https://example.com')")
     assert result.error is not None
     assert (result.error.name, result.error.message) == ("TypeError", "fetch failed")
