@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -316,3 +319,18 @@ def test_commands_are_grouped_by_purpose(belljar: Belljar) -> None:
     names = [line.split()[0] for line in listed.splitlines() if line.startswith(" ")]
     assert len(names) == len(set(names)) > 200
     assert listed.index("\nNetwork:\n") < listed.index("\n  curl ") < listed.index("\nProcesses and jobs:\n")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for the child in /proc")
+def test_preparation_ends_by_an_interrupt(tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "belljar.cli", "prepare"]
+    environment = {**os.environ, "BELLJAR_CACHE": str(tmp_path)}
+    preparing = subprocess.Popen(
+        words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True, text=True
+    )
+    children = Path(f"/proc/{preparing.pid}/task/{preparing.pid}/children")
+    while preparing.poll() is None and not children.read_text().split():
+        time.sleep(0.01)
+    os.killpg(preparing.pid, signal.SIGINT)
+    said, _ = preparing.communicate(timeout=60)
+    assert (preparing.returncode, said) == (130, "")

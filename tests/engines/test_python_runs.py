@@ -384,3 +384,17 @@ def test_what_a_host_function_raises_is_told_once(python: Interpreter) -> None:
 def test_memory_that_is_not_there_is_told_by_its_limit(python: Interpreter) -> None:
     result = python.run("a = bytes(300 << 20)", limits=RunLimits(memory_mb=64))
     assert "memory_mb=64" in failed(result, "MEMORY_LIMIT")
+
+
+def test_a_traceback_is_whole_and_the_programs_own(python: Interpreter) -> None:
+    python.run("def outer(x):\n    return inner(x)")
+    python.run("async def inner_later(x):\n    return 1 / x\ndef inner(x):\n    return 1 / x")
+    result = python.run("try:\n    outer(0)\nexcept ZeroDivisionError as error:\n    raise ValueError('no') from error")
+    assert result.error is not None
+    shown = [line.strip() for line in result.error.stack.splitlines() if line.startswith("    ") and "^" not in line]
+    assert shown == ["outer(0)", "return inner(x)", "return 1 / x", "raise ValueError('no') from error"]
+    later = python.run("await inner_later(0)")
+    assert later.error is not None
+    files = [line.split('"')[1] for line in later.error.stack.splitlines() if line.startswith("  File")]
+    assert len(files) == 2
+    assert all(name.startswith("<run ") for name in files), files

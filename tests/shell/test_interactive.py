@@ -373,3 +373,13 @@ def test_a_script_waits_for_what_its_child_does_about_an_interrupt(
 def test_an_interrupt_that_no_child_died_of_is_forgotten(sandbox: Sandbox) -> None:
     assert sandbox.exec(["bash", "-c", "sh -c 'kill -INT $PPID'; echo after"]).stdout == "after\n"
     assert sandbox.exec(["bash", "-c", "sh -c 'kill -INT $$'; echo $?"]).stdout == "130\n"
+
+
+def test_top_ends_by_a_key(person: Person) -> None:
+    person.press("top -d 100\r")
+    person.wait("COMMAND")
+    person.press("x")
+    person.wait("COMMAND")
+    person.press("q")
+    person.wait(PROMPT)
+    assert person.run("stty -a | grep -o ' -icanon'; echo done") == "done\n"

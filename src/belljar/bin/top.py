@@ -1,9 +1,16 @@
 """top - display processes
 
 Usage: top [-b] [-n COUNT] [-d SECONDS] [-p PID,...]
+
+On a terminal `q` ends it, and any other key updates at once.
 """
 
-from belljar.abi.dataclass import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+from belljar.abi.dataclass import dataclass, replace
+from belljar.abi.flags import POLLIN
+from belljar.abi.termios import ECHO, ICANON, Termios
 from belljar.bin._kit import UsageError, flag, utility, value
 from belljar.bin._kit.users import Accounts
 from belljar.bin._processes import memory, processes
@@ -26,14 +33,36 @@ def main(process: Process, options: Options, operands: list[str]) -> int:
     except ValueError:
         raise UsageError("bad number", hint=False) from None
     wanted = set(options.pids.split(",")) if options.pids else None
-    for turn in range(rounds):
-        if turn:
-            process.sleep(delay)
-        if not options.batch:
-            process.print("\x1b[H\x1b[2J", end="")
-        frame(process, wanted)
-        process.stdout.flush()
+    with keys(process) if not options.batch and process.isatty(0) else nullcontext():
+        for turn in range(rounds):
+            if turn and not pause(process, delay, typed=not options.batch and process.isatty(0)):
+                break
+            if not options.batch:
+                process.print("\x1b[H\x1b[2J", end="")
+            frame(process, wanted)
+            process.stdout.flush()
     return 0
+
+
+@contextmanager
+def keys(process: Process) -> Iterator[None]:
+    """Have keys come one by one, and not be shown."""
+    settings = process.ioctl(0, "termios")
+    assert isinstance(settings, Termios)
+    process.ioctl(0, "set_termios", replace(settings, lflag=settings.lflag & ~(ICANON | ECHO)))
+    try:
+        yield
+    finally:
+        process.ioctl(0, "set_termios", settings)
+
+
+def pause(process: Process, delay: float, *, typed: bool) -> bool:
+    """Wait until the next update is due, or wanted by a key; whether there is to be one."""
+    if not typed:
+        process.sleep(delay)
+    elif process.poll({0: POLLIN}, delay):
+        return process.read(0, 1) not in (b"q", b"Q", b"")
+    return True
 
 
 def frame(process: Process, wanted: set[str] | None) -> None:

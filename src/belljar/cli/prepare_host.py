@@ -34,7 +34,8 @@ def run() -> int:
     archive = archive_path()
     if archive and Archive.open(archive) is None:
         command = [sys.executable, "-I", "-m", "belljar.zygote.recorder_host", archive]
-        status = min(1, subprocess.run(command, check=False).returncode)  # noqa: S603 - our own module
+        # In a group of its own: ^C is for us, who end it.
+        status = min(1, subprocess.run(command, check=False, process_group=0).returncode)  # noqa: S603 - our own module
     say("modules: " + ("no directory to keep them in: set BELLJAR_CACHE" if not archive else "ready"))
     for engine, prepare in zip(look(), (prepare_python, prepare_js, prepare_quickjs), strict=True):
         if not engine.version:

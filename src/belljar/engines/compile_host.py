@@ -19,6 +19,7 @@ import wasmtime
 
 from belljar.engines.artefact_host import Change, Source, artefact_name, store
 from belljar.engines.wasi.linker_host import configuration
+from belljar.lockdown.seal_host import die_with_parent
 
 
 def compile_module(wasm: bytes, *, optimised: bool) -> bytes:
@@ -39,6 +40,8 @@ def changed(wasm: bytes, changes: Sequence[Change]) -> bytes:
 
 def main(arguments: list[str]) -> int:
     file, digest, quality, out, *words = arguments
+    if quality != "background":
+        die_with_parent(os.getppid())
     changes = tuple(map(Change.parse, words))
     wasm = Path(file).read_bytes()
     if hashlib.sha256(wasm).hexdigest() != digest:

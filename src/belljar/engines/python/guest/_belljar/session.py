@@ -217,7 +217,11 @@ class Session:
         )
 
     def failed(self, code, error):
-        trace = error.__traceback__
+        trace = step = error.__traceback__
+        while step is not None:
+            frame, step = step.tb_frame.f_code, step.tb_next
+            if frame.co_filename.startswith(OWN) and frame.co_name == "execute_async":
+                trace = step  # before it are frames of asyncio
         while trace is not None and trace.tb_frame.f_code.co_filename.startswith(OWN):
             trace = trace.tb_next
         if code == "SYNTAX_ERROR":
