@@ -436,3 +436,12 @@ def test_a_tls_context_can_be_a_subclass_that_knows_better(box: Sandbox) -> None
         "print(Context(ssl.PROTOCOL_TLS_CLIENT).security_level, ssl.create_default_context().security_level)"
     )
     assert box.exec(["python3", "-c", code]).stdout == "1 2\n"
+
+
+def test_an_edit_within_the_same_second_counts(box: Sandbox) -> None:
+    for text, expected in (("a + b", "5\n"), ("a - b", "-1\n"), ("a * b", "6\n")):
+        box.files.write("sums.py", f"def f(a, b):\n    return {text}\n")
+        result = box.exec("python3 -c 'import sums; print(sums.f(2, 3))'")
+        assert result.stdout == expected, result.stderr
+    box.exec("touch -d '1 hour ago' sums.py; python3 -c 'import sums'").check()
+    assert "sums." in box.exec("ls __pycache__").stdout, "what does not change is compiled once"

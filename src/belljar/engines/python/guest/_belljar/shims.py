@@ -16,6 +16,8 @@ _NAMES = {
     processes: "getpid getppid getuid getgid getgroups getpgid getpgrp getsid getlogin kill killpg waitpid wait "
     "waitstatus_to_exitcode system uname execv execve putenv unsetenv",
 }
+_FRESH = 2
+"""Seconds within which a source may change without a sign in its .pyc file."""
 _FORKING = ("fork", "fork1", "forkpty")
 _SPAWNING = "spawnv spawnve spawnvp spawnvpe spawnl spawnle spawnlp spawnlpe"
 
@@ -46,8 +48,27 @@ def install():
     clocks.install()
     _complete_shutil()
     _explain_fork()
+    _keep_fresh_sources_uncompiled()
     signals.install()
     _load_subprocess()
+
+
+def _keep_fresh_sources_uncompiled():
+    """Write no .pyc file of a source that was changed just now.
+
+    It holds the source's time in whole seconds: a program is edited and run twice within one here, and would be taken
+    for the first version if its size stayed the same.
+    """
+    import time
+    from importlib.machinery import SourceFileLoader
+
+    cache = SourceFileLoader._cache_bytecode
+
+    def _cache_bytecode(self, source_path, bytecode_path, data):
+        if time.time() - os.stat(source_path).st_mtime > _FRESH:
+            cache(self, source_path, bytecode_path, data)
+
+    SourceFileLoader._cache_bytecode = _cache_bytecode
 
 
 def _complete_shutil():
