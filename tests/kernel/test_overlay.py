@@ -272,8 +272,8 @@ def test_what_is_detached_outlives_the_lower_tree(tmp_path: Path) -> None:
         overlay.detach(node)
     assert before == look()
     rmtree(top / "dir")
-    for path in top.glob("twin*"):
-        path.unlink()
+    for twin in top.glob("twin*"):
+        twin.unlink()
     assert names(view, "/moved") == ["new", "sub"]
     assert read(view, "/moved/sub/deep") == b"deep"
     assert read(view, "/other/twin") == b"twin"

@@ -1,6 +1,7 @@
 """What a remote server keeps: few questions, no stale answers."""
 
 import os
+import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
@@ -96,7 +97,7 @@ def top(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def rig(top: Path, monkeypatch: pytest.MonkeyPatch) -> Rig:
-    monkeypatch.setattr(hostdir_host.time, "time_ns", lambda: 1 << 62)  # all that is there is old
+    monkeypatch.setattr(time, "time_ns", lambda: 1 << 62)  # all that is there is old
     return Rig(top)
 
 
@@ -256,7 +257,7 @@ def test_an_answer_from_before_a_change_is_not_kept(rig: Rig) -> None:
 
 
 def test_what_is_kept_is_bounded(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hostdir_host.time, "time_ns", lambda: 1 << 62)
+    monkeypatch.setattr(time, "time_ns", lambda: 1 << 62)
     rig = Rig(top)
     rig.server.cache = rig.cache = Cache(lambda: 0.0, 5000, 25)
     (top / "large").write_bytes(b"x" * 100_000)
