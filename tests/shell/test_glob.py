@@ -60,8 +60,8 @@ def in_sandbox(run: Callable[[Process], None], files: list[str]) -> None:
         ("**/.*", {"globstar": True}, ".h|d/.y"),
         ("d/**/z", {"globstar": True}, "d/e/z"),
         ("**/e/**", {"globstar": True}, "d/e|d/e/z"),
-        ("*", {"ignore": ("a*",)}, ".h|A|b|broken|d|l|é"),
-        ("d/*", {"ignore": ("*/x",)}, "d/.y|d/e"),
+        ("*", {"dotglob": True, "ignore": ("a*",)}, ".h|A|b|broken|d|l|é"),
+        ("d/*", {"dotglob": True, "ignore": ("*/x",)}, "d/.y|d/e"),
         (".*", {"ignore": (".*",)}, ""),
     ],
 )

@@ -8,7 +8,7 @@ The pytest that comes with python3. One that is installed by pip is used instead
 from belljar.bin._kit import utility
 from belljar.kernel.process import Process
 
-_RUN = "import sys; sys.argv[0] = 'pytest'; import pytest; sys.exit(pytest.console_main())"
+_RUN = "import sys; sys.argv[0] = 'pytest'; import pytest; sys.exit(pytest.main())"
 
 
 @utility("pytest")

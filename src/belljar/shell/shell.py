@@ -158,6 +158,7 @@ class Shell(Expansion, Reporting, Processes, Trapping):
         """The state of a subshell that runs in `process`."""
         child = Shell.__new__(Shell)
         child.copy(self)
+        child.holds_notice, child.held_notice = False, ""
         child.process = process
         process.reaps_at_once = True
         child.budget = self.budget

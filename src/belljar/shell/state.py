@@ -171,8 +171,8 @@ class State:
         self.watching = other.watching
         self.in_trap = other.in_trap
         self.active_traps = other.active_traps
-        self.holds_notice = False
-        self.held_notice = ""
+        self.holds_notice = other.holds_notice
+        self.held_notice = other.held_notice
         self.trap_status = other.trap_status
         self.trap_level = other.trap_level
         self.spared = other.spared
