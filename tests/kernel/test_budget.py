@@ -24,6 +24,9 @@ from tests.kernel.rig import new_kernel, run, sleeping, start
 
 KILLED = ExitStatus(0, Signal.KILL)
 
+for room in ("bin", "regex", "shell", "worker"):
+    import_module(f"belljar.{room}")  # each says itself whether the guard may interrupt what it does
+
 
 def busy(process: Process) -> int:
     while True:
@@ -248,8 +251,6 @@ def ticks(guard: CpuGuard) -> None:
     ],
 )
 def test_the_guard_spares_whoever_is_not_the_guests_doing(names: list[str], raises: bool) -> None:
-    for room in ("bin", "regex", "shell", "worker"):  # each says itself what may happen in it
-        import_module(f"belljar.{room}")
     kernel = new_kernel()
     guard = CpuGuard(kernel.hub)
 
