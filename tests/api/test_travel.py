@@ -40,6 +40,7 @@ ERRORS = [
     IsolationUnavailable({"cgroup"}, ["seccomp"]),
     EngineUnavailable("none"),
     PrefixError(RUN),
+    belljar.RunFailed(RUN),
     NotExported("no x"),
     belljar.PolicyError("bad"),
     belljar.SnapshotError("bad"),

@@ -74,9 +74,14 @@ def test_python_is_python(block: Block) -> None:
 
 @pytest.mark.parametrize("block", [slow(block) for block in RUN if block.language == "python"])
 def test_python_runs(block: Block, tmp_path: Path) -> None:
-    for name in ("README.md", "note.txt", "repo/a.txt"):
+    for name, text in (
+        ("README.md", "mine"),
+        ("note.txt", "mine"),
+        ("repo/a.txt", "mine"),
+        ("repo/soup.txt", "tomato"),
+    ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text("mine")
+        (tmp_path / name).write_text(text)
     done = subprocess.run(
         [sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
     )

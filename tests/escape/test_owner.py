@@ -180,6 +180,14 @@ def test_large_answers_of_an_honest_kind_pass() -> None:
     assert pending.value == [bytes(8 * MB), True]
 
 
+def reply_when_asked(impostor: Impostor) -> None:
+    """Answer the call that mounts, once it is there."""
+    deadline = time.monotonic() + 10
+    while b"mount" not in impostor.socket.recv(4096, socket.MSG_PEEK) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    impostor.socket.sendall(encode(Reply(1, None)))
+
+
 def reads(path: str, count: int) -> bytes:
     asked: list[dict[str, object]] = [{"op": "root"}, {"op": "walk", "node": 1, "name": path.encode()}]
     asked.append({"op": "open", "node": 2, "flags": 0})
@@ -201,8 +209,9 @@ def test_answers_that_are_not_read_are_not_made_awaited(impostor: Impostor, tmp_
     (tmp_path / "big").write_bytes(bytes(MB))
 
     async def main() -> None:
-        impostor.socket.sendall(encode(Reply(1, None)))
+        reply = asyncio.create_task(asyncio.to_thread(reply_when_asked, impostor))
         async with AsyncSandbox(mounts={"/m": Mount.host(str(tmp_path))}) as sandbox:
+            await reply
             outgoing = sandbox._link._outgoing
             send_all(impostor.socket, reads("big", 600))
             await asyncio.sleep(0.5)
