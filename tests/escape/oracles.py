@@ -12,7 +12,7 @@ import time
 import urllib.parse
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from belljar import Sandbox
@@ -31,8 +31,12 @@ def open_files() -> dict[int, str]:
     """What this process has open."""
     found = {}
     for fd in map(int, os.listdir("/proc/self/fd")):
-        with suppress(FileNotFoundError):  # the directory that is being read
+        try:
             found[fd] = os.readlink(f"/proc/self/fd/{fd}")
+        except FileNotFoundError:  # the directory that is being read
+            continue
+        except OSError as error:  # a path longer than can be told
+            found[fd] = str(error)
     return found
 
 

@@ -47,9 +47,11 @@ _READ_MOST: Final = 1 << 24
 _PATH_MOST: Final = 4000
 _DEPTH_MOST: Final = 1000
 """Directories above a file: each access goes through them all."""
-_HELD_MOST: Final = 128
+_HELD_MOST: Final = 8
 _HELD_SECONDS: Final = 0.02
-"""Directories that are kept open, and for how long: a directory that is moved away is no longer served after that."""
+"""Directories that are kept open, and for how long: a directory that is moved away is no longer served after that.
+
+Few: a mount that is not used keeps them until it is used again or closed."""
 _DEVICE_STEP: Final = 0x9E3779B97F4A7C15
 """An odd number with no pattern."""
 _SCAN_MOST: Final = 10_000
