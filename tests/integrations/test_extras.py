@@ -19,7 +19,7 @@ EXTRAS = {
     "pydantic_ai": ("pydantic_ai", "pydantic-ai"),
     "smolagents": ("smolagents", "smolagents"),
 }
-WITHOUT = {"commands", "conversations", "extras", "shown", "steps"}
+WITHOUT = {"commands", "conversations", "extras", "shown", "skills", "steps"}
 """What needs no framework."""
 FILES = {path.stem for path in Path(belljar.integrations.__path__[0]).glob("*.py")} - {"__init__"}
 
