@@ -108,10 +108,6 @@ async def cancelled(work: Callable[[], Awaitable[object]], seconds: float) -> No
         await task
 
 
-def test_many_cancellations_leave_nothing() -> None:
-    cancel_many(600)
-
-
 def cancel_many(count: int) -> None:
     """Cancel so many calls at random moments: descriptors, processes and threads are as before."""
     seed = random.Random(7)

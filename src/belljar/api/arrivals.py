@@ -20,7 +20,7 @@ class Arrival(NamedTuple):
 def refused_files(
     protection: Protection, arrivals: Collection[Arrival], has: Has, names: Callable[[Sequence[str]], int]
 ) -> list[RefusedFile]:
-    """Those that a rule forbids.
+    """List the arrivals that a rule forbids.
 
     `has` and `names` tell what is there now: whether a directory has an entry, how many names a file has. Directories
     are refused only for what they would make of others: an empty one runs nothing.

@@ -130,7 +130,7 @@ class ExecRequest(Struct, frozen=True):
     listening: Listening | None
 
     def has_news(self) -> bool:
-        """It has ended, or somebody is to hear of what it said."""
+        """Whether it has ended, or has output that a function of the owner's is to hear."""
         return self.running.done or (self.listening is not None and bool(self.listening.waiting))
 
     def kill(self, conversation: Conversation) -> bytes:

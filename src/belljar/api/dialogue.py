@@ -130,7 +130,7 @@ class Run:
 
     @property
     def has_news(self) -> bool:
-        """It has ended, or somebody is to hear of what it said."""
+        """Whether it has ended, or has output that a function of the owner's is to hear."""
         return self.done or (self.listening is not None and bool(self.listening.waiting))
 
     def show(self, message: Mapping[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol, Self
 
 from belljar.abi.errno import ENOSYS, EPERM, strerror
@@ -14,7 +14,7 @@ from belljar.api.engines_host import EngineBroker, EngineCopies
 from belljar.api.errors import SandboxClosed, SandboxError
 from belljar.api.offers import Offers
 from belljar.api.request import raise_failure
-from belljar.api.stepper import Waits
+from belljar.api.stepper import Link, Waits
 from belljar.engines.errors import EngineUnavailable
 from belljar.owner.handle_host import WorkerHandle, WorkerUnavailable
 
@@ -125,10 +125,9 @@ class Fork:
             self._halves[1].close()
 
 
-class ForkedLink(Protocol):
-    """Methods that forking needs of a link. Its waits block, or are awaited: see `stepper.py`."""
+class ForkedLink(Link, Protocol):
+    """A link that can be forked."""
 
-    conversation: Conversation
     offers: Offers
     last_fork: Pending | None
 
@@ -136,23 +135,12 @@ class ForkedLink(Protocol):
     def worker(self) -> WorkerHandle: ...
     @property
     def engines(self) -> EngineBroker: ...
-    @property
-    def closed(self) -> bool: ...
-    def send(self, frame: bytes, fds: Sequence[int] = ()) -> None: ...
     def fail(self, error: SandboxError) -> None: ...
     def twin(self, worker: WorkerHandle, conversation: Conversation, offers: Offers) -> Self: ...
     def close(self) -> None: ...
 
-    def wait_until(self, ready: Callable[[], bool], deadline: float | None = None) -> Any:
-        """Whether it became so."""
-
-    def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> Any: ...
-
     def wait_readable(self, fd: int, deadline: float) -> Any:
-        """Whether it became so."""
-
-    def call_blocking(self, work: Callable[[], Any], discard: Callable[[Any], object]) -> Any:
-        """The value of a function that blocks. `discard` takes one that nobody waits for any more."""
+        """Wait until a descriptor is readable. Give False if the (monotonic) deadline passed first."""
 
 
 def fork_link(link: Any, interpreters: Sequence[int]) -> Waits[Any]:

@@ -9,14 +9,13 @@ from belljar.abi.limits import Limits, RunLimits
 from belljar.api.bridge import HostCall, check_globals
 from belljar.api.clock_host import monotonic
 from belljar.api.command import Listening
-from belljar.api.core import Conversation
 from belljar.api.dialogue import AT_WORK, STARTING, Dialogue, Engine, ForkState, Mode
 from belljar.api.errors import SandboxError
 from belljar.api.owner_host import Owner
 from belljar.api.request import GRACE
 from belljar.api.runs import RunResult
 from belljar.api.saved import SavedVariables, check_language, check_size, lost_from, saved_from
-from belljar.api.stepper import Waits
+from belljar.api.stepper import Link, Waits
 
 Globals = Mapping[str, Any]
 DEFAULT: Final = RunLimits()
@@ -30,18 +29,6 @@ class PrefixError(SandboxError):
         assert result.error is not None
         super().__init__(f"the prefix failed: {result.error}\n{result.error.stack}".rstrip())
         self.result = result
-
-
-class InterpreterLink(Protocol):
-    """Methods that an interpreter needs of a link."""
-
-    conversation: Conversation
-
-    @property
-    def closed(self) -> bool: ...
-    def send(self, frame: bytes) -> None: ...
-    def wait_until(self, ready: Callable[[], bool], deadline: float | None = None) -> Any: ...
-    def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> Any: ...
 
 
 class Lock(Protocol):
@@ -192,7 +179,7 @@ class InterpreterCore:
         listening: Listening | None = None,
     ) -> Waits[RunResult]:
         """See a run through."""
-        link: InterpreterLink = self._link()
+        link: Link = self._link()
         began = monotonic()
         run = dialogue.begin(code, mode, *bound, limits, listening)
         try:

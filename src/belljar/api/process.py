@@ -118,9 +118,8 @@ class Process(OfCommand, Generic[AnyStr]):
             if not link.closed:
                 command.kill_all()
             raise
-        command.deadline = link.patience(
-            limits.wall_seconds
-        )  # its time began when it started: a fresh sandbox takes a moment
+        # Its time began when it started: a fresh sandbox takes a moment.
+        command.deadline = link.patience(limits.wall_seconds)
         raise_failure(running)
         link.serve_in_background()
 

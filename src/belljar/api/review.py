@@ -1,4 +1,4 @@
-"""What a sandbox changed in an overlay, to be read as a diff and applied to a directory of the owner's machine."""
+"""Changes that a sandbox made in an overlay, to be read as a diff and applied to a directory of the owner's machine."""
 
 from __future__ import annotations
 

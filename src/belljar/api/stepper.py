@@ -32,13 +32,13 @@ class Link(Protocol):
         """Send, and wait until it is sent; a worker that has not taken it by the (monotonic) deadline is ended."""
 
     def wait_until(self, ready: Callable[[], bool], deadline: float | None = None) -> Any:
-        """Whether it became so by the deadline."""
+        """Wait until a condition holds. Give False if the (monotonic) deadline passed first."""
 
     def expect(self, ready: Callable[[], bool], deadline: float | None = None) -> Any:
         """Wait until it is so; a worker that lets the deadline pass is ended."""
 
     def call_blocking(self, work: Callable[[], T], discard: Callable[[T], object]) -> Any:
-        """The result of something that takes a while, done where nobody else waits for it."""
+        """Call a function that blocks. `discard` takes a result that nobody waits for any more."""
 
 
 def finish(waits: Waits[T]) -> T:

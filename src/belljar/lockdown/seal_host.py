@@ -65,7 +65,7 @@ _SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
 TASKS_MAX: Final = 8192
 """RLIMIT_NPROC: processes and threads of all sandboxes of one zygote or template together: so the kernel counts."""
 FAMILY_TASKS_MAX: Final = 512
-"""Those of one engine process and its copies, if it may start threads."""
+"""RLIMIT_NPROC of one engine process and its copies together, if it may start threads."""
 ADDRESS_SPACE: Final = 4 << 30
 """Bytes that a worker may reserve beside its memory: some of it is the interpreter's own."""
 ENGINE_SPACE: Final = 64 << 30

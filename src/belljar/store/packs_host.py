@@ -68,8 +68,11 @@ class PackStore(Store):
         with self._use():
             self._refresh()
             condemned = set(self._files.names("condemned"))
-            kept = {place.digest for pack, places in self._packs.items() if pack not in condemned for place in places}
-            return set(digests) - kept
+            doubtful = {each for each in digests if each not in self._where or self._where[each][0] in condemned}
+            if condemned and doubtful:  # another pack may have them, too
+                sound = (places for pack, places in self._packs.items() if pack not in condemned)
+                doubtful -= {place.digest for places in sound for place in places}
+            return doubtful
 
     def write(self, objects: Mapping[Digest, bytes]) -> None:
         with self._use():
@@ -158,16 +161,14 @@ class PackStore(Store):
         """Read the indexes that are new, and forget the packs that are gone."""
         names = self._files.names("objects")
         there = {name.removesuffix(".index") for name in names if name.endswith(".index")}
-        for pack in self._packs.keys() - there:
-            for place in self._packs.pop(pack):
-                if self._where.get(place.digest, ("",))[0] == pack:
-                    del self._where[place.digest]
+        gone = self._packs.keys() - there
+        for pack in gone:
+            del self._packs[pack]
+        if gone:  # another pack may have the same objects
+            self._where = {place.digest: (pack, place) for pack, places in self._packs.items() for place in places}
         for pack in there - self._packs.keys():
             with suppress(FileNotFoundError):
                 self._add(pack, _read_index(self._files.read(f"objects/{pack}.index")))
-        for pack, places in self._packs.items():
-            for place in places:
-                self._where.setdefault(place.digest, (pack, place))
 
     def _add(self, pack: str, places: _Places) -> None:
         self._packs[pack] = places

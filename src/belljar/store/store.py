@@ -18,20 +18,20 @@ GRACE_SECONDS: Final = 3600.0
 """How long what nothing needs stays readable, for those who began to use it before it was condemned."""
 
 
-NAME_MAX: Final = 120
+REF_MAX: Final = 120
 """Bytes of the name of a ref."""
 
 
 def check_name(name: str) -> str:
     """Check the name of a ref. StoreError."""
-    if not name or not name.isprintable() or len(name.encode()) > NAME_MAX:
-        raise StoreError(f"{name[:NAME_MAX]!r} can't name a ref: it takes 1 to {NAME_MAX} bytes of printable text")
+    if not name or not name.isprintable() or len(name.encode()) > REF_MAX:
+        raise StoreError(f"{name[:REF_MAX]!r} can't name a ref: it takes 1 to {REF_MAX} bytes of printable text")
     return name
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a collection did: objects condemned, to be removed by a later one, and objects and bytes removed."""
+    """Result of a collection: objects condemned, to be removed by a later one, and objects and bytes removed."""
 
     condemned: int
     removed: int
@@ -72,7 +72,7 @@ class Store(abc.ABC):
 
     @abc.abstractmethod
     def missing(self, digests: Collection[Digest]) -> set[Digest]:
-        """Those that must be written before a ref may need them: absent or condemned ones."""
+        """Find the objects that must be written before a ref may need them: absent or condemned ones."""
 
     @abc.abstractmethod
     def write(self, objects: Mapping[Digest, bytes]) -> None:

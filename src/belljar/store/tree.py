@@ -8,11 +8,10 @@ from typing import Final
 
 from msgspec import DecodeError, Struct, ValidationError, msgpack
 
+from belljar.abi.flags import NAME_MAX, PATH_MAX
 from belljar.store.errors import StoreError
 from belljar.store.objects import DIGEST_BYTES, DIRECTORY, PIECE_BYTES, RECORD, Digest, decode_record
 
-NAME_MAX: Final = 255
-TARGET_MAX: Final = 4096
 _MODE_MAX: Final = 0o7777
 _ID_MAX: Final = (1 << 32) - 1
 _INT64: Final = 1 << 63
@@ -127,7 +126,7 @@ def _wrong_entry(entry: Entry) -> str:
     if len(entry.parts) != pieces:
         return f"{len(entry.parts)} parts, not {pieces}"
     is_link = entry.kind is Kind.SYMLINK
-    if bool(entry.target) != is_link or len(entry.target) > TARGET_MAX or b"\0" in entry.target:
+    if bool(entry.target) != is_link or len(entry.target) > PATH_MAX or b"\0" in entry.target:
         return "its target is impossible"
     if entry.link_group and entry.kind is Kind.DIRECTORY:
         return "a directory has one name"

@@ -263,7 +263,7 @@ class HostDirServer(FileServer):
             node.places.popitem()  # that name is another file's now; this one has more
 
     def _open_place(self, node: HostNode, flags: int) -> int:
-        """What is now where a file was last seen."""
+        """Open whatever is now where a file was last seen."""
         if node is self._root:
             return self._open_parts(self._fd, [], flags)
         if node.gone is not None or not node.places:

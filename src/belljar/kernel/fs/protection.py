@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 Trust: TypeAlias = bool | str | Collection[str]
-"""What an owner lets through: nothing (False), everything (True), or these rules and paths, with all below them."""
+"""Exceptions from the rules: none (False), everything (True), or these rules and paths, with all below them."""
 Has: TypeAlias = Callable[[Sequence[str], str], bool]
 """Whether a directory, given as its components below the top, has an entry of that name."""
 Pattern: TypeAlias = tuple[str, ...]

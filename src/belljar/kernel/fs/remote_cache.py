@@ -99,7 +99,7 @@ class Window:
 
 
 class Cache:
-    """What the remote servers of one kernel keep."""
+    """Listings and contents that the remote servers of one kernel keep."""
 
     def __init__(self, clock: Callable[[], float], bytes_max: int, entries_max: int) -> None:
         self._clock = clock
@@ -109,7 +109,7 @@ class Cache:
         self._until = 0.0
         self._files: dict[RemoteNode, None] = {}
         self._directories: dict[RemoteNode, None] = {}
-        """Those with contents, and those with listings; the most recently used last."""
+        """Nodes with contents, and directories with listings; the most recently used last."""
         self.bytes = 0
         self.entries = 0
 

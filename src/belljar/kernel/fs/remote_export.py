@@ -313,7 +313,7 @@ class Export:
         return found
 
     def _small_file(self, node: Node) -> tuple[bool, bytes, Stat]:
-        """Whether it may be kept, all of it (nothing of a large one), and its stat."""
+        """Read a file: whether its contents may be kept, the contents (b"" of a large one), and its stat."""
         handle = _opened(self._server.open(node, O_RDONLY))
         try:
             stat = self._server.stat(node)  # before it is read: a change from now on will show

@@ -95,7 +95,7 @@ class Editor:
         self.entered: str | None = None
         self.ended = False
         self._strokes: Iterator[Stroke] = iter(())
-        """What was typed and not yet looked at."""
+        """Keys that were typed and are not handled yet."""
 
     def read(self, prompt: str) -> str | None:
         """A line, with its newline; None at the end of input. Discard: it was interrupted."""
