@@ -388,3 +388,22 @@ def test_errors_are_system_errors() -> None:
     server, _far, _sent = connected()
     with pytest.raises(SysError):
         server.create(server.root, "f", S_IFREG, ROOT)
+
+
+def test_a_read_of_several_messages_is_as_long_as_it_can_be() -> None:
+    data = bytes(range(256)) * (3 * CHUNK // 256) + b"end"
+    server = RemoteServer(export(f=data).serve)
+    handle = server.open(server.walk(server.root, "f"), O_RDWR)
+    assert handle.read(0, 8 * CHUNK) == data
+    assert handle.read(CHUNK - 1, 2 * CHUNK) == data[CHUNK - 1 : 3 * CHUNK - 1]
+    assert handle.read(3 * CHUNK, 100) == b"end"
+    assert handle.read(len(data), 100) == b""
+
+
+@pytest.mark.parametrize("offset", [None, 7])
+def test_a_write_of_several_messages_is_whole(offset: int | None) -> None:
+    server = RemoteServer(export(f=b"0123456789").serve)
+    handle = server.open(server.walk(server.root, "f"), O_RDWR)
+    data = bytes(range(256)) * (3 * CHUNK // 256) + b"end"
+    assert handle.write(offset, data) == len(data)
+    assert handle.read(0, 8 * CHUNK) == b"0123456789"[:offset] + data

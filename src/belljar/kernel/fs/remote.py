@@ -34,6 +34,7 @@ from belljar.kernel.fs.remote_message import (
     LET_GO_MAX,
     OPEN_FLAGS,
     PAGE,
+    READ_MAX,
     SCAN_MAX,
     SCANS,
     SMALL,
@@ -444,21 +445,36 @@ class RemoteHandle(Handle):
         """Where the last read ended."""
 
     def read(self, offset: int, size: int) -> bytes:
-        node, cache = self._node, self._server.cache
         if offset > FILE_MAX:
             return b""
+        left, parts = min(size, READ_MAX), list[bytes]()
+        while True:
+            wanted = min(left, CHUNK - offset % CHUNK)
+            try:
+                parts.append(self._part(offset, wanted))
+            except SysError:
+                if not parts:
+                    raise
+                break
+            offset, left = offset + wanted, left - wanted
+            if not left or len(parts[-1]) < wanted:
+                break
+        return b"".join(parts)
+
+    def _part(self, offset: int, size: int) -> bytes:
+        """Read within one block."""
+        node, cache = self._node, self._server.cache
         sequential, self._end = offset == self._end, offset + size
         if cache is None or not node.settled or not cache.is_current(node):
-            return self._read(offset, min(size, CHUNK))
+            return self._read(offset, size)
         start = offset - offset % CHUNK
         block = node.blocks.get(start)
         if block is None:
             if not sequential:
-                return self._read(offset, min(size, CHUNK))
+                return self._read(offset, size)
             block = self._read(start, CHUNK)
             if cache.is_current(node) and node.settled:
                 cache.keep(node, start, block)
-        self._end = min(self._end, start + len(block))
         return block[offset - start : offset - start + size]
 
     def _read(self, offset: int, size: int) -> bytes:
@@ -468,11 +484,22 @@ class RemoteHandle(Handle):
             raise SysError(EIO) from None
 
     def write(self, offset: int | None, data: bytes) -> int:
-        data = bytes(data[:CHUNK])
         if offset is not None and offset + len(data) > FILE_MAX:
             raise SysError(EFBIG)
-        self._server._change(self._node)
-        return self._figure("write", len(data), offset=offset, data=data)
+        done = 0
+        while True:
+            self._server._change(self._node)
+            part = bytes(data[done : done + CHUNK])
+            at = None if offset is None else offset + done
+            try:
+                count = self._figure("write", len(part), offset=at, data=part)
+            except SysError:
+                if not done:
+                    raise
+                return done
+            done += count
+            if done == len(data) or count < len(part):
+                return done
 
     def truncate(self, size: int) -> None:
         self._server._change(self._node)

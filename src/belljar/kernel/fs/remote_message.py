@@ -14,6 +14,8 @@ Send = Callable[[Message], None]
 
 CHUNK: Final = 1 << 20
 """The most data one message carries."""
+READ_MAX: Final = 1 << 24
+"""The most data one read returns, by several messages."""
 PAGE: Final = 10_000
 """The most directory entries one message carries."""
 SCAN_MAX: Final = PAGE
