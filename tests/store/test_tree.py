@@ -40,7 +40,7 @@ def entries(draw: st.DrawFn) -> Entry:
             count = -(-size // PIECE_BYTES)
             parts = draw(st.lists(digests | st.just(b""), min_size=count, max_size=count))
             return replace(common, size=size, parts=parts, link_group=draw(numbers))
-        case Kind.DIRECTORY:
+        case Kind.DIRECTORY | Kind.MERGED:
             return replace(common, parts=[draw(digests)])
         case Kind.SYMLINK:
             return replace(common, target=draw(names))
@@ -85,6 +85,7 @@ WRONG = {
     "symlink with a size": Entry(b"l", Kind.SYMLINK, size=1, target=b"x"),
     "directory without an object": Entry(b"d", Kind.DIRECTORY, parts=[b""]),
     "directory of two": Entry(b"d", Kind.DIRECTORY, parts=[bytes(32), bytes(32)]),
+    "merged directory without an object": Entry(b"d", Kind.MERGED),
     "directory with two names": Entry(b"d", Kind.DIRECTORY, link_group=1, parts=[bytes(32)]),
 }
 

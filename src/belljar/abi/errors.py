@@ -24,6 +24,10 @@ class PolicyError(SandboxError):
     """A network policy that makes no sense, or that failed while it decided."""
 
 
+class SnapshotError(SandboxError):
+    """A snapshot could not be made, found, read or trusted."""
+
+
 class SysError(Exception):
     """A failed system call of a guest, with its errno; `why` adds to the message where that says too little."""
 

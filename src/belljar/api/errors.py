@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from belljar.abi.errno import strerror
 from belljar.abi.errors import PolicyError as PolicyError
 from belljar.abi.errors import SandboxError as SandboxError
+from belljar.abi.errors import SnapshotError as SnapshotError
 from belljar.lockdown.layers import LAYERS
 
 if TYPE_CHECKING:
@@ -116,10 +117,6 @@ class ToolError(SandboxError):
 
     Of any other exception it sees the text without paths and addresses of your process.
     """
-
-
-class SnapshotError(SandboxError):
-    """A snapshot could not be made, read or trusted."""
 
 
 NO_SNAPSHOTS: Final = (

@@ -26,6 +26,8 @@ class Kind(IntEnum):
     FIFO = 4
     WHITEOUT = 5
     """In the upper layer of an overlay: the name is deleted."""
+    MERGED = 6
+    """In the upper layer of an overlay: a directory through which the names of the lower one show."""
 
 
 class Entry(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -117,7 +119,7 @@ def _wrong_entry(entry: Entry) -> str:
     match entry.kind:
         case Kind.FILE:
             pieces = -(-entry.size // PIECE_BYTES)
-        case Kind.DIRECTORY:
+        case Kind.DIRECTORY | Kind.MERGED:
             pieces = 1
             if entry.parts == [b""]:
                 return "it has no object"
@@ -128,6 +130,6 @@ def _wrong_entry(entry: Entry) -> str:
     is_link = entry.kind is Kind.SYMLINK
     if bool(entry.target) != is_link or len(entry.target) > PATH_MAX or b"\0" in entry.target:
         return "its target is impossible"
-    if entry.link_group and entry.kind is Kind.DIRECTORY:
+    if entry.link_group and entry.kind in (Kind.DIRECTORY, Kind.MERGED):
         return "a directory has one name"
     return ""

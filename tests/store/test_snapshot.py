@@ -1,0 +1,196 @@
+"""Records of snapshots: one way to write each, and refs that find, list and remove them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec import msgpack
+from msgspec.structs import replace
+
+from belljar.abi.errors import SnapshotError
+from belljar.store.collect import check, collect
+from belljar.store.errors import RefConflict
+from belljar.store.objects import Record, digest_of, encode_record
+from belljar.store.snapshot import (
+    SnapshotRecord,
+    Tree,
+    Variables,
+    decode_snapshot,
+    encode_snapshot,
+    find_snapshot,
+    list_snapshots,
+    read_snapshot,
+    ref_of,
+    remove_snapshot,
+    save_snapshot,
+)
+from belljar.store.store import Objects, Store
+from tests.store.contract import directory, piece
+
+ROOT = digest_of(directory(f="text"))
+FULL = SnapshotRecord(
+    created=1,
+    label="a label",
+    parent=b"p" * 32,
+    trees=[Tree(b"/", "root", ROOT, hard_links=[(1, 2), (7, 3)]), Tree(b"/dev/shm", "memory", ROOT, mode=0o1777)],
+    env=[(b"A", b"\xff"), (b"B", b"")],
+    cwd=b"/w",
+    user="me",
+    hostname="box",
+    limits=[("cpu_seconds", 1.5), ("steps", 10)],
+    variables=[Variables("python", [digest_of(piece("x"))])],
+    lost=["/tmp/x (deleted)"],
+    size=4,
+    mounts=[b"/repo"],
+)
+
+
+def objects() -> Objects:
+    made = Objects(Store.memory())
+    made.write([directory(f="text"), piece("text"), piece("x")])
+    return made
+
+
+def snapshot(created: int = 1, label: str = "", parent: bytes = b"") -> SnapshotRecord:
+    return SnapshotRecord(created=created, label=label, parent=parent, trees=[Tree(b"/", "root", ROOT)])
+
+
+def test_what_is_written_is_read() -> None:
+    assert decode_snapshot(encode_snapshot(FULL)) == FULL
+    image = replace(FULL, config=b"recipe")
+    assert decode_snapshot(encode_snapshot(image, "image"), "image") == image
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"created": -1},
+        {"size": 1 << 63},
+        {"parent": b"short"},
+        {"trees": []},
+        {"trees": [Tree(b"/a", "memory", ROOT)]},
+        {"trees": [Tree(b"/", "root", ROOT), Tree(b"/", "root", ROOT)]},
+        {"trees": [Tree(b"/", "root", ROOT), Tree(b"/b", "memory", ROOT), Tree(b"/a", "memory", ROOT)]},
+        {"trees": [Tree(b"/", "root", ROOT), Tree(b"/a/../b", "memory", ROOT)]},
+        {"trees": [Tree(b"/", "root", ROOT), Tree(b"a", "memory", ROOT)]},
+        {"trees": [Tree(b"/", "root", b"short")]},
+        {"trees": [Tree(b"/", "root", ROOT, mode=0o10000)]},
+        {"trees": [Tree(b"/", "root", ROOT, uid=1 << 32)]},
+        {"trees": [Tree(b"/", "root", ROOT, hard_links=[(2, 1), (1, 1)])]},
+        {"env": [(b"B", b""), (b"A", b"")]},
+        {"env": [(b"A=", b"")]},
+        {"env": [(b"A", b"\0")]},
+        {"cwd": b"relative"},
+        {"mounts": [b"/a/.."]},
+        {"variables": [Variables("python", [b"short"])]},
+        {"variables": [Variables("python", []), Variables("python", [])]},
+    ],
+)
+def test_what_makes_no_sense_is_neither_written_nor_read(change: dict[str, Any]) -> None:
+    wrong = replace(FULL, **change)
+    with pytest.raises(SnapshotError):
+        encode_snapshot(wrong)
+    links = [tree.digest for tree in wrong.trees] + [part for each in wrong.variables for part in each.pieces]
+    with pytest.raises(SnapshotError):
+        decode_snapshot(encode_record(Record("snapshot", links, msgpack.encode(wrong))))
+
+
+def test_objects_that_are_no_snapshots() -> None:
+    body = msgpack.encode(FULL)
+    links = [ROOT, ROOT, digest_of(piece("x"))]
+    assert decode_snapshot(encode_record(Record("snapshot", links, body))) == FULL
+    for data in (
+        b"",
+        piece("x"),
+        directory(f="x"),
+        encode_snapshot(FULL, "image"),
+        encode_record(Record("snapshot", links[1:], body)),
+        encode_record(Record("snapshot", links, body + b"\0")),
+        encode_record(Record("snapshot", links, b"\xc1")),
+    ):
+        with pytest.raises(SnapshotError):
+            decode_snapshot(data)
+    later = msgpack.encode([99, "something else"])
+    with pytest.raises(SnapshotError, match="version 99"):
+        decode_snapshot(encode_record(Record("snapshot", [], later)))
+
+
+def test_find() -> None:
+    some = objects()
+    store = some.backend
+    one, two = save_snapshot(some, snapshot(1, "built")), save_snapshot(some, snapshot(2, "built"))
+    store.set("sandbox/lane", one, None)
+    for text, found in {
+        "built": two,
+        "label/built": two,
+        "lane": one,
+        "sandbox/lane": one,
+        f"snapshot/{one.hex()}": one,
+        ref_of(one): one,
+        ref_of(one)[:20]: one,
+        one.hex(): one,
+        one.hex()[:8]: one,
+        one.hex()[:9].upper(): one,
+    }.items():
+        assert find_snapshot(store, text) == found, text
+    for text in ("", "other", one.hex()[:7], "0" * 12, "sha256:", "sha256:xyz", "snapshot/"):
+        with pytest.raises(SnapshotError):
+            find_snapshot(store, text)
+    # A full digest may be of a snapshot that no ref keeps: whoever reads it finds out.
+    assert find_snapshot(store, ref_of(ROOT)) == ROOT
+    with pytest.raises(SnapshotError, match="no snapshot"):
+        read_snapshot(some, ROOT)
+    with pytest.raises(SnapshotError, match="has no snapshot"):
+        read_snapshot(some, b"x" * 32)
+    assert read_snapshot(some, one) == snapshot(1, "built")
+
+
+@pytest.mark.parametrize("label", ["sha256:12", "x\ny", "x" * 130])
+def test_labels_that_can_not_be(label: str) -> None:
+    with pytest.raises(SnapshotError):
+        save_snapshot(objects(), snapshot(label=label))
+
+
+def test_a_label_falls_back_to_the_older_snapshot() -> None:
+    some = objects()
+    store = some.backend
+    one, two = save_snapshot(some, snapshot(1, "built")), save_snapshot(some, snapshot(2, "built"))
+    three = save_snapshot(some, snapshot(3, parent=two))
+    assert [(digest, refs) for digest, (_, refs) in list_snapshots(some).items()] == [
+        (one, []),
+        (two, ["label/built"]),
+        (three, []),
+    ]
+    remove_snapshot(some, two)
+    assert find_snapshot(store, "built") == one
+    remove_snapshot(some, one)
+    assert list(list_snapshots(some)) == [three]
+    assert list(store.list()) == [f"snapshot/{three.hex()}"]
+    with pytest.raises(SnapshotError):
+        remove_snapshot(some, one)
+    # The parent is gone; what the child needs is not.
+    collect(store, 0.0)
+    collect(store, 1e9)
+    assert list(check(store)) == []
+    with pytest.raises(SnapshotError):
+        read_snapshot(some, two)
+
+
+def test_a_label_that_moves_while_its_snapshot_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = objects()
+    store = some.backend
+    one, two = save_snapshot(some, snapshot(1, "built")), save_snapshot(some, snapshot(2))
+    delete = store.delete
+
+    def moved_just_before(name: str, expected: bytes) -> None:
+        if name == "label/built":
+            store.set(name, two, one)
+        delete(name, expected)
+
+    monkeypatch.setattr(store, "delete", moved_just_before)
+    with pytest.raises(RefConflict):
+        remove_snapshot(some, one)
+    assert list(list_snapshots(some)) == [one, two]
+    assert find_snapshot(store, "built") == two
