@@ -33,6 +33,9 @@ from belljar.kernel.vfs.namespace import Mount, Namespace
 from belljar.kernel.vfs.server import FileServer, Handle, Node
 from belljar.kernel.vfs.view import View
 from belljar.kernel.vfs.watch import WatchedServer
+from belljar.store.store import Objects, Store
+from belljar.store.stored_tree import StoredTree
+from tests.store.writing import store_tree
 
 START = 1_767_225_600 * NANO
 
@@ -301,6 +304,20 @@ def make_overlay_over_cached_host(tree: Tree, tmp: Path) -> FileServer:
     return OverlayServer(make_cached_host(tree, tmp), memory(), Ticking())
 
 
+def make_stored(tree: Tree, tmp: Path) -> FileServer:
+    objects = Objects(Store.memory())
+    return StoredTree(objects, store_tree(objects, make_memory(tree, tmp)))
+
+
+def make_cached_stored(tree: Tree, tmp: Path) -> FileServer:
+    return remote(make_stored(tree, tmp), Cache(lambda: 0.0, 64 * MIB, 10_000))
+
+
+def make_overlay_over_stored(tree: Tree, tmp: Path) -> FileServer:
+    """As a restored sandbox has it."""
+    return OverlayServer(make_cached_stored(tree, tmp), memory(), Ticking())
+
+
 def make_remote(tree: Tree, tmp: Path) -> FileServer:
     return remote(make_memory(tree, tmp))
 
@@ -361,6 +378,9 @@ CASES: list[Case] = [
     Case("remote-overlay", make_remote_overlay, writable=True),
     Case("remote-hostdir-cached", make_cached_host, writable=True, lacks=HOST_LACKS),
     Case("overlay-over-cached-hostdir", make_overlay_over_cached_host, writable=True),
+    Case("stored", make_stored, writable=False),
+    Case("remote-stored-cached", make_cached_stored, writable=False),
+    Case("overlay-over-stored", make_overlay_over_stored, writable=True),
     Case("fsspec-read-only", make_fsspec, writable=False, lacks=FSSPEC_LACKS),
     Case("fsspec", make_writable_fsspec, writable=True, lacks=FSSPEC_LACKS),
 ]

@@ -1,0 +1,128 @@
+"""Reads objects of a store on demand: by way of a bounded cache that the process shares, and within a deadline."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+from belljar.store.errors import StoreError
+from belljar.store.objects import Digest, digest_of
+from belljar.store.store import Objects
+
+T = TypeVar("T")
+
+DEADLINE_SECONDS: Final = 10.0
+_STUCK_MAX: Final = 4
+"""Reads past their deadline that may be under way: a further one fails at once."""
+_AT_ONCE: Final = 256
+"""Objects asked for by one read."""
+
+
+class Kept(Generic[T]):
+    """Objects as `decode` makes them, the least recently used of which go when they take more than `bytes_max`.
+
+    One per process and kind: an object is known by its digest, whichever store it came from. The last one stays
+    however large it is, so that a huge directory is not decoded for each of its entries.
+    """
+
+    def __init__(self, decode: Callable[[bytes], T], bytes_max: int, factor: int) -> None:
+        """`factor`: bytes of memory that a byte of an object takes once it is decoded."""
+        self.decode = decode
+        self.bytes = 0
+        self._bytes_max = bytes_max
+        self._factor = factor
+        self._lock = threading.Lock()
+        self._items: dict[Digest, tuple[T, int]] = {}
+
+    def get(self, digest: Digest) -> T | None:
+        with self._lock:
+            item = self._items.pop(digest, None)
+            if item is None:
+                return None
+            self._items[digest] = item
+            return item[0]
+
+    def __contains__(self, digest: Digest) -> bool:
+        return digest in self._items
+
+    def put(self, digest: Digest, data: bytes) -> T:
+        """Decode an object and keep it. StoreError."""
+        value, cost = self.decode(data), len(data) * self._factor
+        with self._lock:
+            old = self._items.pop(digest, None)
+            self.bytes += cost - (0 if old is None else old[1])
+            self._items[digest] = value, cost
+            while self.bytes > self._bytes_max and len(self._items) > 1:
+                self.bytes -= self._items.pop(next(iter(self._items)))[1]
+        return value
+
+
+class Reader:
+    """Reads from one store. Every wait for it ends at the deadline, whatever the store does."""
+
+    def __init__(self, objects: Objects, seconds: float = DEADLINE_SECONDS) -> None:
+        self._objects = objects
+        self._seconds = seconds
+        self._stuck: set[threading.Thread] = set()
+
+    def get(self, kept: Kept[T], digest: Digest, ahead: Callable[[], Iterable[Digest]] = tuple) -> T:
+        """One object. If it has to be read, so are those of `ahead`, by the same read of the store. StoreError."""
+        found = kept.get(digest)
+        if found is not None:
+            return found
+        read = self.load(kept, [digest, *ahead()])
+        if digest not in read:
+            # Raises for what the matter is: it is missing, damaged, or of another kind.
+            return kept.put(digest, self._within_deadline(lambda: self._objects.read([digest])[0]))
+        return read[digest]
+
+    def load(self, kept: Kept[T], digests: Sequence[Digest]) -> dict[Digest, T]:
+        """The objects that can be read, of these. StoreError if the store fails, or does not answer."""
+        found: dict[Digest, T] = {}
+        absent: list[Digest] = []
+        for digest in dict.fromkeys(digests):
+            value = kept.get(digest)
+            if value is None:
+                absent.append(digest)
+            else:
+                found[digest] = value
+        for start in range(0, len(absent), _AT_ONCE):
+            some = absent[start : start + _AT_ONCE]
+            for digest, data in self._within_deadline(lambda some=some: self._valid(some)).items():  # type: ignore[misc]
+                try:
+                    found[digest] = kept.put(digest, data)
+                except StoreError:
+                    continue  # whoever needs it is told
+        return found
+
+    def _valid(self, digests: Sequence[Digest]) -> dict[Digest, bytes]:
+        """The objects that are in the store as they were written."""
+        found = self._objects.backend.read(digests)
+        return {digest: found[digest] for digest in digests if digest in found and digest_of(found[digest]) == digest}
+
+    def _within_deadline(self, work: Callable[[], T]) -> T:
+        """Call a function on a thread that is left alone when the time is over. StoreError."""
+        self._stuck = {thread for thread in self._stuck if thread.is_alive()}
+        if len(self._stuck) >= _STUCK_MAX:
+            raise StoreError(f"the store has not answered {_STUCK_MAX} questions: it is not asked before it does")
+        result: list[Any] = []
+
+        def run() -> None:
+            try:
+                result.append((work(), None))
+            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                result.append((None, error))
+
+        thread = threading.Thread(target=run, name="belljar-store", daemon=True)
+        thread.start()
+        thread.join(self._seconds)
+        if not result:
+            self._stuck.add(thread)
+            raise StoreError(f"the store has not answered for {self._seconds:g} s")
+        value, error = result[0]
+        if isinstance(error, StoreError) or not isinstance(error, Exception | None):
+            raise error
+        if error is not None:
+            raise StoreError(f"the store failed: {error!r}") from error
+        return value  # type: ignore[no-any-return]
