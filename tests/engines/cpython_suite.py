@@ -6,23 +6,21 @@ They are the files of Debian's package for exactly the guest's version, fetched 
 from __future__ import annotations
 
 import fnmatch
-import hashlib
-import io
 import json
-import os
-import tarfile
-import tempfile
-import urllib.request
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from belljar import Limits, Mount, Sandbox
+from tests.debian import Unreachable as Unreachable
+from tests.debian import install
 
-POOL = "http://deb.debian.org/debian/pool/main/p/python3.15/"
 PACKAGES = {
-    "libpython3.15-testsuite_3.15.0-1_all.deb": "e1dc133d6250690e405ad72a63b706c896b21e020d19008681357f9904b6aff3",
-    "libpython3.15-stdlib_3.15.0-1_amd64.deb": "b4c6ba0262dc89dc8de7232ad29d94c3ab22203cf740303b166e1f8afa270ea3",
+    "p/python3.15/libpython3.15-testsuite_3.15.0-1_all.deb": (
+        "e1dc133d6250690e405ad72a63b706c896b21e020d19008681357f9904b6aff3"
+    ),
+    "p/python3.15/libpython3.15-stdlib_3.15.0-1_amd64.deb": (
+        "b4c6ba0262dc89dc8de7232ad29d94c3ab22203cf740303b166e1f8afa270ea3"
+    ),
 }
 INSIDE = "./usr/lib/python3.15/test/"
 GUEST = Path(__file__).with_name("cpython_guest.py")
@@ -30,53 +28,13 @@ DIFFERENCES = Path(__file__).with_name("cpython_differences.txt")
 CRASHES_MAX = 20
 
 
-class Unreachable(Exception):
-    """The tests are neither here nor to be had."""
-
-
 def fetch() -> Path:
     """The directory that has the package `test`. Raises Unreachable."""
-    cache = os.environ.get("BELLJAR_TEST_CACHE") or os.path.join(os.path.expanduser("~"), ".cache", "belljar-tests")
-    directory = Path(cache) / "cpython-3.15.0-1"
-    if not directory.exists():
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=directory.parent) as unpacked:
-            for name, digest in PACKAGES.items():
-                _unpack(_data(_download(name, digest)), Path(unpacked) / "whole")
-            with suppress(FileExistsError):  # somebody else was faster
-                (Path(unpacked) / "whole").rename(directory)
-    return directory
+    return install("cpython-3.15.0-1", PACKAGES, _place)
 
 
-def _download(name: str, digest: str) -> bytes:
-    try:
-        with urllib.request.urlopen(POOL + name, timeout=60) as response:  # noqa: S310 - http, and the digest is known
-            data: bytes = response.read()
-    except OSError as error:
-        raise Unreachable(f"{POOL}{name}: {error}") from None
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise Unreachable(f"{POOL}{name}: not the file that was expected")
-    return data
-
-
-def _data(package: bytes) -> bytes:
-    """The files in a Debian package: the last member of an ar archive."""
-    at = len(b"!<arch>\n")
-    while at < len(package):
-        name, size = package[at : at + 16].strip(), int(package[at + 48 : at + 58])
-        if name.startswith(b"data.tar"):
-            return package[at + 60 : at + 60 + size]
-        at += 60 + size + size % 2
-    raise Unreachable("a package without files")
-
-
-def _unpack(data: bytes, directory: Path) -> None:
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        for member in archive:
-            if member.name.startswith(INSIDE) and (member.isfile() or member.isdir()):
-                member.name = "test/" + member.name.removeprefix(INSIDE)
-                member.mode |= 0o600
-                archive.extract(member, directory, filter="data")
+def _place(name: str) -> str | None:
+    return "test/" + name.removeprefix(INSIDE) if name.startswith(INSIDE) else None
 
 
 def sandbox(directory: Path) -> Sandbox:

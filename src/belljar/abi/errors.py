@@ -28,6 +28,10 @@ class SnapshotError(SandboxError):
     """A snapshot could not be made, found, read or trusted."""
 
 
+class ImageError(SandboxError):
+    """An image could not be built, found, read, written or trusted."""
+
+
 class SysError(Exception):
     """A failed system call of a guest, with its errno; `why` adds to the message where that says too little."""
 

@@ -20,9 +20,9 @@ from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.modes import render_mode
 from belljar.bin._kit.users import Accounts
 from belljar.bin.tar.names import safe_prefix
-from belljar.bin.tar.stream import Source, UnexpectedEnd
 from belljar.kernel.process import Process
 from belljar.libc.pattern import compile_pattern
+from belljar.libc.tar_stream import Source, UnexpectedEnd
 
 _NEWC = ("ino", "mode", "uid", "gid", "nlink", "mtime", "size", "dmaj", "dmin", "rmaj", "rmin", "namesize", "check")
 

@@ -18,7 +18,7 @@ from belljar.bin.git.repository.pathspec import match_paths
 from belljar.bin.git.repository.repo import Repository
 from belljar.bin.git.repository.revisions import resolve
 from belljar.bin.git.repository.store import LINK, SUBMODULE
-from belljar.bin.tar.header import BLOCK, DIRECTORY, PAX_GLOBAL, RECORD, REGULAR, SYMLINK, Member, encode, pad
+from belljar.libc.tar_header import BLOCK, DIRECTORY, PAX_GLOBAL, RECORD, REGULAR, SYMLINK, Member, encode, pad
 
 _FORMATS = ("tar", "tgz", "tar.gz", "zip")
 

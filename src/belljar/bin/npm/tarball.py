@@ -17,9 +17,10 @@ from belljar.bin._compress.codecs import Corrupt
 from belljar.bin.npm.fetch import Fetcher, Missing, local_chunks
 from belljar.bin.npm.packagejson import load
 from belljar.bin.npm.problems import NpmError
-from belljar.bin.tar.header import BadHeader, Member
-from belljar.bin.tar.stream import NotArchive, Reader, UnexpectedEnd, open_source
+from belljar.bin.tar.stream import open_source
 from belljar.kernel.process import Process
+from belljar.libc.tar_header import BadHeader, Member
+from belljar.libc.tar_stream import NotArchive, Reader, UnexpectedEnd
 
 _STRENGTH: Final = ("sha512", "sha384", "sha256", "sha1")
 _MANIFEST_MAX: Final = 16 << 20
@@ -142,7 +143,7 @@ def members(process: Process, tarball: Tarball, shown: str) -> Iterator[tuple[Me
     count = 0
     try:
         source, _ = open_source(process, tarball.path, None)
-        reader = Reader(source, process)
+        reader = Reader(source, process.budget)
         for member in reader:
             if not member.is_regular or member.sparse is not None:
                 continue

@@ -30,13 +30,14 @@ from belljar.bin._kit import UsageError, utility
 from belljar.bin._kit.program import version
 from belljar.bin.tar.create import Creator
 from belljar.bin.tar.extract import Extractor
-from belljar.bin.tar.header import BadHeader
 from belljar.bin.tar.listing import Listing
 from belljar.bin.tar.options import Parser, Settings
 from belljar.bin.tar.run import Fatal, Run, Selection, change_directory, operand_names
-from belljar.bin.tar.stream import NotArchive, Reader, Sink, UnexpectedEnd, open_source
+from belljar.bin.tar.stream import Sink, open_source
 from belljar.bin.tar.update import Comparison, append, concatenate, delete
 from belljar.kernel.process import Process
+from belljar.libc.tar_header import BadHeader
+from belljar.libc.tar_stream import NotArchive, Reader, UnexpectedEnd
 
 _GZIP_WORDS = {
     "magic": "not in gzip format",
@@ -194,7 +195,7 @@ def _read(run: Run) -> None:
                 run.fatal(f"{top}: Cannot mkdir: {error.reason}")
         change_directory(run, top)
     selection = Selection(run, names)
-    reader = Reader(source, process, ignore_zeros=settings.on("ignore-zeros"))
+    reader = Reader(source, process.budget, ignore_zeros=settings.on("ignore-zeros"))
     extractor = Extractor(run, reader)
     comparison = Comparison(run, reader)
     listing = Listing(process, settings)

@@ -11,10 +11,10 @@ from belljar.bin._kit import UsageError
 from belljar.bin._kit.dates import BadDate, parse_date
 from belljar.bin._kit.modes import parse_mode
 from belljar.bin._kit.quoting import quote
-from belljar.bin.tar.header import BLOCK, DIRECTORY, FIFO, HARD_LINK, REGULAR, SYMLINK, Member, encode
 from belljar.bin.tar.listing import Listing
 from belljar.bin.tar.run import Run, change_directory, operand_names
 from belljar.bin.tar.stream import Sink
+from belljar.libc.tar_header import BLOCK, DIRECTORY, FIFO, HARD_LINK, REGULAR, SYMLINK, Member, encode
 
 
 class Creator:

@@ -15,11 +15,11 @@ from belljar.abi.errors import SysError
 from belljar.abi.flags import O_CLOEXEC, O_CREAT, O_EXCL, O_NOFOLLOW, O_TRUNC, O_WRONLY, S_IFBLK, S_IFCHR, S_IFIFO
 from belljar.abi.paths import dirname
 from belljar.bin._kit.quoting import quote
-from belljar.bin.tar.header import BLOCK_DEVICE, CHARACTER, FIFO, HARD_LINK, SYMLINK, Member
 from belljar.bin.tar.listing import Listing
 from belljar.bin.tar.names import climbs
 from belljar.bin.tar.run import Run
-from belljar.bin.tar.stream import Reader, UnexpectedEnd
+from belljar.libc.tar_header import BLOCK_DEVICE, CHARACTER, FIFO, HARD_LINK, SYMLINK, Member
+from belljar.libc.tar_stream import Reader, UnexpectedEnd
 
 
 @dataclass(slots=True)

@@ -6,10 +6,10 @@ from belljar.abi.flags import S_IFBLK, S_IFCHR, S_IFDIR, S_IFIFO, S_IFLNK, S_IFR
 from belljar.bin._kit.clock import format_time, zone_of
 from belljar.bin._kit.locale import is_utf8
 from belljar.bin._kit.modes import render_mode
-from belljar.bin.tar.header import BLOCK_DEVICE, CHARACTER, FIFO, HARD_LINK, SYMLINK, Member
 from belljar.bin.tar.options import Settings
 from belljar.kernel.process import Process
 from belljar.libc.quotearg import c_escape
+from belljar.libc.tar_header import BLOCK_DEVICE, CHARACTER, FIFO, HARD_LINK, SYMLINK, Member
 
 _KINDS = {SYMLINK: S_IFLNK, CHARACTER: S_IFCHR, BLOCK_DEVICE: S_IFBLK, FIFO: S_IFIFO}
 

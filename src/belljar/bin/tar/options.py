@@ -6,8 +6,8 @@ from typing import Final
 
 from belljar.abi.dataclass import dataclass, field
 from belljar.bin._kit import UsageError
-from belljar.bin.tar.header import Format
 from belljar.bin.tar.names import Exclusion, NameRules, Transform, parse_transform
+from belljar.libc.tar_header import Format
 
 _MODES: Final = {
     "c": "create", "x": "extract", "t": "list", "r": "append", "u": "update", "d": "diff", "A": "concatenate",

@@ -9,11 +9,11 @@ from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode
 from belljar.bin._compress.codecs import CODECS, Codec
 from belljar.bin._kit.users import Accounts
-from belljar.bin.tar.header import Member
 from belljar.bin.tar.names import Exclusion, matches, safe_prefix, strip_components
 from belljar.bin.tar.options import Settings
 from belljar.bin.tar.stream import codec_by_suffix
 from belljar.kernel.process import Process
+from belljar.libc.tar_header import Member
 
 _PROGRAMS = {
     "gzip": "gzip", "pigz": "gzip", "bzip2": "bzip2", "pbzip2": "bzip2", "lbzip2": "bzip2", "xz": "xz", "pixz": "xz",

@@ -7,9 +7,10 @@ from belljar.abi.flags import O_RDONLY, S_IFLNK
 from belljar.abi.records import NANO
 from belljar.bin._compress.codecs import sniff
 from belljar.bin.tar.create import Creator
-from belljar.bin.tar.header import BLOCK, HARD_LINK, SYMLINK, Member
 from belljar.bin.tar.run import Run, Selection
-from belljar.bin.tar.stream import Reader, Sink, open_source
+from belljar.bin.tar.stream import Sink, open_source
+from belljar.libc.tar_header import BLOCK, HARD_LINK, SYMLINK, Member
+from belljar.libc.tar_stream import Reader
 
 
 def _check_plain(run: Run) -> bool:
@@ -30,7 +31,7 @@ def append(run: Run) -> None:
     end = 0
     newest: dict[str, int] = {}
     if _check_plain(run):
-        reader = Reader(open_source(run.process, run.settings.file, None)[0], run.process)
+        reader = Reader(open_source(run.process, run.settings.file, None)[0], run.process.budget)
         for member in reader:
             newest[member.name] = max(member.mtime // NANO, newest.get(member.name, 0))
             run.process.budget.charge_size(len(newest) * 64)
@@ -49,7 +50,7 @@ def append(run: Run) -> None:
 def concatenate(run: Run, names: list[str]) -> None:
     """-A: the members of other archives at the end of this one."""
     _check_plain(run)
-    reader = Reader(open_source(run.process, run.settings.file, None)[0], run.process)
+    reader = Reader(open_source(run.process, run.settings.file, None)[0], run.process.budget)
     for _ in reader:
         pass
     sink = Sink(run.process, run.settings.file, None, at=reader.end)
@@ -72,7 +73,7 @@ def delete(run: Run, selection: Selection) -> None:
     process = run.process
     name = run.settings.file
     spans: list[tuple[int, int]] = []
-    reader = Reader(open_source(process, name, None)[0], process)
+    reader = Reader(open_source(process, name, None)[0], process.budget)
     start, keep = 0, False
     for member in reader:
         if reader.start and keep:

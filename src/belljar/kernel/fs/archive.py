@@ -121,7 +121,7 @@ class ArchiveServer(FileServer):
 
     def _read_tar(self) -> tarfile.TarFile:
         archive = tarfile.open(  # noqa: SIM115 - open as long as the server is
-            fileobj=self._unpacked(), mode="r:", encoding="utf-8", errors="surrogateescape"
+            fileobj=unpack(self._source), mode="r:", encoding="utf-8", errors="surrogateescape"
         )
         count = 0
         for info in archive:
@@ -140,21 +140,6 @@ class ArchiveServer(FileServer):
             elif info.isfile():
                 self._add_file(parts, info.mode & 0o777, mtime, info.size, _tar_opener(archive, info))
         return archive
-
-    def _unpacked(self) -> IO[bytes]:
-        source = self._source
-        source.seek(0)
-        head = source.read(6)
-        source.seek(0)
-        if head.startswith(b"\x1f\x8b"):
-            return gzip.GzipFile(fileobj=source, mode="rb")  # type: ignore[return-value]
-        if head.startswith(b"BZh"):
-            return bz2.BZ2File(source)
-        if head.startswith(b"\xfd7zXZ\0") or head.startswith(b"\x5d\0\0"):
-            return lzma.LZMAFile(source)
-        if head.startswith(b"\x28\xb5\x2f\xfd"):
-            return _Rewinding(_zstd_reader(source))  # type: ignore[return-value]
-        return source
 
     def _check_count(self, count: int) -> None:
         if count > self._limits.entries:
@@ -380,6 +365,25 @@ def _tar_opener(archive: tarfile.TarFile, info: tarfile.TarInfo) -> Callable[[],
         return file
 
     return open_member
+
+
+def unpack(source: IO[bytes]) -> IO[bytes]:
+    """The contents of a file that may be compressed, as a seekable file: read from its start.
+
+    Reading raises zlib.error, lzma.LZMAError, EOFError, OSError or ValueError if it is damaged.
+    """
+    source.seek(0)
+    head = source.read(6)
+    source.seek(0)
+    if head.startswith(b"\x1f\x8b"):
+        return gzip.GzipFile(fileobj=source, mode="rb")  # type: ignore[return-value]
+    if head.startswith(b"BZh"):
+        return bz2.BZ2File(source)
+    if head.startswith(b"\xfd7zXZ\0") or head.startswith(b"\x5d\0\0"):
+        return lzma.LZMAFile(source)
+    if head.startswith(b"\x28\xb5\x2f\xfd"):
+        return _Rewinding(_zstd_reader(source))  # type: ignore[return-value]
+    return source
 
 
 def _zstd_reader(source: IO[bytes]) -> Callable[[], IO[bytes]]:

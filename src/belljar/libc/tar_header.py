@@ -303,8 +303,9 @@ def _encode_pax(member: Member, name: bytes, link: bytes) -> bytes:
         if number >= 8**7:
             records.append((key, b"%d" % number))
     if member.mtime % NANO or member.mtime < 0:
-        whole, part = divmod(member.mtime, NANO)
-        records.append(("mtime", f"{whole}.{part:09d}".rstrip("0").encode()))
+        whole, part = divmod(abs(member.mtime), NANO)
+        sign = "-" if member.mtime < 0 else ""
+        records.append(("mtime", f"{sign}{whole}.{part:09d}".rstrip("0").rstrip(".").encode()))
     if not records:
         return b""
     data = b"".join(_record(key, value) for key, value in records)
