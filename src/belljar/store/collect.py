@@ -7,16 +7,18 @@ for longer than anybody takes from asking what is missing to setting a ref.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from belljar.abi.dataclass import dataclass
-from belljar.store.errors import ObjectMissing, StoreError
-from belljar.store.objects import PIECE, Digest
+from belljar.store.errors import ObjectDamaged, ObjectMissing, StoreError
+from belljar.store.objects import Digest
 from belljar.store.store import GRACE_SECONDS, Objects, Store, Swept
-from belljar.store.tree import links_of, named_links
+from belljar.store.tree import named_links, split_links
 
-_READ_AT_ONCE: Final = 256
+_READ_AT_ONCE: Final = 64
+
+_What = Literal["missing", "damaged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,52 +30,88 @@ class Damage:
     path: str
     """The path below the ref's root."""
     digest: Digest
-    what: Literal["missing", "damaged"]
+    what: _What
 
 
 def collect(backend: Store, now: float, grace: float = GRACE_SECONDS) -> Swept:
     """Condemn and remove what no ref needs. Raises ObjectMissing or ObjectDamaged, and removes nothing, if the store
-    does not have what a ref needs: what that needs in turn is not known.
+    does not have what a ref needs. `now` is a time before the call; pieces of files are not read.
     """
     objects = Objects(backend)
     needed = set(backend.list().values())
     waiting = list(needed)
     while waiting:
-        some, waiting = waiting[:_READ_AT_ONCE], waiting[_READ_AT_ONCE:]
-        for data in objects.read(some):
-            new = links_of(data) - needed
-            needed |= new
-            waiting += new
+        for data in objects.read(_take(waiting)):
+            pieces, others = split_links(data)
+            waiting += others - needed
+            needed |= pieces | others
+    if absent := needed.difference(backend.digests()):
+        raise ObjectMissing(min(absent))
     return backend.sweep(needed, now, grace)
 
 
 def check(backend: Store) -> Iterator[Damage]:
-    """Read every object; give what is missing or damaged, for each ref that it hurts."""
+    """Read every object, once; give what is missing or damaged, for each ref that it hurts."""
     objects = Objects(backend)
-    seen: set[Digest] = set()
-    for ref, root in sorted(backend.list().items()):
-        reached = {root}
-        waiting = [(root, "/")]
-        while waiting:
-            digest, path = waiting.pop()
-            try:
-                (data,) = objects.read([digest])
-                links = named_links(data) if data[:1] != PIECE else {}
-            except StoreError as error:
-                yield Damage(ref, path, digest, _what(error))
-                continue
-            for link, name in links.items():
-                if link not in reached:
-                    reached.add(link)
-                    waiting.append((link, f"{path.rstrip('/')}/{name}" if name else path))
-        seen |= reached
-    for digest in backend.digests():
-        if digest not in seen:
-            try:
-                objects.read([digest])
-            except StoreError as error:
-                yield Damage("", "", digest, _what(error))
+    refs = backend.list()
+    reached = set(refs.values())
+    links: dict[Digest, Mapping[Digest, str]] = {}
+    damaged: dict[Digest, _What] = {}
+    waiting = list(reached)
+    while waiting:
+        for digest, found in _examine(objects, _take(waiting)):
+            if isinstance(found, str):
+                damaged[digest] = found
+            elif found:
+                links[digest] = found
+                waiting += found.keys() - reached
+                reached |= found.keys()
+    for ref, root in sorted(refs.items()) if damaged else ():
+        for digest, path in _walk(root, links):
+            if digest in damaged:
+                yield Damage(ref, path, digest, damaged[digest])
+    rest = [digest for digest in backend.digests() if digest not in reached]
+    while rest:
+        for digest, found in _examine(objects, _take(rest)):
+            if isinstance(found, str):
+                yield Damage("", "", digest, found)
 
 
-def _what(error: StoreError) -> Literal["missing", "damaged"]:
-    return "missing" if isinstance(error, ObjectMissing) else "damaged"
+def _take(waiting: list[Digest]) -> list[Digest]:
+    some = waiting[-_READ_AT_ONCE:]
+    del waiting[-_READ_AT_ONCE:]
+    return some
+
+
+def _examine(objects: Objects, digests: Sequence[Digest]) -> Iterable[tuple[Digest, Mapping[Digest, str] | _What]]:
+    """For each object its links with their names, or what is wrong with it."""
+    try:
+        return list(zip(digests, map(named_links, objects.read(digests)), strict=True))
+    except StoreError:
+        return [(digest, _examine_one(objects, digest)) for digest in digests]
+
+
+def _examine_one(objects: Objects, digest: Digest) -> Mapping[Digest, str] | _What:
+    try:
+        (data,) = objects.read([digest])
+    except ObjectMissing:
+        return "missing"
+    except ObjectDamaged:
+        return "damaged"
+    try:
+        return named_links(data)
+    except StoreError:
+        return "damaged"
+
+
+def _walk(root: Digest, links: Mapping[Digest, Mapping[Digest, str]]) -> Iterator[tuple[Digest, str]]:
+    """Every object below a root, with a path to it."""
+    reached = {root}
+    waiting = [(root, "/")]
+    while waiting:
+        digest, path = waiting.pop()
+        yield digest, path
+        for link, name in links.get(digest, {}).items():
+            if link not in reached:
+                reached.add(link)
+                waiting.append((link, f"{path.rstrip('/')}/{name}" if name else path))

@@ -3,28 +3,40 @@
 from __future__ import annotations
 
 import os
+import sys
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from belljar.store.errors import StoreError
 
+_Result = TypeVar("_Result")
+
+UNFINISHED = "unfinished"
+"""Folder of files that are being written; those of writers that ended are left there."""
+
 
 class Files(Protocol):
-    """Files by name; `/` separates folders. Methods raise OSError; FileNotFoundError if there is no such file."""
+    """Files by name, FOLDER/NAME or NAME. Methods raise OSError; FileNotFoundError if there is no such file."""
 
     def create(self, name: str, data: bytes) -> None:
-        """Write a file that does not exist, whole and durable when it returns. FileExistsError if it exists."""
+        """Write a file that does not exist; it is durable when it returns. FileExistsError if it exists.
 
-    def read(self, name: str) -> bytes: ...
+        Whatever ends the writer midway may leave a part of it, or nothing.
+        """
+
+    def read(self, names: Sequence[str]) -> dict[str, bytes]:
+        """The files that there are, of those asked for."""
 
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
         """Parts of a file, each from a start to an end."""
 
     def names(self, folder: str) -> list[str]:
         """Names of the files in a folder, without the folder; none if it does not exist."""
+
+    def sync(self, folder: str) -> None:
+        """Make durable what `names` gave, whoever created it."""
 
     def remove(self, name: str) -> None:
         """Delete a file, if it is there."""
@@ -46,49 +58,72 @@ class LocalFiles:
     """
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
-        self._root = Path(root).expanduser()
+        self._root = os.path.abspath(os.path.expanduser(root))
+        self._made: set[str] = set()
 
     def create(self, name: str, data: bytes) -> None:
-        path = self._root / name
-        self._make_directory(path.parent)
-        scratch = path.parent / f".{uuid.uuid4().hex}"
+        folder = name.rpartition("/")[0]
+        path = self._path(name)
+        scratch = self._path(f"{UNFINISHED}/{uuid.uuid4().hex}")
+        for each in ("", folder, UNFINISHED):
+            self._make(each)
         try:
-            with open(scratch, "xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            _write_file(scratch, data)
             os.link(scratch, path)
         finally:
-            with suppress(FileNotFoundError):
-                scratch.unlink()
-        _sync_directory(path.parent)
+            with suppress(OSError):
+                os.unlink(scratch)
+        try:
+            sync_directory(self._path(folder))
+        except OSError:
+            # Nobody may take for durable what is perhaps not: a later sync would not say so again.
+            with suppress(OSError):
+                os.unlink(path)
+            raise
 
-    def read(self, name: str) -> bytes:
-        return (self._root / name).read_bytes()
+    def read(self, names: Sequence[str]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for name in names:
+            with suppress(FileNotFoundError), open(self._path(name), "rb") as file:
+                found[name] = file.read()
+        return found
 
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        with open(self._root / name, "rb") as file:
-            return [os.pread(file.fileno(), end - start, start) for start, end in ranges]
+        parts: list[bytes] = []
+        with open(self._path(name), "rb", buffering=0) as file:
+            for start, end in ranges:
+                file.seek(start)
+                parts.append(file.read(end - start))
+        return parts
 
     def names(self, folder: str) -> list[str]:
         with suppress(FileNotFoundError):
-            return [name for name in os.listdir(self._root / folder) if not name.startswith(".")]
+            return os.listdir(self._path(folder))
         return []
+
+    def sync(self, folder: str) -> None:
+        with suppress(FileNotFoundError):
+            sync_directory(self._path(folder))
 
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
-            (self._root / name).unlink()
+            os.unlink(self._path(name))
 
-    def _make_directory(self, path: Path) -> None:
-        if not path.is_dir():
-            self._make_directory(path.parent)
-            with suppress(FileExistsError):
-                path.mkdir(mode=0o700)
-            _sync_directory(path.parent)
+    def _path(self, name: str) -> str:
+        return os.path.join(self._root, name) if name else self._root
+
+    def _make(self, folder: str) -> None:
+        if folder not in self._made:
+            make_directory(self._path(folder))
+            self._made.add(folder)
 
 
 class FsspecFiles:
-    """Files of any file system that fsspec knows: object stores, `memory://` and the like."""
+    """Files of any file system that fsspec knows: object stores, `memory://` and the like.
+
+    Several writers of one ref need a file system that creates a file only where there is none, in one step: S3, GCS
+    and `memory://` do.
+    """
 
     def __init__(self, url: str) -> None:
         try:
@@ -101,41 +136,99 @@ class FsspecFiles:
             raise StoreError(f"no store at {url}: {error}") from error
         self._fs, root = found
         self._root = root.rstrip("/")
+        self._made: set[str] = set()
 
     def create(self, name: str, data: bytes) -> None:
-        self._fs.makedirs(self._path(name).rpartition("/")[0], exist_ok=True)
-        self._fs.pipe_file(self._path(name), data, mode="create")
+        path = self._path(name)
+        folder = path.rpartition("/")[0]
+        if folder not in self._made:
+            _call(lambda: self._fs.makedirs(folder, exist_ok=True))
+            self._made.add(folder)
+        _call(lambda: self._fs.pipe_file(path, data, mode="create"))
 
-    def read(self, name: str) -> bytes:
-        data: bytes = self._fs.cat_file(self._path(name))
-        return data
+    def read(self, names: Sequence[str]) -> dict[str, bytes]:
+        found = _call(lambda: self._fs.cat_ranges([self._path(name) for name in names], 0, None, on_error="return"))
+        read: dict[str, bytes] = {}
+        for name, data in zip(names, found, strict=True):
+            if isinstance(data, BaseException):
+                with suppress(FileNotFoundError):
+                    raise _os_error(data)
+            else:
+                read[name] = data
+        return read
 
     def read_ranges(self, name: str, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        path = self._path(name)
-        parts: list[bytes] = self._fs.cat_ranges(
-            [path] * len(ranges), [start for start, _ in ranges], [end for _, end in ranges], on_error="raise"
-        )
+        starts, ends = [start for start, _ in ranges], [end for _, end in ranges]
+        paths = [self._path(name)] * len(ranges)
+        parts: list[bytes] = _call(lambda: self._fs.cat_ranges(paths, starts, ends, on_error="raise"))
         return parts
 
     def names(self, folder: str) -> list[str]:
         self._fs.invalidate_cache()
         try:
-            found: list[str] = self._fs.ls(self._path(folder), detail=False)
+            found: list[str] = _call(lambda: self._fs.ls(self._path(folder), detail=False))
         except FileNotFoundError:
             return []
         return [path.rstrip("/").rpartition("/")[2] for path in found]
 
+    def sync(self, folder: str) -> None:
+        return
+
     def remove(self, name: str) -> None:
         with suppress(FileNotFoundError):
-            self._fs.rm_file(self._path(name))
+            _call(lambda: self._fs.rm_file(self._path(name)))
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
 
 
-def _sync_directory(path: Path) -> None:
-    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+def _call(ask: Callable[[], _Result]) -> _Result:
+    """Ask a file system that somebody else wrote. OSError, whatever it raises."""
     try:
-        os.fsync(directory)
+        return ask()
+    except Exception as error:
+        raise _os_error(error) from error
+
+
+def _os_error(error: BaseException) -> OSError:
+    return error if isinstance(error, OSError) else OSError(f"{type(error).__name__}: {error}")
+
+
+def make_directory(path: str) -> None:
+    """Make a directory, and those above it. They are durable when it returns."""
+    parent = os.path.dirname(path)
+    if not os.path.isdir(path):
+        if parent != path:
+            make_directory(parent)
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+    sync_directory(parent)  # though it was there: whoever made it may not have come so far
+
+
+def sync_directory(path: str) -> None:
+    if sys.platform != "win32":  # which has no such call
+        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            _sync(directory)
+        finally:
+            os.close(directory)
+
+
+def _write_file(path: str, data: bytes) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+    try:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(file, rest) :]
+        _sync(file)
     finally:
-        os.close(directory)
+        os.close(file)
+
+
+def _sync(descriptor: int) -> None:
+    if sys.platform == "darwin":  # fsync(2) leaves the data in the drive's cache
+        import fcntl
+
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+    else:
+        os.fsync(descriptor)

@@ -34,7 +34,7 @@ class MemoryStore(Store):
                 self._condemned.pop(digest, None)
 
     def get(self, name: str) -> Digest | None:
-        return self._refs.get(name)
+        return self._refs.get(check_name(name))
 
     def list(self, prefix: str = "") -> dict[str, Digest]:
         with self._lock:
@@ -48,7 +48,7 @@ class MemoryStore(Store):
 
     def delete(self, name: str, expected: Digest) -> None:
         with self._lock:
-            if self._refs.get(name) != expected:
+            if self._refs.get(check_name(name)) != expected:
                 raise RefConflict(name)
             del self._refs[name]
 

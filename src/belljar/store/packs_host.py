@@ -1,12 +1,14 @@
 """A store of whole files: the objects of one write are one pack with its index, so that a snapshot is a few requests.
 
+    format                "belljar store 1"
     objects/ID.pack       objects, as `compression.py` keeps them, one after the other
-    objects/ID.index      where they are. Written after its pack: a pack without an index does not count.
-    condemned/ID          when a collection condemned the pack
-    refs/NAME/NUMBER      values of a ref, in the order of their numbers; the last one holds
+    objects/ID.index      where they are. Written after its pack: a pack without a sound index does not count.
+    refs/NAME.NUMBER      values of a ref, in the order of their numbers; the last one holds
+    condemned/NAME        when a collection found first that this pack or unfinished file is needed no more
 
 Files are only ever created, each once, or deleted: no renaming, no appending. A ref is changed by creating the file
-with the next number, which only one writer can.
+with the next number (`refs_host.py`). A file that is shorter than it says was left by a writer that ended
+midway, before it had acknowledged anything: it counts as not there.
 """
 
 from __future__ import annotations
@@ -20,15 +22,19 @@ from typing import Final
 from msgspec import DecodeError, Struct, ValidationError, msgpack
 
 from belljar.store.compression import compress, decompress
-from belljar.store.errors import RefConflict, StoreError
-from belljar.store.files_host import Files
+from belljar.store.condemned_host import Marks
+from belljar.store.errors import StoreError
+from belljar.store.files_host import UNFINISHED, Files
 from belljar.store.objects import DIGEST_BYTES, Digest, digest_of
-from belljar.store.store import Store, Swept, check_name
+from belljar.store.refs_host import NumberedRefs
+from belljar.store.store import BATCH_BYTES, Store, Swept, check_name
 
+_FORMAT: Final = b"belljar store 1\n"
 _GAP_BYTES: Final = 64 << 10
 """Bytes read for nothing rather than by another request."""
-_OLD_VALUES: Final = 2
-"""Values of a ref that are kept beside the one that holds."""
+_SMALL_BYTES: Final = 1 << 20
+_SMALL_PACKS: Final = 64
+"""A collection makes one pack of so many small ones: whoever opens the store reads each index."""
 
 
 class _Place(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -50,9 +56,12 @@ class PackStore(Store):
     def __init__(self, files: Files, name: str) -> None:
         self._files = files
         self._name = name
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
+        """Held while the next two change; never during a request."""
         self._packs: dict[str, _Places] = {}
         self._where: dict[Digest, tuple[str, _Place]] = {}
+        self._refs = NumberedRefs(files, name)
+        self._format: bytes | None = None
 
     def read(self, digests: Sequence[Digest]) -> Mapping[Digest, bytes]:
         with self._use():
@@ -67,108 +76,110 @@ class PackStore(Store):
     def missing(self, digests: Collection[Digest]) -> set[Digest]:
         with self._use():
             self._refresh()
+            self._files.sync("objects")  # another writer's index may not be durable yet
             condemned = set(self._files.names("condemned"))
-            doubtful = {each for each in digests if each not in self._where or self._where[each][0] in condemned}
+            where = self._where
+            doubtful = {each for each in digests if each not in where or where[each][0] in condemned}
             if condemned and doubtful:  # another pack may have them, too
-                sound = (places for pack, places in self._packs.items() if pack not in condemned)
+                sound = (places for pack, places in list(self._packs.items()) if pack not in condemned)
                 doubtful -= {place.digest for places in sound for place in places}
             return doubtful
 
     def write(self, objects: Mapping[Digest, bytes]) -> None:
-        with self._use():
-            self._write({digest: compress(data) for digest, data in objects.items()})
+        if objects:
+            with self._use(writes=True):
+                self._write({digest: compress(data) for digest, data in objects.items()})
 
     def get(self, name: str) -> Digest | None:
         with self._use():
-            return self._newest(_folder(name))[1]
+            return self._refs.get(check_name(name))
 
     def list(self, prefix: str = "") -> dict[str, Digest]:
         with self._use():
-            found: dict[str, Digest] = {}
-            for folder in self._files.names("refs"):
-                name = _name(folder)
-                if name is not None and name.startswith(prefix):
-                    value = self._newest(f"refs/{folder}")[1]
-                    if value is not None:
-                        found[name] = value
-            return found
+            return {name: digest for name, digest in self._refs.all().items() if name.startswith(prefix)}
 
     def set(self, name: str, digest: Digest, expected: Digest | None) -> None:
-        self._set(name, digest, expected)
+        with self._use(writes=True):
+            self._refs.change(check_name(name), digest, expected)
 
     def delete(self, name: str, expected: Digest) -> None:
-        self._set(name, b"", expected)
-
-    def _set(self, name: str, value: bytes, expected: Digest | None) -> None:
-        with self._use():
-            folder = _folder(name)
-            number, current = self._newest(folder)
-            if current != expected:
-                raise RefConflict(name)
-            mine = number + 1
-            try:
-                self._files.create(f"{folder}/{mine:020d}", value)
-            except FileExistsError:
-                raise RefConflict(name) from None
-            numbers = self._numbers(folder)
-            if max(numbers, default=0) > mine:  # others went on, and have deleted what was in our way
-                self._files.remove(f"{folder}/{mine:020d}")
-                raise RefConflict(name)
-            for old in numbers:
-                if old < mine - _OLD_VALUES:
-                    self._files.remove(f"{folder}/{old:020d}")
+        with self._use(writes=True):
+            self._refs.change(check_name(name), None, expected)
 
     def sweep(self, needed: Collection[Digest], now: float, grace: float) -> Swept:
-        """As `Store.sweep`, by whole packs: one that is half garbage is written anew without it."""
+        """As `Store.sweep`, by whole packs: those that are half garbage, or many and small, are written anew."""
         condemned = removed = size = 0
-        with self._use():
+        with self._use(writes=True):
             self._refresh()
-            since = {pack: self._condemned_since(pack) for pack in self._files.names("condemned")}
-            for pack, places in list(self._packs.items()):
-                used = [place for place in places if place.digest in needed and self._where[place.digest][0] == pack]
-                if used and pack not in since and sum(map(_size, used)) < sum(map(_size, places)) / 2:
-                    kept = self._read_kept(pack, used)
-                    self._write({place.digest: data for place, data in kept.items()})
-                    used = []
-                if used:
-                    self._files.remove(f"condemned/{pack}")
-                elif pack not in since:
-                    self._files.create(f"condemned/{pack}", repr(now).encode())
+            marks = Marks(self._files, now, grace)
+            packs = dict(self._packs)
+            sizes = {pack: sum(map(_size, places)) for pack, places in packs.items()}
+            home: dict[Digest, str] = {}
+            for pack in sorted(packs, key=lambda pack: (pack in marks, pack)):
+                for place in packs[pack]:
+                    home.setdefault(place.digest, pack)
+            used = {
+                pack: [place for place in places if place.digest in needed and home[place.digest] == pack]
+                for pack, places in packs.items()
+            }
+            for pack in self._rewrite(used, sizes, marks):
+                used[pack] = []
+            for pack, places in packs.items():
+                if used[pack]:
+                    marks.remove(pack)
+                elif pack not in marks:
+                    marks.add(pack)
                     condemned += len(places)
-                elif since[pack] + grace <= now:
-                    self._remove(pack)
+                elif marks.is_due(pack):
+                    self._remove(pack, marks)
                     removed += len(places)
-                    size += sum(map(_size, places))
-            self._remove_unfinished(since, now, grace)
+                    size += sizes[pack]
+            self._remove_unfinished(marks)
+            self._refresh()
         return Swept(condemned, removed, size)
 
     def digests(self) -> Iterator[Digest]:
         with self._use():
             self._refresh()
-            yield from list(self._where)
+            found = list(self._where)
+        yield from found
 
     @contextmanager
-    def _use(self) -> Iterator[None]:
-        with self._lock:
-            try:
-                yield
-            except OSError as error:
-                raise StoreError(f"the store {self._name}: {error}") from error
+    def _use(self, *, writes: bool = False) -> Iterator[None]:
+        try:
+            self._check_format(writes=writes)
+            yield
+        except OSError as error:
+            raise StoreError(f"the store {self._name}: {error}") from error
+
+    def _check_format(self, *, writes: bool) -> None:
+        if self._format is None:
+            self._format = self._files.read(["format"]).get("format")
+        if self._format is None and writes:
+            with suppress(FileExistsError):
+                self._files.create("format", _FORMAT)
+            self._format = _FORMAT
+        if self._format is not None and not _FORMAT.startswith(self._format):
+            raise StoreError(f"{self._name} is no store that this version of belljar can read: {self._format[:40]!r}")
 
     # Packs
 
     def _refresh(self) -> None:
         """Read the indexes that are new, and forget the packs that are gone."""
+        known = set(self._packs)
         names = self._files.names("objects")
         there = {name.removesuffix(".index") for name in names if name.endswith(".index")}
-        gone = self._packs.keys() - there
-        for pack in gone:
-            del self._packs[pack]
-        if gone:  # another pack may have the same objects
-            self._where = {place.digest: (pack, place) for pack, places in self._packs.items() for place in places}
-        for pack in there - self._packs.keys():
-            with suppress(FileNotFoundError):
-                self._add(pack, _read_index(self._files.read(f"objects/{pack}.index")))
+        read = self._files.read([f"objects/{pack}.index" for pack in there - known]) if there - known else {}
+        with self._lock:
+            gone = known - there
+            for pack in gone:
+                self._packs.pop(pack, None)
+            if gone:  # another pack may have the same objects
+                self._where = {place.digest: (pack, place) for pack, places in self._packs.items() for place in places}
+            for path, data in read.items():
+                places = _read_index(data)
+                if places is not None:
+                    self._add(path.removeprefix("objects/").removesuffix(".index"), places)
 
     def _add(self, pack: str, places: _Places) -> None:
         self._packs[pack] = places
@@ -185,22 +196,21 @@ class PackStore(Store):
         pack = uuid.uuid4().hex
         self._files.create(f"objects/{pack}.pack", b"".join(kept.values()))
         self._files.create(f"objects/{pack}.index", digest_of(index) + index)
-        self._add(pack, places)
+        with self._lock:
+            self._add(pack, places)
 
     def _read(self, digests: Sequence[Digest]) -> dict[Digest, bytes]:
         wanted: dict[str, list[_Place]] = {}
         for digest in digests:
-            if digest in self._where:
-                pack, place = self._where[digest]
+            if found := self._where.get(digest):
+                pack, place = found
                 wanted.setdefault(pack, []).append(place)
-        found: dict[Digest, bytes] = {}
+        read: dict[Digest, bytes] = {}
         for pack, places in wanted.items():
-            try:
+            with suppress(FileNotFoundError):
                 kept = self._read_kept(pack, places)
-            except FileNotFoundError:
-                continue
-            found |= {place.digest: decompress(data) for place, data in kept.items()}
-        return found
+                read |= {place.digest: decompress(data) for place, data in kept.items()}
+        return read
 
     def _read_kept(self, pack: str, places: Sequence[_Place]) -> dict[_Place, bytes]:
         """Objects as they are kept, with few requests: those that are near each other are read together."""
@@ -218,74 +228,61 @@ class PackStore(Store):
             for place in run
         }
 
-    def _remove(self, pack: str) -> None:
+    # Collection
+
+    def _rewrite(self, used: Mapping[str, _Places], sizes: Mapping[str, int], marks: Marks) -> Collection[str]:
+        """Write what is used of half empty packs, and of small ones if there are many, to new packs. The old packs."""
+        sound = [pack for pack, places in used.items() if places and pack not in marks]
+        small = {pack for pack in sound if sizes[pack] < _SMALL_BYTES}
+        if len(small) < _SMALL_PACKS:
+            small = set()
+        moved: list[str] = []
+        batch: dict[Digest, bytes] = {}
+        for pack in sound:
+            if pack in small or sum(map(_size, used[pack])) < sizes[pack] / 2:
+                with suppress(FileNotFoundError):  # another collection has removed it
+                    kept = self._read_kept(pack, used[pack])
+                    batch |= {place.digest: data for place, data in kept.items()}
+                    moved.append(pack)
+            if sum(map(len, batch.values())) >= BATCH_BYTES:
+                self._write(batch)
+                batch = {}
+        if batch:
+            self._write(batch)
+        return moved
+
+    def _remove(self, pack: str, marks: Marks) -> None:
         # The index first: a pack without one does not count.
-        for name in (f"objects/{pack}.index", f"objects/{pack}.pack", f"condemned/{pack}"):
-            self._files.remove(name)
-        self._refresh()
+        self._files.remove(f"objects/{pack}.index")
+        self._files.remove(f"objects/{pack}.pack")
+        marks.remove(pack)
 
-    def _remove_unfinished(self, since: Mapping[str, float], now: float, grace: float) -> None:
-        """Remove packs whose writer ended before it wrote the index."""
-        names = set(self._files.names("objects"))
-        for pack in {name.removesuffix(".pack") for name in names if name.endswith(".pack")}:
-            if f"{pack}.index" in names:
-                continue
-            if pack not in since:
-                self._files.create(f"condemned/{pack}", repr(now).encode())
-            elif since[pack] + grace <= now:
-                self._remove(pack)
-
-    def _condemned_since(self, pack: str) -> float:
-        try:
-            return float(self._files.read(f"condemned/{pack}"))
-        except FileNotFoundError:
-            return float("inf")
-        except ValueError:
-            raise StoreError(f"the store {self._name}: condemned/{pack} is damaged: delete it") from None
-
-    # Refs
-
-    def _numbers(self, folder: str) -> Collection[int]:
-        return {int(name) for name in self._files.names(folder) if name.isdecimal()}
-
-    def _newest(self, folder: str) -> tuple[int, Digest | None]:
-        """The number of the value that holds, 0 if there was none yet, and the value, None if it was deleted."""
-        while True:
-            number = max(self._numbers(folder), default=0)
-            if not number:
-                return 0, None
-            try:
-                value = self._files.read(f"{folder}/{number:020d}")
-            except FileNotFoundError:
-                continue  # it was replaced, and deleted, meanwhile
-            if value and len(value) != DIGEST_BYTES:
-                raise StoreError(f"the store {self._name}: {folder}/{number:020d} is damaged: delete it to go back")
-            return number, value or None
+    def _remove_unfinished(self, marks: Marks) -> None:
+        """Remove what writers left that ended midway, old values of refs, and marks of what is gone."""
+        packs = {name.partition(".")[0] for name in self._files.names("objects")}
+        unfinished = set(self._files.names(UNFINISHED))
+        for name in (packs - self._packs.keys()) | unfinished:
+            if name not in marks:
+                marks.add(name)
+            elif marks.is_due(name):
+                self._files.remove(f"{UNFINISHED}/{name}")
+                self._remove(name, marks)
+        for name in marks.names() - packs - unfinished - self._refs.sweep(marks):
+            marks.remove(name)
 
 
 def _size(place: _Place) -> int:
     return place.end - place.start
 
 
-def _read_index(data: bytes) -> _Places:
-    """The places in an index; none if it is damaged: the objects of its pack are then missing."""
+def _read_index(data: bytes) -> _Places | None:
+    """The places in an index; None if it is damaged: the objects of its pack are then missing."""
     index = data[DIGEST_BYTES:]
     if data[:DIGEST_BYTES] != digest_of(index):
-        return []
+        return None
     try:
         places = _decode_places(index)
     except (DecodeError, ValidationError):
-        return []
-    sound = all(len(place.digest) == DIGEST_BYTES and 0 <= place.start <= place.end for place in places)
-    return places if sound else []
-
-
-def _folder(name: str) -> str:
-    return f"refs/{check_name(name).encode().hex()}"
-
-
-def _name(folder: str) -> str | None:
-    try:
-        return bytes.fromhex(folder).decode()
-    except ValueError:
         return None
+    sound = all(len(place.digest) == DIGEST_BYTES and 0 <= place.start <= place.end for place in places)
+    return places if sound else None

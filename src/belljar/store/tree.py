@@ -76,9 +76,17 @@ def decode_directory(data: bytes) -> list[Entry]:
 
 def links_of(data: bytes) -> set[Digest]:
     """The objects that an object needs. StoreError for one that makes no sense."""
-    if data[:1] == DIRECTORY:
-        return {part for entry in decode_directory(data) for part in entry.parts if part}
-    return set(decode_record(data).links) if data[:1] == RECORD else set()
+    pieces, others = split_links(data)
+    return pieces | others
+
+
+def split_links(data: bytes) -> tuple[set[Digest], set[Digest]]:
+    """As `links_of`: pieces of files, and objects that may need others in turn."""
+    if data[:1] != DIRECTORY:
+        return set(), set(decode_record(data).links) if data[:1] == RECORD else set()
+    entries = decode_directory(data)
+    pieces = {part for entry in entries if entry.kind is Kind.FILE for part in entry.parts if part}
+    return pieces, {part for entry in entries if entry.kind is Kind.DIRECTORY for part in entry.parts}
 
 
 def named_links(data: bytes) -> Mapping[Digest, str]:
