@@ -107,7 +107,9 @@ class PackStore(Store):
             self._refs.change(check_name(name), None, expected)
 
     def sweep(self, needed: Collection[Digest], now: float, grace: float) -> Swept:
-        """As `Store.sweep`, by whole packs: those that are half garbage, or many and small, are written anew."""
+        """As `Store.sweep`, by whole packs. A pack that is condemned stays so, or else a collection that does not know
+        yet would remove it: what is needed of it is written anew.
+        """
         condemned = removed = size = 0
         with self._use(writes=True):
             self._refresh()
@@ -126,8 +128,8 @@ class PackStore(Store):
                 used[pack] = []
             for pack, places in packs.items():
                 if used[pack]:
-                    marks.remove(pack)
-                elif pack not in marks:
+                    continue
+                if pack not in marks:
                     marks.add(pack)
                     condemned += len(places)
                 elif marks.is_due(pack):
@@ -231,17 +233,18 @@ class PackStore(Store):
     # Collection
 
     def _rewrite(self, used: Mapping[str, _Places], sizes: Mapping[str, int], marks: Marks) -> Collection[str]:
-        """Write what is used of half empty packs, and of small ones if there are many, to new packs. The old packs."""
-        sound = [pack for pack, places in used.items() if places and pack not in marks]
-        small = {pack for pack in sound if sizes[pack] < _SMALL_BYTES}
+        """Write to new packs what is used of those that are condemned or half empty, and of small ones if there are
+        many. The old packs.
+        """
+        small = {pack for pack, places in used.items() if places and sizes[pack] < _SMALL_BYTES}
         if len(small) < _SMALL_PACKS:
             small = set()
         moved: list[str] = []
         batch: dict[Digest, bytes] = {}
-        for pack in sound:
-            if pack in small or sum(map(_size, used[pack])) < sizes[pack] / 2:
+        for pack, places in used.items():
+            if places and (pack in small or pack in marks or sum(map(_size, places)) < sizes[pack] / 2):
                 with suppress(FileNotFoundError):  # another collection has removed it
-                    kept = self._read_kept(pack, used[pack])
+                    kept = self._read_kept(pack, places)
                     batch |= {place.digest: data for place, data in kept.items()}
                     moved.append(pack)
             if sum(map(len, batch.values())) >= BATCH_BYTES:
