@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     __all__: list[str]
 
 _ROOMS = frozenset(
-    "abi api bin cli engines forking integrations kernel libc lockdown net owner regex shell worker zygote".split()
+    "abi api bin cli engines forking integrations kernel libc lockdown net owner regex shell store "
+    "worker zygote".split()
 )
 """Packages of ours: `from belljar import kernel` asks here first, and must not load the owner's side in a worker."""
-_TO_COME = {"Image": "images are", "Snapshot": "durable snapshots are"}
+_TO_COME = {"Image": "images are"}
 
 
 def __getattr__(name: str) -> object:

@@ -34,10 +34,13 @@ from belljar.api.review import Changes, FileChange
 from belljar.api.runs import Output, RunError, RunFailed, RunResult
 from belljar.api.sandbox import Sandbox
 from belljar.api.saved import SavedVariables
+from belljar.api.snapshot import Snapshot
 from belljar.api.use import use
 from belljar.net.broker.audit_host import AuditLog
 from belljar.net.broker.fetch_host import safe_fetch
 from belljar.net.network import Network, NetworkLimits
+from belljar.store.errors import StoreError
+from belljar.store.store import Store
 
 __all__ = [
     "AsyncProcess",
@@ -80,7 +83,10 @@ __all__ = [
     "SandboxCreationError",
     "SandboxError",
     "SavedVariables",
+    "Snapshot",
     "SnapshotError",
+    "Store",
+    "StoreError",
     "Terminal",
     "ToolError",
     "async_js",

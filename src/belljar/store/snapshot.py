@@ -121,16 +121,18 @@ def decode_snapshot(data: bytes, kind: RecordKind = "snapshot") -> SnapshotRecor
     return record
 
 
-def save_snapshot(objects: Objects, record: SnapshotRecord) -> Digest:
-    """Keep a snapshot whose files are in the store already, under its digest and its label. Durable at return."""
-    if record.label:
-        check_label(record.label)
+def save_snapshot(objects: Objects, record: SnapshotRecord, label: str | None = None) -> Digest:
+    """Keep a snapshot whose files are in the store already, under its digest and its label. Durable at return.
+
+    `label`: the ref to make, where that is not the record's own; "": none.
+    """
+    label = record.label if label is None else label
     (digest,) = objects.write([encode_snapshot(record)])
     store = objects.backend
     if store.get(name := KEEP + digest.hex()) is None:
         store.set(name, digest, None)
-    if record.label:
-        move_ref(store, LABEL + record.label, digest)
+    if label:
+        move_ref(store, LABEL + label, digest)
     return digest
 
 
@@ -148,8 +150,8 @@ def check_label(label: str) -> str:
     """Check a label. SnapshotError."""
     try:
         check_name(LABEL + label)
-    except StoreError as error:
-        raise SnapshotError(str(error)) from None
+    except (StoreError, UnicodeEncodeError):
+        raise SnapshotError(f"{label[:100]!r} can't be a label: it takes up to 100 bytes of printable text") from None
     if not label or label.startswith(SHA256):
         raise SnapshotError(f"{label!r} can't be a label: it would be taken for a digest")
     return label
@@ -261,6 +263,11 @@ def _wrong(record: SnapshotRecord) -> str:
         return f"it is of version {record.version}, and this belljar knows version {_VERSION}"
     if not 0 <= record.created < _INT64 or not 0 <= record.size < _INT64:
         return "a number is out of range"
+    if record.label:
+        try:
+            check_label(record.label)
+        except SnapshotError as error:
+            return str(error)
     if len(record.parent) not in (0, DIGEST_BYTES):
         return "its parent is no digest"
     if any(len(link) != DIGEST_BYTES for link in _links(record)):

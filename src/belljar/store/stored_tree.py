@@ -101,7 +101,7 @@ class StoredTree(FileServer):
         try:
             return self._reader.get(LISTINGS, directory.entry.parts[0])
         except StoreError as error:
-            raise self._failed(error) from None
+            raise self._failed(error) from error
 
     def walk(self, directory: Node, name: str) -> StoredNode:
         assert isinstance(directory, StoredNode)
@@ -173,7 +173,7 @@ class StoredTree(FileServer):
             if len(data) - 1 != min(PIECE_BYTES, size - number * PIECE_BYTES):
                 raise StoreError(f"object {parts[number].hex()} is not as long as the piece of a file should be")
         except StoreError as error:
-            raise self._failed(error) from None
+            raise self._failed(error) from error
         return data
 
     def _small_files(self, node: StoredNode) -> list[Digest]:

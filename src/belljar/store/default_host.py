@@ -1,0 +1,34 @@
+"""The store that is used where none is named."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from belljar.store.store import Store
+
+_opened: Final[dict[str, Store]] = {}
+
+
+def default_location() -> str:
+    """$BELLJAR_STORE (a path, or a URL for fsspec), else `belljar/store.db` in the user's data directory."""
+    if chosen := os.environ.get("BELLJAR_STORE"):
+        return chosen
+    base = os.environ.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(base):
+        base = os.path.join(os.path.expanduser("~"), ".local", "share")
+    return os.path.join(base, "belljar", "store.db")
+
+
+def open_store(location: str) -> Store:
+    """The store at a path (an SQLite file; an existing directory: packs), or at a URL."""
+    is_packs = "://" in location or os.path.isdir(location)
+    return Store.fsspec(location) if is_packs else Store.sqlite(location)
+
+
+def default_store() -> Store:
+    """The store at `default_location`: one for the whole process, which nobody closes."""
+    location = default_location()
+    if location not in _opened:
+        _opened[location] = open_store(location)
+    return _opened[location]
