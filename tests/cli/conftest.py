@@ -23,7 +23,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         patch.setenv("XDG_CACHE_HOME", str(cache))
         archive = archive_path()
     subprocess.run([sys.executable, "-I", "-m", "belljar.zygote.recorder_host", archive], check=True, timeout=120)
-    return {**os.environ, "XDG_CACHE_HOME": str(cache), "BELLJAR_NO_DAEMON": "1"}
+    return {**os.environ, "XDG_CACHE_HOME": str(cache), "XDG_DATA_HOME": str(cache / "data"), "BELLJAR_NO_DAEMON": "1"}
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final, Literal
 
 from belljar.abi.dataclass import dataclass
+from belljar.abi.errors import SnapshotError
 from belljar.abi.flags import S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG
+from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode
 from belljar.api.results import Entry
 from belljar.api.snapshot_files import SnapshotFiles
@@ -123,6 +125,19 @@ class Snapshot:
     def tree(self) -> str:
         """The digest of its root directory: equal for equal files."""
         return ref_of(self.record.trees[0].digest)
+
+    @property
+    def cwd(self) -> str:
+        """The working directory of its commands."""
+        return fsdecode(self.record.cwd)
+
+    @property
+    def limits(self) -> Limits:
+        """SnapshotError if this version has no such limits."""
+        try:
+            return Limits(**dict(self.record.limits))  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise SnapshotError(f"the snapshot's limits make no sense: {error}") from None
 
     @property
     def lost(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ def complain(text: str) -> None:
 
 
 def colour() -> bool:
-    return sys.stdout.isatty()
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def columns() -> int:

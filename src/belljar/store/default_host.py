@@ -32,3 +32,13 @@ def default_store() -> Store:
     if location not in _opened:
         _opened[location] = open_store(location)
     return _opened[location]
+
+
+def disk_bytes(location: str) -> int | None:
+    """The size on disk of a store on this machine; None for one elsewhere."""
+    if os.path.isfile(location):  # with SQLite's log
+        return sum(os.path.getsize(path) for path in (location, f"{location}-wal") if os.path.exists(path))
+    if os.path.isdir(location):
+        files = (os.path.join(top, name) for top, _, names in os.walk(location) for name in names)
+        return sum(os.path.getsize(path) for path in files if os.path.exists(path))
+    return None

@@ -1,0 +1,152 @@
+"""`belljar snapshot` and `belljar store`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belljar.api.snapshot import Snapshot
+from belljar.cli import __main__ as cli
+from belljar.store.objects import PIECE, digest_of
+from belljar.store.store import Store
+from tests.contract.calls import write
+from tests.contract.servers import memory, view_of
+from tests.state.test_snapshot import take
+
+
+class Command:
+    """Runs the command on a store of its own."""
+
+    def __init__(self, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.path = store
+        self._capsys = capsys
+
+    def __call__(self, *args: str, status: int = 0) -> str:
+        self._capsys.readouterr()
+        found = cli.main([*args, "--store", str(self.path)])
+        said = self._capsys.readouterr()
+        assert (found, said.err == "") == (status, status in (0, 1)), said
+        return said.out or said.err
+
+    def json(self, *args: str, status: int = 0) -> Any:
+        return json.loads(self(*args, "--json", status=status))
+
+
+@pytest.fixture
+def belljar(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(tmp_path / "store.db", capsys)
+
+
+@pytest.fixture
+def history(belljar: Command) -> list[Snapshot]:
+    """One, two that came from it, and one that came from another store."""
+    store = Store.sqlite(belljar.path)
+    server = memory()
+    view = view_of(server)
+    write(view, "/a", b"one\ntwo\n")
+    found = [take(store, (b"/", server), label="begin", created=10**18, size=8)]
+    for number, label in enumerate(("left", "right")):
+        write(view, "/a", b"one\n%s\n" % label.encode())
+        write(view, f"/{label}\x1b", b"x")
+        found.append(take(store, (b"/", server), label=label, parent=found[0].digest, created=10**18 + number + 1))
+    store.set("sandbox/lane", found[2].digest, None)
+    store.close()
+    return found
+
+
+def test_ls(belljar: Command, history: list[Snapshot]) -> None:
+    short = [snapshot.ref[7:19] for snapshot in history]
+    lines = [line.split(" 2001-09-")[0] for line in belljar("snapshot", "ls").splitlines()]
+    assert lines == [f"* {short[2]} (right, sandbox/lane)", f"| * {short[1]} (left)", "|/", f"* {short[0]} (begin)"]
+    listed = belljar.json("snapshot", "ls")
+    assert [each["ref"] for each in listed] == [history[2].ref, history[1].ref, history[0].ref]
+    assert [each["parent"] for each in listed] == [history[0].ref, history[0].ref, None]
+    assert listed[0]["names"] == ["label/right", "sandbox/lane"]
+
+
+def test_an_empty_store(belljar: Command) -> None:
+    assert "no snapshots yet" in belljar("snapshot", "ls")
+    assert belljar.json("snapshot", "ls") == []
+    assert "no snapshot 'x'" in belljar("snapshot", "show", "x", status=125)
+
+
+def test_show(belljar: Command, history: list[Snapshot]) -> None:
+    shown = belljar("snapshot", "show", "left")
+    assert f"ref       {history[1].ref}\n" in shown
+    assert f"parent    {history[0].ref}\n" in shown
+    assert belljar.json("snapshot", "show", history[1].ref[7:20])["label"] == "left"
+
+
+def test_diff(belljar: Command, history: list[Snapshot]) -> None:
+    assert belljar("snapshot", "diff", "left", status=1) == "M /a\nA /left\\x1b\n"
+    assert belljar("snapshot", "diff", "left", "begin", status=1) == "M /a\nD /left\\x1b\n"
+    assert belljar("snapshot", "diff", "left", "left") == ""
+    assert belljar.json("snapshot", "diff", "left", "right", status=1) == [
+        {"path": "/a", "kind": "modified"},
+        {"path": "/right\x1b", "kind": "added"},
+    ]
+    patch = belljar("snapshot", "diff", "-p", "begin", "left", status=1)
+    assert patch.startswith("diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\n-two\n+left\n")
+    assert "\x1b" not in patch
+    assert "no parent" in belljar("snapshot", "diff", "begin", status=125)
+
+
+def test_export_and_import(belljar: Command, history: list[Snapshot], tmp_path: Path) -> None:
+    file = str(tmp_path / "left.belljar")
+    belljar("snapshot", "export", "left", file)
+    there = belljar.path
+    belljar.path = tmp_path / "other.db"
+    assert belljar("snapshot", "import", file) == history[1].ref + "\n"
+    assert [each["ref"] for each in belljar.json("snapshot", "ls")] == [history[1].ref]
+    assert "has no snapshot" in belljar("snapshot", "diff", "left", status=125)  # its parent is elsewhere
+    (tmp_path / "bad").write_bytes(b"x" + Path(file).read_bytes())
+    belljar.path = tmp_path / "empty.db"
+    assert "no snapshot that was exported" in belljar("snapshot", "import", str(tmp_path / "bad"), status=125)
+    assert belljar.json("store", "stats")["objects"] == 0
+    assert there.exists()
+
+
+def test_rm_and_gc(belljar: Command, history: list[Snapshot]) -> None:
+    belljar("snapshot", "rm", "left", "begin")
+    assert [each["ref"] for each in belljar.json("snapshot", "ls")] == [history[2].ref]
+    assert "no snapshot 'left'" in belljar("snapshot", "rm", "left", status=125)
+    before = belljar.json("store", "stats")
+    assert (before["snapshots"], before["labels"], before["sandboxes"]) == (1, 1, 1)
+    assert belljar.json("store", "gc")["removed"] == 0
+    removed = belljar.json("store", "gc", "--grace", "0")
+    assert removed["removed"] > 0
+    assert belljar.json("store", "stats")["objects"] == before["objects"] - removed["removed"]
+    assert belljar("store", "check") == "all objects are as they were written\n"
+    assert "on disk" in belljar("store", "stats")
+
+
+def test_check_names_the_damage(belljar: Command, history: list[Snapshot]) -> None:
+    import sqlite3
+
+    with sqlite3.connect(belljar.path) as connection:
+        connection.execute("DELETE FROM objects WHERE digest = ?", (digest_of(PIECE + b"one\nleft\n"),))
+    connection.close()
+    found = belljar.json("store", "check", status=1)
+    assert {(each["ref"], each["path"], each["what"]) for each in found} == {
+        (ref, "/a", "missing") for ref in ("label/left", f"snapshot/{history[1].digest.hex()}")
+    }
+    assert "missing" in belljar("store", "check", status=1)
+
+
+def test_other_stores(belljar: Command, tmp_path: Path) -> None:
+    belljar.path = tmp_path / "packs"
+    belljar.path.mkdir()
+    assert belljar.json("store", "stats")["objects"] == 0
+    belljar.path = tmp_path / "no.db"
+    belljar.path.write_bytes(b"this is something else" * 100)
+    assert "not a database" in belljar("snapshot", "ls", status=125)
+
+
+@pytest.mark.parametrize("args", [("snapshot",), ("store",), ("snapshot", "diff"), ("store", "gc", "--grace", "x")])
+def test_wrong_command_lines(args: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(args)
+    assert caught.value.code == 2
