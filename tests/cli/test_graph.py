@@ -11,7 +11,7 @@ from belljar.cli.graph import children_first, draw
 
 def drawn(newest_first: str, parents: str) -> list[str]:
     """`parents`: child and parent, in pairs."""
-    of = dict(pair for pair in parents.split())  # type: ignore[misc]
+    of = {pair[0]: pair[1] for pair in parents.split()}
     order = children_first(newest_first, of)
     return [line if who is None else f"{line} {who}" for line, who in draw(order, of)]
 
@@ -27,7 +27,7 @@ def drawn(newest_first: str, parents: str) -> list[str]:
         ("dcba", "da ca ba", ["* d", "| * c", "| | * b", "| |/", "|/", "* a"]),
         ("edcba", "ea db ca ba", ["* e", "| * d", "| | * c", "| * | b", "| |/", "|/", "* a"]),
         ("fedab", "fa eb da", ["* f", "| * e", "| | * d", "|_|/", "* | a", " /", "* b"]),
-        ("ba", "bx", ["* b", "* a"]),  # the parent was removed
+        ("ba", "bx", ["* b", "", "* a"]),  # the parent was removed
         ("dcba", "db ca", ["* d", "| * c", "* | b", " /", "* a"]),
         ("abc", "cb ba", ["* c", "* b", "* a"]),  # the clock went backwards
     ],

@@ -134,6 +134,13 @@ def test_check_names_the_damage(belljar: Command, history: list[Snapshot]) -> No
         (ref, "/a", "missing") for ref in ("label/left", f"snapshot/{history[1].digest.hex()}")
     }
     assert "missing" in belljar("store", "check", status=1)
+    with sqlite3.connect(belljar.path) as connection:
+        connection.execute("DELETE FROM objects WHERE digest = ?", (history[1].digest,))
+    connection.close()
+    assert "(left) can't be read" in belljar("snapshot", "ls")
+    assert len(belljar.json("snapshot", "ls")) == 2
+    belljar("snapshot", "rm", "left")
+    assert belljar.json("store", "check") == []
 
 
 def test_other_stores(belljar: Command, tmp_path: Path) -> None:

@@ -194,3 +194,16 @@ def test_a_label_that_moves_while_its_snapshot_is_removed(monkeypatch: pytest.Mo
         remove_snapshot(some, one)
     assert list(list_snapshots(some)) == [one, two]
     assert find_snapshot(store, "built") == two
+
+
+def test_one_that_can_not_be_read_hurts_no_other() -> None:
+    some = objects()
+    store = some.backend
+    one, two = save_snapshot(some, snapshot(1, "one")), save_snapshot(some, snapshot(2, "two"))
+    store.write({one: b"damaged"})
+    assert [(digest, record is None) for digest, (record, _) in list_snapshots(some).items()] == [
+        (one, True),
+        (two, False),
+    ]
+    remove_snapshot(some, find_snapshot(store, "one"))
+    assert list(list_snapshots(some)) == [two]

@@ -75,9 +75,10 @@ class Snapshot:
 
     @classmethod
     def list(cls, store: Store | None = None) -> Snapshots:
-        """All snapshots of a store, oldest first."""
+        """All snapshots of a store that can be read, oldest first."""
         store = store or default_store()
-        return [cls(store, digest, record) for digest, (record, _) in list_snapshots(Objects(store)).items()]
+        listed = list_snapshots(Objects(store)).items()
+        return [cls(store, digest, record) for digest, (record, _) in listed if record is not None]
 
     @classmethod
     def import_(cls, path: str | PathLike[str], store: Store | None = None) -> Snapshot:

@@ -28,7 +28,7 @@ def children_first(newest_first: Sequence[T], parents: Mapping[T, T]) -> list[T]
 
 
 def draw(order: Sequence[T], parents: Mapping[T, T]) -> Iterator[tuple[str, T | None]]:
-    """Lines: the drawing, and whom it is about (None: only branches that come together)."""
+    """Lines: the drawing, and whom it is about (None: only branches that come together, or nothing at all)."""
     there = set(order)
     lanes: list[T] = []
     for each in order:
@@ -46,7 +46,9 @@ def draw(order: Sequence[T], parents: Mapping[T, T]) -> Iterator[tuple[str, T | 
         else:
             # What stands to the right moves to its place.
             del lanes[mine[0]]
-            if mine[0] < len(lanes):
+            if not lanes and each != order[-1]:
+                yield "", None
+            elif mine[0] < len(lanes):
                 yield "| " * mine[0] + " ".join(" /" for _ in lanes[mine[0] :]).rstrip(), None
 
 

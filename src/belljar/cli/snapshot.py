@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from belljar.api.snapshot import Change, Snapshot
+    from belljar.store.snapshot import SnapshotRecord
     from belljar.store.store import Store
 
 _LETTERS: Final = {"added": "A", "modified": "M", "deleted": "D", "attributes": "X"}
@@ -94,27 +95,28 @@ def _list(arguments: argparse.Namespace) -> int:
 
     store = store_of(arguments)
     listed = list_snapshots(Objects(store))
-    found = {digest: (Snapshot(store, digest, record), refs) for digest, (record, refs) in listed.items()}
-    parents = {digest: snapshot.record.parent for digest, (snapshot, _) in found.items() if snapshot.record.parent}
-    order = children_first([*reversed(found)], parents)
+    parents = {digest: record.parent for digest, (record, _) in listed.items() if record is not None and record.parent}
+    order = children_first([*reversed(listed)], parents)
     if arguments.json:
-        say_json([_described(*found[digest]) for digest in order])
+        whole = ((digest, listed[digest]) for digest in order)
+        say_json([_described(Snapshot(store, digest, it), refs) for digest, (it, refs) in whole if it is not None])
         return 0
-    for lines, digest in draw(order, parents):
-        say(lines if digest is None else f"{lines} {_line(*found[digest], coloured=colour())}")
+    for drawing, digest in draw(order, parents):
+        say(drawing if digest is None else f"{drawing} {_line(digest, *listed[digest], coloured=colour())}")
     if not order:
         say("no snapshots yet: sandbox.snapshot() and `belljar run --snapshot LABEL` make them")
     return 0
 
 
-def _line(snapshot: Snapshot, refs: list[str], *, coloured: bool) -> str:
+def _line(digest: bytes, record: SnapshotRecord | None, refs: list[str], *, coloured: bool) -> str:
     digits, bold, dim, end = ("\x1b[33m", "\x1b[1;32m", "\x1b[2m", "\x1b[0m") if coloured else ("",) * 4
     names = [_name(ref) for ref in refs]
-    shown = f" {bold}({', '.join(names)}){end}" if names else ""
-    if snapshot.label and snapshot.label not in names:
-        shown += f" {snapshot.label}"
-    when = _time_text(snapshot.created)
-    return f"{digits}{snapshot.digest.hex()[:_SHORT]}{end}{shown} {dim}{when}, {size_text(snapshot.size)}{end}"
+    shown = f"{digits}{digest.hex()[:_SHORT]}{end}" + (f" {bold}({', '.join(names)}){end}" if names else "")
+    if record is None:
+        return f"{shown} can't be read: see `belljar store check`"
+    if record.label and record.label not in names:
+        shown += f" {record.label}"
+    return f"{shown} {dim}{_time_text(record.created / 1e9)}, {size_text(record.size)}{end}"
 
 
 def _name(ref: str) -> str:
@@ -253,12 +255,13 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    from belljar.api.snapshot import Snapshot
+    from belljar.store.snapshot import find_snapshot, ref_of, remove_snapshot
+    from belljar.store.store import Objects
 
     store = store_of(arguments)
-    found = {snapshot.ref: snapshot for snapshot in (Snapshot.find(ref, store) for ref in arguments.refs)}
-    for snapshot in found.values():
-        snapshot.remove()
+    found = dict.fromkeys(find_snapshot(store, ref) for ref in arguments.refs)
+    for digest in found:
+        remove_snapshot(Objects(store), digest)
     if arguments.json:
-        say_json([*found])
+        say_json([ref_of(digest) for digest in found])
     return 0

@@ -104,7 +104,10 @@ def _stats(arguments: argparse.Namespace) -> int:
         "sandboxes": sum(name.startswith(SANDBOX) for name in refs),
         "images": sum(name.startswith(IMAGE) for name in refs),
     }
-    sizes = {"file_bytes": sum(record.size for record, _ in snapshots.values()), "disk_bytes": disk_bytes(location)}
+    sizes = {
+        "file_bytes": sum(record.size for record, _ in snapshots.values() if record),
+        "disk_bytes": disk_bytes(location),
+    }
     if arguments.json:
         say_json({"location": location, **counts, **sizes})
         return 0

@@ -25,7 +25,7 @@ from belljar.store.tree import Entry, Kind, decode_directory
 _MAGIC: Final = b"belljar snapshot "
 _FIRST_LINE: Final = _MAGIC + b"1\n"
 _LENGTH: Final = 4
-_AT_ONCE: Final = 64
+_AT_ONCE: Final = 16
 BYTES_MAX: Final = 256 * GIB
 RATIO_MAX: Final = 1000
 _SMALL: Final = 64 * MIB

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from belljar.store.errors import StoreError
-from belljar.store.objects import Digest, digest_of
+from belljar.store.objects import Digest
 from belljar.store.store import Objects
 
 T = TypeVar("T")
@@ -89,17 +89,12 @@ class Reader:
                 found[digest] = value
         for start in range(0, len(absent), _AT_ONCE):
             some = absent[start : start + _AT_ONCE]
-            for digest, data in self._within_deadline(lambda some=some: self._valid(some)).items():  # type: ignore[misc]
+            for digest, data in self._within_deadline(lambda some=some: self._objects.read_valid(some)).items():  # type: ignore[misc]
                 try:
                     found[digest] = kept.put(digest, data)
                 except StoreError:
                     continue  # whoever needs it is told
         return found
-
-    def _valid(self, digests: Sequence[Digest]) -> dict[Digest, bytes]:
-        """The objects that are in the store as they were written."""
-        found = self._objects.backend.read(digests)
-        return {digest: found[digest] for digest in digests if digest in found and digest_of(found[digest]) == digest}
 
     def _within_deadline(self, work: Callable[[], T]) -> T:
         """Call a function on a thread that is left alone when the time is over. StoreError."""

@@ -7,6 +7,7 @@ checkpoint of a named sandbox, `image/NAME` an image. A parent is no link: it ma
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import AnyStr, Final, Literal
 
 from msgspec import DecodeError, Struct, ValidationError, msgpack
@@ -197,16 +198,25 @@ def read_snapshot(objects: Objects, digest: Digest, kind: RecordKind = "snapshot
     return decode_snapshot(data, kind)
 
 
-def list_snapshots(objects: Objects) -> dict[Digest, tuple[SnapshotRecord, list[str]]]:
-    """Every snapshot that a ref keeps, oldest first, with the refs that name it but for `snapshot/...`."""
+def list_snapshots(objects: Objects) -> dict[Digest, tuple[SnapshotRecord | None, list[str]]]:
+    """Every snapshot that a ref keeps, oldest first, with the refs that name it but for `snapshot/...`.
+
+    None: it can't be read. Those come first.
+    """
     refs: dict[Digest, list[str]] = {}
     for name, digest in sorted(objects.backend.list().items()):
         if _is_kept(name):
             refs.setdefault(digest, []).extend([] if name.startswith(KEEP) else [name])
-    order = list(refs)
-    records = [decode_snapshot(data) for data in objects.read(order)]
-    found = sorted(zip(order, records, strict=True), key=lambda pair: (pair[1].created, pair[0]))
-    return {digest: (record, refs[digest]) for digest, record in found}
+    records: dict[Digest, SnapshotRecord | None] = dict.fromkeys(refs)
+    for digest, data in objects.read_valid(list(refs)).items():
+        with suppress(SnapshotError):
+            records[digest] = decode_snapshot(data)
+
+    def age(digest: Digest) -> tuple[int, Digest]:
+        record = records[digest]
+        return -1 if record is None else record.created, digest
+
+    return {digest: (records[digest], refs[digest]) for digest in sorted(refs, key=age)}
 
 
 def remove_snapshot(objects: Objects, digest: Digest) -> None:
@@ -221,7 +231,11 @@ def remove_snapshot(objects: Objects, digest: Digest) -> None:
         raise SnapshotError(f"there is no snapshot {ref_of(digest)}: `belljar snapshot ls` lists those there are")
     for name in there[digest][1]:
         label = name.removeprefix(LABEL)
-        older = [other for other, (record, _) in there.items() if name != label == record.label and other != digest]
+        older = [
+            other
+            for other, (record, _) in there.items()
+            if record is not None and name != label == record.label and other != digest
+        ]
         if older:
             store.set(name, older[-1], digest)
         else:

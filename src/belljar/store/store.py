@@ -154,3 +154,8 @@ class Objects:
                     raise ObjectDamaged(digest)
                 checked[digest] = found[digest]
         return [checked[digest] for digest in digests]
+
+    def read_valid(self, digests: Sequence[Digest]) -> dict[Digest, bytes]:
+        """The objects that are there as they were written, of these."""
+        found = self.backend.read(list(dict.fromkeys(digests)))
+        return {digest: data for digest, data in found.items() if digest_of(data) == digest}
