@@ -17,7 +17,7 @@ from belljar.kernel.fs.proc_net import TcpSocket
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.loader import Program
 from belljar.kernel.lookup_cache import LookupCache
-from belljar.kernel.machine import Machine
+from belljar.kernel.machine import Machine, never_backwards
 from belljar.kernel.pids import PidSpace, Session
 from belljar.kernel.pipe import Outlet, Pipe, PipeEnd, PipeNode, PipeServer
 from belljar.kernel.process import IGNORE, Body, Process
@@ -54,8 +54,11 @@ class Kernel:
         programs: Callable[[str], Program | None] = no_programs,
         binary_loader: Callable[[bytes], Callable[[str], Program] | None] = no_binaries,
         hostname: str = "belljar",
+        now: Callable[[], int] | None = None,
     ) -> None:
         self.machine = machine
+        self.now = never_backwards(machine.clock.time_ns) if now is None else now
+        """The time of changes to files, in ns."""
         self.limits = limits if limits is not None else Limits()
         self.quota = quota if quota is not None else Quota(self.limits.file_bytes, self.limits.files)
         self.hub = Hub(machine.clock, machine.poller)
@@ -86,7 +89,7 @@ class Kernel:
             namespace,
             Credentials(),
             open_fifo=self.pipes.open_fifo,
-            now=machine.clock.time_ns,
+            now=self.now,
             lookup_cache=self.lookup_cache,
         )
         space = PidSpace()
@@ -117,9 +120,6 @@ class Kernel:
         self.limits = limits
         self.quota.bytes_limit = limits.file_bytes
         self.quota.files_limit = limits.files
-
-    def now(self) -> int:
-        return self.machine.clock.time_ns()
 
     @property
     def memory_bytes(self) -> int:

@@ -1,5 +1,6 @@
 """Inputs of a kernel: a clock, a poller and randomness; and a replayable version of each."""
 
+from collections.abc import Callable
 from random import Random
 from typing import Protocol
 
@@ -23,6 +24,18 @@ class Machine(Struct, frozen=True):
     entropy: Entropy
     cores: int = 2
     memory_bytes: int = 2 << 30
+
+
+def never_backwards(clock: Callable[[], int]) -> Callable[[], int]:
+    """A clock that stands still while the given one is behind what it said before: it tells what changed last."""
+    latest = 0
+
+    def now() -> int:
+        nonlocal latest
+        latest = max(latest, clock())
+        return latest
+
+    return now
 
 
 class VirtualTime:

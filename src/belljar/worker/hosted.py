@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from belljar.abi.errno import EIO
 from belljar.abi.errors import SysError
-from belljar.abi.paths import fsdecode, fsencode
+from belljar.abi.paths import fsdecode, fsencode, normalise
 from belljar.abi.records import Owner
 from belljar.abi.wire import Answer, Ask, Plain, WireError, WorkerMessage
 from belljar.kernel.fiber import WaitQueue
@@ -53,6 +53,8 @@ class Hosted:
         """Callbacks that wait for those answers; no further question about files is asked until they have run."""
         self._scheduled = False
         self._resumed = WaitQueue(session.kernel.hub)
+        self.mounted: dict[str, tuple[FileServer, list[Any]]] = {}
+        """The owner's mounts by path, with the recipes they were made by."""
         self._tools: ToolServer | None = None
         self._cache: Cache | None = None
         """Keeps what mounts answered; made for the first of them."""
@@ -151,10 +153,13 @@ class Hosted:
         self._make_point(name, directory=server.root.is_dir)
         self._session.kernel.register(server)
         fs.mount(server, name, read_only=read_only, source=server.kind)
+        self.mounted[normalise(name)] = server, recipe
         return None
 
     def unmount(self, path: bytes) -> Plain:
-        self._session.kernel.init.fs.unmount(fsdecode(path))
+        name = fsdecode(path)
+        self._session.kernel.init.fs.unmount(name)
+        self.mounted.pop(normalise(name), None)
         return None
 
     def _build(self, recipe: list[Any]) -> FileServer:

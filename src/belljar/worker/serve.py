@@ -40,6 +40,7 @@ from belljar.kernel.engines import EngineLink
 from belljar.kernel.fiber import WaitQueue
 from belljar.kernel.process import Process
 from belljar.net.guest.local import LocalStream
+from belljar.worker.capture import Captures
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.files import FileCalls
 from belljar.worker.hosted import Hosted
@@ -135,6 +136,7 @@ class Server:
         self._watching = Watching(session.kernel)
         self._view = session.kernel.init.fs.fork()
         self._view.namespace = session.kernel.init.fs.namespace
+        self._captures = Captures(session, self.hosted)
         self._files: dict[str, Callable[..., Plain]] | None = None
         """Made when first needed, as the sandbox then is."""
 
@@ -468,6 +470,7 @@ class Server:
             "unwatch": self._watching.unwatch,
             "hold": self._hold,
             "release": self._release,
+            **self._captures.table,
         }
 
     def _mount(self, path: bytes, recipe: list[Any], read_only: bool) -> Plain:

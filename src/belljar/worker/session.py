@@ -22,9 +22,10 @@ from belljar.kernel.fs.quota import Quota
 from belljar.kernel.fs.srv import SrvServer
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import Program, program_file
-from belljar.kernel.machine import Machine
+from belljar.kernel.machine import Machine, never_backwards
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.credentials import Credentials
+from belljar.kernel.vfs.server import FileServer
 from belljar.net.guest.local import LocalNetwork
 from belljar.net.guest.netfs import NetServer
 from belljar.net.guest.uplink import Uplink
@@ -61,8 +62,12 @@ class Session:
     ) -> None:
         limits = limits if limits is not None else Limits()
         quota = Quota(limits.file_bytes, limits.files)
-        root = MemoryServer(machine.clock.time_ns, quota)
+        now = never_backwards(machine.clock.time_ns)
+        root = MemoryServer(now, quota)
         populate(root, hostname, names)
+        self.root: FileServer = root
+        self.root_over = -1
+        """The owner's export that the root is an overlay of; -1: none."""
         self._added: dict[str, Program] = {}
         self._idle: list[Streams] = []
         """Pipes that wait for the next command."""
@@ -74,6 +79,7 @@ class Session:
             programs=lambda name: self._added.get(name) or programs(name),
             hostname=hostname,
             binary_loader=load_binary,
+            now=now,
         )
         self.credentials = credentials
         self.cwd = cwd
@@ -85,9 +91,10 @@ class Session:
         """The way to the owner's network broker; leads nowhere until it is given one."""
         network = NetServer(self.uplink, self.kernel.now)
         self.kernel.tcp_sockets = network.tcp_sockets
+        self.shared_memory = MemoryServer(now, quota, mode=0o1777)
         for server, path in (
             (DevServer(self.kernel), "/dev"),
-            (MemoryServer(machine.clock.time_ns, quota, mode=0o1777), "/dev/shm"),
+            (self.shared_memory, "/dev/shm"),
             (ProcServer(self.kernel, self.kernel.init.space), "/proc"),
             (SrvServer(self.kernel), "/mnt/srv"),
             (network, "/net"),

@@ -15,7 +15,7 @@ class Sparse:
     __slots__ = ("pages", "size")
 
     def __init__(self, data: bytes | bytearray) -> None:
-        self.pages: dict[int, bytearray] = {}
+        self.pages: dict[int, bytes | bytearray] = {}
         self.size = 0
         if data:
             self.write(0, bytes(data))
@@ -47,9 +47,7 @@ class Sparse:
         while position < length:
             number, start = divmod(offset + position, PAGE)
             count = min(PAGE - start, length - position)
-            page = self.pages.get(number)
-            if page is None:
-                page = self.pages[number] = bytearray(PAGE)
+            page = self._writable(number)
             page[start : start + count] = data[position : position + count]
             position += count
         self.size = max(self.size, offset + length)
@@ -60,8 +58,18 @@ class Sparse:
             for page in [p for p in self.pages if p > number or (p == number and start == 0)]:
                 del self.pages[page]
             if number in self.pages:
-                self.pages[number][start:] = bytes(PAGE - start)
+                self._writable(number)[start:] = bytes(PAGE - start)
         self.size = size
+
+    def _writable(self, number: int) -> bytearray:
+        page = self.pages.get(number)
+        if not isinstance(page, bytearray):
+            page = self.pages[number] = bytearray(PAGE if page is None else page)
+        return page
+
+    def freeze(self) -> None:
+        """Make every page immutable; the next write to one makes a copy of it."""
+        self.pages = {number: bytes(page) for number, page in self.pages.items()}
 
     def seek_data(self, offset: int, *, hole: bool) -> int:
         number = offset // PAGE

@@ -55,9 +55,10 @@ class OverlayServer(FileServer):
         """Unchanged nodes are referenced weakly; changed ones are referenced by `names`."""
         self._recent: deque[OverlayNode] = deque(maxlen=RECENT)
         """References the latest nodes, so that directories of frequent paths are not recreated each time."""
-        self._pinned: dict[Node, OverlayNode] = {}
+        self.pinned: dict[Node, OverlayNode] = {}
         """Files that changed, lost the name they were held by, and have others in the lower layer still."""
         self._stages = 0
+        self._numbered = 0
         root = lower.root
         self._root = OverlayDirectory(root.mode, root.uid, root.gid, upper=None, lower=root)
         self._own(self._root)
@@ -381,13 +382,13 @@ class OverlayServer(FileServer):
         node.ctime = self._now()
         if node.nlink > 0:
             if node.lower is not None:
-                self._pinned[node.lower] = node
+                self.pinned[node.lower] = node
             if node.parent is directory and node.name == name:
                 node.parent = None
             return
         node.parent = None
         if node.lower is not None:
-            self._pinned.pop(node.lower, None)
+            self.pinned.pop(node.lower, None)
         if node.stage and node.upper is not None:
             self.upper.unlink(self._upper_root(), node.stage)
             node.stage = ""
@@ -543,7 +544,15 @@ class OverlayServer(FileServer):
         """Reference a changed node and its parents by `names`."""
         while (parent := node.parent) is not None and node.name and parent.names.get(node.name) is not node:
             parent.names[node.name] = node
+            parent.kept = self._now()
             node = parent
+
+    def number(self, node: OverlayNode) -> int:
+        """A number that no other node of this server ever has."""
+        if not node.number:
+            self._numbered += 1
+            node.number = self._numbered
+        return node.number
 
     def _links(self, node: OverlayNode) -> int:
         """The link count, ours from now on."""
@@ -670,6 +679,7 @@ class OverlayServer(FileServer):
                     self._by_lower.pop(node.lower, None)
                     node.lower = None
                     node.names = {**children}
+                    node.kept = self._now()
                 todo += children.values()
             elif node.mode & S_IFMT in (S_IFREG, S_IFLNK):
                 self._copy_up(node, None)

@@ -11,8 +11,8 @@ class OverlayNode(Node):
     """One file of the merged tree, whichever layer has it."""
 
     __slots__ = (
-        "anchor", "atime", "copied", "ctime", "ino", "lower", "mtime", "name", "nlink", "own", "parent",
-        "readers", "stage", "upper",
+        "anchor", "atime", "copied", "ctime", "ino", "kept", "lower", "mtime", "name", "nlink", "number", "own",
+        "parent", "readers", "stage", "upper",
     )  # fmt: skip
 
     def __init__(self, mode: int, uid: int, gid: int, *, upper: Node | None, lower: Node | None) -> None:
@@ -24,6 +24,10 @@ class OverlayNode(Node):
         self.copied: tuple[int, int] | None = None
         """The lower file's version when it was copied up."""
         self.ino = 0
+        self.number = 0
+        """See `OverlayServer.number`."""
+        self.kept = 0
+        """When a changed node was last entered among the names of this directory, which is no change of it."""
         self.nlink: int | None = None
         """None: what the layer says."""
         self.parent: OverlayDirectory | None = None

@@ -134,7 +134,7 @@ class WatchedServer(FileServer):
     """Another server, with every change reported after it was made."""
 
     def __init__(self, inner: FileServer, report: Report) -> None:
-        self._inner = inner
+        self.inner = inner
         self._report = report
         self.kind = inner.kind
         self.dev = inner.dev
@@ -142,31 +142,31 @@ class WatchedServer(FileServer):
         """The place where each file was last seen: a file, unlike a directory, does not know its name."""
 
     def report_node(self, kind: Kind, node: Node) -> None:
-        where = self._inner.locate(node) if node.is_dir else self._names.get(node)
+        where = self.inner.locate(node) if node.is_dir else self._names.get(node)
         if where is not None and where[1]:
             self._report(kind, *where)
 
     @property
     def root(self) -> Node:
-        return self._inner.root
+        return self.inner.root
 
     def walk(self, directory: Node, name: str) -> Node:
-        node = self._inner.walk(directory, name)
+        node = self.inner.walk(directory, name)
         if not node.is_dir:
             self._names[node] = directory, name
         return node
 
     def locate(self, directory: Node) -> tuple[Node, str] | None:
-        return self._inner.locate(directory)
+        return self.inner.locate(directory)
 
     def stat(self, node: Node) -> Stat:
-        return self._inner.stat(node)
+        return self.inner.stat(node)
 
     def readdir(self, directory: Node) -> Sequence[Dirent]:
-        return self._inner.readdir(directory)
+        return self.inner.readdir(directory)
 
     def open(self, node: Node, flags: int) -> Handle:
-        handle = self._inner.open(node, flags)
+        handle = self.inner.open(node, flags)
         if flags & O_ACCMODE == O_RDONLY or not handle.seekable:
             return handle
         if flags & O_TRUNC:
@@ -174,61 +174,61 @@ class WatchedServer(FileServer):
         return WatchedHandle(handle, lambda: self.report_node("modified", node))
 
     def hold(self, node: Node) -> Handle:
-        return self._inner.hold(node)
+        return self.inner.hold(node)
 
     def readlink(self, node: Node) -> str:
-        return self._inner.readlink(node)
+        return self.inner.readlink(node)
 
     def magic_link(self, node: Node) -> Place | None:
-        return self._inner.magic_link(node)
+        return self.inner.magic_link(node)
 
     def create(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
-        node = self._inner.create(directory, name, mode, owner)
+        node = self.inner.create(directory, name, mode, owner)
         self._names[node] = directory, name
         self._report("created", directory, name)
         return node
 
     def mkdir(self, directory: Node, name: str, mode: int, owner: Owner) -> Node:
-        node = self._inner.mkdir(directory, name, mode, owner)
+        node = self.inner.mkdir(directory, name, mode, owner)
         self._report("created", directory, name)
         return node
 
     def symlink(self, directory: Node, name: str, target: str, owner: Owner) -> Node:
-        node = self._inner.symlink(directory, name, target, owner)
+        node = self.inner.symlink(directory, name, target, owner)
         self._report("created", directory, name)
         return node
 
     def link(self, node: Node, directory: Node, name: str) -> None:
-        self._inner.link(node, directory, name)
+        self.inner.link(node, directory, name)
         self._report("created", directory, name)
 
     def unlink(self, directory: Node, name: str) -> None:
-        node = self._inner.walk(directory, name)
-        self._inner.unlink(directory, name)
+        node = self.inner.walk(directory, name)
+        self.inner.unlink(directory, name)
         if self._names.get(node) == (directory, name):
             del self._names[node]  # what is still written to it is no change of any path
         self._report("deleted", directory, name)
 
     def rmdir(self, directory: Node, name: str) -> None:
-        self._inner.rmdir(directory, name)
+        self.inner.rmdir(directory, name)
         self._report("deleted", directory, name)
 
     def rename(self, source: Node, old: str, target: Node, new: str, flags: int) -> None:
-        self._inner.rename(source, old, target, new, flags)
+        self.inner.rename(source, old, target, new, flags)
         self.walk(target, new)
         self._report("renamed", source, old, (target, new))
         if flags & RENAME_EXCHANGE:
             self._report("renamed", target, new, (source, old))
 
     def setattr(self, node: Node, change: SetAttr) -> None:
-        self._inner.setattr(node, change)
+        self.inner.setattr(node, change)
         self.report_node("attributes" if change.size is None else "modified", node)
 
     def statfs(self) -> StatFs:
-        return self._inner.statfs()
+        return self.inner.statfs()
 
     def close(self) -> None:
-        self._inner.close()
+        self.inner.close()
 
 
 class WatchedHandle(Handle):

@@ -1,0 +1,389 @@
+"""A tree of a sandbox as its owner knows it: records of a worker in, directory objects out.
+
+The table of nodes outlives a snapshot, so that the next one costs what has changed since. What a worker tells is
+hostile: anything that is no tree is a SnapshotError, and the table is then of no use any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol
+
+from msgspec.structs import replace
+
+from belljar.abi.capture import Record
+from belljar.abi.errors import SnapshotError
+from belljar.abi.flags import S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG
+from belljar.store.errors import StoreError
+from belljar.store.objects import Digest, digest_of
+from belljar.store.tree import Entry, Kind, encode_directory
+
+_KINDS: Final = {S_IFREG: Kind.FILE, S_IFDIR: Kind.DIRECTORY, S_IFLNK: Kind.SYMLINK, S_IFIFO: Kind.FIFO}
+_NAMELESS: Final = b"?"
+
+ReadDirectory = Callable[[Digest], list[Entry]]
+
+
+class Lower(Protocol):
+    """The owner's files below an overlay."""
+
+    def entry(self, number: int) -> Entry:
+        """A file, symlink or directory as it is kept; a directory's object has what shows through it."""
+
+    def merges(self, number: int) -> bool:
+        """Whether more shows through a directory than its object has: files that are not kept."""
+
+
+class _Node:
+    """A file, and where its names are."""
+
+    __slots__ = ("children", "entry", "group", "growth", "lower", "merges", "parents")
+
+    def __init__(self, entry: Entry) -> None:
+        self.entry = entry
+        """With one of its names. A directory's object is that of its last encoding."""
+        self.children: dict[bytes, int] = {}
+        self.parents: list[int] = []
+        """The directory of each name."""
+        self.lower: Digest = b""
+        """Of a directory: the object that shows through."""
+        self.merges = False
+        self.group = 0
+        self.growth = 0
+        """Of a directory: bytes of all files below it, less those of its lower directory."""
+
+    @property
+    def is_dir(self) -> bool:
+        return self.entry.kind is Kind.DIRECTORY
+
+
+def nonsense(why: str) -> SnapshotError:
+    return SnapshotError(f"no snapshot was made: what the sandbox's worker tells of its files makes no sense ({why})")
+
+
+class TreeTable:
+    """The nodes of one tree. `salt` makes the numbers of its hard links differ from those of its lower tree."""
+
+    def __init__(self, root: int, salt: bytes, lower_groups: Mapping[int, int]) -> None:
+        self._root = root
+        self._salt = salt
+        self._lower_groups = lower_groups
+        """Link groups of the lower tree, and how many names each has."""
+        self._nodes: dict[int, _Node] = {}
+        self._replaced: dict[int, int] = {}
+        """The node that each changed link group of the lower tree is now; not all of its names may be known."""
+        self._groups: set[int] = set()
+        self._new: dict[Digest, bytes] = {}
+        self._read: ReadDirectory = _no_directory
+        self._sizes: dict[Digest, int] = {}
+
+    @property
+    def root(self) -> Entry:
+        """The root directory."""
+        return self._nodes[self._root].entry
+
+    @property
+    def growth(self) -> int:
+        """Bytes of all files, less those of the lower tree."""
+        return self._nodes[self._root].growth
+
+    def update(
+        self, records: list[tuple[Record, list[Digest]]], lower: Lower | None, read: ReadDirectory
+    ) -> Mapping[Digest, bytes]:
+        """Take what changed, each with the pieces of its contents; gives the new directory objects."""
+        self._read, self._new = read, {}
+        before = {number: node.children for number, node in self._nodes.items() if node.is_dir} if False else {}
+        changed: dict[int, dict[bytes, int]] = {}
+        for record, parts in records:
+            if record.goes_on:
+                if record.id not in changed or record.mode & S_IFMT != S_IFDIR:
+                    raise nonsense("names without a directory")
+                children = changed[record.id]
+            else:
+                if record.id in changed or record.id < 1:
+                    raise nonsense("a file comes twice")
+                children = changed[record.id] = {}
+                self._take(record, parts, lower)
+            if len(record.names) != len(record.children):
+                raise nonsense("names and files do not match")
+            count = len(children)
+            children.update(zip(record.names, record.children, strict=True))
+            if len(children) != count + len(record.names):
+                raise nonsense("a name comes twice")
+        del before
+        dirty = self._connect(changed)
+        try:
+            self._encode(dirty)
+        except StoreError as error:
+            raise nonsense(str(error)) from None
+        return self._new
+
+    def hard_links(self) -> list[tuple[int, int]]:
+        """Every link group of the tree with the number of its names."""
+        if self._lower_groups:
+            found: dict[int, int] = {}
+            self._count_groups(self.root.parts[0], found)
+        else:
+            found = {node.group: len(node.parents) for node in self._nodes.values() if len(node.parents) > 1}
+        return sorted(found.items())
+
+    # Records.
+
+    def _take(self, record: Record, parts: list[Digest], lower: Lower | None) -> None:
+        kind = _KINDS.get(record.mode & S_IFMT)
+        if kind is None:
+            raise nonsense("a file of no known kind")
+        below = None
+        if record.lower:
+            if lower is None:
+                raise nonsense("a file over nothing")
+            below = lower.entry(record.lower)
+        node = self._nodes.get(record.id)
+        if node is not None and (node.is_dir != (kind is Kind.DIRECTORY)):
+            raise nonsense("a file turned into a directory")
+        if kind is Kind.DIRECTORY:
+            entry = Entry(_NAMELESS, kind, parts=[b"\0" * 32])
+        elif record.contents:
+            entry = Entry(_NAMELESS, kind, size=record.size, target=record.target, parts=parts)
+        elif below is not None and below.kind is kind:
+            entry = replace(below, name=_NAMELESS, link_group=0)
+        else:
+            raise nonsense("a file without contents")
+        known = below if record.as_lower else None
+        if record.as_lower and known is None:
+            raise nonsense("a file without attributes")
+        entry = replace(
+            entry,
+            mode=record.mode & 0o7777 if known is None else known.mode,
+            uid=record.uid if known is None else known.uid,
+            gid=record.gid if known is None else known.gid,
+            mtime_ns=record.mtime if known is None else known.mtime_ns,
+        )
+        if node is None:
+            node = self._nodes[record.id] = _Node(entry)
+        else:
+            node.entry = entry if node.is_dir else replace(entry, name=node.entry.name)
+        if kind is Kind.DIRECTORY:
+            node.lower = below.parts[0] if below is not None else b""
+            node.merges = below is not None and lower is not None and lower.merges(record.lower)
+        elif below is not None and below.link_group:
+            node.group = below.link_group
+            self._replaced[node.group] = record.id
+
+    # Names.
+
+    def _connect(self, changed: dict[int, dict[bytes, int]]) -> set[int]:
+        """Give directories their new names; the directories whose objects change."""
+        nodes = self._nodes
+        if self._root not in nodes or not nodes[self._root].is_dir:
+            raise nonsense("there is no root")
+        touched: set[int] = set(changed)
+        added: list[tuple[int, int]] = []
+        for number, children in changed.items():
+            node = nodes[number]
+            if not node.is_dir:
+                if children:
+                    raise nonsense("a file with names in it")
+                continue
+            for name, child in node.children.items():
+                if children.get(name) != child and child:
+                    nodes[child].parents.remove(number)
+                    touched.add(child)
+            for name, child in children.items():
+                if node.children.get(name) != child:
+                    if not child and not node.lower and not node.merges:
+                        raise nonsense("a name was removed where there is none")
+                    if child:
+                        added.append((number, child))
+            node.children = children
+        for number, child in added:
+            found = nodes.get(child)
+            if found is None or child == self._root:
+                raise nonsense("a name for no file")
+            if found.is_dir and found.parents:
+                raise nonsense("a directory has two names")
+            found.parents.append(number)
+            touched.add(child)
+        touched -= self._drop([number for number in touched if not nodes[number].parents and number != self._root])
+        self._check_reached([number for number in touched if number in nodes and nodes[number].is_dir])
+        dirty = {number for number in touched if nodes[number].is_dir}
+        for number in touched:
+            dirty.update(nodes[number].parents)
+        if self._replaced:
+            dirty.update(number for number, node in nodes.items() if node.is_dir and node.lower)
+        for number in list(dirty):
+            while (above := nodes[number].parents) and above[0] not in dirty:
+                number = above[0]
+                dirty.add(number)
+        return dirty
+
+    def _drop(self, orphans: list[int]) -> set[int]:
+        """Forget files without a name, and all below them."""
+        dropped: set[int] = set()
+        while orphans:
+            number = orphans.pop()
+            if number in dropped:
+                continue
+            node = self._nodes[number]
+            dropped.add(number)
+            for child in node.children.values():
+                if child:
+                    parents = self._nodes[child].parents
+                    parents.remove(number)
+                    if not parents:
+                        orphans.append(child)
+            if node.group not in self._replaced:
+                del self._nodes[number]
+        return dropped
+
+    def _check_reached(self, directories: list[int]) -> None:
+        """Every directory must be below the root."""
+        reached = {self._root}
+        for number in directories:
+            way: set[int] = set()
+            while number not in reached:
+                if number in way:
+                    raise nonsense("a directory is in itself")
+                way.add(number)
+                number = self._nodes[number].parents[0]
+            reached |= way
+
+    # Objects.
+
+    def _encode(self, dirty: set[int]) -> None:
+        """Make the objects of these directories, each after those below it."""
+        nodes = self._nodes
+        waiting = dict.fromkeys(dirty, 0)
+        for number in dirty:
+            for above in nodes[number].parents:
+                waiting[above] += 1
+        ready = [number for number, count in waiting.items() if not count]
+        while ready:
+            number = ready.pop()
+            self._encode_directory(nodes[number])
+            for above in nodes[number].parents:
+                waiting[above] -= 1
+                if not waiting[above]:
+                    ready.append(above)
+
+    def _encode_directory(self, node: _Node) -> None:
+        entries: list[Entry] = []
+        growth = 0
+        hidden: dict[bytes, Entry] = {}
+        if node.lower:
+            for shown in self._directory(node.lower):
+                if shown.name in node.children:
+                    hidden[shown.name] = shown
+                else:
+                    entries.append(self._as_it_is_now(shown))
+        for name, number in node.children.items():
+            below = hidden.get(name)
+            if not number:
+                growth -= self._bytes(below)
+                if node.merges:
+                    entries.append(Entry(name, Kind.WHITEOUT))
+                continue
+            child = self._nodes[number]
+            if child.entry.name != name:
+                child.entry = replace(child.entry, name=name)
+            self._number_links(number, child)
+            entries.append(child.entry)
+            if not child.is_dir:
+                growth += child.entry.size - self._bytes(below)
+            elif below is not None and below.kind is Kind.DIRECTORY and below.parts[0] == child.lower:
+                growth += child.growth
+            else:
+                growth += child.growth + (self._size(child.lower) if child.lower else 0) - self._bytes(below)
+        data = encode_directory(entries)
+        digest = digest_of(data)
+        self._new[digest] = data
+        node.growth = growth
+        node.entry = replace(node.entry, parts=[digest])
+
+    def _number_links(self, number: int, node: _Node) -> None:
+        """Give a file with several names the number that they share, and one with a single name none."""
+        if node.is_dir or (len(node.parents) < 2 and not node.group):
+            return
+        if node.group in self._replaced:
+            group = node.group
+        elif len(node.parents) < 2:
+            self._groups.discard(node.group)
+            group = node.group = 0
+        else:
+            group = node.group = node.group or self._new_group(number)
+        if node.entry.link_group != group:
+            node.entry = replace(node.entry, link_group=group)
+
+    def _new_group(self, number: int) -> int:
+        """The same for the same tree: from the first path of the file."""
+        paths = [
+            b"/".join([*self._path(parent), name])
+            for parent in set(self._nodes[number].parents)
+            for name, child in self._nodes[parent].children.items()
+            if child == number
+        ]
+        text = min(paths)
+        while True:
+            text = digest_of(self._salt + text)
+            group = int.from_bytes(text[:8], "big") >> 1
+            if group and group not in self._groups and group not in self._lower_groups:
+                self._groups.add(group)
+                return group
+
+    def _path(self, number: int) -> list[bytes]:
+        names: list[bytes] = []
+        while number != self._root:
+            above = self._nodes[number].parents[0]
+            names.append(next(name for name, child in self._nodes[above].children.items() if child == number))
+            number = above
+        return names[::-1]
+
+    # The lower tree.
+
+    def _directory(self, digest: Digest) -> list[Entry]:
+        return self._read(digest)
+
+    def _bytes(self, entry: Entry | None) -> int:
+        """Bytes of a lower file, or of all files below a lower directory."""
+        if entry is None:
+            return 0
+        return self._size(entry.parts[0]) if entry.kind is Kind.DIRECTORY else entry.size
+
+    def _size(self, digest: Digest) -> int:
+        """Bytes of all files below a lower directory."""
+        todo, total = [digest], 0
+        while todo:
+            for entry in self._directory(todo.pop()):
+                total += entry.size
+                todo += entry.parts if entry.kind is Kind.DIRECTORY else []
+        return total
+
+    def _as_it_is_now(self, entry: Entry) -> Entry:
+        """A lower file that shows through: changed by another of its names, or with such a one below it."""
+        if not self._replaced:
+            return entry
+        if entry.link_group in self._replaced:
+            return replace(
+                self._nodes[self._replaced[entry.link_group]].entry, name=entry.name, link_group=entry.link_group
+            )
+        if entry.kind is Kind.DIRECTORY:
+            below = self._directory(entry.parts[0])
+            now = [self._as_it_is_now(each) for each in below]
+            if now != below:
+                data = encode_directory(now)
+                self._new[digest_of(data)] = data
+                return replace(entry, parts=[digest_of(data)])
+        return entry
+
+    def _count_groups(self, digest: Digest, found: dict[int, int]) -> None:
+        todo = [digest]
+        while todo:
+            digest = todo.pop()
+            for entry in self._directory(digest):
+                if entry.link_group:
+                    found[entry.link_group] = found.get(entry.link_group, 0) + 1
+                todo += entry.parts if entry.kind is Kind.DIRECTORY else []
+
+
+def _no_directory(_digest: Digest) -> list[Entry]:
+    raise nonsense("a directory of no tree")
