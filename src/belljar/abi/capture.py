@@ -5,7 +5,7 @@ from typing import Final
 from msgspec import Struct
 
 PIECE_BYTES: Final = 4 << 20
-"""Contents of a larger file are asked for in pieces of this size."""
+"""Size of every piece of a file but the last, on the wire and in a store."""
 SMALL: Final = 64 << 10
 """The contents of a file up to this size are in its record."""
 NAMES_MAX: Final = 5000
@@ -27,7 +27,7 @@ class Record(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     gid: int
     mtime: int
     lower: int = 0
-    """Of an overlay over the owner's files: the number of the one that this was, or (a directory) that shows through."""
+    """In an overlay: number of the owner's file that this was; of a directory, of the one that shows through."""
     as_lower: bool = False
     """Whether mode, owner and time are the lower file's."""
     contents: bool = True

@@ -25,20 +25,20 @@ class AsyncInterpreter:
 
     def __init__(self, link: Callable[[], AsyncLink], engine: Engine, limits: Limits, *, tools: Globals) -> None:
         self._given = link, engine, limits, tools
-        self._core = InterpreterCore(*self._given, asyncio.Lock(), _caller)
+        self.core = InterpreterCore(*self._given, asyncio.Lock(), _caller)
 
     @asynccontextmanager
     async def quiesced(self) -> AsyncIterator[ForkState]:
         """For a fork of the sandbox: no run begins meanwhile."""
-        if self._core.lock.locked():
+        if self.core.lock.locked():
             yield ForkState(at_work=True)
             return
-        async with self._core.lock:
-            yield self._core.fork_state()
+        async with self.core.lock:
+            yield self.core.fork_state()
 
     def adopt(self, state: ForkState) -> None:
         """In a branch: be what the origin's is."""
-        self._core.adopt(state)
+        self.core.adopt(state)
 
     async def run(
         self,
@@ -51,32 +51,32 @@ class AsyncInterpreter:
     ) -> RunResult:
         """Run code in the interpreter. Never raises for what the code did: see `ok` and `error`."""
         listening = check_listeners(on_stdout, on_stderr, awaited=True)
-        return await finish_async(self._core.run(code, globals, limits, listening))
+        return await finish_async(self.core.run(code, globals, limits, listening))
 
     async def precompile(self, code: str = "", globals: Globals | None = None) -> AsyncPrefix:
         """Run `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
-        return AsyncPrefix(await finish_async(self._core.precompile(code, globals)))
+        return AsyncPrefix(await finish_async(self.core.precompile(code, globals)))
 
     @property
     def started(self) -> bool:
         """Whether it has variables: it has run something, and was not ended since."""
-        return self._core.started
+        return self.core.started
 
     async def interrupt(self) -> None:
         """Interrupt the run under way as ^C does: it ends with KeyboardInterrupt, the variables stay."""
-        self._core.interrupt()
+        self.core.interrupt()
 
     async def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""
-        self._core.reset()
+        self.core.reset()
 
     async def save(self, *, max_bytes: int = MAX_BYTES, leave_out: Iterable[str] = ()) -> SavedVariables:
         """The variables, for an interpreter elsewhere or later. See `Interpreter.save`."""
-        return await finish_async(self._core.save(max_bytes, leave_out))
+        return await finish_async(self.core.save(max_bytes, leave_out))
 
     async def load(self, saved: SavedVariables, *, globals: Globals | None = None) -> dict[str, str]:
         """Start afresh with saved variables; gives those that can't be had back. See `Interpreter.load`."""
-        return await finish_async(self._core.load(saved, globals))
+        return await finish_async(self.core.load(saved, globals))
 
     def another(self) -> AsyncInterpreter:
         """A further interpreter in the same sandbox, with variables of its own; `reset` ends it."""

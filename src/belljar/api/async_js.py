@@ -47,11 +47,11 @@ class AsyncJsInterpreter:
         output_bytes: int = OUTPUT_BYTES,
         network: Callable[[], Gate] | None = None,
     ) -> None:
-        self._core = JsCore(_Waits(), tools, output_bytes, network)
+        self.core = JsCore(_Waits(), tools, output_bytes, network)
 
     async def branch_into(self, branch: AsyncJsInterpreter) -> None:
         """Its sandbox was forked: give the branch's interpreter a copy of what there is here. Raises SandboxError."""
-        await finish_async(self._core.branch_into(branch._core))
+        await finish_async(self.core.branch_into(branch.core))
 
     async def run(
         self,
@@ -64,25 +64,25 @@ class AsyncJsInterpreter:
     ) -> RunResult:
         """Run code in the interpreter; its value is that of the last expression. Never raises for what the code did."""
         listening = check_listeners(on_stdout, on_stderr, awaited=True)
-        return await finish_async(self._core.run(code, globals, limits, listening))
+        return await finish_async(self.core.run(code, globals, limits, listening))
 
     async def save(self, *, max_bytes: int = MAX_BYTES, leave_out: Iterable[str] = ()) -> SavedVariables:
         """The variables, for an interpreter elsewhere or later. See `JsInterpreter.save`."""
-        return await finish_async(self._core.save(max_bytes, leave_out))
+        return await finish_async(self.core.save(max_bytes, leave_out))
 
     async def load(self, saved: SavedVariables, *, globals: Globals | None = None) -> dict[str, str]:
         """Start afresh with saved variables; gives those that can't be had back. See `JsInterpreter.load`."""
-        return await finish_async(self._core.load(saved, globals))
+        return await finish_async(self.core.load(saved, globals))
 
     @property
     def started(self) -> bool:
         """Whether it has variables: it has run something, and was not ended since."""
-        return self._core.started
+        return self.core.started
 
     def another(self) -> AsyncJsInterpreter:
         """A further interpreter with the same tools and network, and variables of its own; `close` ends it."""
         other = AsyncJsInterpreter.__new__(AsyncJsInterpreter)
-        other._core = self._core.another()
+        other.core = self.core.another()
         return other
 
     @property
@@ -92,15 +92,15 @@ class AsyncJsInterpreter:
 
     async def precompile(self, code: str = "", globals: Globals | None = None, *, wasm: bool = False) -> AsyncPrefix:
         """Evaluate `code` once; each `prefix.run` then starts from exactly there. Raises `PrefixError` if it fails."""
-        return AsyncPrefix(await finish_async(self._core.precompile(code, globals, wasm)))
+        return AsyncPrefix(await finish_async(self.core.precompile(code, globals, wasm)))
 
     async def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""
-        self._core.reset()
+        self.core.reset()
 
     async def close(self) -> None:
         """End the interpreter and all its prefixes. A run that is under way raises SandboxClosed. Idempotent."""
-        self._core.close()
+        self.core.close()
 
     __reduce__ = refuse_copy
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Generator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, Unpack, overload
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from belljar.abi.limits import Limits
 from belljar.api import operations
@@ -25,7 +27,7 @@ from belljar.api.command import (
 )
 from belljar.api.core import Conversation, OnChunk
 from belljar.api.dialogue import PYTHON
-from belljar.api.errors import NO_SNAPSHOTS, SandboxClosed, SandboxCreationError, SnapshotError
+from belljar.api.errors import SandboxClosed, SandboxCreationError, SandboxError
 from belljar.api.events import Events
 from belljar.api.files import AsyncFiles
 from belljar.api.forking import check_count
@@ -35,15 +37,19 @@ from belljar.api.operations import Steps, T
 from belljar.api.owner_host import owned, refuse_copy
 from belljar.api.request import START_SECONDS, AnyPath, Data, check_environment
 from belljar.api.results import ExecResult, Info
-from belljar.api.settings import SandboxOptions, Settings
+from belljar.api.settings import RestoreOptions, SandboxOptions, Settings
 from belljar.api.stepper import finish_async
 from belljar.api.usage_host import usage
 from belljar.owner.handle_host import WorkerUnavailable
 
 if TYPE_CHECKING:
+    from belljar.api.durable import Cores, Durable
     from belljar.api.ports_host import AsyncPort, Connection, LoopbackListener
     from belljar.api.review import Applied, Changes
+    from belljar.api.snapshot import Snapshot
+    from belljar.api.state import State
     from belljar.net.broker.gate_host import Gate
+    from belljar.store.store import Store
 
 
 class LaterInfo:
@@ -70,8 +76,10 @@ class AsyncSandbox:
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
         self._assemble(Settings.check(options), None)
 
-    def _assemble(self, settings: Settings, link: AsyncLink | None) -> None:
+    def _assemble(self, settings: Settings, link: AsyncLink | None, state: State | None = None) -> None:
         self._settings = settings
+        self._state = state
+        self._keeper: asyncio.Task[None] | None = None
         self._started = link
         self._starting = asyncio.Lock()
         self._closed = False
@@ -108,12 +116,40 @@ class AsyncSandbox:
             if settings.require:
                 settings.check_layers(await self._layers())
             self._watch_events()
-            await self._run(operations.set_up(settings, link.offers))
+            if self._state is None and settings.checkpoint is None:
+                await self._run(operations.set_up(settings, link.offers))
+            else:
+                await self._run(self._durable.set_up())
+                await asyncio.to_thread(self._durable.load_variables)
+            if isinstance(settings.checkpoint, float):
+                self._keeper = asyncio.create_task(self._keep_repeatedly(settings.checkpoint))
         except BaseException:
             link.close()
             self._started = None
             raise
         return link
+
+    @cached_property
+    def _durable(self) -> Durable:
+        from belljar.api.durable import Durable  # few sandboxes are kept
+        from belljar.api.state import State
+
+        state = self._state if self._state is not None else State()
+        return Durable(self._settings, state, asyncio.Lock(), lambda: self._link, self.exec, self._cores)
+
+    def _cores(self) -> Cores:
+        return {"python": self.python.core, "javascript": self.js.core}
+
+    async def _keep(self) -> None:
+        await finish_async(self._durable.checkpoint())
+
+    async def _keep_repeatedly(self, seconds: float) -> None:
+        while True:
+            await asyncio.sleep(seconds)
+            try:
+                await self._keep()
+            except SandboxError as error:
+                logging.getLogger("belljar").error("a checkpoint failed: %s", error)
 
     def _open_network(self) -> None:
         settings = self._settings
@@ -207,7 +243,11 @@ class AsyncSandbox:
             "check": check,
         }
         waits = run_exec(link, self._settings.limits, self._settings.cwd, cmd, arguments, awaited=True)
-        return await finish_async(waits)
+        try:
+            return await finish_async(waits)
+        finally:
+            if self._settings.checkpoint == "exec" and not link.closed:
+                await self._keep()
 
     @overload
     async def spawn(
@@ -258,24 +298,30 @@ class AsyncSandbox:
         return await finish_async(operations.run_operation(self._link, steps, self.exec))
 
     @overload
-    async def fork(self, count: Literal[1] = 1) -> Self: ...
+    async def fork(self, count: Literal[1] = 1, *, durable: bool = False) -> Self: ...
 
     @overload
-    async def fork(self, count: int) -> Self | list[Self]: ...
+    async def fork(self, count: int, *, durable: bool = False) -> Self | list[Self]: ...
 
-    async def fork(self, count: int = 1) -> Self | list[Self]:
+    async def fork(self, count: int = 1, *, durable: bool = False) -> Self | list[Self]:
         """An independent branch of everything, live; a list if `count` > 1. Started already; close it when done.
 
         See `Sandbox.fork`.
         """
         branches: list[Self] = []
         try:
-            for _ in range(check_count(count)):
+            point = await finish_async(self._durable.snapshot(None, None)) if check_count(count) and durable else None
+            for _ in range(count):
                 branch = type(self).__new__(type(self))
+                if point is not None:
+                    branch._assemble(self._settings.branch(), None, point.start())
+                    branches.append(await branch.start())
+                    continue
+                kept = self._durable.state.branch() if "_durable" in self.__dict__ else None
                 async with self.python.quiesced() as state:
                     link = await self._link.fork(state.jobs)
                     owned.add(link)
-                    branch._assemble(self._settings.branch(), link)
+                    branch._assemble(self._settings.branch(), link, kept)
                     branches.append(branch)
                     branch.python.adopt(state)
                 await self.js.branch_into(branch.js)
@@ -287,14 +333,43 @@ class AsyncSandbox:
             raise
         return branches[0] if count == 1 else branches
 
-    async def snapshot(self, store: object = None) -> NoReturn:
+    async def snapshot(self, label: str | None = None, store: Store | None = None) -> Snapshot:
         """See `Sandbox.snapshot`."""
-        raise SnapshotError(NO_SNAPSHOTS)
+        from belljar.api.snapshot import Snapshot
+
+        point = await finish_async(self._durable.snapshot(label, store))
+        return Snapshot(point.objects.backend, point.digest, point.record)
 
     @classmethod
-    async def restore(cls, snapshot: object) -> NoReturn:
-        """See `Sandbox.restore`."""
-        raise SnapshotError(NO_SNAPSHOTS)
+    async def restore(
+        cls, snapshot: Snapshot | str, store: Store | None = None, **options: Unpack[RestoreOptions]
+    ) -> Self:
+        """A new sandbox from a snapshot, started already. See `Sandbox.restore`."""
+        return await cls._restore(snapshot, store, options, by_name=False)
+
+    @classmethod
+    async def resume(
+        cls, snapshot: Snapshot | str, store: Store | None = None, **options: Unpack[RestoreOptions]
+    ) -> Self:
+        """Go on with a paused or a named sandbox. See `Sandbox.resume`."""
+        return await cls._restore(snapshot, store, options, by_name=True)
+
+    @classmethod
+    async def _restore(
+        cls, snapshot: Snapshot | str, store: Store | None, options: RestoreOptions, *, by_name: bool
+    ) -> Self:
+        from belljar.api.durable import restored
+
+        settings, state = await asyncio.to_thread(restored, snapshot, store, options, by_name=by_name)
+        sandbox = cls.__new__(cls)
+        sandbox._assemble(settings, None, state)
+        return await sandbox.start()
+
+    async def pause(self) -> str:
+        """Keep everything and close; gives the ref for `resume`. See `Sandbox.pause`."""
+        ref = await finish_async(self._durable.pause())
+        await self.close()
+        return ref
 
     async def mount(self, path: AnyPath, mount: Mount) -> None:
         await self._run(operations.mount(path, mount, self._link.offers))
@@ -343,6 +418,8 @@ class AsyncSandbox:
     async def close(self) -> None:
         """End every process and release everything. Idempotent."""
         self._closed = True
+        if self._keeper is not None:
+            self._keeper.cancel()
         while self._exposed:
             await self._exposed.pop().close()
         await self.js.close()

@@ -16,7 +16,7 @@ from belljar.abi.errors import SnapshotError
 from belljar.abi.flags import S_IFDIR, S_IFIFO, S_IFLNK, S_IFMT, S_IFREG
 from belljar.store.errors import StoreError
 from belljar.store.objects import Digest, digest_of
-from belljar.store.tree import Entry, Kind, encode_directory
+from belljar.store.tree import Entry, Kind, decode_directory, encode_directory
 
 _KINDS: Final = {S_IFREG: Kind.FILE, S_IFDIR: Kind.DIRECTORY, S_IFLNK: Kind.SYMLINK, S_IFIFO: Kind.FIFO}
 _NAMELESS: Final = b"?"
@@ -75,7 +75,6 @@ class TreeTable:
         self._groups: set[int] = set()
         self._new: dict[Digest, bytes] = {}
         self._read: ReadDirectory = _no_directory
-        self._sizes: dict[Digest, int] = {}
 
     @property
     def root(self) -> Entry:
@@ -92,7 +91,6 @@ class TreeTable:
     ) -> Mapping[Digest, bytes]:
         """Take what changed, each with the pieces of its contents; gives the new directory objects."""
         self._read, self._new = read, {}
-        before = {number: node.children for number, node in self._nodes.items() if node.is_dir} if False else {}
         changed: dict[int, dict[bytes, int]] = {}
         for record, parts in records:
             if record.goes_on:
@@ -110,12 +108,13 @@ class TreeTable:
             children.update(zip(record.names, record.children, strict=True))
             if len(children) != count + len(record.names):
                 raise nonsense("a name comes twice")
-        del before
         dirty = self._connect(changed)
         try:
             self._encode(dirty)
         except StoreError as error:
             raise nonsense(str(error)) from None
+        except RecursionError:
+            raise SnapshotError("no snapshot was made: hard links in directories that are nested too deep") from None
         return self._new
 
     def hard_links(self) -> list[tuple[int, int]]:
@@ -341,7 +340,8 @@ class TreeTable:
     # The lower tree.
 
     def _directory(self, digest: Digest) -> list[Entry]:
-        return self._read(digest)
+        data = self._new.get(digest)
+        return self._read(digest) if data is None else decode_directory(data)
 
     def _bytes(self, entry: Entry | None) -> int:
         """Bytes of a lower file, or of all files below a lower directory."""

@@ -1,9 +1,13 @@
 """The owner's clock, shares of its time, and names for things."""
 
+import threading
 import time
 import uuid
+import weakref
 from collections.abc import Callable
 from typing import Final, TypeVar
+
+from belljar.abi.errors import SandboxError
 
 monotonic = time.monotonic
 wall_time = time.time
@@ -42,3 +46,28 @@ class ProcessorShare:
 
 def new_id() -> str:
     return uuid.uuid4().hex[:12]
+
+
+def repeat(seconds: float, target: T, act: Callable[[T], object]) -> Callable[[], None]:
+    """Do something to an object again and again, as long as others use it; gives what stops that.
+
+    What goes wrong is logged, and tried again the next time.
+    """
+    known, stopped = weakref.ref(target), threading.Event()
+
+    def run() -> None:
+        while not stopped.wait(seconds):
+            found = known()
+            if found is None:
+                return
+            try:
+                act(found)
+            except SandboxError as error:
+                if not stopped.is_set():
+                    import logging  # only now: most programs never need it
+
+                    logging.getLogger("belljar").error("a checkpoint failed: %s", error)
+            del found
+
+    threading.Thread(target=run, name="belljar-checkpoint", daemon=True).start()
+    return stopped.set

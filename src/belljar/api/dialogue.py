@@ -38,6 +38,7 @@ from belljar.api.errors import EngineUnavailable, SandboxError, printable
 from belljar.api.request import raise_failure
 from belljar.api.results import decode
 from belljar.api.runs import ErrorCode, Exports, Output, RunError, RunResult
+from belljar.api.saved import SavedVariables
 
 Mode = Literal["repl", "prefix", "module", "save", "load"]
 """The last two write an interpreter's variables down, and take them from there: see `saved.py`."""
@@ -84,6 +85,8 @@ class ForkState:
     """It waits for its next run, and is copied."""
     at_work: bool = False
     """A run is under way: there will be none in the branch."""
+    first: SavedVariables | None = None
+    """The variables that it begins with."""
 
     @property
     def jobs(self) -> list[int]:

@@ -119,11 +119,5 @@ class ToolError(SandboxError):
     """
 
 
-NO_SNAPSHOTS: Final = (
-    "durable snapshots are not in this version of belljar: fork() makes live branches, files.download() keeps files, "
-    "python.save() and js.save() keep variables"
-)
-
-
 class PortClosed(SandboxError, ConnectionRefusedError):
     """Nothing listens on a port of the sandbox."""

@@ -32,22 +32,22 @@ class Interpreter:
 
     def __init__(self, link: Callable[[], Link], engine: Engine, limits: Limits, *, tools: Globals) -> None:
         self._given = link, engine, limits, tools
-        self._core = InterpreterCore(*self._given, exclusive(), _caller)
+        self.core = InterpreterCore(*self._given, exclusive(), _caller)
 
     @contextmanager
     def quiesced(self) -> Iterator[ForkState]:
         """For a fork of the sandbox: no run begins meanwhile."""
-        if not self._core.lock.acquire(blocking=False):
+        if not self.core.lock.acquire(blocking=False):
             yield ForkState(at_work=True)
             return
         try:
-            yield self._core.fork_state()
+            yield self.core.fork_state()
         finally:
-            self._core.lock.release()
+            self.core.lock.release()
 
     def adopt(self, state: ForkState) -> None:
         """In a branch: be what the origin's is."""
-        self._core.adopt(state)
+        self.core.adopt(state)
 
     def run(
         self,
@@ -66,27 +66,27 @@ class Interpreter:
         is raised here.
         """
         listening = check_listeners(on_stdout, on_stderr)
-        return finish(self._core.run(code, globals, limits, listening))
+        return finish(self.core.run(code, globals, limits, listening))
 
     def precompile(self, code: str = "", globals: Globals | None = None) -> Prefix:
         """Run `code` once, in an interpreter of its own; each `prefix.run` then starts from exactly there.
 
         Raises `PrefixError` if it fails.
         """
-        return Prefix(finish(self._core.precompile(code, globals)))
+        return Prefix(finish(self.core.precompile(code, globals)))
 
     @property
     def started(self) -> bool:
         """Whether it has variables: it has run something, and was not ended since."""
-        return self._core.started
+        return self.core.started
 
     def interrupt(self) -> None:
         """Interrupt the run under way as ^C does, from another thread: it ends with KeyboardInterrupt."""
-        self._core.interrupt()
+        self.core.interrupt()
 
     def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""
-        self._core.reset()
+        self.core.reset()
 
     def save(self, *, max_bytes: int = MAX_BYTES, leave_out: Iterable[str] = ()) -> SavedVariables:
         """The variables, for an interpreter elsewhere or later: data, functions and classes by value, modules by name.
@@ -97,14 +97,14 @@ class Interpreter:
         >>> saved = sandbox.python.save()
         >>> another_sandbox.python.load(saved)
         """
-        return finish(self._core.save(max_bytes, leave_out))
+        return finish(self.core.save(max_bytes, leave_out))
 
     def load(self, saved: SavedVariables, *, globals: Globals | None = None) -> dict[str, str]:
         """Start afresh with saved variables; gives the names of those that can't be had back, with the reason.
 
         `globals` binds host functions that the variables may refer to. Raises SnapshotError, and is then empty.
         """
-        return finish(self._core.load(saved, globals))
+        return finish(self.core.load(saved, globals))
 
     def another(self) -> Interpreter:
         """A further interpreter in the same sandbox, with variables of its own; `reset` ends it."""

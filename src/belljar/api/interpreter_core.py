@@ -57,6 +57,8 @@ class InterpreterCore:
         self._caller = caller
         self._owner = Owner("interpreter")
         self.dialogue: Dialogue | None = None
+        self.first: SavedVariables | None = None
+        """The variables that it begins with, until its first run."""
         self._lost = False
         """It was at work when this branch was made of its sandbox."""
 
@@ -68,11 +70,11 @@ class InterpreterCore:
     def fork_state(self) -> ForkState:
         """For a fork of the sandbox, with the lock held: the state that the branch's interpreter starts from."""
         dialogue = self.dialogue
-        return ForkState(None if dialogue is None or dialogue.ended else dialogue, at_work=self._lost)
+        return ForkState(None if dialogue is None or dialogue.ended else dialogue, self._lost, self.first)
 
     def adopt(self, state: ForkState) -> None:
         """In a branch: be what the origin's is."""
-        self._lost = state.at_work
+        self._lost, self.first = state.at_work, state.first
         if state.dialogue is not None and not state.dialogue.ended:
             link = self._link()
             self.dialogue = state.dialogue.branch(link.conversation, link.send, self._caller(link))
@@ -104,6 +106,8 @@ class InterpreterCore:
     ) -> Waits[RunResult]:
         if self._lost:
             raise SandboxError(AT_WORK)
+        if self.first is not None:
+            lost_from((yield from self._load(self.first, {})))
         if not self.started:
             functions = {**self._tools, **functions}
             self.dialogue = self.open(code)
@@ -123,7 +127,7 @@ class InterpreterCore:
     @property
     def started(self) -> bool:
         """Whether it has variables: it has run something, and was not ended since."""
-        return self.dialogue is not None and not self.dialogue.ended
+        return self.first is not None or (self.dialogue is not None and not self.dialogue.ended)
 
     def interrupt(self) -> None:
         if self.dialogue is not None:
@@ -132,12 +136,14 @@ class InterpreterCore:
     def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""
         dialogue, self.dialogue = self.dialogue, None
-        self._lost = False
+        self._lost, self.first = False, None
         if dialogue is not None:
             dialogue.kill()
 
     def save(self, max_bytes: int, leave_out: Iterable[str]) -> Waits[SavedVariables]:
         values = {"max_bytes": check_size(max_bytes), "leave_out": sorted(leave_out)}
+        if self.first is not None and not values["leave_out"]:
+            return self.first
         result = yield from self._locked(self._run_session("", "save", {}, values, DEFAULT))
         return saved_from(result, "python", max_bytes)
 

@@ -54,11 +54,11 @@ class JsInterpreter:
         output_bytes: int = OUTPUT_BYTES,
         network: Callable[[], Gate] | None = None,
     ) -> None:
-        self._core = JsCore(_Waits(), tools, output_bytes, network)
+        self.core = JsCore(_Waits(), tools, output_bytes, network)
 
     def branch_into(self, branch: JsInterpreter) -> None:
         """Its sandbox was forked: give the branch's interpreter a copy of what there is here. Raises SandboxError."""
-        finish(self._core.branch_into(branch._core))
+        finish(self.core.branch_into(branch.core))
 
     def run(
         self,
@@ -74,31 +74,31 @@ class JsInterpreter:
         `globals` binds names before it runs: host functions, and plain data. They stay bound.
         """
         listening = check_listeners(on_stdout, on_stderr)
-        return finish(self._core.run(code, globals, limits, listening))
+        return finish(self.core.run(code, globals, limits, listening))
 
     def save(self, *, max_bytes: int = MAX_BYTES, leave_out: Iterable[str] = ()) -> SavedVariables:
         """The variables, for an interpreter elsewhere or later: data by structure, functions and classes by source.
 
         What can't be saved is named in `left_out`, with the reason. Raises SnapshotError if nothing could be saved.
         """
-        return finish(self._core.save(max_bytes, leave_out))
+        return finish(self.core.save(max_bytes, leave_out))
 
     def load(self, saved: SavedVariables, *, globals: Globals | None = None) -> dict[str, str]:
         """Start afresh with saved variables; gives the names of those that can't be had back, with the reason.
 
         `globals` binds host functions that the variables may refer to. Raises SnapshotError, and is then empty.
         """
-        return finish(self._core.load(saved, globals))
+        return finish(self.core.load(saved, globals))
 
     @property
     def started(self) -> bool:
         """Whether it has variables: it has run something, and was not ended since."""
-        return self._core.started
+        return self.core.started
 
     def another(self) -> JsInterpreter:
         """A further interpreter with the same tools and network, and variables of its own; `close` ends it."""
         other = JsInterpreter.__new__(JsInterpreter)
-        other._core = self._core.another()
+        other.core = self.core.another()
         return other
 
     @property
@@ -111,15 +111,15 @@ class JsInterpreter:
 
         `wasm` gives it and its runs WebAssembly (V8 only). Raises `PrefixError` if it fails.
         """
-        return Prefix(finish(self._core.precompile(code, globals, wasm)))
+        return Prefix(finish(self.core.precompile(code, globals, wasm)))
 
     def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""
-        self._core.reset()
+        self.core.reset()
 
     def close(self) -> None:
         """End the interpreter and all its prefixes. A run that is under way raises SandboxClosed. Idempotent."""
-        self._core.close()
+        self.core.close()
 
     __reduce__ = refuse_copy
 

@@ -183,6 +183,8 @@ class JsCore:
         self._owner = Owner(_NAME)
         self._base: PrefixCore | None = None
         self._session: JsLink | None = None
+        self.first: SavedVariables | None = None
+        """The variables that it begins with, until its first run."""
         self._prefixes: WeakSet[PrefixCore] = WeakSet()
         self._others: WeakSet[JsCore] = WeakSet()
         self._closed: SandboxClosed | None = None
@@ -196,7 +198,7 @@ class JsCore:
             return
         yield self._lock.acquire()
         try:
-            branch._lost = self._lost
+            branch._lost, branch.first = self._lost, self.first
             session = self._session
             if session is not None:
                 branch._bind_fetch()
@@ -224,6 +226,8 @@ class JsCore:
     ) -> Waits[RunResult]:
         if self._lost:
             raise SandboxError(AT_WORK)
+        if self.first is not None:
+            lost_from((yield from self._load(self.first, {})))
         began = monotonic()
         link = self._session
         if link is None:
@@ -246,6 +250,8 @@ class JsCore:
 
     def save(self, max_bytes: int, leave_out: Iterable[str]) -> Waits[SavedVariables]:
         values = {"max_bytes": check_size(max_bytes), "leave_out": sorted(leave_out)}
+        if self.first is not None and not values["leave_out"]:
+            return self.first
         result = yield from self._locked(self._run("", "save", ({}, values), DEFAULT))
         return saved_from(result, "javascript", max_bytes)
 
@@ -264,7 +270,12 @@ class JsCore:
     @property
     def started(self) -> bool:
         """Whether it has variables: it has run something, and was not ended since."""
-        return self._session is not None
+        return self.first is not None or self._session is not None
+
+    @property
+    def lock(self) -> Lock:
+        """Held during runs."""
+        return self._lock
 
     def another(self) -> JsCore:
         other = JsCore(self._waits, self._tools, self._output_bytes, self._network)
@@ -315,7 +326,7 @@ class JsCore:
     def reset(self) -> None:
         """Forget everything: the next run finds a new interpreter."""
         session, self._session = self._session, None
-        self._lost = False
+        self._lost, self.first = False, None
         if session is not None:
             session.kill()
 

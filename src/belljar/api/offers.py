@@ -78,12 +78,16 @@ class Offers:
 
     def export(self, server: FileServer, ours: bool) -> int:
         """Let the sandbox use a file server; gives the number it asks for it by. `ours` was opened for it alone."""
-        self._exports.append(Export(server, self._report))
+        self._exports.append(Export(server, self.report))
         if ours:
             self._opened.append(_Opened(server))
         return len(self._exports) - 1
 
-    def _report(self, error: BaseException) -> None:
+    def exported(self, number: int) -> Export | None:
+        """What the sandbox asks for by this number."""
+        return self._exports[number] if 0 <= number < len(self._exports) else None
+
+    def report(self, error: BaseException) -> None:
         """Tell the owner what a server of its own raised, which the guest sees as EIO; not for ever, it asks on."""
         self._reported += 1
         if self._reported <= REPORTS:
@@ -139,7 +143,7 @@ class Offers:
             try:
                 return answer_frame(ask.id, dict(reply)), refused
             except (TypeError, ValueError, OverflowError) as error:  # a server of the owner's gave what is no answer
-                self._report(error)
+                self.report(error)
                 return encode(Answer(ask.id, {"errno": EIO})), refused
 
         return lambda: self._share.charge(answer)

@@ -359,4 +359,4 @@ def run_operation(link: Link, steps: Steps[T], execute: Callable[[list[str]], An
         raise_failure(pending, step.path)
         return pending.value
 
-    return driven(steps, perform, FileError)
+    return driven(steps, perform, Exception)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NoReturn, Self, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Self, Unpack, overload
 
 from belljar.abi.limits import Limits
 from belljar.api import operations
-from belljar.api.clock_host import monotonic
+from belljar.api.await_host import exclusive
+from belljar.api.clock_host import monotonic, repeat
 from belljar.api.command import (
     ExecOptions,
     SpawnOptions,
@@ -20,7 +21,7 @@ from belljar.api.command import (
     start_from,
 )
 from belljar.api.core import Conversation
-from belljar.api.errors import NO_SNAPSHOTS, SandboxCreationError, SnapshotError
+from belljar.api.errors import SandboxCreationError
 from belljar.api.files import Files
 from belljar.api.forking import check_count
 from belljar.api.link_host import Link
@@ -31,19 +32,30 @@ from belljar.api.owner_host import owned, refuse_copy
 from belljar.api.process import Process, Terminal
 from belljar.api.request import START_SECONDS, AnyPath, Data, check_environment
 from belljar.api.results import ExecResult, Info
-from belljar.api.settings import SandboxOptions, Settings
+from belljar.api.settings import RestoreOptions, SandboxOptions, Settings
 from belljar.api.stepper import finish
 from belljar.api.usage_host import usage
 from belljar.owner.handle_host import WorkerUnavailable
 from belljar.owner.supervisor_host import shared
 
 if TYPE_CHECKING:
+    from belljar.api.durable import Cores, Durable
     from belljar.api.interpreter import Interpreter
+    from belljar.api.interpreter_core import InterpreterCore
     from belljar.api.js import JsInterpreter
+    from belljar.api.js_core import JsCore
     from belljar.api.ports_host import Connection, Exposed, Port
     from belljar.api.review import Applied, Changes
+    from belljar.api.saved import Language
+    from belljar.api.snapshot import Snapshot
+    from belljar.api.state import State
+    from belljar.store.store import Store
 
 OnOutput = Callable[[bytes], object]
+
+
+def _nothing() -> None:
+    return
 
 
 class Sandbox:
@@ -56,24 +68,34 @@ class Sandbox:
     All arguments may be left out: `files` and `mounts` by their paths inside, `env`, `cwd` ("/workspace"), `user`
     ("agent"), `hostname` ("belljar"), `limits=Limits(...)`, `network=Network.allow(...)`, `tools` (functions of yours,
     as commands), `node_modules` (a project of yours, for `node`), `require` (isolation layers that must hold), `name`,
-    `on_event` (told of what happens), `tier` ("virtual"), `image`.
+    `on_event` (told of what happens), `tier` ("virtual"), `image`, `store` (where snapshots are kept), `checkpoint`
+    ("exec", or seconds: keep it under its name without being asked).
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
-        settings = Settings.check(options)
+        self._begin(Settings.check(options), None)
+
+    def _begin(self, settings: Settings, state: State | None) -> None:
+        """Take a worker and make it the sandbox that was asked for, from a snapshot if there is a state."""
         try:
             worker = shared.take(settings.limits.memory_bytes)
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
         settings.confine(worker)
-        self._assemble(settings, Link(worker, Conversation(), settings.limits))
+        self._assemble(settings, Link(worker, Conversation(), settings.limits), state)
         try:
             self._link.send(self._conversation.message(settings.boot()))
             if settings.require:
                 settings.check_layers(self._layers())
             self._watch_events()
-            self._run(operations.set_up(settings, self._link.offers))
+            if state is None and settings.checkpoint is None:
+                self._run(operations.set_up(settings, self._link.offers))
+            else:
+                self._run(self._durable.set_up())
+                self._durable.load_variables()
             self._serve_offers()
+            if isinstance(settings.checkpoint, float):
+                self._stop_keeping = repeat(settings.checkpoint, self, Sandbox._keep)
         except BaseException:
             self.close()
             raise
@@ -103,9 +125,19 @@ class Sandbox:
             js.close()
         return js
 
-    def _assemble(self, settings: Settings, link: Link) -> None:
+    @cached_property
+    def _durable(self) -> Durable:
+        from belljar.api.durable import Durable  # few sandboxes are kept
+        from belljar.api.state import State
+
+        state = self._state if self._state is not None else State()
+        return Durable(self._settings, state, exclusive(), lambda: self._link, self.exec, self._cores)
+
+    def _assemble(self, settings: Settings, link: Link, state: State | None) -> None:
         self._settings = settings
         self._link = link
+        self._state = state
+        self._stop_keeping = _nothing
         self._exposed: list[Exposed] = []
         self._applied: Applied = set()
         owned.add(link)
@@ -209,7 +241,11 @@ class Sandbox:
             "check": check,
         }
         waits = run_exec(self._link, self._settings.limits, self._settings.cwd, cmd, arguments)
-        return finish(waits)
+        try:
+            return finish(waits)
+        finally:
+            if self._settings.checkpoint == "exec" and not self._link.closed:
+                self._keep()
 
     @overload
     def spawn(
@@ -271,12 +307,12 @@ class Sandbox:
         return finish(operations.run_operation(self._link, steps, self.exec))
 
     @overload
-    def fork(self, count: Literal[1] = 1) -> Self: ...
+    def fork(self, count: Literal[1] = 1, *, durable: bool = False) -> Self: ...
 
     @overload
-    def fork(self, count: int) -> Self | list[Self]: ...
+    def fork(self, count: int, *, durable: bool = False) -> Self | list[Self]: ...
 
-    def fork(self, count: int = 1) -> Self | list[Self]:
+    def fork(self, count: int = 1, *, durable: bool = False) -> Self | list[Self]:
         """An independent branch of everything, live: files, mounts, the processes that run, and the variables of
         `python` and `js`. A list if `count` > 1.
 
@@ -284,14 +320,21 @@ class Sandbox:
         started here goes on in a branch too, where its output is dropped. An interpreter is copied between its runs: of
         one that is at work there is no copy, and the branch's says so.
 
+        With `durable` they are new sandboxes from one snapshot: files and variables, but no processes.
+
         >>> sandbox.files.write("state", "common")
         >>> branch = sandbox.fork()
         >>> branch.exec("echo mine > state"), sandbox.files.read("state")
         """
         branches: list[Self] = []
         try:
-            for _ in range(check_count(count)):
+            point = finish(self._durable.snapshot(None, None)) if check_count(count) and durable else None
+            for _ in range(count):
                 branch = type(self).__new__(type(self))
+                if point is not None:
+                    branch._begin(self._settings.branch(), point.start())
+                    branches.append(branch)
+                    continue
                 self._fork_into(branch)
                 branches.append(branch)
                 branch._watch_events()
@@ -304,23 +347,72 @@ class Sandbox:
 
     def _fork_into(self, branch: Self) -> None:
         """The worker, and the interpreters that were used."""
+        kept = self._durable.state.branch() if "_durable" in self.__dict__ else None
         if "python" in self.__dict__:
             with self.python.quiesced() as state:
-                branch._assemble(self._settings.branch(), self._link.fork(state.jobs))
+                branch._assemble(self._settings.branch(), self._link.fork(state.jobs), kept)
                 branch.python.adopt(state)
         else:
-            branch._assemble(self._settings.branch(), self._link.fork())
+            branch._assemble(self._settings.branch(), self._link.fork(), kept)
         if "js" in self.__dict__:
             self.js.branch_into(branch.js)
 
-    def snapshot(self, store: object = None) -> NoReturn:
-        """A durable copy: not in this version. `fork` makes live ones."""
-        raise SnapshotError(NO_SNAPSHOTS)
+    def snapshot(self, label: str | None = None, store: Store | None = None) -> Snapshot:
+        """Keep all files, and the variables of `python` and `js`, as they are at this moment; commands go on.
+
+        It costs what has changed since the last one. Processes are not kept, nor files without a name: `lost` of the
+        snapshot names these. SnapshotError if nothing was kept.
+
+        >>> before = sandbox.snapshot("before")
+        >>> sandbox.exec("rm -r src")
+        >>> Sandbox.restore("before").exec("ls src")
+        """
+        from belljar.api.snapshot import Snapshot
+
+        point = finish(self._durable.snapshot(label, store))
+        return Snapshot(point.objects.backend, point.digest, point.record)
 
     @classmethod
-    def restore(cls, snapshot: object) -> NoReturn:
-        """A sandbox from a durable copy: not in this version."""
-        raise SnapshotError(NO_SNAPSHOTS)
+    def restore(cls, snapshot: Snapshot | str, store: Store | None = None, **options: Unpack[RestoreOptions]) -> Self:
+        """A new sandbox from a snapshot, a label, a ref or the first digits of one; files are read when needed.
+
+        Environment, cwd, user, hostname and limits are the snapshot's unless they are given. Trees of yours that were
+        mounted are not in it: give them again. SnapshotError.
+        """
+        from belljar.api.durable import restored
+
+        sandbox = cls.__new__(cls)
+        sandbox._begin(*restored(snapshot, store, options))
+        return sandbox
+
+    def pause(self) -> str:
+        """Keep everything and close; gives the ref for `resume`. If it has a `name`, that will do as well."""
+        ref = finish(self._durable.pause())
+        self.close()
+        return ref
+
+    @classmethod
+    def resume(cls, snapshot: Snapshot | str, store: Store | None = None, **options: Unpack[RestoreOptions]) -> Self:
+        """Go on with a paused sandbox, by its ref, or with a named one from its last checkpoint. As `restore`."""
+        from belljar.api.durable import restored
+
+        sandbox = cls.__new__(cls)
+        sandbox._begin(*restored(snapshot, store, options, by_name=True))
+        return sandbox
+
+    def _keep(self) -> None:
+        finish(self._durable.checkpoint())
+
+    def _cores(self) -> Cores:
+        """The interpreters that were used, or are to have variables from the beginning."""
+        found: dict[Language, InterpreterCore | JsCore] = {}
+        origin = self._durable.state.origin
+        begins = set() if origin is None else {each.language for each in origin.record.variables}
+        if "python" in self.__dict__ or "python" in begins:
+            found["python"] = self.python.core
+        if "js" in self.__dict__ or "javascript" in begins:
+            found["javascript"] = self.js.core
+        return found
 
     def mount(self, path: AnyPath, mount: Mount) -> None:
         """Make a tree appear at `path`, for every command started from now on."""
@@ -382,6 +474,7 @@ class Sandbox:
 
     def close(self) -> None:
         """End every process and release everything. Idempotent."""
+        self._stop_keeping()
         self._link.close()
         while self._exposed:
             self._exposed.pop().close()

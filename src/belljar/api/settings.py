@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Self, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypedDict, cast
 
 from msgspec import Struct, structs
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from belljar.api.events import Event, OnEvent
     from belljar.api.tools import Tool
     from belljar.net.network import Network
+    from belljar.store.store import Store
 
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 _HOSTNAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,63})")
@@ -46,8 +47,8 @@ _KINDS: Final[dict[str, type]] = {
 _NAMED: Final = {Mapping: "a dict", Callable: "a function", str: "a str", Limits: "Limits(...)"}
 
 
-class SandboxOptions(TypedDict, total=False):
-    """The arguments of `Sandbox` and `AsyncSandbox`."""
+class RestoreOptions(TypedDict, total=False):
+    """The arguments of `Sandbox.restore` beside the snapshot and its store."""
 
     tier: str
     """"virtual" (the default); "native" and "microvm" are not in this version."""
@@ -72,6 +73,15 @@ class SandboxOptions(TypedDict, total=False):
     """A directory with a `node_modules` on this machine: every `node` finds what is installed there, read-only."""
     on_event: Callable[[Event], object] | None
     """Told of commands, file changes, limits and network use as they happen."""
+    checkpoint: Literal["exec"] | float | None
+    """When it is kept under its name without being asked: after each `exec`, or every so many seconds."""
+
+
+class SandboxOptions(RestoreOptions, total=False):
+    """The arguments of `Sandbox` and `AsyncSandbox`."""
+
+    store: Store | None
+    """Where its snapshots are kept: the user's own store unless told."""
 
 
 class Settings(Struct, frozen=True):
@@ -89,6 +99,10 @@ class Settings(Struct, frozen=True):
     user: str
     on_event: OnEvent | None
     created: float
+    named: bool = False
+    """Whether the name was given."""
+    store: Store | None = None
+    checkpoint: Literal["exec"] | float | None = None
 
     @classmethod
     def check(cls, options: SandboxOptions) -> Self:
@@ -124,6 +138,9 @@ class Settings(Struct, frozen=True):
                 raise ValueError(f"node_modules= is mounted at {NODE_MODULES}, where mounts= has another tree")
             project = check_path(options["node_modules"], "node_modules=")
             trees[NODE_MODULES] = Mount.host(find_node_modules(project))
+        checkpoint = _check_checkpoint(options.get("checkpoint"))
+        if checkpoint is not None and not options.get("name"):
+            raise ValueError(f"checkpoint={checkpoint!r} keeps the sandbox under its name: give it one by name=")
         mounts = tuple((check_mount(path, mount), mount) for path, mount in trees.items())
         return cls(
             limits=options.get("limits", Limits()),
@@ -138,14 +155,17 @@ class Settings(Struct, frozen=True):
             network=_check_network(options.get("network"), recorded=options.get("on_event") is not None),
             require=_check_require(options.get("require")),
             name=options.get("name") or new_id(),
+            named=bool(options.get("name")),
             user=user,
             on_event=options.get("on_event"),
             created=wall_time(),
+            store=_check_store(options.get("store")),
+            checkpoint=checkpoint,
         )
 
     def branch(self) -> Self:
         """Those of a branch: the same, under a name of its own."""
-        return structs.replace(self, name=new_id(), created=wall_time())
+        return structs.replace(self, name=new_id(), created=wall_time(), named=False, checkpoint=None)
 
     def boot(self) -> Boot:
         return boot_message(self.env, self.cwd, self.user, self.hostname, self.limits)
@@ -203,6 +223,26 @@ def _check_network(network: object, *, recorded: bool) -> Network | None:
     if network.decide is not None and sys.platform != "linux":
         raise SandboxCreationError("a network can be granted on Linux only; leave network= out")
     return network if recorded or network.decide is not None or network.audit is not None else None
+
+
+def _check_store(store: object) -> Store | None:
+    if store is None:
+        return None
+    from belljar.store.store import Store  # most sandboxes have none
+
+    if not isinstance(store, Store):
+        raise TypeError(f"store= takes Store.sqlite(path), Store.fsspec(url) or Store.memory(), not {store!r}")
+    return store
+
+
+def _check_checkpoint(when: object) -> Literal["exec"] | float | None:
+    if when is None or when == "exec":
+        return when
+    if isinstance(when, bool) or not isinstance(when, int | float):
+        raise TypeError(f"checkpoint= takes 'exec' or a number of seconds, not {when!r}")
+    if not when > 0:
+        raise ValueError(f"checkpoint={when!r}: the seconds must be positive")
+    return float(when)
 
 
 def _check_require(names: object) -> frozenset[str]:

@@ -12,12 +12,11 @@ from typing import Final
 
 from msgspec import DecodeError, Struct, ValidationError, msgpack
 
+from belljar.abi.capture import PIECE_BYTES as PIECE_BYTES
 from belljar.store.errors import StoreError
 
 Digest = bytes
 DIGEST_BYTES: Final = 32
-PIECE_BYTES: Final = 4 << 20
-"""Size of every piece of a file but the last."""
 OBJECT_MAX: Final = 64 << 20
 """Bytes of the largest object: a directory with some 500,000 entries."""
 

@@ -1,15 +1,19 @@
 """The files every sandbox starts with: directories, accounts, and a file for each program."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Final
 
 from belljar.abi.base import AGENT_NAME, HOME, WORKSPACE
+from belljar.abi.errno import EEXIST
+from belljar.abi.errors import SysError
 from belljar.abi.flags import S_IFREG
 from belljar.abi.records import Owner, SetAttr
 from belljar.kernel.fs.memory import Directory, MemoryServer
 from belljar.kernel.loader import program_file
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.credentials import Credentials
+from belljar.kernel.vfs.view import View
 
 ROOT: Final = Owner(0, 0)
 AGENT: Final = Owner(1000, 1000)
@@ -76,11 +80,24 @@ def populate(server: MemoryServer, hostname: str, programs: Iterable[str]) -> No
         _write(server, f"/usr/bin/{name}", program_file(name), 0o755)
 
 
-def rename_agent(init: Process, name: str) -> None:
+def rename_agent(init: Process, name: str, old: str = AGENT_NAME) -> None:
     """Give the account that commands run as another name, none of TAKEN_NAMES."""
-    init.fs.rename(HOME, f"/home/{name}")
+    with suppress(SysError):  # a restored sandbox may have removed what it began with
+        init.fs.rename(f"/home/{old}", f"/home/{name}")
     for path in ("/etc/passwd", "/etc/group", "/etc/gitconfig"):
-        init.write_file(path, init.read_file(path).replace(AGENT_NAME.encode(), name.encode()))
+        with suppress(SysError):
+            init.write_file(path, init.read_file(path).replace(old.encode(), name.encode()))
+
+
+def make_directories(fs: View, path: str) -> None:
+    """Make a directory and those above it, as far as they are missing."""
+    parts = [part for part in path.split("/") if part]
+    for end in range(1, len(parts) + 1):
+        try:
+            fs.mkdir("/" + "/".join(parts[:end]), 0o755)
+        except SysError as error:
+            if error.errno != EEXIST:
+                raise
 
 
 def _slot(server: MemoryServer, path: str) -> tuple[Directory, str]:

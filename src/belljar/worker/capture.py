@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from belljar.abi.capture import PAGE_BYTES, PAGE_ITEMS, Begun, CapturedTree, Record
 from belljar.abi.paths import fsencode
@@ -13,7 +13,7 @@ from belljar.kernel.fs.memory import File, MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.overlay_node import OverlayNode
 from belljar.kernel.vfs.server import FileServer
-from belljar.worker.hosted import Hosted
+from belljar.worker.hosted import Hosted, lower_export
 from belljar.worker.session import Session
 
 _LOST_MAX: Final = 100
@@ -87,10 +87,12 @@ class Captures:
     def _trees(self) -> Iterator[tuple[str, FileServer, int | None]]:
         """Every file system that may be the sandbox's own: its path, its server, and the owner's export below it."""
         session = self._session
+        mounted = self._hosted.mounted
         yield "/", session.root, session.root_over
-        yield _SHM, session.shared_memory, -1
-        for path, (server, recipe) in self._hosted.mounted.items():
-            yield path, server, _lower_export(recipe)
+        if _SHM not in mounted:
+            yield _SHM, session.shared_memory, -1
+        for path, (server, recipe) in mounted.items():
+            yield path, server, lower_export(recipe)
 
     def _unlinked(self) -> Iterator[bytes]:
         """Name the open files that no directory has any more."""
@@ -99,18 +101,11 @@ class Captures:
             for fd in process.fds.fds():
                 file = process.fds[fd]
                 node = file.place.node
-                if isinstance(node, File | OverlayNode) and not node.is_dir and node.nlink == 0 and id(node) not in seen:
+                if (
+                    isinstance(node, File | OverlayNode)
+                    and not node.is_dir
+                    and node.nlink == 0
+                    and id(node) not in seen
+                ):
                     seen.add(id(node))
                     yield b"an open file without a name, which was " + fsencode(file.name)
-
-
-def _lower_export(recipe: list[Any]) -> int | None:
-    """The owner's export that an overlay with its changes in memory is over; -1: none; None: there is more to it."""
-    match recipe:
-        case [b"remote", int(target)]:
-            return target
-        case [b"overlay", list(lower), None]:
-            return _lower_export(lower)
-        case [b"memory"]:
-            return -1
-    return None

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from belljar.abi.errno import EIO
 from belljar.abi.errors import SysError
-from belljar.abi.paths import fsdecode, fsencode, normalise
+from belljar.abi.paths import dirname, fsdecode, fsencode, normalise
 from belljar.abi.records import Owner
 from belljar.abi.wire import Answer, Ask, Plain, WireError, WorkerMessage
 from belljar.kernel.fiber import WaitQueue
@@ -18,6 +18,7 @@ from belljar.kernel.fs.remote import Message, RemoteServer
 from belljar.kernel.fs.remote_cache import Cache
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.server import FileServer
+from belljar.worker.base import make_directories
 from belljar.worker.descriptor_host import Descriptor
 from belljar.worker.session import Session
 from belljar.worker.toolfs import PATH as TOOLS
@@ -156,6 +157,14 @@ class Hosted:
         self.mounted[normalise(name)] = server, recipe
         return None
 
+    def replace_root(self, recipe: list[Any], user: bytes) -> Plain:
+        """Have another root, of a snapshot of a sandbox with this user."""
+        over = lower_export(recipe)
+        if over is None:
+            raise WireError(f"no such root: {recipe!r}")
+        self._session.replace_root(self._build(recipe), over, fsdecode(user))
+        return None
+
     def unmount(self, path: bytes) -> Plain:
         name = fsdecode(path)
         self._session.kernel.init.fs.unmount(name)
@@ -198,13 +207,7 @@ class Hosted:
 
     def _make_point(self, path: str, *, directory: bool) -> None:
         fs = self._session.kernel.init.fs
-        parts = [part for part in path.split("/") if part]
-        for end in range(1, len(parts) + (1 if directory else 0)):
-            try:
-                fs.mkdir("/" + "/".join(parts[:end]), 0o755)
-            except SysError as error:
-                if error.name != "EEXIST":
-                    raise
+        make_directories(fs, path if directory else dirname(path))
         if not directory:
             fs.open(path, 0o100).retain().release()
 
@@ -241,3 +244,15 @@ class Hosted:
                     process.write_all(2, error)
                 return code
         raise SysError(EIO)
+
+
+def lower_export(recipe: list[Any]) -> int | None:
+    """The owner's export that an overlay with its changes in memory is over; -1: none; None: there is more to it."""
+    match recipe:
+        case [b"remote", int(target)]:
+            return target
+        case [b"overlay", list(lower), None]:
+            return lower_export(lower)
+        case [b"memory"]:
+            return -1
+    return None

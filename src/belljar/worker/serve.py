@@ -464,6 +464,7 @@ class Server:
             "stats": self._stats,
             "mount": self._mount,
             "unmount": self.hosted.unmount,
+            "root": self._root,
             "tool": self.hosted.add_tool,
             "watch": self._watch,
             "changes": self._watching.changes,
@@ -475,6 +476,13 @@ class Server:
 
     def _mount(self, path: bytes, recipe: list[Any], read_only: bool) -> Plain:
         self.hosted.mount(path, recipe, read_only)
+        self._watching.cover()
+        return None
+
+    def _root(self, recipe: list[Any], user: bytes) -> Plain:
+        self.hosted.replace_root(recipe, user)
+        self._view.root = self._view.cwd = self._session.kernel.init.fs.root
+        self._files = None
         self._watching.cover()
         return None
 

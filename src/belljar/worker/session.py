@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from belljar.abi.base import AGENT_NAME, HOSTNAME, WORKSPACE, environment
+from belljar.abi.errno import EBUSY
+from belljar.abi.errors import SysError
 from belljar.abi.limits import Limits
 from belljar.abi.records import Owner
 from belljar.abi.termios import WinSize
@@ -25,12 +27,13 @@ from belljar.kernel.loader import Program, program_file
 from belljar.kernel.machine import Machine, never_backwards
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.credentials import Credentials
+from belljar.kernel.vfs.namespace import Mount, Place
 from belljar.kernel.vfs.server import FileServer
 from belljar.net.guest.local import LocalNetwork
 from belljar.net.guest.netfs import NetServer
 from belljar.net.guest.uplink import Uplink
 from belljar.net.guest.webfs import WebServer
-from belljar.worker.base import AGENT_CREDENTIALS, populate, rename_agent
+from belljar.worker.base import AGENT_CREDENTIALS, make_directories, populate, rename_agent
 from belljar.worker.streams import Streams
 from belljar.worker.task import OnOutput, Task
 
@@ -92,16 +95,40 @@ class Session:
         network = NetServer(self.uplink, self.kernel.now)
         self.kernel.tcp_sockets = network.tcp_sockets
         self.shared_memory = MemoryServer(now, quota, mode=0o1777)
-        for server, path in (
+        self._system = (
             (DevServer(self.kernel), "/dev"),
             (self.shared_memory, "/dev/shm"),
             (ProcServer(self.kernel, self.kernel.init.space), "/proc"),
             (SrvServer(self.kernel), "/mnt/srv"),
             (network, "/net"),
             (WebServer(self.uplink, self.kernel.now), "/mnt/web"),
-        ):
+        )
+        """The kernel's own file systems and where they are."""
+        for server, path in self._system:
             self.kernel.register(server)
             fs.mount(server, path, source=server.kind)
+
+    def replace_root(self, root: FileServer, over: int, user: str) -> None:
+        """Have another root before anything was started. Its files are those of a sandbox whose `user` is given.
+
+        `over` is the owner's export that it is an overlay of.
+        """
+        kernel, fs = self.kernel, self.kernel.init.fs
+        if len(kernel.init.space.table) > 1:
+            raise SysError(EBUSY, "/")
+        kernel.quota.bytes_used = kernel.quota.files_used = 0
+        kernel.register(root)
+        kernel.lookup_cache.clear()
+        fs.namespace.root = fs.root = fs.cwd = Place(Mount(root, root.root, None, source=root.kind), root.root)
+        fs.namespace.tops = {}
+        for server, path in self._system:
+            make_directories(fs, path)
+            fs.mount(server, path, source=server.kind)
+        self.root, self.root_over = root, over
+        mine = self.env.get("USER", AGENT_NAME)
+        old = AGENT_NAME if user == "root" else user
+        if old != mine != "root":
+            rename_agent(kernel.init, mine, old)
 
     def reconfigure(self, *, env: Mapping[str, str], cwd: str, user: str, hostname: str, limits: Limits) -> None:
         """Turn a session made in advance into the one that was asked for."""

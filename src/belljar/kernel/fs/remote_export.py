@@ -155,6 +155,14 @@ class Export:
                 self._report(error)
             return {"errno": EIO}
 
+    @property
+    def server(self) -> FileServer:
+        return self._server
+
+    def node(self, number: int) -> Node | None:
+        """The node that the peer knows by a number."""
+        return self._nodes.get(number)
+
     def branch(self) -> Export:
         """A copy for a fork of this peer: it has the same nodes and handles, and releases them itself."""
         branch = Export(self._server, self._report)

@@ -1,0 +1,194 @@
+"""A sandbox's snapshots and checkpoints, for both fronts: operations whose waits are the front's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from belljar.api import state as states
+from belljar.api.errors import SnapshotError
+from belljar.api.interpreter_core import Lock
+from belljar.api.operations import Steps, Work, run_operation, set_up
+from belljar.api.request import check_environment
+from belljar.api.saved import MAX_BYTES, Language, SavedVariables
+from belljar.api.settings import RestoreOptions, Settings
+from belljar.api.snapshot import Snapshot
+from belljar.api.state import Origin, Point, State
+from belljar.api.stepper import Waits
+from belljar.store.default_host import default_store
+from belljar.store.errors import RefConflict, StoreError
+from belljar.store.snapshot import SANDBOX, check_label
+from belljar.store.store import Objects
+
+if TYPE_CHECKING:
+    from belljar.api.interpreter_core import InterpreterCore
+    from belljar.api.js_core import JsCore
+    from belljar.store.objects import Digest
+    from belljar.store.store import Store
+
+    Cores = Mapping[Language, InterpreterCore | JsCore]
+
+_VARIABLES_LOST_MAX: Final = 20
+
+
+class Durable:
+    """What is kept of one sandbox. `lock` is held while a snapshot is made."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: State,
+        lock: Lock,
+        link: Callable[[], Any],
+        execute: Callable[[list[str]], Any],
+        cores: Callable[[], Cores],
+    ) -> None:
+        self._settings = settings
+        self.state = state
+        self._lock = lock
+        self._link = link
+        self._execute = execute
+        self._cores = cores
+
+    def set_up(self) -> Steps[None]:
+        """Make a fresh sandbox the one that was asked for: of a snapshot, or from the base files."""
+        state, settings, offers = self.state, self._settings, self._link().offers
+        if settings.checkpoint is not None and state.checkpoint is None:
+            yield Work(lambda: check_unused(self._store(None), settings.name))
+        if state.origin is not None:
+            yield from states.restore_trees(state.origin, state, settings, offers)
+        yield from set_up(settings, offers)
+
+    def load_variables(self) -> None:
+        """Give the interpreters what they begin with. SnapshotError."""
+        origin = self.state.origin
+        if origin is not None and origin.record.variables:
+            cores = self._cores()
+            for language, data in states.read_variables(origin).items():
+                cores[language].first = SavedVariables.unseal(data)
+
+    def snapshot(self, label: str | None, store: Store | None) -> Waits[Point]:
+        """Raises SnapshotError, and then there is none."""
+        if label is not None:
+            check_label(label)
+        return (yield from self._locked(self._take(self._store(store), label or "", keep=True)))
+
+    def checkpoint(self) -> Waits[Point]:
+        """Keep the sandbox as it is now under its name. SnapshotError if another one goes on under that name."""
+        return (yield from self._locked(self._checkpoint(keep=False)))
+
+    def pause(self) -> Waits[str]:
+        """Keep it under its name, if it was given one, and as a snapshot; gives the ref."""
+        if self._settings.named:
+            point = yield from self._locked(self._checkpoint(keep=True))
+        else:
+            point = yield from self._locked(self._take(self._store(None), "", keep=True))
+        return point.ref
+
+    def _checkpoint(self, *, keep: bool) -> Waits[Point]:
+        store = self._store(None)
+        point: Point = yield from self._take(store, "", keep=keep)
+        name, before = self._settings.name, self.state.checkpoint
+        if point.digest != before:
+            yield self._link().call_blocking(lambda: _move(store, name, point.digest, before), lambda _: None)
+            self.state.checkpoint = point.digest
+        return point
+
+    def _locked(self, waits: Waits[Point]) -> Waits[Point]:
+        yield self._lock.acquire()
+        try:
+            return (yield from waits)
+        finally:
+            self._lock.release()
+
+    def _take(self, store: Store, label: str, *, keep: bool) -> Waits[Point]:
+        variables, lost = yield from self._save_variables()
+        link = self._link()
+        steps = states.take(self.state, self._settings, link.offers, store, label, variables, lost, keep=keep)
+        return (yield from run_operation(link, steps, self._execute))
+
+    def _save_variables(self) -> Waits[tuple[dict[Language, bytes], list[str]]]:
+        """The sealed variables of the interpreters that have some, and which could not be kept."""
+        found: dict[Language, bytes] = {}
+        lost: list[str] = []
+        for language, core in self._cores().items():
+            if not core.started:
+                continue
+            if core.lock.locked():
+                lost.append(f"the variables of {language}: a run was under way")
+                continue
+            try:
+                saved: SavedVariables = yield from core.save(MAX_BYTES, ())
+            except SnapshotError as error:
+                lost.append(f"the variables of {language}: {error}")
+                continue
+            found[language] = saved.seal()
+            lost += [f"the {language} variable {name}: {why}" for name, why in saved.left_out.items()][
+                :_VARIABLES_LOST_MAX
+            ]
+        return found, lost
+
+    def _store(self, given: Store | None) -> Store:
+        return find_store(given if given is not None else self._settings.store)
+
+
+def find_store(given: Store | None) -> Store:
+    """The store that was given, or the user's own."""
+    if given is not None:
+        return given
+    return default_store()
+
+
+def check_unused(store: Store, name: str) -> None:
+    """SnapshotError if a sandbox of this name was kept already."""
+    try:
+        taken = store.get(SANDBOX + name) is not None
+    except StoreError as error:
+        raise SnapshotError(f"the store can't be used: {error}") from error
+    if taken:
+        raise SnapshotError(
+            f"there is a checkpoint of a sandbox {name!r} already: go on with it by resume({name!r}), "
+            "or choose another name"
+        )
+
+
+def _move(store: Store, name: str, digest: Digest, before: Digest | None) -> None:
+    try:
+        store.set(SANDBOX + name, digest, before)
+    except RefConflict:
+        raise SnapshotError(
+            f"the sandbox {name!r} was not kept: another one goes on under that name, and nothing of it was changed"
+        ) from None
+    except StoreError as error:
+        raise SnapshotError(f"the sandbox {name!r} was not kept: {error}") from error
+
+
+def find_origin(snapshot: object, store: Store | None, *, by_name: bool = False) -> tuple[Origin, Digest | None]:
+    """The snapshot that is meant; and with `by_name`, if it is a sandbox's name, its checkpoint. SnapshotError."""
+    if isinstance(snapshot, Snapshot):
+        return Origin(Objects(snapshot.store), snapshot.digest, snapshot.record), None
+    if not isinstance(snapshot, str):
+        raise TypeError(f"a label, a ref or a Snapshot is needed, not {type(snapshot).__name__}")
+    place = find_store(store)
+    try:
+        checkpoint = place.get(SANDBOX + snapshot) if by_name else None
+        text = snapshot if checkpoint is None else f"sha256:{checkpoint.hex()}"
+        return Origin.find(place, text), checkpoint
+    except StoreError as error:
+        raise SnapshotError(f"the snapshot {snapshot[:200]!r} can't be read: {error}") from error
+
+
+def restored(
+    snapshot: object, store: Store | None, options: RestoreOptions, *, by_name: bool = False
+) -> tuple[Settings, State]:
+    """What a sandbox that goes on from a snapshot starts with: the snapshot's settings unless they are given anew."""
+    origin, checkpoint = find_origin(snapshot, store, by_name=by_name)
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    settings: dict[str, Any] = {**origin.options(), "store": store or origin.objects.backend, **given}
+    if "env" in given:
+        settings["env"] = {**origin.options().get("env", {}), **check_environment(given["env"])}
+    if checkpoint is not None:
+        settings["name"] = snapshot
+    state = State(origin)
+    state.checkpoint = checkpoint
+    return Settings.check(settings), state  # type: ignore[arg-type]

@@ -1,0 +1,377 @@
+"""Snapshots of a live sandbox, and sandboxes that go on from one: what both fronts do, without saying how to wait."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any, Final, Literal
+
+from msgspec import Struct
+
+from belljar.abi.capture import PIECE_BYTES, Begun, CapturedTree, Record
+from belljar.abi.errors import SnapshotError
+from belljar.abi.flags import S_IFMT, S_IFREG
+from belljar.abi.limits import Limits
+from belljar.abi.paths import fsdecode, fsencode
+from belljar.api.captured_tree import TreeTable, nonsense
+from belljar.api.clock_host import wall_time
+from belljar.api.errors import SandboxError, printable
+from belljar.api.offers import Offers
+from belljar.api.operations import Steps, Work, ask, check_answer
+from belljar.api.saved import Language
+from belljar.api.settings import Settings
+from belljar.kernel.fs.remote import Export
+from belljar.store.errors import StoreError
+from belljar.store.objects import PIECE, Digest, content_of, digest_of, pieces_of
+from belljar.store.reader_host import Reader
+from belljar.store.snapshot import (
+    SnapshotRecord,
+    Tree,
+    Variables,
+    encode_snapshot,
+    find_snapshot,
+    read_snapshot,
+    ref_of,
+    save_snapshot,
+)
+from belljar.store.store import Objects, Store
+from belljar.store.stored_tree import LISTINGS, StoredNode, StoredTree
+from belljar.store.tree import Entry, encode_directory, links_of
+
+_BATCH_BYTES: Final = 16 << 20
+_PIECES_MAX: Final = 1 << 20
+"""Pieces of all files of one capture, those that are all zeros too: 4 TiB."""
+_SLACK: Final = 10_000
+_LOST_MAX: Final = 200
+_AT_ONCE: Final = 256
+_EMPTY: Final = digest_of(encode_directory([]))
+_SHM: Final = b"/dev/shm"
+
+
+class Origin(Struct, frozen=True):
+    """The snapshot that a sandbox goes on from."""
+
+    objects: Objects
+    digest: Digest
+    record: SnapshotRecord
+
+    @classmethod
+    def find(cls, store: Store, text: str) -> Origin:
+        """SnapshotError; StoreError."""
+        objects = Objects(store)
+        digest = find_snapshot(store, text)
+        return cls(objects, digest, read_snapshot(objects, digest))
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of a sandbox like the one that it is of."""
+        record = self.record
+        try:
+            limits = Limits(**dict(record.limits))  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise SnapshotError(f"the snapshot's limits make no sense: {error}") from None
+        env = {fsdecode(name): fsdecode(value) for name, value in record.env}
+        found = {"env": env, "cwd": fsdecode(record.cwd), "user": record.user, "hostname": record.hostname}
+        return {"limits": limits, **{name: value for name, value in found.items() if value}}
+
+
+class State:
+    """What an owner knows of its sandbox's last snapshot: the next one costs what has changed since."""
+
+    def __init__(self, origin: Origin | None = None) -> None:
+        self.origin = origin
+        self.parent: Digest = b"" if origin is None else origin.digest
+        self.checkpoint: Digest | None = None
+        """The checkpoint that the sandbox's name stands for, as far as this owner knows."""
+        self.last: Point | None = None
+        self._tables: dict[int, TreeTable] = {}
+        self._mark = 0
+        self._store: Store | None = None
+        """The store that has everything in the tables."""
+        self.exports: dict[int, Tree] = {}
+        """Trees of the origin, by the number that the sandbox asks for each by."""
+
+    def branch(self) -> State:
+        """For a fork of the sandbox, which has the same trees below."""
+        branch = State(self.origin)
+        branch.parent, branch.exports = self.parent, dict(self.exports)
+        return branch
+
+    def prepare(self, objects: Objects) -> None:
+        """Have the store keep what the next snapshot will need beside its own objects; else forget the tables."""
+        store, origin = objects.backend, self.origin
+        if self._store is not store or not self.parent or store.missing([self.parent]):
+            self.forget()
+        if origin is not None and store.missing([origin.digest]):
+            _copy_trees(origin.objects, objects, [tree.digest for tree in origin.record.trees])
+
+    def forget(self) -> None:
+        self._tables, self._mark, self._store = {}, 0, None
+
+    def capture(self, objects: Objects, offers: Offers, limits: Limits) -> Steps[tuple[list[Tree], Begun, int]]:
+        """The trees of the sandbox as they are now, in the store."""
+        yield Work(lambda: self.prepare(objects))
+        try:
+            return (yield from self._capture(objects, offers, limits))
+        except BaseException:
+            self.forget()
+            raise
+
+    def _capture(self, objects: Objects, offers: Offers, limits: Limits) -> Steps[tuple[list[Tree], Begun, int]]:
+        begun = check_answer((yield from ask("", "capture", self._mark, list(self._tables))), Begun)
+        intake = _Intake(objects, {tree.tree for tree in begun.trees if tree.kept}, limits)
+        try:
+            while page := check_answer(
+                (yield from ask("", "captured_records", begun.number, intake.count)), list[Record]
+            ):
+                large = yield Work(lambda page=page: intake.take(page))  # type: ignore[misc]
+                for record, parts in large:
+                    for piece in intake.wanted(record, parts):
+                        answer = yield from ask("", "captured_data", begun.number, record.tree, record.id, piece)
+                        data = check_answer(answer, bytes)
+                        yield Work(lambda: intake.put(record, parts, piece, data))  # noqa: B023
+        except (SandboxError, StoreError):
+            yield from ask("", "capture_end", begun.number)
+            raise
+        yield from ask("", "capture_end", begun.number)
+        trees: list[Tree] = yield Work(lambda: self._update(objects, offers, begun, intake))
+        self._mark, self._store = begun.time, objects.backend
+        return trees, begun, sum(self._tables[tree.tree].growth for tree in begun.trees if tree.kept)
+
+    def _update(self, objects: Objects, offers: Offers, begun: Begun, intake: _Intake) -> list[Tree]:
+        """Bring the tables up to date, and write what is new."""
+        intake.flush()
+        tables: dict[int, TreeTable] = {}
+        trees: list[Tree] = []
+        new: list[bytes] = []
+        paths: set[bytes] = set()
+        reader = Reader(objects if self.origin is None else self.origin.objects)
+        for tree in begun.trees:
+            if tree.path in paths:
+                raise nonsense("two file systems at one path")
+            paths.add(tree.path)
+            if not tree.kept:
+                continue
+            table = self._tables.get(tree.tree) or self._table(tree)
+            tables[tree.tree] = table
+            lower = None if tree.over < 0 else _Lower(offers.exported(tree.over))
+            new += table.update(
+                intake.records.get(tree.tree, []), lower, lambda digest: list(reader.get(LISTINGS, digest).values())
+            ).values()
+            root = table.root
+            kind: Literal["root", "memory"] = "root" if tree.path == b"/" else "memory"
+            attributes = root.mode, root.uid, root.gid, root.mtime_ns
+            trees.append(Tree(tree.path, kind, root.parts[0], *attributes, table.hard_links()))
+        objects.write(new)
+        self._tables = tables
+        return sorted(trees, key=lambda tree: (tree.kind != "root", tree.path))
+
+    def _table(self, tree: CapturedTree) -> TreeTable:
+        below = self.exports.get(tree.over)
+        if below is None:
+            return TreeTable(tree.root, b"", {})
+        return TreeTable(tree.root, below.digest, dict(below.hard_links))
+
+
+class _Lower:
+    """The files of a stored tree that a sandbox was given."""
+
+    def __init__(self, export: Export | None) -> None:
+        self._export = export
+
+    def entry(self, number: int) -> Entry:
+        node = None if self._export is None else self._export.node(number)
+        if not isinstance(node, StoredNode):
+            raise nonsense("a file that it was never given")
+        return node.entry
+
+    def merges(self, number: int) -> bool:
+        return False
+
+
+class _Intake:
+    """Records of a capture on their way to the store."""
+
+    def __init__(self, objects: Objects, trees: set[int], limits: Limits) -> None:
+        self._objects = objects
+        self._trees = trees
+        self._records_max = 2 * limits.files + _SLACK
+        self._room = limits.file_bytes + _BATCH_BYTES
+        self._pieces = _PIECES_MAX
+        self.count = 0
+        self._names = 0
+        self.records: dict[int, list[tuple[Record, list[Digest]]]] = {}
+        self._waiting: list[tuple[list[Digest], int, bytes]] = []
+        self._size = 0
+
+    def take(self, page: list[Record]) -> list[tuple[Record, list[Digest]]]:
+        """Take a page; gives the records whose contents are still to be asked for, with their pieces so far."""
+        large: list[tuple[Record, list[Digest]]] = []
+        self.count += len(page)
+        self._names += sum(len(record.names) for record in page)
+        if max(self.count, self._names) > self._records_max:
+            raise nonsense("more files than its limit allows")
+        for record in page:
+            if record.tree not in self._trees:
+                raise nonsense("a file of no tree")
+            parts: list[Digest] = []
+            self.records.setdefault(record.tree, []).append((record, parts))
+            if record.mode & S_IFMT != S_IFREG or not record.contents:
+                continue
+            count = -(-record.size // PIECE_BYTES)
+            self._pieces -= count
+            if record.size < 0 or self._pieces < 0:
+                raise SnapshotError(f"no snapshot was made: the files are too large, one has {record.size} bytes")
+            parts += [b""] * count
+            if record.data is None:
+                large.append((record, parts))
+            elif len(record.data) != record.size or count > 1:
+                raise nonsense("contents of another size")
+            elif count:
+                self.put(record, parts, 0, record.data)
+        return large
+
+    def wanted(self, record: Record, parts: list[Digest]) -> Iterator[int]:
+        """The pieces of a large file that have contents."""
+        if len(record.pieces) % 2:
+            raise nonsense("pieces that are no ranges")
+        end = 0
+        for first, count in zip(record.pieces[::2], record.pieces[1::2], strict=True):
+            if not end <= first < first + count:
+                raise nonsense("pieces out of order")
+            end = first + count
+            yield from range(first, min(end, len(parts)))
+
+    def put(self, record: Record, parts: list[Digest], piece: int, data: bytes) -> None:
+        """Keep a piece; one of zeros is none."""
+        size = min(PIECE_BYTES, record.size - piece * PIECE_BYTES)
+        self._room -= len(data)
+        if len(data) > size or self._room < 0:
+            raise nonsense("more contents than there can be")
+        if data.count(0) == len(data):
+            return
+        self._waiting.append((parts, piece, PIECE + data.ljust(size, b"\0")))
+        self._size += size
+        if self._size >= _BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        waiting, self._waiting, self._size = self._waiting, [], 0
+        digests = self._objects.write([data for _, _, data in waiting])
+        for (parts, piece, _), digest in zip(waiting, digests, strict=True):
+            parts[piece] = digest
+
+
+def _copy_trees(source: Objects, target: Objects, digests: list[Digest]) -> None:
+    """Write the objects of trees again, to another store, or because nothing else keeps them where they are."""
+    waiting, seen = list(digests), set(digests)
+    while waiting:
+        some, waiting = waiting[:_AT_ONCE], waiting[_AT_ONCE:]
+        found = source.read(some)
+        for data in found:
+            new = links_of(data) - seen
+            seen |= new
+            waiting += new
+        target.write(found)
+
+
+class Point(Struct, frozen=True):
+    """A snapshot that was made."""
+
+    objects: Objects
+    digest: Digest
+    record: SnapshotRecord
+
+    @property
+    def ref(self) -> str:
+        return ref_of(self.digest)
+
+    def start(self) -> State:
+        """The state of a sandbox that goes on from it."""
+        return State(Origin(self.objects, self.digest, self.record))
+
+
+def take(
+    state: State,
+    settings: Settings,
+    offers: Offers,
+    store: Store,
+    label: str = "",
+    variables: Mapping[Language, bytes] | None = None,
+    lost: list[str] | None = None,
+    *,
+    keep: bool = True,
+) -> Steps[Point]:
+    """Make a snapshot. SnapshotError, and then there is none. Unless it is to be kept, only its objects are written."""
+    objects = Objects(store)
+    try:
+        trees, begun, growth = yield from state.capture(objects, offers, settings.limits)
+        needed = {tree.path for tree in begun.trees if not tree.kept}
+        saved = yield Work(lambda: _write_variables(objects, variables or {}))
+        told = [printable(text.decode("utf-8", "replace")) for text in begun.lost] + (lost or [])
+        record = SnapshotRecord(
+            created=int(wall_time() * 1e9),
+            label=label,
+            parent=state.parent,
+            trees=trees,
+            env=sorted((fsencode(name), fsencode(value)) for name, value in settings.env.items()),
+            cwd=fsencode(settings.cwd),
+            user=settings.user,
+            hostname=settings.hostname,
+            limits=sorted(asdict(settings.limits).items()),
+            variables=saved,
+            lost=told[:_LOST_MAX],
+            size=max(0, growth + (0 if state.origin is None else state.origin.record.size)),
+            mounts=sorted(needed),
+        )
+        if not keep and state.last is not None and _is_same(state.last.record, record):
+            return state.last
+        digest = yield Work(
+            lambda: save_snapshot(objects, record) if keep else objects.write([encode_snapshot(record)])[0]
+        )
+    except StoreError as error:
+        raise SnapshotError(f"no snapshot was made: {error}") from error
+    state.parent = digest
+    state.last = Point(objects, digest, record)
+    return state.last
+
+
+def _is_same(old: SnapshotRecord, new: SnapshotRecord) -> bool:
+    """Whether nothing has changed between two snapshots of one sandbox."""
+    return old.trees == new.trees and old.variables == new.variables and old.lost == new.lost
+
+
+def _write_variables(objects: Objects, variables: Mapping[Language, bytes]) -> list[Variables]:
+    return [Variables(language, objects.write(pieces_of(data))) for language, data in sorted(variables.items())]
+
+
+# Going on from a snapshot.
+
+
+def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offers) -> Steps[None]:
+    """Make a fresh sandbox's files those of a snapshot: they are read when they are needed."""
+    given = {path for path, _ in settings.mounts}
+    missing = [fsdecode(path) for path in origin.record.mounts if fsdecode(path) not in given]
+    if missing:
+        names = ", ".join(map(repr, missing))
+        raise SnapshotError(
+            f"the snapshot needs trees of yours that are not in it: give them by mounts={{...}}: {names}"
+        )
+    for tree in origin.record.trees:
+        path = fsdecode(tree.path)
+        if path in given or (tree.path == _SHM and tree.digest == _EMPTY):
+            continue
+        number = offers.export(StoredTree(origin.objects, tree, offers.report), True)
+        state.exports[number] = tree
+        recipe = [b"overlay", [b"remote", number], None]
+        if tree.kind == "root":
+            yield from ask(path, "root", recipe, origin.record.user.encode())
+        else:
+            yield from ask(path, "mount", tree.path, recipe, False)
+
+
+def read_variables(origin: Origin) -> dict[Language, bytes]:
+    """The sealed variables of each language. SnapshotError."""
+    try:
+        return {each.language: content_of(origin.objects.read(each.pieces)) for each in origin.record.variables}
+    except StoreError as error:
+        raise SnapshotError(f"the snapshot's variables can't be read: {error}") from error
