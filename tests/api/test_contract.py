@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from typing import Any
 
 import pytest
 
 import belljar
-from belljar import AsyncSandbox, Sandbox, SnapshotError
+from belljar import AsyncSandbox, Sandbox
 from belljar.api import names
 from belljar.api.async_interpreter import AsyncInterpreter
 from belljar.api.async_process import AsyncProcess, AsyncStdin, AsyncStream, AsyncTerminal
@@ -77,15 +76,5 @@ def test_documented_signatures() -> None:
 
 
 def test_what_is_to_come_says_so() -> None:
-    with Sandbox() as sandbox, pytest.raises(SnapshotError, match=r"not in this version.*fork"):
-        sandbox.snapshot()
-    with pytest.raises(SnapshotError, match="not in this version"):
-        Sandbox.restore("x")
     with pytest.raises(AttributeError, match=r"belljar\.Image.*not in this version"):
         _ = belljar.Image
-
-    async def main() -> None:
-        with pytest.raises(SnapshotError, match="not in this version"):
-            await AsyncSandbox.restore("x")
-
-    asyncio.run(main())

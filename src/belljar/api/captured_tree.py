@@ -274,7 +274,8 @@ class TreeTable:
                 if shown.name in node.children:
                     hidden[shown.name] = shown
                 else:
-                    entries.append(self._as_it_is_now(shown))
+                    entries.append(now := self._as_it_is_now(shown))
+                    growth += 0 if now is shown else self._bytes(now) - self._bytes(shown)
         for name, number in node.children.items():
             below = hidden.get(name)
             if not number:
