@@ -7,7 +7,7 @@ import pytest
 from belljar.abi.limits import Limits
 from tests.adapter import new_session
 
-LIMITS = Limits(steps=300_000, wall_seconds=20, processes=400, expansion_bytes=1 << 20, depth=300)
+LIMITS = Limits(steps=300_000, wall_seconds=120, processes=400, expansion_bytes=1 << 20, depth=300)
 
 
 @pytest.mark.parametrize(
