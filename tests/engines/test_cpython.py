@@ -38,7 +38,7 @@ def box() -> Iterator[Sandbox]:
     ],
 )
 def test_cpythons_own_tests(box: Sandbox, name: str, least: int) -> None:
-    outcomes = run(box, name, timeout=300)
+    outcomes = run(box, name, timeout=120)
     known = differences()
     bad = {test: why for test, (outcome, why) in outcomes.items() if outcome in ("failed", "crashed")}
     surprises = {test: why for test, why in bad.items() if known_difference(test, known) is None}

@@ -105,6 +105,19 @@ def test_input_edits_lines_once_readline_is_imported(screen: Screen) -> None:
     assert b"'wXYZ!'" in screen.enter(b"line")
 
 
+def test_completion_of_an_empty_line_lists_all_without_a_question(screen: Screen) -> None:
+    screen.enter(b"import readline; names = [f'name{n:03}' for n in range(300)] + [None]")
+    screen.enter(b"readline.set_completer(lambda text, state: names[state])")
+    screen.enter(b"for name in ['query-items', 'display-width']: readline.parse_and_bind(f'set completion-{name} 0')\n")
+    screen.enter(b"line = input('\\1\\x1b[32m\\2? ')", b"? ")
+    screen.terminal.write(b"\t\t\t")
+    listed = screen.until(b"name299\r\n")
+    assert b"name000\r\nname001\r\n" in listed
+    assert b"Display all" not in listed
+    assert b"\1" not in listed + screen.enter(b"x")
+    assert b"'namex'" in screen.enter(b"line")
+
+
 def test_the_shells_completion_outlives_a_prompt(box: Sandbox) -> None:
     shell = Screen(box.pty(["bash", "--norc"], env={"PS1": "sh> "}))
     shell.until(b"sh> ")

@@ -261,8 +261,10 @@ def swapping(swap: Callable[[], None]) -> Iterator[None]:
 
 
 def attack(seconds: float, attempt: Callable[[], bytes]) -> dict[str, int]:
-    """How often the attempt gave the inside, the outside, or an error. It goes on (for a while) until it gave the inside
-    once: on a busy machine that takes longer."""
+    """How often the attempt gave the inside, the outside, or an error.
+
+    It goes on until it gave the inside once, which takes longer on a busy machine, or half a minute.
+    """
     counts = {"inside": 0, "outside": 0, "refused": 0}
     end = time.monotonic() + seconds
     while (now := time.monotonic()) < end or (not counts["inside"] and now < end + 30):

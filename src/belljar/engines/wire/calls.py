@@ -176,13 +176,13 @@ CALLS: Final[dict[str, Call]] = {
     "unread": Call(74, "q", "q"),  # bytes that can be read now (FIONREAD)
 }
 
-EDIT_HISTORY, EDIT_COMPLETES = 1, 2
+EDIT_HISTORY, EDIT_COMPLETES, EDIT_LISTS_ALL, EDIT_ONE_COLUMN = 1, 2, 4, 8
 """Bits of the second argument of `edit`.
 
 EDIT: takes the prompt, bits and a list; gives 0 and a line with its newline, b"" at the end of input. With EDIT_HISTORY
 the line is remembered. With EDIT_COMPLETES the answer may be 1 and the text before the cursor: Tab was typed; then the
 call is to be made again, with the number of characters to be completed as the first of the list and the candidates as
-the others.
+the others. Many candidates are listed only if a question is answered by yes: not so with EDIT_LISTS_ALL.
 """
 DEFAULT, IGNORED, REPORTED = 0, 1, 2
 """Dispositions that `catch` can set."""

@@ -60,6 +60,10 @@ class Editor:
         self.process = shell.process
         self.ring = KillRing()
         self.last_query = ""
+        self.asks = True
+        """Whether many completions are listed only after a question."""
+        self.one_column = False
+        """Whether completions are listed one in a line."""
         self.columns = 80
         self._next_place: int | None = None
         self._vi: Vi | None = None
@@ -70,7 +74,8 @@ class Editor:
     def _begin(self, prompt: str) -> None:
         """Reset the state of one line."""
         self.buffer = Buffer(self.ring)
-        self.screen = Screen(self._write if prompt else lambda _: None, prompt, self.columns)
+        shown = prompt.replace("\x01", "").replace("\x02", "")  # marks around what takes no columns, as in Readline
+        self.screen = Screen(self._write if prompt else lambda _: None, shown, self.columns)
         self.overwriting = False
         if self.shell.options["vi"]:
             from belljar.shell.editor.vi import Vi  # few need it, and all wait for the shell to load
@@ -203,6 +208,8 @@ class Editor:
         self.process.error(text)
 
     def bell(self) -> None:
+        """Ring, with the text shown that it is about."""
+        self._refresh()
         self._write("\a")
 
     def _refresh(self) -> None:
@@ -478,15 +485,18 @@ class Editor:
 
     def _list(self, choices: list[str]) -> None:
         self._refresh()
-        if len(choices) > ASK_ABOVE:
+        if self.asks and len(choices) > ASK_ABOVE:
             self.question = choices
             self.screen.ask(f"Display all {len(choices)} possibilities? (y or n)")
             return
-        self.screen.print_below(in_columns(choices, self.columns))
+        self.screen.print_below(self._listed(choices))
+
+    def _listed(self, choices: list[str]) -> str:
+        return in_columns(choices, 0 if self.one_column else self.columns)
 
     def _answer(self, stroke: Stroke) -> None:
         if stroke.keys in ("y", "Y", " "):
-            self._write("\n" + in_columns(self.question, self.columns))
+            self._write("\n" + self._listed(self.question))
         elif stroke.keys in ("n", "N", "\x7f", "\x07"):
             self._write("\n")
         else:

@@ -2,7 +2,7 @@
 
 import os
 
-from _belljar.lines import at, edit_input, history, state
+from _belljar.lines import at, edit_input, history, state, variables
 
 backend = "readline"
 _READLINE_VERSION = _READLINE_RUNTIME_VERSION = 0x0802
@@ -20,7 +20,11 @@ def _default(filename):
 
 
 def parse_and_bind(string, /):
-    """Accepted and ignored: the keys are Readline's, and Tab completes if there is a completer."""
+    """Set a variable. Bindings are accepted and ignored: the keys are Readline's, and Tab completes if there is a
+    completer."""
+    match string.split():
+        case ["set", name, value]:
+            variables[name.lower()] = value
 
 
 def read_init_file(filename=None, /):
@@ -33,7 +37,8 @@ def get_line_buffer():
 
 
 def insert_text(string, /):
-    """Ignored: a completer's candidates are all that it can insert."""
+    """Insert text at the cursor, from a completer: then its candidates are not used."""
+    at["inserted"] += string
 
 
 def redisplay():

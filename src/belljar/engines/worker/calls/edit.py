@@ -8,7 +8,7 @@ from belljar.abi.errno import EINTR, EINVAL, ENOTTY
 from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.signals import Signal
-from belljar.engines.wire.calls import EDIT_COMPLETES, EDIT_HISTORY
+from belljar.engines.wire.calls import EDIT_COMPLETES, EDIT_HISTORY, EDIT_LISTS_ALL, EDIT_ONE_COLUMN
 from belljar.kernel.process import Process
 from belljar.shell.control import Discard
 from belljar.shell.editor import Editor, Suspended
@@ -34,6 +34,8 @@ class LineEditor:
         if not process.isatty(0) or not process.isatty(2):
             raise SysError(ENOTTY)
         shell, editor = self._get(completes=bool(bits & EDIT_COMPLETES))
+        editor.asks = not bits & EDIT_LISTS_ALL
+        editor.one_column = bool(bits & EDIT_ONE_COLUMN)
         handler = process.handlers.get(Signal.INT)
 
         def interrupted(number: int) -> None:

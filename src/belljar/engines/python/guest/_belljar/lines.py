@@ -4,14 +4,16 @@ import builtins
 import sys
 
 from _belljar import descriptors, hostcalls
-from _belljar.protocol import CALLS, EDIT_COMPLETES, EDIT_HISTORY, decode, encode
+from _belljar.protocol import CALLS, EDIT_COMPLETES, EDIT_HISTORY, EDIT_LISTS_ALL, EDIT_ONE_COLUMN, decode, encode
 
 CHOICES_MAX = 2000
 history = []
 state = {"completer": None, "delims": " \t\n`~!@#$%^&*()-=+[{]}\\|;:'\",<>/?", "automatic": True, "told": 0}
 """`told`: how many lines of the history the kernel has; -1: it must be told anew."""
-at = {"line": "", "begin": 0, "end": 0}
-"""The text that is completed, and the places of the word in it."""
+at = {"line": "", "begin": 0, "end": 0, "inserted": ""}
+"""The text that is completed, the places of the word in it, and what its completer inserted itself."""
+variables = {}
+"""GNU readline's variables that were set, with their values as text."""
 
 
 def is_terminal():
@@ -24,6 +26,8 @@ def read(prompt):
     if state["told"] != len(history):
         hostcalls.call("history", [line.encode("utf-8", "surrogateescape") for line in history])
     bits = EDIT_HISTORY * state["automatic"] | EDIT_COMPLETES * (state["completer"] is not None)
+    bits |= EDIT_LISTS_ALL * (variables.get("completion-query-items", "100") <= "0")
+    bits |= EDIT_ONE_COLUMN * (variables.get("completion-display-width") == "0")
     call, answer, kind = CALLS["edit"], [], 1
     while kind:
         status, results = hostcalls.exchange(call.number, encode(call.takes, [prompt.encode(), bits, answer]))
@@ -50,9 +54,7 @@ def candidates(line):
     while begin and line[begin - 1] not in state["delims"]:
         begin -= 1
     word = line[begin:]
-    at.update(line=line, begin=begin, end=len(line))
-    if not line.strip():
-        return ["0", "\t"]
+    at.update(line=line, begin=begin, end=len(line), inserted="")
     found = []
     try:
         while len(found) < CHOICES_MAX:
@@ -62,7 +64,9 @@ def candidates(line):
             found.append(str(match))
     except Exception:  # a completer's mistake completes nothing, as in GNU readline
         pass
-    return [str(len(word)), *dict.fromkeys(found)]
+    if at["inserted"]:
+        return ["0", at["inserted"]]
+    return [str(len(word)), *sorted(dict.fromkeys(found))]
 
 
 def input_(prompt="", /):
