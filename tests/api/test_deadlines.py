@@ -159,7 +159,7 @@ def test_large_files_to_a_slow_worker_arrive_whole() -> None:
 def test_a_stopped_javascript_process() -> None:
     with js() as alone:
         alone.run("1")
-        session = alone._core._session
+        session = alone.core._session
         assert session is not None
         assert isinstance(session.process, EngineProcess)
         os.kill(session.process.pid, signal.SIGSTOP)

@@ -39,7 +39,7 @@ def of(sandbox: Sandbox, language: str) -> Any:
 def engine(sandbox: Sandbox, language: str) -> int:
     """The pid of the interpreter's process."""
     if language == "js":
-        process = sandbox.js._core._session.process  # type: ignore[union-attr]
+        process = sandbox.js.core._session.process  # type: ignore[union-attr]
         assert isinstance(process, EngineProcess)
         return process.pid
     (pid,) = (process.pid for process in sandbox._link.engines._engines.values() if process is not None)
@@ -285,7 +285,7 @@ origin = Sandbox()
 origin.python.run("x = 1")
 origin.js.run("var x = 1")
 branch = origin.fork()
-pids = [p.pid for s in (origin, branch) for p in (*s._link.engines._engines.values(), s.js._core._session.process)]
+pids = [p.pid for s in (origin, branch) for p in (*s._link.engines._engines.values(), s.js.core._session.process)]
 import threading
 spin = "open('/tmp/on', 'w').write('x')\\nwhile True: pass"
 threading.Thread(target=lambda: branch.python.run(spin), daemon=True).start()

@@ -182,7 +182,7 @@ def test_what_a_listener_of_a_run_raises_is_raised(sandbox: Sandbox, language: s
 def test_an_interpreter_does_not_keep_what_earlier_runs_said(sandbox: Sandbox) -> None:
     for _ in range(3):
         sandbox.python.run("print('x' * 100_000)")
-    dialogue = sandbox.python._core.dialogue
+    dialogue = sandbox.python.core.dialogue
     assert dialogue is not None
     assert not any(dialogue.running.parts.values())
 

@@ -360,7 +360,7 @@ def test_an_interrupt_between_runs_is_none(python: Interpreter) -> None:
 
 def test_an_interrupt_that_comes_too_late_costs_no_variables(python: Interpreter) -> None:
     python.run("x = 5")
-    dialogue = python._core.dialogue
+    dialogue = python.core.dialogue
     assert dialogue is not None
     for _ in range(20):
         dialogue._send(dialogue._conversation.message(Signal(dialogue.number, SignalNumber.INT)))

@@ -499,8 +499,8 @@ def test_what_an_earlier_run_left_behind_can_not_answer_for_a_later_one() -> Non
         result = sandbox.python.run("forge()\n'mine'")
         assert result.value == "mine"
         assert sandbox.python.run("'again'").value == "again"
-        assert sandbox.python._core.dialogue is not None
-        assert sandbox.python._core.dialogue.dropped == 1
+        assert sandbox.python.core.dialogue is not None
+        assert sandbox.python.core.dialogue.dropped == 1
 
 
 @pytest.mark.parametrize("number", [0, 2, None, "1"])
