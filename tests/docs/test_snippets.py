@@ -107,7 +107,7 @@ def test_a_command_line_of_the_readme_runs(line: str, tmp_path: Path) -> None:
     (tmp_path / "script.sh").write_text("echo hi\n")
     (tmp_path / "notes.md").write_text("teh end\n")
     words = [sys.executable, "-m", "belljar.cli", *shlex.split(line)[1:]]
-    environment = {**os.environ, "BELLJAR_NO_DAEMON": "1"}
+    environment = {**os.environ, "BELLJAR_NO_DAEMON": "1", "BELLJAR_STORE": str(tmp_path / "store.db")}
     done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout or (tmp_path / "out.diff").read_text()

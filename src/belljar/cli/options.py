@@ -8,9 +8,12 @@ if TYPE_CHECKING:
     import argparse
 
     from belljar.api.mounts import Mount
+    from belljar.api.sandbox import Sandbox
     from belljar.net.network import Network
+    from belljar.store.store import Store
 
 WAYS = ("ro", "rw", "overlay")
+DEFAULTS = {"cwd": "/workspace", "user": "agent", "hostname": "belljar"}
 
 
 def add_sandbox_options(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +47,9 @@ def add_sandbox_options(parser: argparse.ArgumentParser) -> None:
         "--node-modules", metavar="DIR", help="let node find what is installed in DIR/node_modules, read-only"
     )
     group.add_argument("--env", "-e", action="append", default=[], metavar="NAME=VALUE", help="set a variable")
-    group.add_argument("--cwd", "-w", default="/workspace", metavar="PATH", help="start here (default %(default)s)")
-    group.add_argument("--user", "-u", default="agent", metavar="NAME", help="run as this user (default %(default)s)")
-    group.add_argument("--hostname", default="belljar", metavar="NAME", help="its host name (default %(default)s)")
+    group.add_argument("--cwd", "-w", metavar="PATH", help=f"start here (default {DEFAULTS['cwd']})")
+    group.add_argument("--user", "-u", metavar="NAME", help=f"run as this user (default {DEFAULTS['user']})")
+    group.add_argument("--hostname", metavar="NAME", help=f"its host name (default {DEFAULTS['hostname']})")
     group.add_argument("--memory", metavar="SIZE", help="memory of the sandbox, e.g. 512M")
     group.add_argument("--tier", default="virtual", help="virtual (default)")
     group.add_argument(
@@ -63,35 +66,76 @@ def add_sandbox_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_restore_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("snapshots")
+    group.add_argument(
+        "--restore",
+        metavar="REF",
+        help="begin with the files, variables and settings of a snapshot: its label, ref or first digits",
+    )
+    group.add_argument(
+        "--store", metavar="LOCATION", help="where snapshots are (default: see `belljar snapshot ls -h`)"
+    )
+
+
 def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Keyword arguments for Sandbox; a bad option ends the program with a usage message."""
+    """Keyword arguments for Sandbox; a bad option ends the program with a usage message.
+
+    With --restore, `restore` is the snapshot; what was not asked for is then the snapshot's.
+    """
+    from dataclasses import replace
+
     from belljar.abi.limits import Limits
 
-    changed: dict[str, Any] = {}
-    if arguments.memory is not None:
-        changed["memory_bytes"] = parse_memory(parser, arguments.memory)
-    try:
-        limits = Limits(**changed)
-    except ValueError as error:
-        parser.error(f"--memory {arguments.memory}: {error}")
+    ref = getattr(arguments, "restore", None)
     mounts = [parse_mount(parser, text) for text in arguments.mount]
     if len({path for path, _ in mounts}) < len(mounts):
         parser.error("--mount: the same PATH is given twice")
-    if not arguments.cwd.startswith("/"):
+    chosen = {name: value for name in DEFAULTS if (value := getattr(arguments, name)) is not None}
+    if not chosen.get("cwd", "/").startswith("/"):
         parser.error(f"--cwd {arguments.cwd!r}: must be an absolute path in the sandbox")
-    return {
-        "env": parse_environment(parser, arguments.env),
-        "cwd": arguments.cwd,
-        "limits": limits,
+    settings: dict[str, Any] = {
+        **(DEFAULTS | chosen if ref is None else chosen),
         "tier": arguments.tier,
-        "user": arguments.user,
-        "hostname": arguments.hostname,
         "mounts": dict(mounts),
-        "files": dict(read_file(parser, text, arguments.cwd) for text in arguments.file),
         "node_modules": arguments.node_modules,
         "require": set(arguments.require),
         "network": parse_network(parser, arguments.allow_host, arguments.audit),
     }
+    limits, cwd = Limits(), settings.get("cwd", "")
+    if ref is not None:
+        from belljar.api.snapshot import Snapshot
+
+        settings["restore"] = snapshot = Snapshot.find(ref, store_at(arguments.store))
+        limits, cwd = snapshot.limits, cwd or snapshot.cwd
+    env = parse_environment(parser, arguments.env)
+    if env or ref is None:
+        settings["env"] = env
+    if arguments.memory is not None:
+        try:
+            limits = replace(limits, memory_bytes=parse_memory(parser, arguments.memory))
+        except ValueError as error:
+            parser.error(f"--memory {arguments.memory}: {error}")
+    settings["limits"] = limits
+    settings["files"] = dict(read_file(parser, text, cwd) for text in arguments.file)
+    return settings
+
+
+def store_at(location: str | None) -> Store | None:
+    """The store of --store; None: the default one."""
+    if location is None:
+        return None
+    from belljar.store.default_host import open_store
+
+    return open_store(location)
+
+
+def make_sandbox(settings: dict[str, Any]) -> Sandbox:
+    """A sandbox for `sandbox_arguments`."""
+    from belljar.api.sandbox import Sandbox
+
+    snapshot = settings.pop("restore", None)
+    return Sandbox(**settings) if snapshot is None else Sandbox.restore(snapshot, **settings)
 
 
 def is_overlay(text: str) -> bool:

@@ -9,14 +9,22 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
-from belljar.cli.options import add_sandbox_options, is_overlay, sandbox_arguments
-from belljar.cli.screen_host import close_quietly
+from belljar.cli.options import (
+    add_restore_options,
+    add_sandbox_options,
+    is_overlay,
+    make_sandbox,
+    sandbox_arguments,
+    store_at,
+)
+from belljar.cli.screen_host import close_quietly, complain
 from belljar.cli.start_host import Start
 
 if TYPE_CHECKING:
     import argparse
 
     from belljar.api.process import Process, Stdin, Stream
+    from belljar.api.sandbox import Sandbox
 
 INTERPRETERS: Final = {".sh": "bash", ".bash": "bash", ".py": "python3", ".js": "node", ".mjs": "node", ".cjs": "node"}
 _READ: Final = 64 << 10
@@ -48,7 +56,13 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser], sta
     parser.add_argument(
         "--diff", metavar="FILE", help="write what it changed in directories mounted as overlay, as a diff"
     )
+    parser.add_argument(
+        "--snapshot",
+        metavar="LABEL",
+        help="keep the sandbox under this label when the command has ended, however it did",
+    )
     add_sandbox_options(parser)
+    add_restore_options(parser)
     parser.set_defaults(run=lambda arguments: run(parser, arguments, start))
 
 
@@ -73,13 +87,14 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
     command = parse_command(parser, arguments.what, arguments.args, settings["files"])
 
     from belljar.api.command import PIPE
-    from belljar.api.sandbox import Sandbox
     from belljar.owner.supervisor_host import shared
 
+    if arguments.snapshot is not None:
+        check_snapshot(arguments.snapshot, arguments.store)
     shared.source = start
     stdin = own_input()
     try:
-        sandbox = Sandbox(**settings)
+        sandbox = make_sandbox(settings)
     except (ValueError, TypeError) as error:
         parser.error(str(error))
     with sandbox:
@@ -96,6 +111,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
             text = "".join(sandbox.changes(path).diff() for path in overlays)
             with open(arguments.diff, "w", encoding="utf-8", errors="surrogateescape", newline="") as file:
                 file.write(text)
+        kept = keep(sandbox, arguments.snapshot, arguments.store)
     if arguments.json:
         import json
 
@@ -106,9 +122,28 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: S
             "timed_out": timed_out,
             "truncated": process.truncated,
             "limit": process.limit,
+            **kept,
         }
         sys.stdout.write(json.dumps(result) + "\n")
     return code
+
+
+def check_snapshot(label: str, location: str | None) -> None:
+    """Find out before the command runs whether there can be a snapshot at its end. SnapshotError, StoreError."""
+    from belljar.store.default_host import default_store
+    from belljar.store.snapshot import LABEL, check_label
+
+    (store_at(location) or default_store()).get(LABEL + check_label(label))
+
+
+def keep(sandbox: Sandbox, label: str | None, location: str | None) -> dict[str, Any]:
+    """Make the snapshot that was asked for, and say what is not in it."""
+    if label is None:
+        return {}
+    snapshot = sandbox.snapshot(label, store_at(location))
+    for lost in snapshot.lost:
+        complain(f"belljar: not in the snapshot: {lost}")
+    return {"snapshot": snapshot.ref}
 
 
 def seconds(text: str) -> float:

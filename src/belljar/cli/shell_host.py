@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from belljar.abi.errors import SandboxError
-from belljar.cli.options import add_sandbox_options, sandbox_arguments
+from belljar.cli.options import add_restore_options, add_sandbox_options, make_sandbox, sandbox_arguments
 from belljar.cli.start_host import Start
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ PROMPT = r"\[\e[1;36m\]\h\[\e[0m\]:\[\e[1;34m\]\w\[\e[0m\]\$ "
 def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser], start: Start | None) -> None:
     parser = subcommands.add_parser("shell", help="open a terminal", description="Open a bash in a fresh sandbox.")
     add_sandbox_options(parser)
+    add_restore_options(parser)
     parser.set_defaults(run=lambda arguments: run(parser, arguments, start))
 
 
 def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace, start: Start | None) -> int:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         parser.error("needs a terminal; to run a command without one: belljar run 'COMMAND'")
-    from belljar.api.sandbox import Sandbox
     from belljar.owner.supervisor_host import shared
 
     shared.source = start
-    with Sandbox(**sandbox_arguments(parser, arguments)) as sandbox:
+    with make_sandbox(sandbox_arguments(parser, arguments)) as sandbox:
         rows, columns = window_size()
         env = {"PS1": PROMPT, "TERM": os.environ.get("TERM", "xterm-256color")}
         terminal = sandbox.pty(["bash", "-i"], env=env, rows=rows, cols=columns)
