@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +159,42 @@ def test_wrong_command_lines(args: tuple[str, ...]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(args)
     assert caught.value.code == 2
+
+
+def test_run_goes_on_from_a_snapshot(home: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "note").write_text("a note")
+
+    def run(*args: str, status: int = 0) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "belljar.cli", "run", "--store", str(tmp_path / "s.db"), *args],
+            capture_output=True, text=True, check=False, timeout=60, env=home, cwd=tmp_path,
+        )  # fmt: skip
+        assert done.returncode == status, done
+        return done.stdout or done.stderr
+
+    run("--snapshot", "one", "--env", "A=1", "--cwd", "/w", "--hostname", "h1", "echo kept > f; exit 3", status=3)
+    text = run(
+        "--restore",
+        "one",
+        "--env",
+        "B=2",
+        "--file",
+        "note",
+        "--snapshot",
+        "two",
+        'cat f note; pwd; hostname; echo "$A$B"',
+    )
+    assert text == "kept\na note/w\nh1\n12\n"
+    assert run("--restore", "two", "--cwd", "/", "--memory", "300M", "pwd; cat /w/note; rm /w/f") == "/\na note"
+    result = json.loads(run("--restore", "one", "--snapshot", "three", "--json", "--timeout", "9", "cat f"))
+    assert (result["stdout"], result["snapshot"][:7]) == ("kept\n", "sha256:")
+    store = Store.sqlite(tmp_path / "s.db")
+    one, two, three = (Snapshot.find(label, store) for label in ("one", "two", "three"))
+    assert (one.parent, two.parent, three.parent) == (None, one.ref, one.ref)
+    assert ("/w/note", "added") in [(change.path, change.kind) for change in one.diff(two)]
+    assert three.ref == result["snapshot"]
+    store.close()
+    assert "no snapshot 'four'" in run("--restore", "four", "true", status=125)
+    assert "can't be a label" in run("--snapshot", "x\ny", "echo not run", status=125)
+    (tmp_path / "s.db").write_text("something else" * 100)
+    assert "not a database" in run("--snapshot", "x", "echo not run", status=125)
