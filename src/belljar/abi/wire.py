@@ -45,13 +45,17 @@ class _Message(msgspec.Struct, array_like=True, forbid_unknown_fields=True):
 
 
 class Boot(_Message, tag="boot"):
-    """Configure the sandbox: sent once, first. No limits: the default ones."""
+    """Configure the sandbox: sent once, first. No limits: the default ones.
+
+    `seed` is for a worker that replays: the same commands have the same effects in all that have the same seed.
+    """
 
     env: dict[bytes, bytes]
     cwd: bytes
     user: bytes
     hostname: bytes
     limits: dict[str, int | float]
+    seed: bytes = b""
 
 
 class Start(_Message, tag="start"):

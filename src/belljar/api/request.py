@@ -132,13 +132,14 @@ def limits_for_exec(base: Limits, given: Limits | None, timeout: float | None) -
     return (asdict(effective) if effective is not base else {}), effective
 
 
-def boot_message(env: dict[str, str], cwd: str, user: str, hostname: str, limits: Limits) -> Boot:
+def boot_message(env: dict[str, str], cwd: str, user: str, hostname: str, limits: Limits, seed: bytes = b"") -> Boot:
     return Boot(
         {k.encode("utf-8", "surrogateescape"): v.encode("utf-8", "surrogateescape") for k, v in env.items()},
         cwd.encode("utf-8", "surrogateescape"),
         user.encode(),
         hostname.encode(),
         asdict(limits) if limits != Limits() else {},
+        seed,
     )
 
 

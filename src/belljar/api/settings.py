@@ -168,7 +168,7 @@ class Settings(Struct, frozen=True):
         return structs.replace(self, name=new_id(), created=wall_time(), named=False, checkpoint=None)
 
     def boot(self) -> Boot:
-        return boot_message(self.env, self.cwd, self.user, self.hostname, self.limits)
+        return boot_message(self.env, self.cwd, self.user, self.hostname, self.limits, self.seed)
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """The tools, as an interpreter names them."""

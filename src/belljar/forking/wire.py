@@ -30,6 +30,8 @@ PERMIT: Final = b"f"
 COPY: Final = b"copy"
 HANDS_OVER: Final = "hands-over"
 """Argument of a zygote whose workers are handed to other processes, and do not end with its owner."""
+REPLAYS: Final = "replays"
+"""Argument of a zygote whose workers see the same time and randomness in every run."""
 SPARE_REQUEST_MAX: Final = 2048
 """The longest request for which spares are made."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from msgspec import DecodeError, Struct, ValidationError, msgpack
+from msgspec import DecodeError, Struct, ValidationError, msgpack, structs
 
 from belljar.abi.errors import ImageError, SnapshotError
 from belljar.abi.paths import fsdecode, fsencode, normalise
@@ -70,6 +70,10 @@ def make_image(
     except SnapshotError as error:
         raise ImageError(str(error)) from None
     return record
+
+
+def with_config(record: ImageRecord, config: ImageConfig) -> ImageRecord:
+    return structs.replace(record, config=_encoder.encode(config))
 
 
 def config_of(record: ImageRecord) -> ImageConfig:

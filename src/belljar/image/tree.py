@@ -38,6 +38,19 @@ class Node(Struct, eq=False):
     def is_directory(self) -> bool:
         return self.kind is Kind.DIRECTORY
 
+    def fill(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        """Make a file's contents those of the chunks; gives its pieces, to be stored."""
+        self.parts, self.size = [], 0
+        for digest, piece in pieces(self._count(chunks)):
+            self.parts.append(digest)
+            if digest:
+                yield piece
+
+    def _count(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            self.size += len(chunk)
+            yield chunk
+
 
 class FileTree:
     """The root directory, and the ways to what is below it."""
@@ -182,6 +195,17 @@ class FileTree:
             else:
                 return None
         return way
+
+    def put(self, parts: Sequence[bytes], node: Node, like: Node) -> None:
+        """Give a node a path, with the owner and time of `like`, as directories that are missing have. ImageError."""
+        way = self.way(parts[:-1], make=like)
+        assert way is not None
+        names = way[-1][1].names
+        before = names.get(parts[-1]) if parts else self.root
+        if before is not None and before.is_directory:
+            raise ImageError(f"/{show(b'/'.join(parts))} is a directory of the image: give the path of a file")
+        node.uid, node.gid, node.mtime_ns = like.uid, like.gid, like.mtime_ns
+        names[parts[-1]] = node
 
 
 def check_count(count: int) -> None:

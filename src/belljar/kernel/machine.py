@@ -2,12 +2,15 @@
 
 from collections.abc import Callable
 from random import Random
-from typing import Protocol
+from typing import Final, Protocol
 
 from msgspec import Struct
 
 from belljar.abi.records import NANO
 from belljar.kernel.fiber import Clock, Poller
+
+REPLAY_NS: Final = 1_767_225_600 * NANO
+"""The time at which a replay begins: the first second of 2026."""
 
 
 class Entropy(Protocol):
@@ -24,6 +27,8 @@ class Machine(Struct, frozen=True):
     entropy: Entropy
     cores: int = 2
     memory_bytes: int = 2 << 30
+    replays: bool = False
+    """Whether programs in engine processes are to see its time and entropy, and not the host's."""
 
 
 def never_backwards(clock: Callable[[], int]) -> Callable[[], int]:
@@ -41,7 +46,7 @@ def never_backwards(clock: Callable[[], int]) -> Callable[[], int]:
 class VirtualTime:
     """Clock and poller in one, for replays and tests: waiting takes no time, it only moves the clock."""
 
-    def __init__(self, start_ns: int = 1_767_225_600 * NANO) -> None:
+    def __init__(self, start_ns: int = REPLAY_NS) -> None:
         self._start_ns = start_ns
         self._elapsed = 0.0
 
@@ -61,10 +66,24 @@ class VirtualTime:
         self._elapsed += seconds
 
 
+class StoppedClock:
+    """Time for a replay that waits for real things: the date stands still, so that no load changes it."""
+
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self.monotonic = monotonic
+
+    def time_ns(self) -> int:
+        return REPLAY_NS
+
+
 class SeededEntropy:
     """The same bytes for the same seed. For replays only: not for secrets."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int | bytes) -> None:
+        self.seed(seed)
+
+    def seed(self, seed: int | bytes) -> None:
+        """Begin anew."""
         self._random = Random(seed)
 
     def random_bytes(self, count: int) -> bytes:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from belljar.kernel.machine import Machine
+from belljar.kernel.machine import Machine, SeededEntropy, StoppedClock
 
 LONGEST: Final = 2e6
 """Seconds of one wait: epoll takes at most 24 days. Whoever waits longer looks again."""
@@ -169,6 +169,11 @@ def host_machine() -> Machine:
         cores=os.cpu_count() or 1,
         memory_bytes=_memory_bytes(),
     )
+
+
+def replay_machine() -> Machine:
+    """A machine whose time, entropy and size are the same everywhere, though it waits for what happens on this one."""
+    return Machine(clock=StoppedClock(time.monotonic), poller=host_poller(), entropy=SeededEntropy(0), replays=True)
 
 
 def _memory_bytes() -> int:

@@ -37,6 +37,10 @@ class PidSpace:
             space = space.parent
         return process.pids[self]
 
+    def restart(self) -> None:
+        """Number processes from the start again: no others than the first are there."""
+        self.last_pid, self._next = 1, 2
+
     def remove(self, process: Process) -> None:
         """Free the numbers of a process; nothing if they are another's already."""
         for space, pid in process.pids.items():

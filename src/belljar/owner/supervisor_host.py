@@ -12,7 +12,7 @@ from typing import Final
 from belljar.abi.limits import Limits
 from belljar.forking.owner.client_host import Refused
 from belljar.forking.owner.process_host import ForkServerProcess, RestartedServer
-from belljar.forking.wire import encode_request
+from belljar.forking.wire import REPLAYS, encode_request
 from belljar.owner.handle_host import WorkerHandle, Workers, WorkerUnavailable
 
 RECYCLE_AFTER: Final = 10_000
@@ -77,5 +77,8 @@ class Supervisor:
 
 shared: Final = Supervisor()
 """The zygote that every sandbox of this process comes from."""
+replaying: Final = Supervisor((*ZYGOTE, REPLAYS))
+"""The zygote of sandboxes that build images: the same commands have the same effects, whenever and wherever."""
 if sys.platform != "win32":
     os.register_at_fork(after_in_child=shared.forget)
+    os.register_at_fork(after_in_child=replaying.forget)

@@ -195,6 +195,8 @@ class Server:
             hostname=fsdecode(message.hostname),
             limits=_limits(message.limits) if message.limits else session.kernel.limits,
         )
+        if message.seed:
+            session.replay(message.seed)
 
     def _start(self, message: Start) -> None:
         if message.id in self._jobs:

@@ -24,7 +24,7 @@ from belljar.kernel.fs.quota import Quota
 from belljar.kernel.fs.srv import SrvServer
 from belljar.kernel.kernel import Kernel
 from belljar.kernel.loader import Program, program_file
-from belljar.kernel.machine import Machine, never_backwards
+from belljar.kernel.machine import Machine, SeededEntropy, never_backwards
 from belljar.kernel.process import Process
 from belljar.kernel.vfs.credentials import Credentials
 from belljar.kernel.vfs.namespace import Mount, Place
@@ -139,6 +139,13 @@ class Session:
             self.env = given
         self.cwd = cwd
         self.kernel.configure(hostname, limits)
+
+    def replay(self, seed: bytes) -> None:
+        """Before anything was started: have the same commands do the same in every session with this seed."""
+        kernel = self.kernel
+        assert isinstance(kernel.machine.entropy, SeededEntropy), "not the worker of a replay"
+        kernel.machine.entropy.seed(seed)
+        kernel.init.space.restart()
 
     def _become(self, user: str) -> None:
         """Have commands run as root, or as an account of another name."""

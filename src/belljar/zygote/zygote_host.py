@@ -18,9 +18,9 @@ from belljar.abi.wire import host_frames
 from belljar.engines.worker.programs import find, names, preload
 from belljar.forking.server.judge_host import ForkJudge
 from belljar.forking.server.server_host import ForkServer, Made
-from belljar.forking.wire import HANDS_OVER, Request
+from belljar.forking.wire import HANDS_OVER, REPLAYS, Request
 from belljar.kernel.machine import Machine
-from belljar.kernel.machine_host import EpollPoller, host_machine
+from belljar.kernel.machine_host import EpollPoller, host_machine, replay_machine
 from belljar.lockdown.children_host import Children
 from belljar.lockdown.forks_host import fork_alone
 from belljar.lockdown.seal_host import enter_namespaces, prepare
@@ -44,8 +44,8 @@ WARM_UP: Final = (
 class Zygote:
     """Everything a worker is made of, but for its connection."""
 
-    def __init__(self, control: socket.socket, *, ends_workers: bool = True) -> None:
-        self._machine = host_machine()
+    def __init__(self, control: socket.socket, *, ends_workers: bool = True, replays: bool = False) -> None:
+        self._machine = replay_machine() if replays else host_machine()
         sys.setrecursionlimit(RECURSION)
         poller = self._machine.poller
         assert isinstance(poller, EpollPoller)
@@ -97,7 +97,8 @@ def warm_up(machine: Machine) -> None:
 
 def main() -> None:
     *options, control = sys.argv[1:]
-    Zygote(socket.socket(fileno=int(control)), ends_workers=HANDS_OVER not in options).run()
+    connection = socket.socket(fileno=int(control))
+    Zygote(connection, ends_workers=HANDS_OVER not in options, replays=REPLAYS in options).run()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ def commands() -> dict[str, Callable[[], list[str]]]:
     return {
         "python": lambda: python_start_host.command("python"),
         "python-data": lambda: python_start_host.command("python-data"),
+        "python-replay": lambda: python_start_host.command("python-replay"),
         "js": lambda: js_choice_host.command("run"),
         "node": lambda: js_choice_host.command("program"),
         "wasm": _wasm,

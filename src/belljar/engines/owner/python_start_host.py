@@ -10,7 +10,8 @@ from belljar.engines.errors import EngineUnavailable
 from belljar.engines.owner.progress_host import progress
 from belljar.engines.owner.python_package_host import source, stdlib
 
-Kind = Literal["python", "python-data"]
+Kind = Literal["python", "python-data", "python-replay"]
+"""The last one is for replays: its hashes, time and entropy are the same in every run."""
 
 
 def command(kind: Kind) -> list[str]:

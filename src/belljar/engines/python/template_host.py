@@ -72,6 +72,8 @@ MEMORY_MAX: Final = (1 << 32) - (1 << 16)
 
 
 WARM_UPS: Final = 32
+_REPLAY: Final = (0, "template")
+"""Time and seed while the interpreter of a replay starts: its hashes are then the same in every run."""
 DIRECTORY: Final = (0o040755, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0)
 OPTIONS: Final = {"executable": "/usr/bin/python3", "session": False, "site": False, "directory": DIRECTORY}
 """START's options in an ordinary sandbox."""
@@ -135,7 +137,7 @@ class Template:
         self._null_kernel = NullKernel()
         self._wasi = Preview1(
             self._null_kernel,
-            HostWorld(_ended_early),
+            HostWorld(_ended_early, _REPLAY if kind == "python-replay" else None),
             PythonLibrary(stdlib, STDLIB_SHA256, added, removed, bundled_packages()),
         )
         self._wasi.args = [b"/usr/local/bin/python3", b"-c", f"import _belljar; _belljar.start({kind!r})".encode()]
@@ -275,7 +277,8 @@ class Template:
         """Direct the guest's calls to a program's kernel."""
         kernel = kernel or self._hostcalls.kernel
         assert kernel is not None
-        self._wasi.adopt(kernel, HostWorld(self._hostcalls.leave), program.stdio, program.numbers.ttys)
+        world = HostWorld(self._hostcalls.leave, program.options.get("replay"))
+        self._wasi.adopt(kernel, world, program.stdio, program.numbers.ttys)
         directory = program.options.pop("directory", None)
         if directory is not None:
             self._wasi.directory = program.cwd, directory

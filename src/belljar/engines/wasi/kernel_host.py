@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from random import Random
 from typing import Any, Final
 
 from belljar.engines.calls.client_host import CallError, Client
@@ -42,11 +43,15 @@ def _ignore(_number: int) -> None:
 
 
 class HostWorld:
-    """This process's clock and entropy. `leave` ends the program."""
+    """This process's clock and entropy. `leave` ends the program.
 
-    def __init__(self, leave: Callable[[int], int]) -> None:
+    `replay`, a time in ns and a seed, takes their place where the same program is to do the same in every run.
+    """
+
+    def __init__(self, leave: Callable[[int], int], replay: tuple[int, str] | None = None) -> None:
         self.exit = leave
-        self.random_bytes = os.urandom
+        self.random_bytes: Callable[[int], bytes] = os.urandom if replay is None else Random(replay[1]).randbytes
+        self._clocks = _CLOCKS if replay is None else (lambda: replay[0], *_CLOCKS[1:])
 
     def time_ns(self, clock: int) -> int:
-        return _CLOCKS[clock]()
+        return self._clocks[clock]()

@@ -82,7 +82,8 @@ class WasmProcess:
         watch = Watch(self._client, kernel.interrupt, self._spent)
         watch.allow(self._program.numbers.cpu_ns)
         watch.start()
-        wasi.adopt(kernel, HostWorld(self._leave), self._program.stdio, self._program.numbers.ttys)
+        world = HostWorld(self._leave, self._program.options.get("replay"))
+        wasi.adopt(kernel, world, self._program.stdio, self._program.numbers.ttys)
         wasi.args, wasi.environ = self._program.argv, _with_directory(self._program)
         try:
             module = wasmtime.Module.deserialize(template.engine, native)

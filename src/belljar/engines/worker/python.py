@@ -48,7 +48,8 @@ def main(process: Process) -> int:
     text = " ".join(process.argv[2:]).encode() if session else _text(process)
     if session:
         process.argv = process.argv[:1]
-    kind = "python-data" if uses_data(text) else "python"
+    replays = process.kernel.machine.replays
+    kind = "python-replay" if replays else "python-data" if uses_data(text) else "python"
     limits = process.budget.limits
     options = {"memory_bytes": limits.memory_bytes, "cpu_seconds": limits.cpu_seconds, "copied": True}
     if session:

@@ -117,6 +117,9 @@ class CallServer:
             int(left * 1e9),
             budget.limits.memory_bytes,
         )
+        machine = process.kernel.machine
+        if machine.replays:
+            options = {**options, "replay": [machine.clock.time_ns(), machine.entropy.random_bytes(16).hex()]}
         try:
             cwd = process.fs.getcwd()
         except SysError:

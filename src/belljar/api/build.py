@@ -1,0 +1,218 @@
+"""Building of images: each step in a fresh sandbox whose time and randomness are the same everywhere.
+
+A step starts from the files that the steps before made, so its result depends on nothing else, and can be cached by what
+it depends on (`image/recipe.py`). Steps that only write files need no sandbox.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from belljar.abi.base import AGENT_NAME, WORKSPACE
+from belljar.abi.errors import ImageError, SandboxError
+from belljar.abi.limits import Limits
+from belljar.abi.paths import fsdecode, fsencode
+from belljar.abi.version import __version__
+from belljar.api.clock_host import monotonic
+from belljar.api.errors import SnapshotError
+from belljar.api.image import Progress
+from belljar.api.sandbox import Sandbox
+from belljar.api.settings import SandboxOptions, Settings
+from belljar.api.state import Origin, State
+from belljar.image.copy_host import copy_into
+from belljar.image.recipe import Command, Copy, Cwd, Env, Files, Run, Step, User, step_key
+from belljar.image.record import ImageConfig, ImageRecord, config_of, environment_of, make_image, read_image_record, with_config
+from belljar.image.tree import FileTree, Node, split_path
+from belljar.kernel.machine import REPLAY_NS
+from belljar.store.errors import StoreError
+from belljar.store.objects import content_of
+from belljar.store.snapshot import Tree, encode_snapshot, move_ref
+from belljar.store.store import Objects
+from belljar.store.tree import Kind
+
+if TYPE_CHECKING:
+    from belljar.net.network import Network
+
+LIMITS: Final = Limits(wall_seconds=3600, cpu_seconds=3600, file_bytes=4 << 30)
+"""What one step may use unless the caller says otherwise."""
+_OUTPUT_SHOWN: Final = 4000
+_PASSWD_MAX: Final = 1 << 20
+_ENVIRONMENT: Final = {"SOURCE_DATE_EPOCH": str(REPLAY_NS // 10**9), "PYTHONHASHSEED": "0"}
+"""Of every step: what other tools go by to make the same of the same."""
+_BASE_STEP: Final = "base"
+
+OnProgress = Callable[[Progress], object]
+
+
+def build(
+    objects: Objects,
+    start: ImageRecord | None,
+    steps: Sequence[Step],
+    network: Network | None,
+    on_progress: OnProgress | None,
+    limits: Limits | None,
+) -> ImageRecord:
+    """Run the steps from an image on, or from the base files. ImageError."""
+    builder = _Builder(objects, network, limits or LIMITS)
+    tell = on_progress or (lambda _: None)
+    try:
+        record = builder.base() if start is None else start
+        for number, step in enumerate(steps, 1):
+            text = str(step)
+
+            def say(state: str, output: bytes = b"", seconds: float = 0.0, *, at: int = number, what: str = text) -> None:
+                tell(Progress(at, len(steps), what, state, output, seconds))  # type: ignore[arg-type]
+
+            say("started")
+            began = monotonic()
+            try:
+                made, cached = builder.step(record, step, lambda data: say("output", data))
+            except ImageError as error:
+                say("failed", seconds=monotonic() - began)
+                raise ImageError(f"step {number} of {len(steps)} failed: {text}: {error}") from error
+            config = config_of(record)
+            command = list(step.argv) if isinstance(step, Command) else config.command
+            record = with_config(made, ImageConfig(command, [*config.history, text]))
+            say("cached" if cached else "done", seconds=monotonic() - began)
+    except (StoreError, SnapshotError) as error:
+        raise ImageError(f"the image was not built: {error}") from error
+    return record
+
+
+class _Builder:
+    """Makes one image of another, for each kind of step."""
+
+    def __init__(self, objects: Objects, network: Network | None, limits: Limits) -> None:
+        self._objects = objects
+        self._network = network
+        self._limits = limits
+
+    def base(self) -> ImageRecord:
+        """The image of the files that every sandbox begins with."""
+        return self._cached(step_key(__version__, None, _BASE_STEP), lambda: self._run_in_sandbox(None, None, AGENT_NAME))[0]
+
+    def step(self, record: ImageRecord, step: Step, hear: Callable[[bytes], object]) -> tuple[ImageRecord, bool]:
+        """The image after a step, and whether it was there already."""
+        match step:
+            case Env(variables=variables):
+                env = {**environment_of(record), **dict(variables)}
+                encoded = sorted((fsencode(name), fsencode(value)) for name, value in env.items())
+                return structs.replace(record, env=encoded), False
+            case Command():
+                return record, False
+            case Files(files=files):
+                return self._write_files(record, files), False
+            case Copy(source=source, target=target):
+                tree = FileTree.load(self._objects, record.trees[0])
+                self._objects.write(copy_into(tree, source, target, self._owner(tree, record.user)))
+                return self._save(record, tree), False
+            case Cwd(path=path):
+                tree = FileTree.load(self._objects, record.trees[0])
+                tree.way(split_path(fsencode(path.lstrip("/"))), make=self._owner(tree, record.user))
+                made = self._save(record, tree)
+                return structs.replace(made, cwd=b"/" + b"/".join(split_path(fsencode(path.lstrip("/"))))), False
+            case User(name=name) if name == record.user or name == "root":
+                return structs.replace(record, user=name), False
+            case User(name=name):
+                key = step_key(__version__, record, step)
+                return self._cached(key, lambda: self._run_in_sandbox(record, None, name))
+            case Run():
+                key = step_key(__version__, record, step, network=self._network is not None)
+                seed = bytes.fromhex(key.rpartition("/")[2])
+                return self._cached(key, lambda: self._run_in_sandbox(record, step, record.user, seed, hear))
+
+    def _cached(self, key: str, make: Callable[[], ImageRecord]) -> tuple[ImageRecord, bool]:
+        """What a step made earlier, or makes now. A result that has gone is made again."""
+        store = self._objects.backend
+        found = store.get(key)
+        if found is not None and not store.missing([found]):
+            return read_image_record(self._objects, found), True
+        made = with_config(make(), ImageConfig())
+        (digest,) = self._objects.write([encode_snapshot(made, "image")])
+        move_ref(store, key, digest)
+        return made, False
+
+    def _run_in_sandbox(
+        self,
+        record: ImageRecord | None,
+        step: Run | None,
+        user: str,
+        seed: bytes = b"base",
+        hear: Callable[[bytes], object] | None = None,
+    ) -> ImageRecord:
+        """Run a command in a fresh sandbox from an image; gives the image of what is there then."""
+        if sys.platform != "linux":
+            raise ImageError("commands of a recipe can be run on Linux only")
+        state = State(None if record is None else self._origin(record))
+        env = {} if record is None else environment_of(record)
+        options: SandboxOptions = {
+            "env": {**_ENVIRONMENT, **env},
+            "cwd": WORKSPACE if record is None else fsdecode(record.cwd),
+            "user": user,
+            "limits": self._limits,
+        }
+        if self._network is not None:
+            options["network"] = self._network
+        try:
+            settings = structs.replace(Settings.check(options), seed=seed)
+            with Sandbox.begin(settings, state) as sandbox:
+                if step is not None:
+                    command = step.command if isinstance(step.command, str) else list(step.command)
+                    result = sandbox.exec(command, merge_stderr=True, on_stdout=hear)
+                    if not result.ok:
+                        raise ImageError(_explain(result.exit_code, result.limit, result.stdout))
+                tree, size = sandbox.capture_root(self._objects)
+        except (SandboxError, ValueError) as error:
+            if isinstance(error, ImageError):
+                raise
+            raise ImageError(str(error)) from error
+        if record is None:
+            return make_image(tree, size, env={}, cwd=WORKSPACE, user=AGENT_NAME)
+        return structs.replace(record, trees=[tree], size=size, user=user)
+
+    def _origin(self, record: ImageRecord) -> Origin:
+        plain = with_config(record, ImageConfig())
+        (digest,) = self._objects.write([encode_snapshot(plain, "image")])
+        return Origin(self._objects, digest, plain)
+
+    def _write_files(self, record: ImageRecord, files: Sequence[tuple[str, bytes, int]]) -> ImageRecord:
+        tree = FileTree.load(self._objects, record.trees[0])
+        like = self._owner(tree, record.user)
+        contents: list[bytes] = []
+        for path, data, mode in files:
+            node = Node(Kind.FILE, mode)
+            contents += node.fill([data])
+            tree.put(split_path(fsencode(path.lstrip("/"))), node, like)
+        self._objects.write(contents)
+        return self._save(record, tree)
+
+    def _save(self, record: ImageRecord, tree: FileTree) -> ImageRecord:
+        stored, directories = tree.save()
+        self._objects.write(directories)
+        return structs.replace(record, trees=[stored], size=tree.size)
+
+    def _owner(self, tree: FileTree, user: str) -> Node:
+        """A directory of the user's, as new ones are to be."""
+        uid, gid = (0, 0) if user == "root" else self._account(tree, user)
+        return Node(Kind.DIRECTORY, 0o755, uid, gid, REPLAY_NS)
+
+    def _account(self, tree: FileTree, user: str) -> tuple[int, int]:
+        """The ids of a user, as the image's /etc/passwd has them."""
+        node = tree.find([b"etc", b"passwd"])
+        if node is not None and node.kind is Kind.FILE and node.size <= _PASSWD_MAX and all(node.parts):
+            for line in content_of(self._objects.read(node.parts)).decode("utf-8", "replace").splitlines():
+                name, *fields = line.split(":")
+                if name == user and len(fields) > 2 and fields[1].isdecimal() and fields[2].isdecimal():
+                    return int(fields[1]) & 0xFFFFFFFF, int(fields[2]) & 0xFFFFFFFF
+        return 1000, 1000
+
+
+def _explain(code: int, limit: str | None, output: str) -> str:
+    shown = output if len(output) <= _OUTPUT_SHOWN else "...\n" + output[-_OUTPUT_SHOWN:]
+    why = f"exit code {code}" if limit is None else f"it reached the limit {limit}"
+    return f"{why}\n{shown.rstrip()}" if shown.strip() else why

@@ -1,0 +1,279 @@
+"""`Image`: a recipe for the files and settings of sandboxes, and what building it makes."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from msgspec import Struct
+
+from belljar.abi.errors import ImageError
+from belljar.abi.paths import fsdecode
+from belljar.api.request import (
+    AnyPath,
+    FileContents,
+    check_command,
+    check_contents,
+    check_environment,
+    check_mapping,
+    check_path,
+)
+from belljar.image.layout_host import open_layout, write_layout
+from belljar.image.oci import read_image
+from belljar.image.oci_write import layout_files
+from belljar.image.recipe import Command, Copy, Cwd, Env, Files, Run, Step, User
+from belljar.image.record import (
+    ImageRecord,
+    check_image_name,
+    config_of,
+    environment_of,
+    find_image,
+    read_image_record,
+    save_image,
+)
+from belljar.store.default_host import default_store
+from belljar.store.objects import Digest
+from belljar.store.snapshot import ref_of
+from belljar.store.store import Objects, Store
+
+if TYPE_CHECKING:
+    from belljar.abi.limits import Limits
+    from belljar.net.network import Network
+
+BASE: Final = "base"
+"""The name of the image that every sandbox without another one has."""
+
+
+class Progress(Struct, frozen=True):
+    """What is told of a build as it goes on: of each step that it begins, then what it says, then how it ended."""
+
+    number: int
+    """Of the step, from 1."""
+    count: int
+    """Steps of the whole recipe."""
+    step: str
+    state: Literal["started", "output", "done", "cached", "failed"]
+    output: bytes = b""
+    seconds: float = 0.0
+
+
+class _Archive(Struct, frozen=True):
+    """An image to be read from an archive or a layout of the host's."""
+
+    path: str
+    tag: str | None
+
+
+class Built(Struct, frozen=True):
+    """An image in a store."""
+
+    store: Store
+    digest: Digest
+    record: ImageRecord
+    name: str = ""
+
+
+class Image:
+    """A recipe: each method gives a new one with a further step, and `build` runs it. The same recipe gives the same
+    digest on any machine.
+
+    >>> image = Image().files({"/app/hello.py": "print('hello')"}).run("python3 -m compileall -q /app").build(name="app")
+    >>> Sandbox(image="app").exec("python3 /app/hello.py").stdout
+    'hello\\n'
+    """
+
+    __slots__ = ("_origin", "_steps")
+
+    def __init__(self) -> None:
+        self._origin: _Archive | Built | None = None
+        self._steps: tuple[Step, ...] = ()
+
+    @classmethod
+    def oci(cls, path: AnyPath, tag: str | None = None) -> Image:
+        """Begin with an image of another tool's: an OCI layout (a directory or a tar archive), or an archive of `docker
+        save`. `tag` chooses one if there are several.
+        """
+        return _image(_Archive(check_path(path, "a path"), tag))
+
+    @classmethod
+    def find(cls, name: str, store: Store | None = None) -> Image:
+        """An image that was built, by its name or digest. ImageError if there is none."""
+        return _image(find_built(name, store))
+
+    # Steps.
+
+    def files(self, files: Mapping[str, FileContents]) -> Image:
+        """Write files: contents, or (contents, mode), by their absolute paths."""
+        checked = []
+        for path, value in sorted(check_mapping("files", files).items()):
+            data, mode = check_contents(path, value)
+            checked.append((_absolute(path), data, 0o644 if mode is None else mode))
+        return self._with(Files(tuple(checked)))
+
+    def copy(self, source: AnyPath, target: AnyPath) -> Image:
+        """Copy a file or the contents of a directory of this machine's to an absolute path. It is read by `build`.
+
+        Owners, times and modes become the image's own, but for whether a file may be run.
+        """
+        return self._with(Copy(check_path(source, "a path"), _absolute(target)))
+
+    def run(self, command: str | list[str]) -> Image:
+        """Run a command, in a sandbox of its own with what the steps before made. It must succeed."""
+        argv = check_command(command)
+        return self._with(Run(command if isinstance(command, str) else tuple(argv)))
+
+    def env(self, variables: Mapping[str, str] | None = None, /, **more: str) -> Image:
+        """Set environment variables, for the steps that follow and for sandboxes."""
+        given = check_environment({**check_mapping("env", variables), **more})
+        return self._with(Env(tuple(sorted(given.items()))))
+
+    def cwd(self, path: AnyPath) -> Image:
+        """Set the working directory, for the steps that follow and for sandboxes. It is made if it is missing."""
+        return self._with(Cwd(_absolute(path)))
+
+    def user(self, name: str) -> Image:
+        """Run the steps that follow, and commands in sandboxes, as this user: "root", or a name for the agent's account."""
+        if not isinstance(name, str):
+            raise TypeError(f"a user is a str, not {name!r}")
+        return self._with(User(name))
+
+    def command(self, command: str | list[str]) -> Image:
+        """Set what `belljar image run` runs if it is told nothing else."""
+        return self._with(Command(tuple(check_command(command))))
+
+    def pip(self, *packages: str) -> Image:
+        """Install Python packages by `pip`, through the network that `build` is given."""
+        return self.run("pip install --no-cache-dir " + shlex.join(_words(packages)))
+
+    def npm(self, *packages: str) -> Image:
+        """Install packages by `npm`, in the working directory, through the network that `build` is given."""
+        return self.run("npm install " + shlex.join(_words(packages)))
+
+    def use(self, extension: Callable[[Image], Image]) -> Image:
+        """Add what an extension adds: a function from recipe to recipe."""
+        made = extension(self)
+        if not isinstance(made, Image):
+            raise TypeError(f"an extension gives an Image, not {type(made).__name__}: end it with `return image`")
+        return made
+
+    def _with(self, step: Step) -> Image:
+        return _image(self._origin, (*self._steps, step))
+
+    @property
+    def steps(self) -> list[str]:
+        """The steps that are not built yet, as text."""
+        return [str(step) for step in self._steps]
+
+    # Building, and what was built.
+
+    def build(
+        self,
+        store: Store | None = None,
+        name: str | None = None,
+        network: Network | None = None,
+        on_progress: Callable[[Progress], object] | None = None,
+        *,
+        limits: Limits | None = None,
+    ) -> Image:
+        """Run the steps, those whose result the store does not have yet; gives the image that was made.
+
+        It is kept in the store (the user's own unless told) under its name, or else its digest. Steps see a clock that
+        stands still and randomness that is always the same. A step that fails raises ImageError, with its output.
+        """
+        from belljar.api.build import build  # few programs do
+
+        place = default_store() if store is None else store
+        if name is not None:
+            check_image_name(name)
+        objects = Objects(place)
+        record = build(objects, self._start(objects), self._steps, network, on_progress, limits)
+        digest = save_image(objects, record, name)
+        return _image(Built(place, digest, record, name or ""))
+
+    def _start(self, objects: Objects) -> ImageRecord | None:
+        """The image that the steps begin with; None: the base files."""
+        match self._origin:
+            case _Archive(path=path, tag=tag):
+                with open_layout(path) as layout:
+                    return read_image(layout, objects, tag)[0]
+            case Built(store=store, record=record):
+                if store is not objects.backend:
+                    from belljar.api.state import copy_trees
+
+                    copy_trees(Objects(store), objects, [tree.digest for tree in record.trees])
+                return record
+        return None
+
+    @property
+    def built(self) -> Built:
+        """ImageError if it was not built."""
+        if not isinstance(self._origin, Built) or self._steps:
+            raise ImageError("the image is only a recipe so far: use what image.build(store) gives")
+        return self._origin
+
+    @property
+    def digest(self) -> str:
+        """ "sha256:" and the digits. ImageError if it was not built."""
+        return ref_of(self.built.digest)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return self.built.record.size
+
+    def to_oci(self, path: AnyPath, name: str | None = None) -> None:
+        """Write the image for other tools: an archive that Docker and skopeo take if the path ends with ".tar", else an
+        OCI layout in a new directory. The same image gives the same bytes. ImageError.
+        """
+        built = self.built
+        files = layout_files(Objects(built.store), built.record, name or built.name or "belljar")
+        write_layout(check_path(path, "a path"), files)
+
+    def __repr__(self) -> str:
+        if isinstance(self._origin, Built) and not self._steps:
+            return f"<Image {self._origin.name or self.digest}>"
+        return f"<Image: a recipe of {len(self._steps)} steps>"
+
+
+def _image(origin: _Archive | Built | None, steps: tuple[Step, ...] = ()) -> Image:
+    image = Image()
+    image._origin, image._steps = origin, steps
+    return image
+
+
+def _absolute(path: object) -> str:
+    found = check_path(path)
+    if not found.startswith("/") or "\0" in found or ".." in found.split("/"):
+        raise ValueError(f"{found!r}: a path in an image is absolute and has no '..'")
+    return found
+
+
+def _words(packages: Iterable[object]) -> list[str]:
+    found = [word for word in packages if isinstance(word, str) and word and not word.startswith("-")]
+    if not found or len(found) != len(list(packages)):
+        raise ValueError("give the names of packages, each as a str")
+    return found
+
+
+def find_built(name: str, store: Store | None = None) -> Built:
+    """The image of a name or digest. ImageError."""
+    place = default_store() if store is None else store
+    digest = find_image(place, name)
+    record = read_image_record(Objects(place), digest)
+    return Built(place, digest, record, name if place.get("image/" + name) else "")
+
+
+def describe(built: Built) -> dict[str, Any]:
+    """What there is to say of an image."""
+    record, config = built.record, config_of(built.record)
+    return {
+        "digest": ref_of(built.digest),
+        "name": built.name,
+        "size": record.size,
+        "env": environment_of(record),
+        "cwd": fsdecode(record.cwd),
+        "user": record.user,
+        "command": config.command,
+        "history": config.history,
+    }

@@ -1,0 +1,93 @@
+"""The steps of a recipe as data, and the keys under which their results are cached: equal keys, equal results."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from msgspec import Struct, msgpack
+
+from belljar.image.record import ImageRecord
+from belljar.store.objects import Digest, digest_of
+
+STEP = "step/"
+"""Refs with this prefix name the images that steps made, by the keys of the steps."""
+
+
+class Files(Struct, frozen=True, tag=True):
+    """Files with these contents and modes, by their paths."""
+
+    files: tuple[tuple[str, bytes, int], ...]
+
+    def __str__(self) -> str:
+        names = ", ".join(path for path, _, _ in self.files[:3])
+        return f"files {names}" + (f" and {len(self.files) - 3} more" if len(self.files) > 3 else "")
+
+
+class Copy(Struct, frozen=True, tag=True):
+    """A file or a directory of the host's."""
+
+    source: str
+    target: str
+
+    def __str__(self) -> str:
+        return f"copy {self.source} {self.target}"
+
+
+class Run(Struct, frozen=True, tag=True):
+    """A command: bash runs a str, a tuple is argv."""
+
+    command: str | tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"run {self.command if isinstance(self.command, str) else shlex.join(self.command)}"
+
+
+class Env(Struct, frozen=True, tag=True):
+    """Variables of every command from here on."""
+
+    variables: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        return "env " + " ".join(f"{name}={shlex.quote(value)}" for name, value in self.variables)
+
+
+class Cwd(Struct, frozen=True, tag=True):
+    """The working directory from here on; made if it is missing."""
+
+    path: str
+
+    def __str__(self) -> str:
+        return f"cwd {self.path}"
+
+
+class User(Struct, frozen=True, tag=True):
+    """Who commands run as from here on."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f"user {self.name}"
+
+
+class Command(Struct, frozen=True, tag=True):
+    """The command of sandboxes that are told no other."""
+
+    argv: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"command {shlex.join(self.argv)}"
+
+
+Step = Files | Copy | Run | Env | Cwd | User | Command
+
+_encoder = msgpack.Encoder()
+
+
+def step_key(version: str, parent: ImageRecord | None, step: Step | str, *, network: bool = False) -> str:
+    """The ref of what a step makes of an image: it depends on the files and the settings before it, on the step, on the
+    version of belljar, and on whether there is a network.
+    """
+    before: Sequence[object] = () if parent is None else (parent.trees, parent.env, parent.cwd, parent.user)
+    key: Digest = digest_of(_encoder.encode([version, before, step, network]))
+    return STEP + key.hex()
