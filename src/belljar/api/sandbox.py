@@ -36,7 +36,7 @@ from belljar.api.settings import RestoreOptions, SandboxOptions, Settings
 from belljar.api.stepper import finish
 from belljar.api.usage_host import usage
 from belljar.owner.handle_host import WorkerUnavailable
-from belljar.owner.supervisor_host import shared
+from belljar.owner.supervisor_host import replaying, shared
 
 if TYPE_CHECKING:
     from belljar.api.durable import Cores, Durable
@@ -78,7 +78,7 @@ class Sandbox:
     def _begin(self, settings: Settings, state: State | None) -> None:
         """Take a worker and make it the sandbox that was asked for, from a snapshot if there is a state."""
         try:
-            worker = shared.take(settings.limits.memory_bytes)
+            worker = (replaying if settings.seed else shared).take(settings.limits.memory_bytes)
         except WorkerUnavailable as error:
             raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
         settings.confine(worker)

@@ -103,6 +103,8 @@ class Settings(Struct, frozen=True):
     """Whether the name was given."""
     store: Store | None = None
     checkpoint: Literal["exec"] | float | None = None
+    seed: bytes = b""
+    """Of a sandbox that builds an image: see `Boot`."""
 
     @classmethod
     def check(cls, options: SandboxOptions) -> Self:

@@ -119,6 +119,7 @@ class Template:
 
     def __init__(self, kind: str, quality: str, artefact: Path, stdlib: Path, control: socket.socket) -> None:
         self._control = control
+        self._replays = kind == "python-replay"
         self._client: Client | None = None
         self._watch: Watch
         self._memory_limit = 0
@@ -137,7 +138,7 @@ class Template:
         self._null_kernel = NullKernel()
         self._wasi = Preview1(
             self._null_kernel,
-            HostWorld(_ended_early, _REPLAY if kind == "python-replay" else None),
+            HostWorld(_ended_early, _REPLAY if self._replays else None),
             PythonLibrary(stdlib, STDLIB_SHA256, added, removed, bundled_packages()),
         )
         self._wasi.args = [b"/usr/local/bin/python3", b"-c", f"import _belljar; _belljar.start({kind!r})".encode()]
@@ -189,8 +190,9 @@ class Template:
         child = become_child(self._control, SPARES, children=children)
         if child is None:
             os._exit(0)
-        # A session lives long, and what it never needs would be its own for as long.
-        warms_up = child.ahead and not child.request.options.get("session")
+        # A session lives long, and what it never needs would be its own for as long. In a replay, one made ahead must
+        # not differ from one that is not.
+        warms_up = child.ahead and not child.request.options.get("session") and not self._replays
         program = self._warm_up(1) if warms_up else None
         self._client = self._become(child)
         return _encode_program(program, WARM_UP) if program is not None else self._wait(self._client)

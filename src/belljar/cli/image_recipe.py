@@ -1,0 +1,82 @@
+"""A recipe for an image as TOML: where it begins, and its steps in order.
+
+    name = "app"                     # optional: what the image is called
+    from = "base"                    # optional: the name of an image, or { oci = "python.tar", tag = "3.12" }
+
+    [[steps]]
+    copy = { from = "./app", to = "/app" }
+
+    [[steps]]
+    run = "python3 -m compileall -q /app"
+
+Each step has one key: files, copy, run, env, cwd, user, command, pip or npm. Paths are relative to the recipe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from belljar.abi.errors import ImageError
+
+if TYPE_CHECKING:
+    from belljar.api.image import Image
+    from belljar.store.store import Store
+
+
+def parse_recipe(text: str, store: Store) -> tuple[Image, str | None]:
+    """The recipe, and the name that it gives to the image. ImageError."""
+    import tomllib
+
+    try:
+        recipe = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ImageError(f"this is no TOML: {error}") from None
+    unknown = recipe.keys() - {"name", "from", "steps"}
+    if unknown:
+        raise ImageError(f"{min(unknown)!r} means nothing in a recipe: it has name, from and steps")
+    name, steps = recipe.get("name"), recipe.get("steps", [])
+    if not isinstance(name, str | None) or not isinstance(steps, list):
+        raise ImageError("name is a text, and each step begins with [[steps]]")
+    image = _begin(recipe.get("from", "base"), store)
+    for number, step in enumerate(steps, 1):
+        try:
+            image = _add(image, step)
+        except (TypeError, ValueError) as error:
+            raise ImageError(f"step {number}: {error}") from None
+    return image, name
+
+
+def _begin(given: object, store: Store) -> Image:
+    from belljar.api.image import BASE, Image
+
+    match given:
+        case str():
+            return Image() if given == BASE else Image.find(given, store)
+        case {"oci": str(path), **rest} if rest.keys() <= {"tag"}:
+            return Image.oci(path, rest.get("tag"))
+    raise ImageError('from is the name of an image, or { oci = "FILE", tag = "TAG" }')
+
+
+def _add(image: Image, step: object) -> Image:
+    if not isinstance(step, dict) or len(step) != 1:
+        raise ValueError(f"a step has one key, such as run or copy, not {step!r}")
+    ((kind, value),) = step.items()
+    plain: dict[str, Callable[[Any], Image]] = {
+        "files": image.files, "run": image.run, "env": image.env, "cwd": image.cwd, "user": image.user,
+        "command": image.command,
+    }  # fmt: skip
+    match kind, value:
+        case "copy", {"from": source, "to": target, **rest} if not rest:
+            return image.copy(source, target)
+        case "copy", _:
+            raise ValueError('copy takes { from = "SOURCE", to = "/PATH" }')
+        case ("pip" | "npm"), _:
+            words = [value] if isinstance(value, str) else value
+            if not isinstance(words, list):
+                raise ValueError(f"{kind} takes a list of packages")
+            return image.pip(*words) if kind == "pip" else image.npm(*words)
+        case _ if kind in plain:
+            return plain[kind](value)
+    known = ", ".join([*plain, "copy", "pip", "npm"])
+    raise ValueError(f"there is no step {kind!r}: choose from {known}")
