@@ -1,14 +1,13 @@
 """Building of images: each step in a fresh sandbox whose time and randomness are the same everywhere.
 
-A step starts from the files that the steps before made, so its result depends on nothing else, and can be cached by what
-it depends on (`image/recipe.py`). Steps that only write files need no sandbox.
+A step starts from the files that the steps before made, so its result depends on nothing else, and can be cached by
+what it depends on (`image/recipe.py`). Steps that only write files need no sandbox.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
@@ -26,12 +25,20 @@ from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.state import Origin, State
 from belljar.image.copy_host import copy_into
 from belljar.image.recipe import Command, Copy, Cwd, Env, Files, Run, Step, User, step_key
-from belljar.image.record import ImageConfig, ImageRecord, config_of, environment_of, make_image, read_image_record, with_config
+from belljar.image.record import (
+    ImageConfig,
+    ImageRecord,
+    config_of,
+    environment_of,
+    make_image,
+    read_image_record,
+    with_config,
+)
 from belljar.image.tree import FileTree, Node, split_path
 from belljar.kernel.machine import REPLAY_NS
 from belljar.store.errors import StoreError
-from belljar.store.objects import content_of
-from belljar.store.snapshot import Tree, encode_snapshot, move_ref
+from belljar.store.objects import Digest, content_of
+from belljar.store.snapshot import encode_snapshot, move_ref
 from belljar.store.store import Objects
 from belljar.store.tree import Kind
 
@@ -56,8 +63,8 @@ def build(
     network: Network | None,
     on_progress: OnProgress | None,
     limits: Limits | None,
-) -> ImageRecord:
-    """Run the steps from an image on, or from the base files. ImageError."""
+) -> tuple[ImageRecord, set[Digest]]:
+    """Run the steps from an image on, or from the base files; and the cached steps it was made by. ImageError."""
     builder = _Builder(objects, network, limits or LIMITS)
     tell = on_progress or (lambda _: None)
     try:
@@ -65,7 +72,9 @@ def build(
         for number, step in enumerate(steps, 1):
             text = str(step)
 
-            def say(state: str, output: bytes = b"", seconds: float = 0.0, *, at: int = number, what: str = text) -> None:
+            def say(
+                state: str, output: bytes = b"", seconds: float = 0.0, *, at: int = number, what: str = text
+            ) -> None:
                 tell(Progress(at, len(steps), what, state, output, seconds))  # type: ignore[arg-type]
 
             say("started")
@@ -81,7 +90,7 @@ def build(
             say("cached" if cached else "done", seconds=monotonic() - began)
     except (StoreError, SnapshotError) as error:
         raise ImageError(f"the image was not built: {error}") from error
-    return record
+    return record, builder.used
 
 
 class _Builder:
@@ -91,10 +100,13 @@ class _Builder:
         self._objects = objects
         self._network = network
         self._limits = limits
+        self.used: set[Digest] = set()
 
     def base(self) -> ImageRecord:
         """The image of the files that every sandbox begins with."""
-        return self._cached(step_key(__version__, None, _BASE_STEP), lambda: self._run_in_sandbox(None, None, AGENT_NAME))[0]
+        return self._cached(
+            step_key(__version__, None, _BASE_STEP), lambda: self._run_in_sandbox(None, None, AGENT_NAME)
+        )[0]
 
     def step(self, record: ImageRecord, step: Step, hear: Callable[[bytes], object]) -> tuple[ImageRecord, bool]:
         """The image after a step, and whether it was there already."""
@@ -131,10 +143,12 @@ class _Builder:
         store = self._objects.backend
         found = store.get(key)
         if found is not None and not store.missing([found]):
+            self.used.add(found)
             return read_image_record(self._objects, found), True
         made = with_config(make(), ImageConfig())
         (digest,) = self._objects.write([encode_snapshot(made, "image")])
         move_ref(store, key, digest)
+        self.used.add(digest)
         return made, False
 
     def _run_in_sandbox(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from belljar.abi.errno import strerror
+from belljar.abi.errors import ImageError as ImageError
 from belljar.abi.errors import PolicyError as PolicyError
 from belljar.abi.errors import SandboxError as SandboxError
 from belljar.abi.errors import SnapshotError as SnapshotError

@@ -22,19 +22,20 @@ from belljar.api.request import (
 from belljar.image.layout_host import open_layout, write_layout
 from belljar.image.oci import read_image
 from belljar.image.oci_write import layout_files
-from belljar.image.recipe import Command, Copy, Cwd, Env, Files, Run, Step, User
+from belljar.image.recipe import Command, Copy, Cwd, Env, Files, Run, Step, User, forget_steps, keep_steps
 from belljar.image.record import (
     ImageRecord,
     check_image_name,
     config_of,
     environment_of,
     find_image,
+    is_image_name,
     read_image_record,
     save_image,
 )
 from belljar.store.default_host import default_store
 from belljar.store.objects import Digest
-from belljar.store.snapshot import ref_of
+from belljar.store.snapshot import IMAGE, ref_of
 from belljar.store.store import Objects, Store
 
 if TYPE_CHECKING:
@@ -78,7 +79,8 @@ class Image:
     """A recipe: each method gives a new one with a further step, and `build` runs it. The same recipe gives the same
     digest on any machine.
 
-    >>> image = Image().files({"/app/hello.py": "print('hello')"}).run("python3 -m compileall -q /app").build(name="app")
+    >>> recipe = Image().files({"/app/hello.py": "print('hello')"}).run("python3 -m compileall -q /app")
+    >>> image = recipe.build(name="app")
     >>> Sandbox(image="app").exec("python3 /app/hello.py").stdout
     'hello\\n'
     """
@@ -133,7 +135,7 @@ class Image:
         return self._with(Cwd(_absolute(path)))
 
     def user(self, name: str) -> Image:
-        """Run the steps that follow, and commands in sandboxes, as this user: "root", or a name for the agent's account."""
+        """Run the steps that follow, and commands in sandboxes, as "root", or under a name for the agent's account."""
         if not isinstance(name, str):
             raise TypeError(f"a user is a str, not {name!r}")
         return self._with(User(name))
@@ -187,8 +189,9 @@ class Image:
         if name is not None:
             check_image_name(name)
         objects = Objects(place)
-        record = build(objects, self._start(objects), self._steps, network, on_progress, limits)
+        record, used = build(objects, self._start(objects), self._steps, network, on_progress, limits)
         digest = save_image(objects, record, name)
+        keep_steps(objects, digest, used)
         return _image(Built(place, digest, record, name or ""))
 
     def _start(self, objects: Objects) -> ImageRecord | None:
@@ -261,7 +264,38 @@ def find_built(name: str, store: Store | None = None) -> Built:
     place = default_store() if store is None else store
     digest = find_image(place, name)
     record = read_image_record(Objects(place), digest)
-    return Built(place, digest, record, name if place.get("image/" + name) else "")
+    return Built(place, digest, record, name if place.get(IMAGE + name) else "")
+
+
+def list_images(store: Store | None = None) -> list[Image]:
+    """Every image that a store keeps, by name. ImageError."""
+    place = default_store() if store is None else store
+    return [_image(find_built(ref.removeprefix(IMAGE), place)) for ref in sorted(place.list(IMAGE))]
+
+
+def load_image(path: AnyPath, store: Store | None = None, tag: str | None = None, name: str | None = None) -> Image:
+    """Keep an image of another tool's, under the name that its archive gives it unless told. ImageError."""
+    place = default_store() if store is None else store
+    if name is not None:
+        check_image_name(name)
+    with open_layout(check_path(path, "a path")) as layout:
+        record, found = read_image(layout, Objects(place), tag)
+    called = name or (found if is_image_name(found) else None)
+    return _image(Built(place, save_image(Objects(place), record, called), record, called or ""))
+
+
+def remove_image(name: str, store: Store | None = None) -> list[str]:
+    """Forget an image: the name, or all names of a digest; and the cached steps that only it used. Gives the names."""
+    place = default_store() if store is None else store
+    digest = find_image(place, name)
+    refs = place.list(IMAGE)
+    gone = [IMAGE + name] if IMAGE + name in refs else [ref for ref, found in refs.items() if found == digest]
+    if not gone:
+        raise ImageError(f"there is no image {name[:200]!r}: `belljar image ls` lists those there are")
+    for ref in gone:
+        place.delete(ref, digest)
+    forget_steps(Objects(place))
+    return [ref.removeprefix(IMAGE) for ref in gone]
 
 
 def describe(built: Built) -> dict[str, Any]:

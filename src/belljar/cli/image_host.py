@@ -95,7 +95,7 @@ def _read_recipe(arguments: argparse.Namespace, store: Store) -> tuple[Image, st
         with open(path, encoding="utf-8") as file:
             return parse_recipe(file.read(), store)
     except OSError as error:
-        arguments.parser.error(f"{path}: {error.strerror}")
+        raise ImageError(f"{path}: {error.strerror}") from None
     except (ImageError, UnicodeError) as error:
         raise ImageError(f"{path}: {error}") from None
 

@@ -53,8 +53,10 @@ def _begin(given: object, store: Store) -> Image:
     match given:
         case str():
             return Image() if given == BASE else Image.find(given, store)
-        case {"oci": str(path), **rest} if rest.keys() <= {"tag"}:
-            return Image.oci(path, rest.get("tag"))
+        case {"oci": str(path), "tag": str(tag)}:
+            return Image.oci(path, tag)
+        case {"oci": str(path)}:
+            return Image.oci(path)
     raise ImageError('from is the name of an image, or { oci = "FILE", tag = "TAG" }')
 
 
@@ -71,7 +73,7 @@ def _add(image: Image, step: object) -> Image:
             return image.copy(source, target)
         case "copy", _:
             raise ValueError('copy takes { from = "SOURCE", to = "/PATH" }')
-        case ("pip" | "npm"), _:
+        case (("pip" | "npm"), _):
             words = [value] if isinstance(value, str) else value
             if not isinstance(words, list):
                 raise ValueError(f"{kind} takes a list of packages")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct, msgpack
 
 from belljar.image.record import ImageRecord
-from belljar.store.objects import Digest, digest_of
+from belljar.store.objects import Digest, Record, digest_of, encode_record
+from belljar.store.snapshot import IMAGE, move_ref
+from belljar.store.store import Objects
+from belljar.store.tree import links_of
 
-STEP = "step/"
+STEP: Final = "step/"
 """Refs with this prefix name the images that steps made, by the keys of the steps."""
+STEPS: Final = "steps/"
+"""Refs with this prefix name the lists of the steps that images were made by, by the digests of the images."""
 
 
 class Files(Struct, frozen=True, tag=True):
@@ -81,7 +87,7 @@ class Command(Struct, frozen=True, tag=True):
 
 Step = Files | Copy | Run | Env | Cwd | User | Command
 
-_encoder = msgpack.Encoder()
+_encoder: Final = msgpack.Encoder()
 
 
 def step_key(version: str, parent: ImageRecord | None, step: Step | str, *, network: bool = False) -> str:
@@ -91,3 +97,26 @@ def step_key(version: str, parent: ImageRecord | None, step: Step | str, *, netw
     before: Sequence[object] = () if parent is None else (parent.trees, parent.env, parent.cwd, parent.user)
     key: Digest = digest_of(_encoder.encode([version, before, step, network]))
     return STEP + key.hex()
+
+
+def keep_steps(objects: Objects, image: Digest, steps: Iterable[Digest]) -> None:
+    """Note which cached steps an image was made by: they are kept as long as it is."""
+    links = sorted(set(steps))
+    if links:
+        (record,) = objects.write([encode_record(Record("steps", links, b""))])
+        move_ref(objects.backend, STEPS + image.hex(), record)
+
+
+def forget_steps(objects: Objects) -> None:
+    """Forget cached steps that no image was made by, once images were removed."""
+    store = objects.backend
+    images = {digest.hex() for digest in store.list(IMAGE).values()}
+    kept: set[Digest] = set()
+    for ref, digest in store.list(STEPS).items():
+        if ref.removeprefix(STEPS) in images:
+            kept |= links_of(objects.read([digest])[0])
+        else:
+            store.delete(ref, digest)
+    for ref, digest in store.list(STEP).items():
+        if digest not in kept:
+            store.delete(ref, digest)

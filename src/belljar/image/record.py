@@ -107,6 +107,14 @@ def check_image_name(name: str) -> str:
     return name
 
 
+def is_image_name(name: str) -> bool:
+    try:
+        check_image_name(name)
+    except ImageError:
+        return False
+    return True
+
+
 def find_image(store: Store, text: str) -> Digest:
     """The image that a name, a digest with "sha256:", or the first digits of a digest mean. ImageError."""
     found = store.get(IMAGE + text) if not text.startswith(SHA256) else None
