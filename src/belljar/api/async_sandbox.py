@@ -37,7 +37,7 @@ from belljar.api.operations import Steps, T
 from belljar.api.owner_host import owned, refuse_copy
 from belljar.api.request import START_SECONDS, AnyPath, Data, check_environment
 from belljar.api.results import ExecResult, Info
-from belljar.api.settings import RestoreOptions, SandboxOptions, Settings
+from belljar.api.settings import BASE, RestoreOptions, SandboxOptions, Settings
 from belljar.api.stepper import finish_async
 from belljar.api.usage_host import usage
 from belljar.owner.handle_host import WorkerUnavailable
@@ -74,7 +74,13 @@ class AsyncSandbox:
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
+        image = options.pop("image", None)
         self._assemble(Settings.check(options), None)
+        if image not in (None, BASE):
+            self._from_image = {**options, "image": image}
+
+    _from_image: SandboxOptions | None = None
+    """The arguments of a sandbox whose image is still to be found."""
 
     def _assemble(self, settings: Settings, link: AsyncLink | None, state: State | None = None) -> None:
         self._settings = settings
@@ -102,6 +108,10 @@ class AsyncSandbox:
         return self
 
     async def _start(self) -> AsyncLink:
+        if self._from_image is not None:
+            from belljar.api.image import from_image
+
+            self._settings, self._state = await asyncio.to_thread(from_image, self._from_image)
         settings = self._settings
         try:
             worker = await take_worker(settings.limits.memory_bytes)

@@ -24,7 +24,7 @@ from belljar.api.sandbox import Sandbox
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.state import Origin, State
 from belljar.image.copy_host import copy_into
-from belljar.image.recipe import Command, Copy, Cwd, Env, Files, Run, Step, User, step_key
+from belljar.image.recipe import Command, Copy, Cwd, Env, Files, Run, Step, User, history_line, step_key
 from belljar.image.record import (
     ImageConfig,
     ImageRecord,
@@ -86,7 +86,7 @@ def build(
                 raise ImageError(f"step {number} of {len(steps)} failed: {text}: {error}") from error
             config = config_of(record)
             command = list(step.argv) if isinstance(step, Command) else config.command
-            record = with_config(made, ImageConfig(command, [*config.history, text]))
+            record = with_config(made, ImageConfig(command, [*config.history, history_line(step)]))
             say("cached" if cached else "done", seconds=monotonic() - began)
     except (StoreError, SnapshotError) as error:
         raise ImageError(f"the image was not built: {error}") from error
@@ -174,20 +174,27 @@ class _Builder:
             options["network"] = self._network
         try:
             settings = structs.replace(Settings.check(options), seed=seed)
-            with Sandbox.begin(settings, state) as sandbox:
+            sandbox = Sandbox.__new__(Sandbox)
+            sandbox._begin(settings, state)
+            with sandbox:
                 if step is not None:
                     command = step.command if isinstance(step.command, str) else list(step.command)
                     result = sandbox.exec(command, merge_stderr=True, on_stdout=hear)
                     if not result.ok:
                         raise ImageError(_explain(result.exit_code, result.limit, result.stdout))
-                tree, size = sandbox.capture_root(self._objects)
+                trees, _, growth = sandbox._run(state.capture(self._objects, sandbox._link.offers, settings.limits))
         except (SandboxError, ValueError) as error:
             if isinstance(error, ImageError):
                 raise
             raise ImageError(str(error)) from error
+        tree, size = trees[0], growth + (0 if record is None else record.size)
+        if tree.hard_links:  # numbered as they came to be: as they are met, no history shows
+            files = FileTree.load(self._objects, tree)
+            (tree, directories), size = files.save(), files.size
+            self._objects.write(directories)
         if record is None:
             return make_image(tree, size, env={}, cwd=WORKSPACE, user=AGENT_NAME)
-        return structs.replace(record, trees=[tree], size=size, user=user)
+        return structs.replace(record, trees=[tree], size=max(0, size), user=user)
 
     def _origin(self, record: ImageRecord) -> Origin:
         plain = with_config(record, ImageConfig())

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
+from belljar.abi.base import AGENT_NAME, TAKEN_NAMES
 from belljar.abi.errors import ImageError
 from belljar.abi.paths import fsdecode
 from belljar.api.request import (
@@ -19,6 +21,7 @@ from belljar.api.request import (
     check_mapping,
     check_path,
 )
+from belljar.api.settings import SandboxOptions, Settings
 from belljar.image.layout_host import open_layout, write_layout
 from belljar.image.oci import read_image
 from belljar.image.oci_write import layout_files
@@ -40,10 +43,10 @@ from belljar.store.store import Objects, Store
 
 if TYPE_CHECKING:
     from belljar.abi.limits import Limits
+    from belljar.api.state import State
     from belljar.net.network import Network
 
-BASE: Final = "base"
-"""The name of the image that every sandbox without another one has."""
+_USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 
 class Progress(Struct, frozen=True):
@@ -265,6 +268,35 @@ def find_built(name: str, store: Store | None = None) -> Built:
     digest = find_image(place, name)
     record = read_image_record(Objects(place), digest)
     return Built(place, digest, record, name if place.get(IMAGE + name) else "")
+
+
+def from_image(options: SandboxOptions) -> tuple[Settings, State]:
+    """What a sandbox from an image starts with: the image's settings unless they are given. ImageError, TypeError."""
+    from belljar.api.state import Origin, State
+
+    image = options.get("image")
+    if isinstance(image, Image):
+        built = image.built
+    elif isinstance(image, str):
+        built = find_built(image, options.get("store"))
+    else:
+        raise TypeError(f"image= takes an Image that was built, its name or its digest, not {image!r}")
+    given = {name: value for name, value in options.items() if value is not None and name != "image"}
+    user = _account_of(built.record)
+    settings: dict[str, Any] = {"cwd": fsdecode(built.record.cwd), "user": user, **given}
+    settings["env"] = {**environment_of(built.record), **check_environment(given.get("env"))}
+    state = State(Origin(Objects(built.store), built.digest, structs.replace(built.record, user=user)))
+    state.parent = b""  # an image is no snapshot
+    checked = Settings.check(settings)  # type: ignore[arg-type]
+    return structs.replace(checked, image=built.name or ref_of(built.digest)), state
+
+
+def _account_of(record: ImageRecord) -> str:
+    """Who commands run as: root, or the one other account that a sandbox has."""
+    name = record.user.partition(":")[0]
+    if name in ("", "0", "root"):
+        return "root"
+    return name if _USER.fullmatch(name) and name not in TAKEN_NAMES else AGENT_NAME
 
 
 def list_images(store: Store | None = None) -> list[Image]:

@@ -32,7 +32,7 @@ from belljar.api.owner_host import owned, refuse_copy
 from belljar.api.process import Process, Terminal
 from belljar.api.request import START_SECONDS, AnyPath, Data, check_environment
 from belljar.api.results import ExecResult, Info
-from belljar.api.settings import RestoreOptions, SandboxOptions, Settings
+from belljar.api.settings import BASE, RestoreOptions, SandboxOptions, Settings
 from belljar.api.stepper import finish
 from belljar.api.usage_host import usage
 from belljar.owner.handle_host import WorkerUnavailable
@@ -73,7 +73,12 @@ class Sandbox:
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
-        self._begin(Settings.check(options), None)
+        if options.get("image") in (None, BASE):
+            self._begin(Settings.check(options), None)
+        else:
+            from belljar.api.image import from_image
+
+            self._begin(*from_image(options))
 
     def _begin(self, settings: Settings, state: State | None) -> None:
         """Take a worker and make it the sandbox that was asked for, from a snapshot if there is a state."""

@@ -24,6 +24,7 @@ from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle
 
 if TYPE_CHECKING:
     from belljar.api.events import Event, OnEvent
+    from belljar.api.image import Image
     from belljar.api.tools import Tool
     from belljar.net.network import Network
     from belljar.store.store import Store
@@ -33,6 +34,8 @@ _HOSTNAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,63})")
 NODE_MODULES: Final = "/node_modules"
 """Where `require` and `import` look last, from every directory."""
 _TIERS: Final = ("virtual", "native", "microvm")
+BASE: Final = "base"
+"""The name of the image that every sandbox without another one has."""
 _KINDS: Final[dict[str, type]] = {
     "tier": str,
     "files": Mapping,
@@ -52,7 +55,6 @@ class RestoreOptions(TypedDict, total=False):
 
     tier: str
     """"virtual" (the default); "native" and "microvm" are not in this version."""
-    image: str | None
     files: Mapping[str, FileContents]
     """Initial files: str, bytes or (bytes, mode)."""
     mounts: Mapping[str, Mount]
@@ -81,7 +83,9 @@ class SandboxOptions(RestoreOptions, total=False):
     """The arguments of `Sandbox` and `AsyncSandbox`."""
 
     store: Store | None
-    """Where its snapshots are kept: the user's own store unless told."""
+    """Where its snapshots are kept, and its image is looked up: the user's own store unless told."""
+    image: Image | str | None
+    """The files and settings it begins with: an `Image` that was built, its name or its digest."""
 
 
 class Settings(Struct, frozen=True):
@@ -103,6 +107,7 @@ class Settings(Struct, frozen=True):
     """Whether the name was given."""
     store: Store | None = None
     checkpoint: Literal["exec"] | float | None = None
+    image: str = BASE
     seed: bytes = b""
     """Of a sandbox that builds an image: see `Boot`."""
 
@@ -122,8 +127,8 @@ class Settings(Struct, frozen=True):
             raise ValueError(f"there is no tier {tier!r}: choose from {', '.join(_TIERS)}")
         if tier != "virtual":
             raise SandboxCreationError(f"tier {tier!r} is not in this version of belljar; use tier='virtual'")
-        if options.get("image") is not None:
-            raise SandboxCreationError("images are not in this version of belljar; leave image= out")
+        if options.get("image", BASE) != BASE:
+            raise TypeError("image= is for a new sandbox: one that goes on from a snapshot has that one's files")
         if not _USER.fullmatch(user):
             raise ValueError(f"user {user!r} is no user name: use lower-case letters, digits, - and _ (at most 32)")
         if user in TAKEN_NAMES:
@@ -178,7 +183,7 @@ class Settings(Struct, frozen=True):
         return {name: function for name, function in named.items() if name.isidentifier()}
 
     def info(self, layers: list[str]) -> Info:
-        return Info(self.name, "virtual", tuple(layers), "base", self.created, _describe_js(), missing(layers))
+        return Info(self.name, "virtual", tuple(layers), self.image, self.created, _describe_js(), missing(layers))
 
     def confine(self, worker: WorkerHandle) -> None:
         """The layers that are only put up when they are required. IsolationUnavailable."""

@@ -102,7 +102,7 @@ class State:
         if self._store is not store or not self.parent or store.missing([self.parent]):
             self.forget()
         if origin is not None and store.missing([origin.digest]):
-            _copy_trees(origin.objects, objects, [tree.digest for tree in origin.record.trees])
+            copy_trees(origin.objects, objects, [tree.digest for tree in origin.record.trees])
 
     def forget(self) -> None:
         self._tables, self._mark, self._store = {}, 0, None
@@ -261,7 +261,7 @@ class _Intake:
             parts[piece] = digest
 
 
-def _copy_trees(source: Objects, target: Objects, digests: list[Digest]) -> None:
+def copy_trees(source: Objects, target: Objects, digests: list[Digest]) -> None:
     """Write the objects of trees again, to another store, or because nothing else keeps them where they are."""
     waiting, seen = list(digests), set(digests)
     while waiting:

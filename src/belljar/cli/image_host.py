@@ -212,8 +212,9 @@ def _run(arguments: argparse.Namespace) -> int:
     import threading
 
     from belljar.api.command import PIPE
-    from belljar.api.image import BASE, Image
+    from belljar.api.image import Image
     from belljar.api.sandbox import Sandbox
+    from belljar.api.settings import BASE
     from belljar.cli.options import parse_network
     from belljar.cli.run_host import own_input, pass_on, show
 

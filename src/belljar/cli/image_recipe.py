@@ -48,7 +48,8 @@ def parse_recipe(text: str, store: Store) -> tuple[Image, str | None]:
 
 
 def _begin(given: object, store: Store) -> Image:
-    from belljar.api.image import BASE, Image
+    from belljar.api.image import Image
+    from belljar.api.settings import BASE
 
     match given:
         case str():

@@ -90,6 +90,11 @@ Step = Files | Copy | Run | Env | Cwd | User | Command
 _encoder: Final = msgpack.Encoder()
 
 
+def history_line(step: Step) -> str:
+    """A step for an image's history, which is part of its digest: it does not say where files were on the host."""
+    return f"copy {step.target}" if isinstance(step, Copy) else str(step)
+
+
 def step_key(version: str, parent: ImageRecord | None, step: Step | str, *, network: bool = False) -> str:
     """The ref of what a step makes of an image: it depends on the files and the settings before it, on the step, on the
     version of belljar, and on whether there is a network.
