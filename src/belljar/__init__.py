@@ -14,11 +14,10 @@ if TYPE_CHECKING:
     __all__: list[str]
 
 _ROOMS = frozenset(
-    "abi api bin cli engines forking integrations kernel libc lockdown net owner regex shell store "
+    "abi api bin cli engines forking image integrations kernel libc lockdown net owner regex shell store "
     "worker zygote".split()
 )
 """Packages of ours: `from belljar import kernel` asks here first, and must not load the owner's side in a worker."""
-_TO_COME = {"Image": "images are"}
 
 
 def __getattr__(name: str) -> object:
@@ -30,8 +29,6 @@ def __getattr__(name: str) -> object:
             return [*names.__all__, "__version__"]
         if name in names.__all__:
             return getattr(names, name)
-    if name in _TO_COME:
-        raise AttributeError(f"belljar.{name}: {_TO_COME[name]} not in this version of belljar")
     raise AttributeError(f"module 'belljar' has no attribute {name!r}")
 
 

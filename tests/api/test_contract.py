@@ -73,8 +73,3 @@ def test_documented_signatures() -> None:
         pty = inspect.signature(kind.pty).parameters
         assert (list(pty), pty["rows"].default, pty["cols"].default) == ("self cmd cwd env rows cols".split(), 24, 80)
         assert inspect.signature(kind.fork).parameters["count"].default == 1
-
-
-def test_what_is_to_come_says_so() -> None:
-    with pytest.raises(AttributeError, match=r"belljar\.Image.*not in this version"):
-        _ = belljar.Image

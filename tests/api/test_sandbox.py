@@ -22,12 +22,14 @@ import pytest
 from belljar import (
     ExecError,
     FileError,
+    ImageError,
     IsolationUnavailable,
     Limits,
     Mount,
     Sandbox,
     SandboxClosed,
     SandboxCreationError,
+    Store,
 )
 from belljar.api import link_host, sockets_host
 
@@ -287,7 +289,7 @@ def test_require() -> None:
     ("options", "error"),
     [
         ({"tier": "native"}, SandboxCreationError),
-        ({"image": "x"}, SandboxCreationError),
+        ({"image": "x", "store": Store.memory()}, ImageError),
         ({"env": {"A=B": "x"}}, ValueError),
         ({"env": {"A": 1}}, TypeError),
         ({"files": {"/a": 1}}, TypeError),

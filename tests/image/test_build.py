@@ -251,9 +251,7 @@ def test_users(store: Store) -> None:
         Image().user("root").run("id -un > /root/who").files({"/srv/f": "x"}).user("bob").run("id -un; touch ~/mine")
     )
     with Sandbox(image=recipe.build(store)) as sandbox:
-        assert (
-            sandbox.exec("id -un; ls -l ~ | tail -1 | cut -d' ' -f3; stat -c %U /srv/f").stdout == "bob\nbob\nroot\n"
-        )
+        assert sandbox.exec("id -un; ls -l ~ | tail -1 | cut -d' ' -f3; stat -c %U /srv/f").stdout == "bob\nbob\nroot\n"
     with Sandbox(image=recipe.user("root").build(store)) as sandbox:
         assert sandbox.exec("cat ~/who; id -un").stdout == "root\nroot\n"
 

@@ -22,9 +22,6 @@ from belljar.api.request import (
     check_path,
 )
 from belljar.api.settings import SandboxOptions, Settings
-from belljar.image.layout_host import open_layout, write_layout
-from belljar.image.oci import read_image
-from belljar.image.oci_write import layout_files
 from belljar.image.recipe import Command, Copy, Cwd, Env, Files, Run, Step, User, forget_steps, keep_steps
 from belljar.image.record import (
     ImageRecord,
@@ -201,8 +198,7 @@ class Image:
         """The image that the steps begin with; None: the base files."""
         match self._origin:
             case _Archive(path=path, tag=tag):
-                with open_layout(path) as layout:
-                    return read_image(layout, objects, tag)[0]
+                return _read_archive(path, objects, tag)[0]
             case Built(store=store, record=record):
                 if store is not objects.backend:
                     from belljar.api.state import copy_trees
@@ -232,6 +228,9 @@ class Image:
         """Write the image for other tools: an archive that Docker and skopeo take if the path ends with ".tar", else an
         OCI layout in a new directory. The same image gives the same bytes. ImageError.
         """
+        from belljar.image.layout_host import write_layout
+        from belljar.image.oci_write import layout_files
+
         built = self.built
         files = layout_files(Objects(built.store), built.record, name or built.name or "belljar")
         write_layout(check_path(path, "a path"), files)
@@ -246,6 +245,15 @@ def _image(origin: _Archive | Built | None, steps: tuple[Step, ...] = ()) -> Ima
     image = Image()
     image._origin, image._steps = origin, steps
     return image
+
+
+def _read_archive(path: str, objects: Objects, tag: str | None) -> tuple[ImageRecord, str]:
+    """Store the files of an image of another tool's; its record, and the name it has there. ImageError."""
+    from belljar.image.layout_host import open_layout  # it takes all kinds of archives: not to be loaded for nothing
+    from belljar.image.oci import read_image
+
+    with open_layout(path) as layout:
+        return read_image(layout, objects, tag)
 
 
 def _absolute(path: object) -> str:
@@ -310,8 +318,7 @@ def load_image(path: AnyPath, store: Store | None = None, tag: str | None = None
     place = default_store() if store is None else store
     if name is not None:
         check_image_name(name)
-    with open_layout(check_path(path, "a path")) as layout:
-        record, found = read_image(layout, Objects(place), tag)
+    record, found = _read_archive(check_path(path, "a path"), Objects(place), tag)
     called = name or (found if is_image_name(found) else None)
     return _image(Built(place, save_image(Objects(place), record, called), record, called or ""))
 

@@ -10,6 +10,7 @@ from belljar.api.errors import (
     EngineUnavailable,
     ExecError,
     FileError,
+    ImageError,
     IsolationUnavailable,
     PolicyError,
     PortClosed,
@@ -22,6 +23,7 @@ from belljar.api.errors import (
     ToolError,
 )
 from belljar.api.events import Event
+from belljar.api.image import Image, Progress
 from belljar.api.interpreter import Interpreter
 from belljar.api.interpreter_core import PrefixError
 from belljar.api.js import js
@@ -59,6 +61,8 @@ __all__ = [
     "FileError",
     "FileResult",
     "GrepMatch",
+    "Image",
+    "ImageError",
     "Info",
     "Interpreter",
     "IsolationUnavailable",
@@ -72,6 +76,7 @@ __all__ = [
     "Prefix",
     "PrefixError",
     "Process",
+    "Progress",
     "ProtectedFileError",
     "RefusedFile",
     "RunError",

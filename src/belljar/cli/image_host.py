@@ -48,7 +48,7 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add("show", _show, "show what is known of an image").add_argument("image", metavar="IMAGE", help=_IMAGE)
     run = add("run", _run, "run a command in a sandbox from an image", " The exit code is the command's.")
     run.add_argument("image", metavar="IMAGE", help=f"{_IMAGE}; 'base' is what every sandbox has")
-    run.add_argument("words", metavar="COMMAND", nargs="*", help="the image's own command unless given")
+    run.add_argument("words", metavar="COMMAND", nargs="...", help="the image's own command unless given")
     _add_network(run, "let it reach this host (default: no network)")
     save = add("save", _save, "write an image for other tools", " The same image gives the same bytes.")
     save.add_argument("image", metavar="IMAGE", help=_IMAGE)
@@ -219,7 +219,9 @@ def _run(arguments: argparse.Namespace) -> int:
     from belljar.cli.run_host import own_input, pass_on, show
 
     image: Image | str = BASE if arguments.image == BASE else Image.find(arguments.image, store_of(arguments))
-    words = arguments.words or ([] if isinstance(image, str) else _described(image)["command"])
+    words = arguments.words[arguments.words[:1] == ["--"] :] or (
+        [] if isinstance(image, str) else _described(image)["command"]
+    )
     if not words:
         arguments.parser.error(f"{arguments.image} has no command of its own: give one")
     command = words[0] if len(words) == 1 else words

@@ -82,7 +82,7 @@ class Command(Struct, frozen=True, tag=True):
     argv: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"command {shlex.join(self.argv)}"
+        return f"command {self.argv[2] if self.argv[:2] == ('bash', '-c') else shlex.join(self.argv)}"
 
 
 Step = Files | Copy | Run | Env | Cwd | User | Command
