@@ -13,6 +13,8 @@ from belljar.abi.flags import O_CREAT, O_RDONLY, O_RDWR, S_IFIFO
 from belljar.abi.limits import MIB
 from belljar.abi.records import SetAttr
 from belljar.kernel.fs.memory import MemoryServer
+from belljar.kernel.fs.remote_cache import Cache
+from belljar.kernel.vfs.server import Node, Scan
 from belljar.kernel.vfs.view import View
 from belljar.store import stored_tree
 from belljar.store.errors import StoreError
@@ -24,7 +26,7 @@ from belljar.store.store import Objects
 from belljar.store.stored_tree import LISTINGS, PIECES, StoredTree
 from belljar.store.tree import Entry, Kind, encode_directory
 from tests.contract.calls import fails, names, read
-from tests.contract.servers import Dir, File, Hard, fill, memory, view_of
+from tests.contract.servers import Dir, File, Hard, fill, memory, remote, view_of
 from tests.store.writing import store_tree
 
 
@@ -263,3 +265,21 @@ def test_the_cache_is_bounded_but_keeps_the_last() -> None:
     kept.put(b"huge", bytes(1000))
     assert kept.get(b"huge") is not None
     assert kept.bytes == 1000
+
+
+def test_a_directory_that_is_known_is_not_listed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(10_000))
+    server = StoredTree(objects := Objects(Counting()), store_tree(objects, many()))
+    scans: list[object] = []
+    scan = server.scan
+
+    def counted(directory: Node) -> Scan | None:
+        scans.append(directory)
+        return scan(directory)
+
+    monkeypatch.setattr(server, "scan", counted)
+    view = view_of(remote(server, Cache(lambda: float(next(clock)), 64 * MIB, 10_000)))  # each look is a new period
+    for _ in range(5):
+        assert len(names(view, "/d1")) == 20
+        assert view.stat("/d1").nlink == 2
+    assert scans.count(server.walk(server.root, "d1")) == 1

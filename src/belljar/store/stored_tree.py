@@ -134,6 +134,10 @@ class StoredTree(FileServer):
         self._count_links(nodes.values())
         return Scan([(name, node, self._stat(node)) for name, node in nodes.items()], exact=True)
 
+    def listing_version(self, directory: Node) -> int:
+        assert isinstance(directory, StoredNode)
+        return int.from_bytes(directory.entry.parts[0][:7], "big") if directory.is_dir else 0
+
     def settled(self, stat: Stat) -> bool:
         return True
 

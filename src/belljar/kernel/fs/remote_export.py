@@ -281,20 +281,27 @@ class Export:
         for pair in check_list(message["nodes"], SCANS):
             number, digest = check_list(pair, 2)
             try:
-                scan = self._server.scan(self._node(number))
+                node = self._node(number)
+                version = self._server.listing_version(node) & FILE_MAX
+                if version and version == digest:
+                    found.append([version])
+                    continue
+                scan = self._server.scan(node)
             except (SysError, OSError) as error:
                 found.append(error.errno != EFBIG)
                 continue
             room -= len(scan.entries) if scan is not None else 0
             if found and room < 0:
                 break
-            found.append(None if scan is None else self._scanned(scan, check_int(digest, 0, U64)))
+            found.append(None if scan is None else self._scanned(scan, version, check_int(digest, 0, U64)))
         return found
 
-    def _scanned(self, scan: Scan, known: int) -> object:
+    def _scanned(self, scan: Scan, version: int, known: int) -> object:
         """The digest alone if it is known already."""
         # The time of the last access is no change.
-        digest = hash((scan.exact, *((name, stat[:7], stat[8:]) for name, _, stat in scan.entries))) & FILE_MAX
+        digest = (
+            version or hash((scan.exact, *((name, stat[:7], stat[8:]) for name, _, stat in scan.entries))) & FILE_MAX
+        )
         if digest == known:
             return [digest]
         settled = self._server.settled

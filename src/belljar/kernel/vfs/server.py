@@ -172,6 +172,10 @@ class FileServer(ABC):
         """Every entry with its node and stat, of one moment; None if this server can't tell what changes. EFBIG."""
         return None
 
+    def listing_version(self, directory: Node) -> int:
+        """A number that changes with what `scan` would say; 0 if it takes a scan to tell."""
+        return 0
+
     def settled(self, stat: Stat) -> bool:
         """Whether every later change of the file will show in its stat: a reader may keep what it reads till then."""
         return False
