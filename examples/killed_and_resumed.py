@@ -26,7 +26,7 @@ def work(path: str) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         path = os.path.join(directory, "store.db")
-        agent = subprocess.Popen([sys.executable, __file__, path], stdout=subprocess.PIPE, text=True)
+        agent = subprocess.Popen([sys.executable, __file__, path], stdout=subprocess.PIPE, text=True)  # noqa: S603
         assert agent.stdout is not None
         finished = [int(agent.stdout.readline()) for _ in range(5)]
         agent.send_signal(signal.SIGKILL)
