@@ -7,7 +7,7 @@ hostile: anything that is no tree is a SnapshotError, and the table is then of n
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -19,25 +19,37 @@ from belljar.store.objects import Digest, digest_of
 from belljar.store.tree import Entry, Kind, decode_directory, encode_directory
 
 _KINDS: Final = {S_IFREG: Kind.FILE, S_IFDIR: Kind.DIRECTORY, S_IFLNK: Kind.SYMLINK, S_IFIFO: Kind.FIFO}
+_DIRECTORIES: Final = (Kind.DIRECTORY, Kind.MERGED)
 _NAMELESS: Final = b"?"
 
 ReadDirectory = Callable[[Digest], list[Entry]]
+
+
+class Shown(NamedTuple):
+    """How a directory of the owner's shows through an overlay."""
+
+    digest: Digest = b""
+    """The object with the entries that are stored; b"": none are."""
+    path: tuple[bytes, ...] | None = None
+    """If more shows through, which is not stored: the path of that directory in the owner's tree."""
 
 
 class Lower(Protocol):
     """The owner's files below an overlay."""
 
     def entry(self, number: int) -> Entry:
-        """A file, symlink or directory as it is kept; a directory's object has what shows through it."""
+        """A file or symlink as it is kept; of a directory the attributes."""
 
-    def merges(self, number: int) -> bool:
-        """Whether more shows through a directory than its object has: files that are not kept."""
+    def shown(self, number: int) -> Shown: ...
+
+    def copy(self, number: int) -> Digest:
+        """The object of a directory with everything that is seen in it."""
 
 
 class _Node:
     """A file, and where its names are."""
 
-    __slots__ = ("children", "entry", "group", "growth", "lower", "merges", "parents")
+    __slots__ = ("below", "children", "entry", "group", "growth", "parents", "shown")
 
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
@@ -45,16 +57,16 @@ class _Node:
         self.children: dict[bytes, int] = {}
         self.parents: list[int] = []
         """The directory of each name."""
-        self.lower: Digest = b""
-        """Of a directory: the object that shows through."""
-        self.merges = False
+        self.below = 0
+        self.shown = Shown()
+        """Of a directory: the number of the lower one, and what shows through."""
         self.group = 0
         self.growth = 0
         """Of a directory: bytes of all files below it, less those of its lower directory."""
 
     @property
     def is_dir(self) -> bool:
-        return self.entry.kind is Kind.DIRECTORY
+        return self.entry.kind in _DIRECTORIES
 
 
 def nonsense(why: str) -> SnapshotError:
@@ -64,8 +76,10 @@ def nonsense(why: str) -> SnapshotError:
 class TreeTable:
     """The nodes of one tree. `salt` makes the numbers of its hard links differ from those of its lower tree."""
 
-    def __init__(self, root: int, salt: bytes, lower_groups: Mapping[int, int]) -> None:
+    def __init__(self, root: int, salt: bytes, lower_groups: Mapping[int, int], *, merges: bool = False) -> None:
+        """`merges`: its lower tree is not stored, and only the differences from it are."""
         self._root = root
+        self._merges = merges
         self._salt = salt
         self._lower_groups = lower_groups
         """Link groups of the lower tree, and how many names each has."""
@@ -75,6 +89,7 @@ class TreeTable:
         self._groups: set[int] = set()
         self._new: dict[Digest, bytes] = {}
         self._read: ReadDirectory = _no_directory
+        self._lower: Lower | None = None
 
     @property
     def root(self) -> Entry:
@@ -90,7 +105,7 @@ class TreeTable:
         self, records: list[tuple[Record, list[Digest]]], lower: Lower | None, read: ReadDirectory
     ) -> Mapping[Digest, bytes]:
         """Take what changed, each with the pieces of its contents; gives the new directory objects."""
-        self._read, self._new = read, {}
+        self._read, self._new, self._lower = read, {}, lower
         changed: dict[int, dict[bytes, int]] = {}
         for record, parts in records:
             if record.goes_on:
@@ -163,8 +178,8 @@ class TreeTable:
         else:
             node.entry = entry if node.is_dir else replace(entry, name=node.entry.name)
         if kind is Kind.DIRECTORY:
-            node.lower = below.parts[0] if below is not None else b""
-            node.merges = below is not None and lower is not None and lower.merges(record.lower)
+            node.below = record.lower
+            node.shown = lower.shown(record.lower) if record.lower and lower is not None else Shown()
         elif below is not None and below.link_group:
             node.group = below.link_group
             self._replaced[node.group] = record.id
@@ -190,7 +205,7 @@ class TreeTable:
                     touched.add(child)
             for name, child in children.items():
                 if node.children.get(name) != child:
-                    if not child and not node.lower and not node.merges:
+                    if not child and not node.below:
                         raise nonsense("a name was removed where there is none")
                     if child:
                         added.append((number, child))
@@ -209,12 +224,24 @@ class TreeTable:
         for number in touched:
             dirty.update(nodes[number].parents)
         if self._replaced:
-            dirty.update(number for number, node in nodes.items() if node.is_dir and node.lower)
+            dirty.update(number for number, node in nodes.items() if node.is_dir and node.shown.digest)
+        if self._merges:
+            dirty |= self._below([child for _, child in added])
         for number in list(dirty):
             while (above := nodes[number].parents) and above[0] not in dirty:
                 number = above[0]
                 dirty.add(number)
         return dirty
+
+    def _below(self, directories: list[int]) -> set[int]:
+        """Directories and all below them: these may be at other paths than what shows through them."""
+        found: set[int] = set()
+        while directories:
+            number = directories.pop()
+            if number not in found and number in self._nodes and self._nodes[number].is_dir:
+                found.add(number)
+                directories += filter(None, self._nodes[number].children.values())
+        return found
 
     def _drop(self, orphans: list[int]) -> set[int]:
         """Forget files without a name, and all below them."""
@@ -259,46 +286,50 @@ class TreeTable:
         ready = [number for number, count in waiting.items() if not count]
         while ready:
             number = ready.pop()
-            self._encode_directory(nodes[number])
+            self._encode_directory(number, nodes[number])
             for above in nodes[number].parents:
                 waiting[above] -= 1
                 if not waiting[above]:
                     ready.append(above)
 
-    def _encode_directory(self, node: _Node) -> None:
+    def _encode_directory(self, number: int, node: _Node) -> None:
         entries: list[Entry] = []
         growth = 0
         hidden: dict[bytes, Entry] = {}
-        if node.lower:
-            for shown in self._directory(node.lower):
+        stored, merges = node.shown.digest, node.shown.path is not None
+        if node.shown.path not in (None, tuple(self._path(number))):
+            assert self._lower is not None
+            stored, merges = self._lower.copy(node.below), False
+        if stored:
+            for shown in self._directory(stored):
                 if shown.name in node.children:
                     hidden[shown.name] = shown
                 else:
                     entries.append(now := self._as_it_is_now(shown))
                     growth += 0 if now is shown else self._bytes(now) - self._bytes(shown)
-        for name, number in node.children.items():
+        for name, inside in node.children.items():
             below = hidden.get(name)
-            if not number:
+            if not inside:
                 growth -= self._bytes(below)
-                if node.merges:
+                if merges:
                     entries.append(Entry(name, Kind.WHITEOUT))
                 continue
-            child = self._nodes[number]
+            child = self._nodes[inside]
             if child.entry.name != name:
                 child.entry = replace(child.entry, name=name)
-            self._number_links(number, child)
+            self._number_links(inside, child)
             entries.append(child.entry)
             if not child.is_dir:
                 growth += child.entry.size - self._bytes(below)
-            elif below is not None and below.kind is Kind.DIRECTORY and below.parts[0] == child.lower:
+            elif below is not None and below.kind in _DIRECTORIES and below.parts[0] == child.shown.digest:
                 growth += child.growth
             else:
-                growth += child.growth + (self._size(child.lower) if child.lower else 0) - self._bytes(below)
+                growth += child.growth + self._size(child.shown.digest) - self._bytes(below)
         data = encode_directory(entries)
         digest = digest_of(data)
         self._new[digest] = data
         node.growth = growth
-        node.entry = replace(node.entry, parts=[digest])
+        node.entry = replace(node.entry, kind=Kind.MERGED if merges else Kind.DIRECTORY, parts=[digest])
 
     def _number_links(self, number: int, node: _Node) -> None:
         """Give a file with several names the number that they share, and one with a single name none."""
@@ -348,15 +379,15 @@ class TreeTable:
         """Bytes of a lower file, or of all files below a lower directory."""
         if entry is None:
             return 0
-        return self._size(entry.parts[0]) if entry.kind is Kind.DIRECTORY else entry.size
+        return self._size(entry.parts[0]) if entry.kind in _DIRECTORIES else entry.size
 
     def _size(self, digest: Digest) -> int:
         """Bytes of all files below a lower directory."""
-        todo, total = [digest], 0
+        todo, total = [digest] if digest else [], 0
         while todo:
             for entry in self._directory(todo.pop()):
                 total += entry.size
-                todo += entry.parts if entry.kind is Kind.DIRECTORY else []
+                todo += entry.parts if entry.kind in _DIRECTORIES else []
         return total
 
     def _as_it_is_now(self, entry: Entry) -> Entry:
@@ -367,7 +398,7 @@ class TreeTable:
             return replace(
                 self._nodes[self._replaced[entry.link_group]].entry, name=entry.name, link_group=entry.link_group
             )
-        if entry.kind is Kind.DIRECTORY:
+        if entry.kind in _DIRECTORIES:
             below = self._directory(entry.parts[0])
             now = [self._as_it_is_now(each) for each in below]
             if now != below:
@@ -383,7 +414,7 @@ class TreeTable:
             for entry in self._directory(digest):
                 if entry.link_group:
                     found[entry.link_group] = found.get(entry.link_group, 0) + 1
-                todo += entry.parts if entry.kind is Kind.DIRECTORY else []
+                todo += entry.parts if entry.kind in _DIRECTORIES else []
 
 
 def _no_directory(_digest: Digest) -> list[Entry]:

@@ -56,7 +56,7 @@ class Durable:
         if settings.checkpoint is not None and state.checkpoint is None:
             yield Work(lambda: check_unused(self._store(None), settings.name))
         if state.origin is not None:
-            yield from states.restore_trees(state.origin, state, settings, offers)
+            settings = yield from states.restore_trees(state.origin, state, settings, offers)
         yield from set_up(settings, offers)
 
     def load_variables(self) -> None:

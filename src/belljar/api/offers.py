@@ -56,7 +56,7 @@ class Offers:
     """
 
     def __init__(self, guard: AbstractContextManager[object]) -> None:
-        self._guard = guard
+        self.guard = guard
         self._exports: list[Export] = []
         self._opened: list[_Opened] = []
         self._share = ProcessorShare()
@@ -67,8 +67,8 @@ class Offers:
 
     def branch(self) -> Offers:
         """The same, for a branch of the sandbox."""
-        branch = Offers(self._guard)
-        with self._guard:
+        branch = Offers(self.guard)
+        with self.guard:
             branch._exports = [export.branch() for export in self._exports]
             branch._opened = self._opened.copy()
             for opened in branch._opened:
@@ -99,7 +99,7 @@ class Offers:
         """The sandbox is gone: let go of all that was opened for it. Idempotent."""
         if self.network is not None:
             self.network.close()
-        with self._guard:
+        with self.guard:
             for export in self._exports:
                 export.close()
             opened, self._opened = self._opened, []
@@ -138,7 +138,7 @@ class Offers:
 
         def answer() -> FileAnswer:
             refused: list[Refused] = []
-            with self._guard:
+            with self.guard:
                 reply = export.serve(ask.arguments[0], refused.append)
             try:
                 return answer_frame(ask.id, dict(reply)), refused

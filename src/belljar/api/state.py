@@ -6,22 +6,26 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any, Final, Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from belljar.abi.capture import PIECE_BYTES, Begun, CapturedTree, Record
 from belljar.abi.errors import SnapshotError
 from belljar.abi.flags import S_IFMT, S_IFREG
 from belljar.abi.limits import Limits
-from belljar.abi.paths import fsdecode, fsencode
+from belljar.abi.paths import fsdecode, fsencode, normalise
 from belljar.api.captured_tree import TreeTable, nonsense
 from belljar.api.clock_host import wall_time
 from belljar.api.errors import SandboxError, printable
+from belljar.api.lower import Lower
+from belljar.api.mounts import Mount
 from belljar.api.offers import Offers
 from belljar.api.operations import Steps, Work, ask, check_answer
 from belljar.api.saved import Language
 from belljar.api.settings import Settings
-from belljar.kernel.fs.remote import Export
+from belljar.kernel.fs.remote_export import complete
+from belljar.kernel.vfs.server import FileServer
 from belljar.store.errors import StoreError
+from belljar.store.layered import Layered
 from belljar.store.objects import PIECE, Digest, content_of, digest_of, pieces_of
 from belljar.store.reader_host import Reader
 from belljar.store.snapshot import (
@@ -35,8 +39,8 @@ from belljar.store.snapshot import (
     save_snapshot,
 )
 from belljar.store.store import Objects, Store
-from belljar.store.stored_tree import LISTINGS, StoredNode, StoredTree
-from belljar.store.tree import Entry, encode_directory, links_of
+from belljar.store.stored_tree import LISTINGS, StoredTree
+from belljar.store.tree import encode_directory, links_of
 
 _BATCH_BYTES: Final = 16 << 20
 _PIECES_MAX: Final = 1 << 20
@@ -46,6 +50,7 @@ _LOST_MAX: Final = 200
 _AT_ONCE: Final = 256
 _EMPTY: Final = digest_of(encode_directory([]))
 _SHM: Final = b"/dev/shm"
+TreeKind = Literal["root", "memory", "overlay"]
 
 
 class Origin(Struct, frozen=True):
@@ -151,41 +156,31 @@ class State:
             paths.add(tree.path)
             if not tree.kept:
                 continue
-            table = self._tables.get(tree.tree) or self._table(tree)
+            export = offers.exported(tree.over)
+            if export is None and tree.over >= 0:
+                raise nonsense("an overlay of nothing")
+            merges = export is not None and not isinstance(export.server, StoredTree)
+            if merges and tree.path == b"/":
+                raise nonsense("a root of another tree")
+            table = self._tables.get(tree.tree) or self._table(tree, merges=merges)
             tables[tree.tree] = table
-            lower = None if tree.over < 0 else _Lower(offers.exported(tree.over))
+            lower = None if export is None else Lower(export, offers.guard, objects)
             new += table.update(
                 intake.records.get(tree.tree, []), lower, lambda digest: list(reader.get(LISTINGS, digest).values())
             ).values()
             root = table.root
-            kind: Literal["root", "memory"] = "root" if tree.path == b"/" else "memory"
+            kind: TreeKind = "root" if tree.path == b"/" else "overlay" if merges else "memory"
             attributes = root.mode, root.uid, root.gid, root.mtime_ns
             trees.append(Tree(tree.path, kind, root.parts[0], *attributes, table.hard_links()))
         objects.write(new)
         self._tables = tables
         return sorted(trees, key=lambda tree: (tree.kind != "root", tree.path))
 
-    def _table(self, tree: CapturedTree) -> TreeTable:
+    def _table(self, tree: CapturedTree, *, merges: bool) -> TreeTable:
         below = self.exports.get(tree.over)
         if below is None:
-            return TreeTable(tree.root, b"", {})
-        return TreeTable(tree.root, below.digest, dict(below.hard_links))
-
-
-class _Lower:
-    """The files of a stored tree that a sandbox was given."""
-
-    def __init__(self, export: Export | None) -> None:
-        self._export = export
-
-    def entry(self, number: int) -> Entry:
-        node = None if self._export is None else self._export.node(number)
-        if not isinstance(node, StoredNode):
-            raise nonsense("a file that it was never given")
-        return node.entry
-
-    def merges(self, number: int) -> bool:
-        return False
+            return TreeTable(tree.root, b"", {}, merges=merges)
+        return TreeTable(tree.root, below.digest, dict(below.hard_links), merges=merges)
 
 
 class _Intake:
@@ -306,6 +301,7 @@ def take(
     try:
         trees, begun, growth = yield from state.capture(objects, offers, settings.limits)
         needed = {tree.path for tree in begun.trees if not tree.kept}
+        needed |= {tree.path for tree in trees if tree.kind == "overlay"}
         saved = yield Work(lambda: _write_variables(objects, variables or {}))
         told = [printable(text.decode("utf-8", "replace")) for text in begun.lost] + (lost or [])
         record = SnapshotRecord(
@@ -347,9 +343,12 @@ def _write_variables(objects: Objects, variables: Mapping[Language, bytes]) -> l
 # Going on from a snapshot.
 
 
-def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offers) -> Steps[None]:
-    """Make a fresh sandbox's files those of a snapshot: they are read when they are needed."""
-    given = {path for path, _ in settings.mounts}
+def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offers) -> Steps[Settings]:
+    """Make a fresh sandbox's files those of a snapshot: they are read when they are needed.
+
+    Gives the settings, with mounts that have the snapshot's changes.
+    """
+    given: dict[str, Mount] = {normalise(path): mount for path, mount in settings.mounts}
     missing = [fsdecode(path) for path in origin.record.mounts if fsdecode(path) not in given]
     if missing:
         names = ", ".join(map(repr, missing))
@@ -358,6 +357,8 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
         )
     for tree in origin.record.trees:
         path = fsdecode(tree.path)
+        if tree.kind == "overlay":
+            given[path] = _with_changes(given[path], path, origin, tree, state, offers)
         if path in given or (tree.path == _SHM and tree.digest == _EMPTY):
             continue
         number = offers.export(StoredTree(origin.objects, tree, offers.report), True)
@@ -367,6 +368,27 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
             yield from ask(path, "root", recipe, origin.record.user.encode())
         else:
             yield from ask(path, "mount", tree.path, recipe, False)
+    return structs.replace(settings, mounts=tuple(given.items()))
+
+
+def _with_changes(mount: Mount, path: str, origin: Origin, tree: Tree, state: State, offers: Offers) -> Mount:
+    """The same mount with the changes that a snapshot has of it."""
+
+    def build(_export: object) -> list[Any]:
+        def export(server: FileServer, ours: bool) -> int:
+            upper = StoredTree(origin.objects, tree, offers.report)
+            number = offers.export(Layered(upper, complete(server)), ours)
+            state.exports[number] = tree
+            return number
+
+        match mount.build(export):
+            case [b"overlay", [b"remote", int(number)], None]:
+                return [b"overlay", [b"remote", number], None]
+        raise SnapshotError(
+            f"the snapshot has changes that were made over {path!r}: mount it by Mount.overlay(...), as it was"
+        )
+
+    return structs.replace(mount, build=build, files=())
 
 
 def read_variables(origin: Origin) -> dict[Language, bytes]:

@@ -1,0 +1,140 @@
+"""Snapshots of overlays over the owner's trees: only the differences are kept, and shown again over the same mount."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from belljar import Mount, Sandbox, SnapshotError
+from belljar.store.collect import check
+from belljar.store.store import Store
+from belljar.store.tree import Kind, decode_directory
+
+LOOK = """cd /repo && find . ! -type d -printf '%p %y %m %n %l\\n' | sort; find . -type d | sort
+find . -type f -exec sha256sum {} + | sort"""
+CHANGES = [
+    "echo changed > /repo/a/one",
+    "rm /repo/a/two; rm -r /repo/b",
+    "mkdir /repo/new; echo x > /repo/new/x; ln /repo/new/x /repo/a/x",
+    "mv /repo/a/one /repo/moved; chmod 600 /repo/a/two",
+    "mv /repo/b /repo/a/under",
+    "mv /repo/b /repo/c; echo more > /repo/c/deep/more; rm /repo/c/deep/er",
+    "rm -r /repo/b; mkdir /repo/b; echo again > /repo/b/again",
+    "rm /repo/link; ln -s new /repo/link; mv /repo/deep1 /repo/a; echo y > /repo/a/deep1/deep2/deep3/y",
+    "mv /repo/a /repo/t; mv /repo/b /repo/a; mv /repo/t /repo/b",
+    "mkdir -p /repo/deep1/deep2/new; touch /repo/deep1/deep2/new/f",
+]
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    root = tmp_path / "repo"
+    for path, text in {
+        "a/one": "1", "a/two": "2" * 100_000, "b/f": "f", "b/deep/er": "deeper", "deep1/deep2/deep3/x": "x",
+    }.items():  # fmt: skip
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    (root / "link").symlink_to("a/one")
+    return root
+
+
+def mounts(repo: Path) -> dict[str, Mount]:
+    return {"/repo": Mount.overlay(Mount.host(str(repo)))}
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_changes_survive(repo: Path, change: str) -> None:
+    store, before = Store.memory(), files(repo)
+    with Sandbox(store=store, mounts=mounts(repo)) as sandbox:
+        sandbox.exec(change).check()
+        wanted = sandbox.exec(LOOK).check().stdout
+        first = sandbox.snapshot("x")
+    assert files(repo) == before
+    with Sandbox.restore("x", store, mounts=mounts(repo)) as sandbox:
+        assert sandbox.exec(LOOK).check().stdout == wanted
+        again = sandbox.snapshot()
+        assert again.record.trees == first.record.trees
+        sandbox.exec("echo later > /repo/later; rm /repo/link").check()
+        wanted = sandbox.exec(LOOK).check().stdout
+        later = sandbox.snapshot()
+    with Sandbox.restore(later, mounts=mounts(repo)) as sandbox:
+        assert sandbox.exec(LOOK).check().stdout == wanted
+    assert list(check(store)) == []
+
+
+@pytest.mark.parametrize("first", CHANGES[:6])
+@pytest.mark.parametrize("second", CHANGES[4:9])
+def test_changes_of_changes_survive(repo: Path, first: str, second: str) -> None:
+    store = Store.memory()
+    with Sandbox(store=store, mounts=mounts(repo)) as sandbox:
+        sandbox.exec(first)
+        sandbox.snapshot("x")
+    with Sandbox.restore("x", store, mounts=mounts(repo)) as sandbox:
+        sandbox.exec(second)
+        wanted = sandbox.exec(LOOK).stdout
+        sandbox.snapshot("y")
+    with Sandbox.restore("y", store, mounts=mounts(repo)) as sandbox:
+        assert sandbox.exec(LOOK).stdout == wanted
+
+
+def test_only_differences_are_kept(repo: Path) -> None:
+    store = Store.memory()
+    with Sandbox(store=store, mounts=mounts(repo)) as sandbox:
+        sandbox.exec("rm /repo/a/two; echo 1 > /repo/deep1/deep2/z").check()
+        snapshot = sandbox.snapshot()
+    tree = next(tree for tree in snapshot.record.trees if tree.kind == "overlay")
+    found: dict[str, Kind] = {}
+    todo = [("", tree.digest)]
+    while todo:
+        above, digest = todo.pop()
+        for entry in decode_directory(store.read([digest])[digest]):
+            path = f"{above}/{entry.name.decode()}"
+            found[path] = entry.kind
+            todo += [(path, part) for part in entry.parts if entry.kind is Kind.MERGED]
+    assert found == {
+        "/a": Kind.MERGED,
+        "/a/two": Kind.WHITEOUT,
+        "/deep1": Kind.MERGED,
+        "/deep1/deep2": Kind.MERGED,
+        "/deep1/deep2/z": Kind.FILE,
+    }
+
+
+def test_what_the_host_changed_meanwhile_shows_through(repo: Path) -> None:
+    store = Store.memory()
+    with Sandbox(store=store, mounts=mounts(repo)) as sandbox:
+        sandbox.exec("echo mine > /repo/a/one").check()
+        sandbox.snapshot("x")
+    (repo / "a/one").write_text("theirs")
+    (repo / "a/two").write_text("new two")
+    (repo / "b/f").unlink()
+    with Sandbox.restore("x", store, mounts=mounts(repo)) as sandbox:
+        assert sandbox.exec("cat /repo/a/one /repo/a/two; ls /repo/b").stdout == "mine\nnew twodeep\n"
+
+
+def test_the_mount_is_needed_as_it_was(repo: Path) -> None:
+    store = Store.memory()
+    with Sandbox(store=store, mounts=mounts(repo)) as sandbox:
+        sandbox.snapshot("x")
+    with pytest.raises(SnapshotError, match="'/repo'"):
+        Sandbox.restore("x", store)
+    with pytest.raises(SnapshotError, match=r"Mount\.overlay"):
+        Sandbox.restore("x", store, mounts={"/repo": Mount.host(str(repo))})
+
+
+def test_incremental_snapshots_of_an_overlay(repo: Path) -> None:
+    store = Store.memory()
+    with Sandbox(store=store, mounts=mounts(repo)) as sandbox:
+        sandbox.snapshot()
+        for number, change in enumerate(CHANGES):
+            sandbox.exec(change)
+            wanted = sandbox.exec(LOOK).stdout
+            snapshot = sandbox.snapshot()
+            if number % 3 == 2:
+                with Sandbox.restore(snapshot, mounts=mounts(repo)) as later:
+                    assert later.exec(LOOK).stdout == wanted
