@@ -20,6 +20,7 @@ from belljar.store.files_host import Files, LocalFiles
 from belljar.store.objects import digest_of
 from belljar.store.packs_host import PackStore
 from belljar.store.store import Objects, Store
+from tests.reliability.amount import amount
 from tests.store.contract import check_contract, directory, piece, save
 
 Open = Callable[[Path], Store]
@@ -106,47 +107,17 @@ def test_check_names_what_damage_hurts(tmp_path: Path) -> None:
     store.close()
 
 
-WRITER = """
-import sys
-from pathlib import Path
-from tests.store import contract, test_stores
-
-store = getattr(test_stores, sys.argv[1])(Path(sys.argv[2]))
-number = int(sys.argv[3])
-while True:
-    number += 1
-    contract.save(store, "work", number=str(number), same="same", **{f"f{number % 7}": "x" * number * 10})
-    print(number, flush=True)
-"""
-
-
 @DURABLE
 @pytest.mark.slow
-def test_a_killed_writer_loses_nothing_acknowledged(tmp_path: Path, open_store: Open) -> None:
-    acknowledged = 0
-    for kill in range(int(os.environ.get("BELLJAR_KILLS", "8"))):
-        with subprocess.Popen(
-            [sys.executable, "-c", WRITER, open_store.__name__, str(tmp_path), str(acknowledged)],
-            stdout=subprocess.PIPE,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
-        ) as writer:
-            assert writer.stdout is not None
-            for _ in range(1 + kill * 7 % 11):
-                acknowledged = int(writer.stdout.readline())
-            writer.kill()
-            rest = writer.stdout.read().splitlines()
-        acknowledged = int(rest[-1]) if rest else acknowledged
-        store = open_store(tmp_path)
-        root = store.get("work")
-        assert root is not None
-        assert list(check(store)) == []
-        content = Objects(store).read([root])[0]
-        (acknowledged,) = (n for n in (acknowledged, acknowledged + 1) if content == written(n))
-        store.close()
-
-
-def written(number: int) -> bytes:
-    return directory(number=str(number), same="same", **{f"f{number % 7}": "x" * number * 10})
+def test_writers_and_collections_killed_at_random_moments(tmp_path: Path, open_store: Open) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.store.killed", open_store.__name__, str(tmp_path), str(amount(25, 300)), "1"],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 class Failing:

@@ -27,6 +27,12 @@ class Marks:
         since = self._since.get(name)
         return since is not None and since + self._grace <= self._now
 
+    def is_due_or_add(self, name: str) -> bool:
+        """Whether something that is not needed can be removed now. If it is not condemned yet, it is now."""
+        if name not in self:
+            self.add(name)
+        return self.is_due(name)
+
     def add(self, name: str) -> None:
         if name in self._since:  # it was not written whole
             self._files.remove(f"condemned/{name}")

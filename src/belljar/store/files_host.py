@@ -36,7 +36,7 @@ class Files(Protocol):
         """Names of the files in a folder, without the folder; none if it does not exist."""
 
     def sync(self, folder: str) -> None:
-        """Make durable what `names` gave, whoever created it."""
+        """Make durable what is in a folder and what is not, whoever created or deleted it."""
 
     def remove(self, name: str) -> None:
         """Delete a file, if it is there."""
@@ -73,13 +73,7 @@ class LocalFiles:
         finally:
             with suppress(OSError):
                 os.unlink(scratch)
-        try:
-            sync_directory(self._path(folder))
-        except OSError:
-            # Nobody may take for durable what is perhaps not: a later sync would not say so again.
-            with suppress(OSError):
-                os.unlink(path)
-            raise
+        _sync_name(path, os.unlink)
 
     def read(self, names: Sequence[str]) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -202,7 +196,26 @@ def make_directory(path: str) -> None:
             make_directory(parent)
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
-    sync_directory(parent)  # though it was there: whoever made it may not have come so far
+    _sync_name(path, os.rmdir)  # though it was there: whoever made it may not have come so far
+
+
+def make_file(path: str) -> None:
+    """Make an empty file in an existing directory, if there is none of that name. It is durable when it returns."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        _sync_name(path, os.unlink)
+
+
+def _sync_name(path: str, remove: Callable[[str], None]) -> None:
+    """Make durable that a directory has a name; take the name back if that fails: a later sync would not fail again,
+    and whoever finds the name would take it for durable.
+    """
+    try:
+        sync_directory(os.path.dirname(path))
+    except OSError:
+        with suppress(OSError):
+            remove(path)
+        raise
 
 
 def sync_directory(path: str) -> None:

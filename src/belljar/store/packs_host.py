@@ -75,9 +75,9 @@ class PackStore(Store):
 
     def missing(self, digests: Collection[Digest]) -> set[Digest]:
         with self._use():
+            condemned = set(self._files.names("condemned"))  # first: a mark goes after its pack
             self._refresh()
             self._files.sync("objects")  # another writer's index may not be durable yet
-            condemned = set(self._files.names("condemned"))
             where = self._where
             doubtful = {each for each in digests if each not in where or where[each][0] in condemned}
             if condemned and doubtful:  # another pack may have them, too
@@ -110,7 +110,6 @@ class PackStore(Store):
         """As `Store.sweep`, by whole packs. A pack that is condemned stays so, or else a collection that does not know
         yet would remove it: what is needed of it is written anew.
         """
-        condemned = removed = size = 0
         with self._use(writes=True):
             self._refresh()
             marks = Marks(self._files, now, grace)
@@ -126,19 +125,13 @@ class PackStore(Store):
             }
             for pack in self._rewrite(used, sizes, marks):
                 used[pack] = []
-            for pack, places in packs.items():
-                if used[pack]:
-                    continue
-                if pack not in marks:
-                    marks.add(pack)
-                    condemned += len(places)
-                elif marks.is_due(pack):
-                    self._remove(pack, marks)
-                    removed += len(places)
-                    size += sizes[pack]
+            garbage = [pack for pack in packs if not used[pack]]
+            condemned = sum(len(packs[pack]) for pack in garbage if pack not in marks)
+            due = [pack for pack in garbage if marks.is_due_or_add(pack)]
+            self._remove(due, marks)
             self._remove_unfinished(marks)
             self._refresh()
-        return Swept(condemned, removed, size)
+        return Swept(condemned, sum(len(packs[pack]) for pack in due), sum(sizes[pack] for pack in due))
 
     def digests(self) -> Iterator[Digest]:
         with self._use():
@@ -254,22 +247,23 @@ class PackStore(Store):
             self._write(batch)
         return moved
 
-    def _remove(self, pack: str, marks: Marks) -> None:
-        # The index first: a pack without one does not count.
-        self._files.remove(f"objects/{pack}.index")
-        self._files.remove(f"objects/{pack}.pack")
-        marks.remove(pack)
+    def _remove(self, packs: Sequence[str], marks: Marks) -> None:
+        # An index without its pack would be a lie, and so would be a condemned pack without its mark.
+        for suffix in (".index", ".pack"):
+            for pack in packs:
+                self._files.remove(f"objects/{pack}{suffix}")
+            self._files.sync("objects")
+        for pack in packs:
+            marks.remove(pack)
 
     def _remove_unfinished(self, marks: Marks) -> None:
         """Remove what writers left that ended midway, old values of refs, and marks of what is gone."""
         packs = {name.partition(".")[0] for name in self._files.names("objects")}
+        self._remove([pack for pack in packs - self._packs.keys() if marks.is_due_or_add(pack)], marks)
         unfinished = set(self._files.names(UNFINISHED))
-        for name in (packs - self._packs.keys()) | unfinished:
-            if name not in marks:
-                marks.add(name)
-            elif marks.is_due(name):
+        for name in unfinished:
+            if marks.is_due_or_add(name):
                 self._files.remove(f"{UNFINISHED}/{name}")
-                self._remove(name, marks)
         for name in marks.names() - packs - unfinished - self._refs.sweep(marks):
             marks.remove(name)
 

@@ -12,7 +12,7 @@ from weakref import WeakSet
 
 from belljar.store.compression import compress, decompress
 from belljar.store.errors import RefConflict, StoreError
-from belljar.store.files_host import make_directory, sync_directory
+from belljar.store.files_host import make_directory, make_file, sync_directory
 from belljar.store.objects import Digest
 from belljar.store.store import Store, Swept, check_name
 
@@ -177,12 +177,12 @@ class SqliteStore(Store):
 
     def _connect(self) -> sqlite3.Connection:
         make_directory(os.path.dirname(self._path))
-        with suppress(FileExistsError):
-            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        sync_directory(os.path.dirname(self._path))
+        make_file(self._path)
         connection = sqlite3.connect(self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
             self._prepare(connection)
+            # SQLite does so only if it made the WAL; it may have been another connection, which does not write.
+            sync_directory(os.path.dirname(self._path))
         except BaseException:
             connection.close()
             raise

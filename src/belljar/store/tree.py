@@ -86,7 +86,7 @@ def split_links(data: bytes) -> tuple[set[Digest], set[Digest]]:
         return set(), set(decode_record(data).links) if data[:1] == RECORD else set()
     entries = decode_directory(data)
     pieces = {part for entry in entries if entry.kind is Kind.FILE for part in entry.parts if part}
-    return pieces, {part for entry in entries if entry.kind is Kind.DIRECTORY for part in entry.parts}
+    return pieces, {part for entry in entries if entry.kind is not Kind.FILE for part in entry.parts}
 
 
 def named_links(data: bytes) -> Mapping[Digest, str]:
