@@ -80,11 +80,11 @@ class Asks:
                 self._front.call_tool(ask.id, tool, args, ended)
 
     def _files_answered(self, answer: FileAnswer) -> None:
-        frame, refused = answer
+        frame, events = answer
         observe = self._conversation.observe
-        for error in refused:
-            if observe is not None:
-                observe("refused", {"path": error.host_path, "rule": error.rule, "why": error.why})
+        if observe is not None:
+            for kind, data in events:
+                observe(kind, data)
         self._front.post(frame)
 
     def _engine(self, ask: Ask) -> None:

@@ -23,6 +23,7 @@ class Event:
     - incident: a bug of ours ended one process: its `id`, which the guest saw, the `command` and a `trace`
     - limit: `limit`, a field of `Limits`, and the `id` of the command it stopped
     - refused: a file of the host's that a guest may not change: its `path` there, the `rule`, and `why` there is one
+    - store: a file of a snapshot can't be read, and the guest sees EIO; the `error` in words
     - network: what was asked for, and the verdict
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from belljar.abi.errno import EACCES, EFBIG, EIO
 from belljar.abi.errors import Refused
@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
     from belljar.api.bridge import HostCall
     from belljar.api.tools import Tool
+    from belljar.store.errors import StoreError
 
     ParseCall = Callable[[], HostCall]
 
-FileAnswer = tuple[bytes, list[Refused]]
-"""The frame, and the changes that the protection of a host directory refused."""
+FileAnswer = tuple[bytes, list[tuple[str, dict[str, Any]]]]
+"""The frame, and the kinds and data of events to tell the owner of."""
 
 REPORTS: Final = 20
 """Errors of its file servers that an owner is told of."""
@@ -61,6 +62,7 @@ class Offers:
         self._opened: list[_Opened] = []
         self._share = ProcessorShare()
         self._reported = 0
+        self._failures: list[StoreError] = []
         self._tools: dict[bytes, Tool] = {}
         self.network: NetworkAccess | None = None
         """The way to the network, if one was granted or its refusals are to be recorded."""
@@ -86,6 +88,11 @@ class Offers:
     def exported(self, number: int) -> Export | None:
         """What the sandbox asks for by this number."""
         return self._exports[number] if 0 <= number < len(self._exports) else None
+
+    def store_failed(self, error: StoreError) -> None:
+        """Tell the owner, by an event and in the log, why a file of a snapshot can't be read."""
+        self._failures.append(error)
+        self.report(error)
 
     def report(self, error: BaseException) -> None:
         """Tell the owner what a server of its own raised, which the guest sees as EIO; not for ever, it asks on."""
@@ -137,14 +144,20 @@ class Offers:
         export = self._exports[int(target)]
 
         def answer() -> FileAnswer:
-            refused: list[Refused] = []
+            events: list[tuple[str, dict[str, Any]]] = []
+
+            def refused(error: Refused) -> None:
+                events.append(("refused", {"path": error.host_path, "rule": error.rule, "why": error.why}))
+
             with self.guard:
-                reply = export.serve(ask.arguments[0], refused.append)
+                reply = export.serve(ask.arguments[0], refused)
+                failures, self._failures = self._failures, []
+            events += [("store", {"error": str(error)}) for error in failures]
             try:
-                return answer_frame(ask.id, dict(reply)), refused
+                return answer_frame(ask.id, dict(reply)), events
             except (TypeError, ValueError, OverflowError) as error:  # a server of the owner's gave what is no answer
                 self.report(error)
-                return encode(Answer(ask.id, {"errno": EIO})), refused
+                return encode(Answer(ask.id, {"errno": EIO})), events
 
         return lambda: self._share.charge(answer)
 

@@ -361,7 +361,7 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
             given[path] = _with_changes(given[path], path, origin, tree, state, offers)
         if path in given or (tree.path == _SHM and tree.digest == _EMPTY):
             continue
-        number = offers.export(StoredTree(origin.objects, tree, offers.report), True)
+        number = offers.export(StoredTree(origin.objects, tree, offers.store_failed), True)
         state.exports[number] = tree
         recipe = [b"overlay", [b"remote", number], None]
         if tree.kind == "root":
