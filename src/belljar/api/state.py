@@ -376,7 +376,7 @@ def _with_changes(mount: Mount, path: str, origin: Origin, tree: Tree, state: St
 
     def build(_export: object) -> list[Any]:
         def export(server: FileServer, ours: bool) -> int:
-            upper = StoredTree(origin.objects, tree, offers.report)
+            upper = StoredTree(origin.objects, tree, offers.store_failed)
             number = offers.export(Layered(upper, complete(server)), ours)
             state.exports[number] = tree
             return number

@@ -106,7 +106,7 @@ def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Names
     if ref is not None:
         from belljar.api.snapshot import Snapshot
 
-        settings["restore"] = snapshot = Snapshot.find(ref, store_at(arguments.store))
+        settings["restore"] = snapshot = Snapshot.find(ref, store_at(arguments.store, must_exist=True))
         limits, cwd = snapshot.limits, cwd or snapshot.cwd
     env = parse_environment(parser, arguments.env)
     if env or ref is None:
@@ -121,13 +121,13 @@ def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Names
     return settings
 
 
-def store_at(location: str | None) -> Store | None:
-    """The store of --store; None: the default one."""
+def store_at(location: str | None, *, must_exist: bool = False) -> Store | None:
+    """The store of --store; None: the default one. StoreError."""
     if location is None:
         return None
     from belljar.store.default_host import open_store
 
-    return open_store(location)
+    return open_store(location, must_exist=must_exist)
 
 
 def make_sandbox(settings: dict[str, Any]) -> Sandbox:

@@ -63,10 +63,11 @@ def add_store_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
 
-def store_of(arguments: argparse.Namespace) -> Store:
+def store_of(arguments: argparse.Namespace, *, must_exist: bool = True) -> Store:
+    """The store of --store, or the default one. StoreError."""
     from belljar.store.default_host import default_store, open_store
 
-    return default_store() if arguments.store is None else open_store(arguments.store)
+    return default_store() if arguments.store is None else open_store(arguments.store, must_exist=must_exist)
 
 
 def say_json(value: object) -> None:
@@ -246,7 +247,7 @@ def _import(arguments: argparse.Namespace) -> int:
     from belljar.api.snapshot import Snapshot
     from belljar.cli.screen_host import say
 
-    snapshot = Snapshot.import_(arguments.file, store_of(arguments))
+    snapshot = Snapshot.import_(arguments.file, store_of(arguments, must_exist=False))
     if arguments.json:
         say_json(_described(snapshot, []))
     else:

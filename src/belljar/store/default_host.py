@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from belljar.store.errors import StoreError
 from belljar.store.store import Store
 
 _opened: Final[dict[str, Store]] = {}
@@ -20,8 +21,10 @@ def default_location() -> str:
     return os.path.join(base, "belljar", "store.db")
 
 
-def open_store(location: str) -> Store:
-    """The store at a path (an SQLite file; an existing directory: packs), or at a URL."""
+def open_store(location: str, *, must_exist: bool = False) -> Store:
+    """The store at a path (an SQLite file; an existing directory: packs), or at a URL. StoreError."""
+    if must_exist and "://" not in location and not os.path.exists(os.path.expanduser(location)):
+        raise StoreError(f"there is no store at {location}")
     is_packs = "://" in location or os.path.isdir(location)
     return Store.fsspec(location) if is_packs else Store.sqlite(location)
 
