@@ -19,6 +19,7 @@ from belljar.api.image import Image, Progress, list_images, load_image, remove_i
 from belljar.image.tree import FileTree
 from belljar.store.collect import check, collect
 from belljar.store.store import Objects, Store
+from tests.image.archives import directory, entry, layer, oci, symlink, write_tar
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="steps run on Linux only")
 
@@ -290,3 +291,28 @@ def test_removed_images_take_their_steps_with_them(store: Store) -> None:
     with pytest.raises(ImageError, match="no image"):
         remove_image("b", store)
     assert store.list() == {}
+
+
+ELF = b"\x7fELF\2\1\1" + bytes(100)
+
+
+def test_an_image_of_a_real_system(store: Store, tmp_path: Path) -> None:
+    """Its own programs are for a real processor: ours of the same names run in their place."""
+    made = layer(
+        entry("bin/busybox", ELF, mode=0o755), symlink("bin/ls", "/bin/busybox"), symlink("bin/sh", "busybox"),
+        entry("usr/bin/python3.12", ELF, mode=0o755), entry("usr/bin/gcc", ELF, mode=0o755),
+        directory("tmp", mode=0o1777),
+        entry("etc/passwd", b"root:x:0:0::/root:/bin/sh\nnode:x:1000:1000::/home/node:/bin/sh\n"),
+        directory("home/node", uid=1000, gid=1000),
+    )  # fmt: skip
+    for user, name in (("", "root"), ("0:0", "root"), ("node", "node"), ("1000:1000", "node"), ("Odd Name", "node")):
+        files = oci([made], Env=["PATH=/usr/bin:/bin", "X=1"], User=user, WorkingDir="/srv")
+        path = write_tar(tmp_path / "i.tar", files)
+        image = Image.oci(path).run("ls / > /tmp/ls; echo $X").files({"/home/node/f": "x"}).build(store)
+        with Sandbox(image=image) as sandbox:
+            assert sandbox.exec("ls /bin; sh -c pwd").stdout == "busybox\nls\nsh\n/srv\n"
+            assert sandbox.files.stat("/home/node/f").uid == (0 if name == "root" else 1000)
+            assert "tmp" in sandbox.files.read("/tmp/ls")
+            assert "/usr/bin/gcc: cannot execute binary file" in sandbox.exec("gcc").stderr
+            assert sandbox.exec("grep x y").exit_code == 127
+        assert image.built.record.user == (user or "root")

@@ -19,7 +19,7 @@ from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.version import __version__
 from belljar.api.clock_host import monotonic
 from belljar.api.errors import SnapshotError
-from belljar.api.image import Progress
+from belljar.api.image import Progress, account_of, shell_file
 from belljar.api.sandbox import Sandbox
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.state import Origin, State
@@ -136,7 +136,7 @@ class _Builder:
             case Run():
                 key = step_key(__version__, record, step, network=self._network is not None)
                 seed = bytes.fromhex(key.rpartition("/")[2])
-                return self._cached(key, lambda: self._run_in_sandbox(record, step, record.user, seed, hear))
+                return self._cached(key, lambda: self._run_in_sandbox(record, step, None, seed, hear))
 
     def _cached(self, key: str, make: Callable[[], ImageRecord]) -> tuple[ImageRecord, bool]:
         """What a step made earlier, or makes now. A result that has gone is made again."""
@@ -155,11 +155,14 @@ class _Builder:
         self,
         record: ImageRecord | None,
         step: Run | None,
-        user: str,
+        user: str | None,
         seed: bytes = b"base",
         hear: Callable[[bytes], object] | None = None,
     ) -> ImageRecord:
-        """Run a command in a fresh sandbox from an image; gives the image of what is there then."""
+        """Run a command in a fresh sandbox from an image; gives the image of what is there then.
+
+        Without a `user`, it is the image's own.
+        """
         if sys.platform != "linux":
             raise ImageError("commands of a recipe can be run on Linux only")
         state = State(None if record is None else self._origin(record))
@@ -167,8 +170,9 @@ class _Builder:
         options: SandboxOptions = {
             "env": {**_ENVIRONMENT, **env},
             "cwd": WORKSPACE if record is None else fsdecode(record.cwd),
-            "user": user,
+            "user": user or ("root" if record is None else account_of(record)),
             "limits": self._limits,
+            "files": {} if record is None else shell_file(self._objects, record),
         }
         if self._network is not None:
             options["network"] = self._network
@@ -194,10 +198,10 @@ class _Builder:
             self._objects.write(directories)
         if record is None:
             return make_image(tree, size, env={}, cwd=WORKSPACE, user=AGENT_NAME)
-        return structs.replace(record, trees=[tree], size=max(0, size), user=user)
+        return structs.replace(record, trees=[tree], size=max(0, size), user=user or record.user)
 
     def _origin(self, record: ImageRecord) -> Origin:
-        plain = with_config(record, ImageConfig())
+        plain = with_config(structs.replace(record, user=account_of(record)), ImageConfig())
         (digest,) = self._objects.write([encode_snapshot(plain, "image")])
         return Origin(self._objects, digest, plain)
 
@@ -219,7 +223,8 @@ class _Builder:
 
     def _owner(self, tree: FileTree, user: str) -> Node:
         """A directory of the user's, as new ones are to be."""
-        uid, gid = (0, 0) if user == "root" else self._account(tree, user)
+        name = user.partition(":")[0]
+        uid, gid = (0, 0) if name in ("", "0", "root") else self._account(tree, name)
         return Node(Kind.DIRECTORY, 0o755, uid, gid, REPLAY_NS)
 
     def _account(self, tree: FileTree, user: str) -> tuple[int, int]:

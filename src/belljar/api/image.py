@@ -33,10 +33,12 @@ from belljar.image.record import (
     read_image_record,
     save_image,
 )
+from belljar.kernel.loader import program_file
 from belljar.store.default_host import default_store
 from belljar.store.objects import Digest
 from belljar.store.snapshot import IMAGE, ref_of
 from belljar.store.store import Objects, Store
+from belljar.store.tree import Kind
 
 if TYPE_CHECKING:
     from belljar.abi.limits import Limits
@@ -289,9 +291,10 @@ def from_image(options: SandboxOptions) -> tuple[Settings, State]:
         built = find_built(image, options.get("store"))
     else:
         raise TypeError(f"image= takes an Image that was built, its name or its digest, not {image!r}")
-    given = {name: value for name, value in options.items() if value is not None and name != "image"}
-    user = _account_of(built.record)
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None and name != "image"}
+    user = account_of(built.record)
     settings: dict[str, Any] = {"cwd": fsdecode(built.record.cwd), "user": user, **given}
+    settings["files"] = {**shell_file(Objects(built.store), built.record), **given.get("files", {})}
     settings["env"] = {**environment_of(built.record), **check_environment(given.get("env"))}
     state = State(Origin(Objects(built.store), built.digest, structs.replace(built.record, user=user)))
     state.parent = b""  # an image is no snapshot
@@ -299,7 +302,23 @@ def from_image(options: SandboxOptions) -> tuple[Settings, State]:
     return structs.replace(checked, image=built.name or ref_of(built.digest)), state
 
 
-def _account_of(record: ImageRecord) -> str:
+def shell_file(objects: Objects, record: ImageRecord) -> dict[str, FileContents]:
+    """Our bash, for an image of another system that has none: commands run in it."""
+    from belljar.store.reader_host import Reader
+    from belljar.store.stored_tree import LISTINGS
+
+    reader = Reader(objects)
+    for place in ("usr/bin", "bin", "usr/local/bin"):
+        listing = reader.get(LISTINGS, record.trees[0].digest)
+        for name in place.split("/"):
+            entry = listing.get(name)
+            listing = reader.get(LISTINGS, entry.parts[0]) if entry and entry.kind is Kind.DIRECTORY else {}
+        if "bash" in listing:
+            return {}
+    return {"/usr/bin/bash": (program_file("bash"), 0o755)}
+
+
+def account_of(record: ImageRecord) -> str:
     """Who commands run as: root, or the one other account that a sandbox has."""
     name = record.user.partition(":")[0]
     if name in ("", "0", "root"):

@@ -10,7 +10,7 @@ from belljar.abi.base import DEFAULT_PATH
 from belljar.abi.errno import E2BIG, EACCES, ELOOP, ENOENT, ENOEXEC
 from belljar.abi.errors import SysError
 from belljar.abi.flags import ARG_MAX, O_RDONLY, S_IFMT, S_IFREG, X_OK
-from belljar.abi.paths import fsdecode
+from belljar.abi.paths import basename, fsdecode
 from belljar.kernel.vfs.namespace import Place
 from belljar.kernel.vfs.resolve import resolve
 
@@ -22,6 +22,7 @@ Program = Callable[["Process"], int]
 
 MAGIC: Final = b"\x7fBELLJAR "
 """Magic at the start of a built-in program's file; its name and a newline follow. Copies of the file work as well."""
+_ELF: Final = b"\x7fELF"
 _HEAD: Final = 256
 _SCRIPT_DEPTH: Final = 5
 
@@ -61,7 +62,8 @@ def search_path(process: Process, name: str, path: str | None) -> str:
 
 
 def load(process: Process, path: str, argv: list[str]) -> tuple[Program, list[str]]:
-    """The program in a file, and the argv it gets (a `#!` line puts its interpreter in front).
+    """The program in a file, and the argv it gets (a `#!` line puts its interpreter in front). A native program's file
+    means our own program of that name.
 
     ENOENT, EACCES (not executable, not a file), ENOEXEC (no format we know), ELOOP (`#!` too deep), E2BIG.
     """
@@ -84,12 +86,23 @@ def load(process: Process, path: str, argv: list[str]) -> tuple[Program, list[st
         loader = process.kernel.binary_loader(head)
         if loader is not None:
             return loader(path), argv
+        if head.startswith(_ELF) and (stand_in := _stand_in(process, path)) is not None:
+            return stand_in, argv
         if not head.startswith(b"#!"):
             raise SysError(ENOEXEC, path)
         interpreter, argument = _shebang(head, path)
         argv = [interpreter, *argument, path, *argv[1:]]
         path = interpreter
     raise SysError(ELOOP, path)
+
+
+def _stand_in(process: Process, path: str) -> Program | None:
+    """The program of ours that has the name of a native one, as in an image of another system; None if there is none.
+
+    A version at the end of the name does not count.
+    """
+    name = basename(path)
+    return process.kernel.programs(name) or process.kernel.programs(name.rstrip(".0123456789"))
 
 
 def _head(process: Process, path: str, visited: list[Place]) -> bytes:
