@@ -31,6 +31,7 @@ _AHEAD_PIECES: Final = 3
 """Pieces of a file that are read together with one that follows the last."""
 _REPORTS_MAX: Final = 20
 _INO_MAX: Final = (1 << 63) - 1
+_DIRECTORIES: Final = (Kind.DIRECTORY, Kind.MERGED)
 _TYPES: Final = {
     Kind.FILE: S_IFREG,
     Kind.DIRECTORY: S_IFDIR,
@@ -40,8 +41,15 @@ _TYPES: Final = {
 }
 
 
-def _listing(data: bytes) -> Mapping[str, Entry]:
-    return {fsdecode(entry.name): entry for entry in decode_directory(data)}
+class Listing(dict[str, Entry]):
+    """The entries of a directory by name, and how many of them are directories."""
+
+    __slots__ = ("directories",)
+
+    def __init__(self, data: bytes) -> None:
+        entries = decode_directory(data)
+        super().__init__((fsdecode(entry.name), entry) for entry in entries)
+        self.directories = sum(entry.kind in _DIRECTORIES for entry in entries)
 
 
 def _piece(data: bytes) -> bytes:
@@ -50,7 +58,7 @@ def _piece(data: bytes) -> bytes:
     return data
 
 
-LISTINGS: Final = Kept(_listing, 32 * MIB, 6)
+LISTINGS: Final = Kept(Listing, 32 * MIB, 6)
 PIECES: Final = Kept(_piece, 32 * MIB, 1)
 """Shared by every stored tree of this process."""
 
@@ -66,7 +74,7 @@ class StoredNode(Node):
         self.ino = ino
         self.parent = parent
         self.nlink = 0
-        """0: not counted yet."""
+        """0: of a directory, not counted yet."""
 
 
 class StoredTree(FileServer):
@@ -199,36 +207,31 @@ class StoredTree(FileServer):
         node = self._nodes.get(ino)
         if node is None:
             node = self._nodes[ino] = StoredNode(entry, ino, directory)
+            if entry.kind not in _DIRECTORIES:
+                node.nlink = self._hard_links.get(entry.link_group, 1)
         return node
 
     def _count_links(self, nodes: Iterable[StoredNode]) -> None:
-        """Count the names of files. Those of directories are in their objects, all of which are read by one read."""
-        directories: list[StoredNode] = []
-        for node in nodes:
-            if node.nlink:
-                continue
-            if node.is_dir:
-                directories.append(node)
-            else:
-                node.nlink = self._hard_links.get(node.entry.link_group, 1)
-        if not directories:
+        """Count the names of directories: they are in their objects, all of which are read by one read."""
+        unknown = [node for node in nodes if not node.nlink]
+        if not unknown:
             return
         try:
-            listings = self._reader.load(LISTINGS, [node.entry.parts[0] for node in directories])
+            listings = self._reader.load(LISTINGS, [node.entry.parts[0] for node in unknown])
         except StoreError as error:
             self._failed(error)
             return
-        for node in directories:
+        for node in unknown:
             listing = listings.get(node.entry.parts[0])
             if listing is not None:
-                node.nlink = 2 + sum(_TYPES.get(entry.kind) == S_IFDIR for entry in listing.values())
+                node.nlink = 2 + listing.directories
 
     def _stat(self, node: StoredNode) -> Stat:
         entry = node.entry
         size = room = entry.size
-        if node.is_dir:
+        if entry.kind in _DIRECTORIES:
             size = room = BLOCK
-        elif node.is_symlink:
+        elif entry.kind is Kind.SYMLINK:
             size, room = len(entry.target), 0
         elif b"" in entry.parts:
             room = sum(min(PIECE_BYTES, size - n * PIECE_BYTES) for n, part in enumerate(entry.parts) if part)
