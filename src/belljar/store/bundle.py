@@ -46,7 +46,7 @@ def write_bundle(objects: Objects, digest: Digest, write: Callable[[bytes], obje
         write(data)
 
     def put_object(digest: Digest, data: bytes) -> None:
-        kept = compress(data)
+        (kept,) = compress([data])
         put(len(kept).to_bytes(_LENGTH, "big") + digest + kept)
 
     put(_FIRST_LINE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from belljar.store.errors import StoreError
@@ -16,18 +17,19 @@ _HAS_ZSTD: Final[bool] = zstandard is not None
 
 _RAW: Final = b"\0"
 _ZSTD: Final = b"\1"
-_LEVEL: Final = 3
+_LEVEL: Final = 1
+"""Twice as fast as 3, the default, and about as small."""
 _WORTH: Final = 0.9
 """At most this part of its size is left of an object that is kept compressed."""
 _SMALL: Final = 128
 
 
-def compress(data: bytes) -> bytes:
-    if _HAS_ZSTD and len(data) >= _SMALL:
-        packed = zstandard.ZstdCompressor(level=_LEVEL).compress(data)
-        if len(packed) <= len(data) * _WORTH:
-            return _ZSTD + packed
-    return _RAW + data
+def compress(objects: Iterable[bytes]) -> Iterator[bytes]:
+    """Objects as they are to be kept."""
+    packer = zstandard.ZstdCompressor(level=_LEVEL) if _HAS_ZSTD else None
+    for data in objects:
+        packed = packer.compress(data) if packer and len(data) >= _SMALL else data
+        yield _ZSTD + packed if packed is not data and len(packed) <= len(data) * _WORTH else _RAW + data
 
 
 def decompress(kept: bytes) -> bytes:

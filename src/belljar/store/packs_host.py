@@ -88,7 +88,7 @@ class PackStore(Store):
     def write(self, objects: Mapping[Digest, bytes]) -> None:
         if objects:
             with self._use(writes=True):
-                self._write({digest: compress(data) for digest, data in objects.items()})
+                self._write(dict(zip(objects, compress(objects.values()), strict=True)))
 
     def get(self, name: str) -> Digest | None:
         with self._use():

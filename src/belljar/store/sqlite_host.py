@@ -98,10 +98,10 @@ class SqliteStore(Store):
         return set(digests) - found
 
     def write(self, objects: Mapping[Digest, bytes]) -> None:
-        rows = [(digest, compress(data)) for digest, data in objects.items()]
+        kept = list(zip(objects, compress(objects.values()), strict=True))
         with self._transaction(writes=True) as connection:
             # What is there may be damaged, so it is replaced.
-            connection.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?)", rows)
+            connection.executemany("INSERT OR REPLACE INTO objects VALUES (?, ?)", kept)
             connection.executemany("DELETE FROM condemned WHERE digest = ?", ((digest,) for digest in objects))
 
     def get(self, name: str) -> Digest | None:
