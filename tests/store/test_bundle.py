@@ -62,7 +62,7 @@ def made(*contents: bytes, head: bytes = HEAD, end: bytes | None = None) -> byte
     """A bundle of these objects, whatever they are."""
     data = head
     for each in contents:
-        kept = compress(each)
+        (kept,) = compress([each])
         data += len(kept).to_bytes(4, "big") + digest_of(each) + kept
     data += bytes(4)
     return data + (hashlib.sha256(data).digest() if end is None else end)
