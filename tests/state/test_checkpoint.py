@@ -72,6 +72,15 @@ def test_every_exec_is_kept_whatever_its_end() -> None:
         assert sandbox.exec("cat a b").stdout == "failed\nslow\n"
 
 
+def test_one_without_a_name_has_its_id() -> None:
+    store = Store.memory()
+    with Sandbox(store=store, checkpoint="exec") as sandbox:
+        sandbox.exec("echo 1 > a").check()
+        name = sandbox.name
+    with Sandbox.resume(name, store) as sandbox:
+        assert sandbox.exec("cat a").stdout == "1\n"
+
+
 def test_every_so_many_seconds() -> None:
     store = Store.memory()
     with Sandbox(name="lane", store=store, checkpoint=0.05) as sandbox:

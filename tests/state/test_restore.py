@@ -293,6 +293,6 @@ def test_wrong_arguments_say_what_to_do() -> None:
     with pytest.raises(TypeError, match="store="):
         Sandbox(store="s3://x")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="checkpoint="):
-        Sandbox(checkpoint="always", name="x")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="name="):
-        Sandbox(checkpoint="exec")
+        Sandbox(checkpoint="always")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="positive"):
+        Sandbox(checkpoint=0)

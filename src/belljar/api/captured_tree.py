@@ -55,8 +55,8 @@ class _Node:
         self.entry = entry
         """With one of its names. A directory's object is that of its last encoding."""
         self.children: dict[bytes, int] = {}
-        self.parents: list[int] = []
-        """The directory of each name."""
+        self.parents: list[tuple[int, bytes]] = []
+        """The directory and the name in it, of each name."""
         self.below = 0
         self.shown = Shown()
         """Of a directory: the number of the lower one, and what shows through."""
@@ -86,7 +86,8 @@ class TreeTable:
         self._nodes: dict[int, _Node] = {}
         self._replaced: dict[int, int] = {}
         """The node that each changed link group of the lower tree is now; not all of its names may be known."""
-        self._groups: set[int] = set()
+        self._linked: set[int] = set()
+        """The files with several names."""
         self._new: dict[Digest, bytes] = {}
         self._read: ReadDirectory = _no_directory
         self._lower: Lower | None = None
@@ -138,7 +139,8 @@ class TreeTable:
             found: dict[int, int] = {}
             self._count_groups(self.root.parts[0], found)
         else:
-            found = {node.group: len(node.parents) for node in self._nodes.values() if len(node.parents) > 1}
+            linked = [self._nodes[number] for number in self._linked]
+            found = {node.group: len(node.parents) for node in linked}
         return sorted(found.items())
 
     # Records.
@@ -192,7 +194,7 @@ class TreeTable:
         if self._root not in nodes or not nodes[self._root].is_dir:
             raise nonsense("there is no root")
         touched: set[int] = set(changed)
-        added: list[tuple[int, int]] = []
+        added: list[tuple[int, bytes, int]] = []
         for number, children in changed.items():
             node = nodes[number]
             if not node.is_dir:
@@ -201,44 +203,46 @@ class TreeTable:
                 continue
             for name, child in node.children.items():
                 if children.get(name) != child and child:
-                    nodes[child].parents.remove(number)
+                    nodes[child].parents.remove((number, name))
                     touched.add(child)
             for name, child in children.items():
                 if node.children.get(name) != child:
                     if not child and not node.below:
                         raise nonsense("a name was removed where there is none")
                     if child:
-                        added.append((number, child))
+                        added.append((number, name, child))
             node.children = children
-        for number, child in added:
+        for number, name, child in added:
             found = nodes.get(child)
             if found is None or child == self._root:
                 raise nonsense("a name for no file")
             if found.is_dir and found.parents:
                 raise nonsense("a directory has two names")
-            found.parents.append(number)
+            found.parents.append((number, name))
             touched.add(child)
         touched -= self._drop([number for number in touched if not nodes[number].parents and number != self._root])
         self._check_reached([number for number in touched if number in nodes and nodes[number].is_dir])
+        moved = self._below([child for _, _, child in added]) if self._merges or self._linked else set()
+        touched |= {number for number in moved if self._merges or number in self._linked}
+        for number in touched:
+            self._number_links(number)
         dirty = {number for number in touched if nodes[number].is_dir}
         for number in touched:
-            dirty.update(nodes[number].parents)
+            dirty.update(parent for parent, _ in nodes[number].parents)
         if self._replaced:
             dirty.update(number for number, node in nodes.items() if node.is_dir and node.shown.digest)
-        if self._merges:
-            dirty |= self._below([child for _, child in added])
         for number in list(dirty):
-            while (above := nodes[number].parents) and above[0] not in dirty:
-                number = above[0]
+            while (above := nodes[number].parents) and above[0][0] not in dirty:
+                number = above[0][0]
                 dirty.add(number)
         return dirty
 
     def _below(self, directories: list[int]) -> set[int]:
-        """Directories and all below them: these may be at other paths than what shows through them."""
+        """Files and all below them: their paths are other ones now."""
         found: set[int] = set()
         while directories:
             number = directories.pop()
-            if number not in found and number in self._nodes and self._nodes[number].is_dir:
+            if number not in found and number in self._nodes:
                 found.add(number)
                 directories += filter(None, self._nodes[number].children.values())
         return found
@@ -252,10 +256,11 @@ class TreeTable:
                 continue
             node = self._nodes[number]
             dropped.add(number)
-            for child in node.children.values():
+            self._linked.discard(number)
+            for name, child in node.children.items():
                 if child:
                     parents = self._nodes[child].parents
-                    parents.remove(number)
+                    parents.remove((number, name))
                     if not parents:
                         orphans.append(child)
             if node.group not in self._replaced:
@@ -271,7 +276,7 @@ class TreeTable:
                 if number in way:
                     raise nonsense("a directory is in itself")
                 way.add(number)
-                number = self._nodes[number].parents[0]
+                number = self._nodes[number].parents[0][0]
             reached |= way
 
     # Objects.
@@ -281,13 +286,13 @@ class TreeTable:
         nodes = self._nodes
         waiting = dict.fromkeys(dirty, 0)
         for number in dirty:
-            for above in nodes[number].parents:
+            for above, _ in nodes[number].parents:
                 waiting[above] += 1
         ready = [number for number, count in waiting.items() if not count]
         while ready:
             number = ready.pop()
             self._encode_directory(number, nodes[number])
-            for above in nodes[number].parents:
+            for above, _ in nodes[number].parents:
                 waiting[above] -= 1
                 if not waiting[above]:
                     ready.append(above)
@@ -317,7 +322,6 @@ class TreeTable:
             child = self._nodes[inside]
             if child.entry.name != name:
                 child.entry = replace(child.entry, name=name)
-            self._number_links(inside, child)
             entries.append(child.entry)
             if not child.is_dir:
                 growth += child.entry.size - self._bytes(below)
@@ -331,42 +335,27 @@ class TreeTable:
         node.growth = growth
         node.entry = replace(node.entry, kind=Kind.MERGED if merges else Kind.DIRECTORY, parts=[digest])
 
-    def _number_links(self, number: int, node: _Node) -> None:
-        """Give a file with several names the number that they share, and one with a single name none."""
-        if node.is_dir or (len(node.parents) < 2 and not node.group):
+    def _number_links(self, number: int) -> None:
+        """Give a file with several names the number that they share, from its first path; else none."""
+        node = self._nodes[number]
+        if node.is_dir:
             return
-        if node.group in self._replaced:
-            group = node.group
-        elif len(node.parents) < 2:
-            self._groups.discard(node.group)
-            group = node.group = 0
-        else:
-            group = node.group = node.group or self._new_group(number)
-        if node.entry.link_group != group:
-            node.entry = replace(node.entry, link_group=group)
-
-    def _new_group(self, number: int) -> int:
-        """The same for the same tree: from the first path of the file."""
-        paths = [
-            b"/".join([*self._path(parent), name])
-            for parent in set(self._nodes[number].parents)
-            for name, child in self._nodes[parent].children.items()
-            if child == number
-        ]
-        text = min(paths)
-        while True:
-            text = digest_of(self._salt + text)
-            group = int.from_bytes(text[:8], "big") >> 1
-            if group and group not in self._groups and group not in self._lower_groups:
-                self._groups.add(group)
-                return group
+        if node.group not in self._replaced:
+            if len(node.parents) > 1:
+                first = min(b"/".join([*self._path(parent), name]) for parent, name in node.parents)
+                node.group = int.from_bytes(digest_of(self._salt + first)[:8], "big") >> 1 or 1
+                self._linked.add(number)
+            else:
+                node.group = 0
+                self._linked.discard(number)
+        if node.entry.link_group != node.group:
+            node.entry = replace(node.entry, link_group=node.group)
 
     def _path(self, number: int) -> list[bytes]:
         names: list[bytes] = []
         while number != self._root:
-            above = self._nodes[number].parents[0]
-            names.append(next(name for name, child in self._nodes[above].children.items() if child == number))
-            number = above
+            number, name = self._nodes[number].parents[0]
+            names.append(name)
         return names[::-1]
 
     # The lower tree.

@@ -79,7 +79,7 @@ class Durable:
 
     def pause(self) -> Waits[str]:
         """Keep it under its name, if it was given one, and as a snapshot; gives the ref."""
-        if self._settings.named:
+        if self._settings.named or self._settings.checkpoint is not None:
             point = yield from self._locked(self._checkpoint(keep=True))
         else:
             point = yield from self._locked(self._take(self._store(None), "", keep=True))

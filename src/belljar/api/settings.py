@@ -145,9 +145,6 @@ class Settings(Struct, frozen=True):
                 raise ValueError(f"node_modules= is mounted at {NODE_MODULES}, where mounts= has another tree")
             project = check_path(options["node_modules"], "node_modules=")
             trees[NODE_MODULES] = Mount.host(find_node_modules(project))
-        checkpoint = _check_checkpoint(options.get("checkpoint"))
-        if checkpoint is not None and not options.get("name"):
-            raise ValueError(f"checkpoint={checkpoint!r} keeps the sandbox under its name: give it one by name=")
         mounts = tuple((check_mount(path, mount), mount) for path, mount in trees.items())
         return cls(
             limits=options.get("limits", Limits()),
@@ -167,7 +164,7 @@ class Settings(Struct, frozen=True):
             on_event=options.get("on_event"),
             created=wall_time(),
             store=_check_store(options.get("store")),
-            checkpoint=checkpoint,
+            checkpoint=_check_checkpoint(options.get("checkpoint")),
         )
 
     def branch(self) -> Self:
