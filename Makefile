@@ -59,8 +59,8 @@ versions: prepared
 reliability: prepared
 	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -n $(JOBS) tests/reliability
 
-durability: $(INSTALLED)
-	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -n $(JOBS) tests/store
+durability: prepared
+	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -n $(JOBS) tests/store tests/state/test_durability.py
 
 soak: prepared
 	BELLJAR_WHOLE=1 BELLJAR_SOAK_SECONDS=600 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -s tests/reliability/test_soak.py
