@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct, structs
 
@@ -79,6 +79,17 @@ class Origin(Struct, frozen=True):
         return {"limits": limits, **{name: value for name, value in found.items() if value}}
 
 
+class Captured(NamedTuple):
+    """A sandbox's files at one moment."""
+
+    trees: list[Tree]
+    begun: Begun
+    new: list[bytes]
+    """Objects that are not in the store yet."""
+    growth: int
+    """Bytes of all files, less those of the trees below."""
+
+
 class State:
     """What an owner knows of its sandbox's last snapshot: the next one costs what has changed since."""
 
@@ -91,7 +102,7 @@ class State:
         self._tables: dict[int, TreeTable] = {}
         self._mark = 0
         self._store: Store | None = None
-        """The store that has everything in the tables."""
+        """The store that has everything in the tables; None while a snapshot is made, and if that was not done."""
         self.exports: dict[int, Tree] = {}
         """Trees of the origin, by the number that the sandbox asks for each by."""
 
@@ -105,23 +116,14 @@ class State:
         """Have the store keep what the next snapshot will need beside its own objects; else forget the tables."""
         store, origin = objects.backend, self.origin
         if self._store is not store or not self.parent or store.missing([self.parent]):
-            self.forget()
+            self._tables, self._mark = {}, 0
+        self._store = None  # until all is written: whatever ends this on the way, the tables are of no use then
         if origin is not None and store.missing([origin.digest]):
             copy_trees(origin.objects, objects, [tree.digest for tree in origin.record.trees])
 
-    def forget(self) -> None:
-        self._tables, self._mark, self._store = {}, 0, None
-
-    def capture(self, objects: Objects, offers: Offers, limits: Limits) -> Steps[tuple[list[Tree], Begun, int]]:
-        """The trees of the sandbox as they are now, in the store."""
+    def capture(self, objects: Objects, offers: Offers, limits: Limits) -> Steps[Captured]:
+        """The trees of the sandbox as they are now."""
         yield Work(lambda: self.prepare(objects))
-        try:
-            return (yield from self._capture(objects, offers, limits))
-        except BaseException:
-            self.forget()
-            raise
-
-    def _capture(self, objects: Objects, offers: Offers, limits: Limits) -> Steps[tuple[list[Tree], Begun, int]]:
         begun = check_answer((yield from ask("", "capture", self._mark, list(self._tables))), Begun)
         intake = _Intake(objects, {tree.tree for tree in begun.trees if tree.kept}, limits)
         try:
@@ -138,16 +140,20 @@ class State:
             yield from ask("", "capture_end", begun.number)
             raise
         yield from ask("", "capture_end", begun.number)
-        trees: list[Tree] = yield Work(lambda: self._update(objects, offers, begun, intake))
-        self._mark, self._store = begun.time, objects.backend
-        return trees, begun, sum(self._tables[tree.tree].growth for tree in begun.trees if tree.kept)
+        captured: Captured = yield Work(lambda: self._update(objects, offers, begun, intake))
+        return captured
 
-    def _update(self, objects: Objects, offers: Offers, begun: Begun, intake: _Intake) -> list[Tree]:
-        """Bring the tables up to date, and write what is new."""
-        intake.flush()
+    def written(self, begun: Begun, point: Point) -> Point:
+        """A snapshot is in its store: the next one costs what changes from now on."""
+        self._mark, self._store = begun.time, point.objects.backend
+        self.parent, self.last = point.digest, point
+        return point
+
+    def _update(self, objects: Objects, offers: Offers, begun: Begun, intake: _Intake) -> Captured:
+        """Bring the tables up to date."""
         tables: dict[int, TreeTable] = {}
         trees: list[Tree] = []
-        new: list[bytes] = []
+        new = intake.rest()
         paths: set[bytes] = set()
         reader = Reader(objects if self.origin is None else self.origin.objects)
         for tree in begun.trees:
@@ -172,9 +178,9 @@ class State:
             kind: TreeKind = "root" if tree.path == b"/" else "overlay" if merges else "memory"
             attributes = root.mode, root.uid, root.gid, root.mtime_ns
             trees.append(Tree(tree.path, kind, root.parts[0], *attributes, table.hard_links()))
-        objects.write(new)
         self._tables = tables
-        return sorted(trees, key=lambda tree: (tree.kind != "root", tree.path))
+        trees.sort(key=lambda tree: (tree.kind != "root", tree.path))
+        return Captured(trees, begun, new, sum(table.growth for table in tables.values()))
 
     def _table(self, tree: CapturedTree, *, merges: bool) -> TreeTable:
         below = self.exports.get(tree.over)
@@ -250,10 +256,15 @@ class _Intake:
             self.flush()
 
     def flush(self) -> None:
+        """Write what there is already."""
+        self._objects.write(self.rest())
+
+    def rest(self) -> list[bytes]:
+        """Take the pieces that were not written yet; their files know them from now on."""
         waiting, self._waiting, self._size = self._waiting, [], 0
-        digests = self._objects.write([data for _, _, data in waiting])
-        for (parts, piece, _), digest in zip(waiting, digests, strict=True):
-            parts[piece] = digest
+        for parts, piece, data in waiting:
+            parts[piece] = digest_of(data)
+        return [data for _, _, data in waiting]
 
 
 def copy_trees(source: Objects, target: Objects, digests: list[Digest]) -> None:
@@ -280,6 +291,11 @@ class Point(Struct, frozen=True):
     def ref(self) -> str:
         return ref_of(self.digest)
 
+    def is_same(self, later: SnapshotRecord) -> bool:
+        """Whether nothing has changed in another snapshot of the same sandbox."""
+        mine = self.record
+        return mine.trees == later.trees and mine.variables == later.variables and mine.lost == later.lost
+
     def start(self) -> State:
         """The state of a sandbox that goes on from it."""
         return State(Origin(self.objects, self.digest, self.record))
@@ -299,11 +315,11 @@ def take(
     """Make a snapshot. SnapshotError, and then there is none. Unless it is to be kept, only its objects are written."""
     objects = Objects(store)
     try:
-        trees, begun, growth = yield from state.capture(objects, offers, settings.limits)
+        trees, begun, new, growth = yield from state.capture(objects, offers, settings.limits)
         needed = {tree.path for tree in begun.trees if not tree.kept}
         needed |= {tree.path for tree in trees if tree.kind == "overlay"}
-        saved = yield Work(lambda: _write_variables(objects, variables or {}))
         told = [printable(text.decode("utf-8", "replace")) for text in begun.lost] + (lost or [])
+        saved = [(language, list(pieces_of(data))) for language, data in sorted((variables or {}).items())]
         record = SnapshotRecord(
             created=int(wall_time() * 1e9),
             label=label,
@@ -314,30 +330,24 @@ def take(
             user=settings.user,
             hostname=settings.hostname,
             limits=sorted(asdict(settings.limits).items()),
-            variables=saved,
+            variables=[Variables(language, [digest_of(piece) for piece in pieces]) for language, pieces in saved],
             lost=told[:_LOST_MAX],
             size=max(0, growth + (0 if state.origin is None else state.origin.record.size)),
             mounts=sorted(needed),
         )
-        if not keep and state.last is not None and _is_same(state.last.record, record):
-            return state.last
-        digest = yield Work(
-            lambda: save_snapshot(objects, record) if keep else objects.write([encode_snapshot(record)])[0]
-        )
+        if not keep and (last := state.last) is not None and last.objects.backend is store and last.is_same(record):
+            return state.written(begun, last)
+        new += [encode_snapshot(record), *(piece for _, pieces in saved for piece in pieces)]
+        digest = yield Work(lambda: _write(objects, new, record, keep=keep))
     except StoreError as error:
         raise SnapshotError(f"no snapshot was made: {error}") from error
-    state.parent = digest
-    state.last = Point(objects, digest, record)
-    return state.last
+    return state.written(begun, Point(objects, digest, record))
 
 
-def _is_same(old: SnapshotRecord, new: SnapshotRecord) -> bool:
-    """Whether nothing has changed between two snapshots of one sandbox."""
-    return old.trees == new.trees and old.variables == new.variables and old.lost == new.lost
-
-
-def _write_variables(objects: Objects, variables: Mapping[Language, bytes]) -> list[Variables]:
-    return [Variables(language, objects.write(pieces_of(data))) for language, data in sorted(variables.items())]
+def _write(objects: Objects, new: list[bytes], record: SnapshotRecord, *, keep: bool) -> Digest:
+    """Write everything at once, the record too; then the refs."""
+    objects.write(new)
+    return save_snapshot(objects, record) if keep else digest_of(encode_snapshot(record))
 
 
 # Going on from a snapshot.
