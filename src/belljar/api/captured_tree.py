@@ -6,7 +6,7 @@ hostile: anything that is no tree is a SnapshotError, and the table is then of n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -21,6 +21,9 @@ from belljar.store.tree import Entry, Kind, decode_directory, encode_directory
 _KINDS: Final = {S_IFREG: Kind.FILE, S_IFDIR: Kind.DIRECTORY, S_IFLNK: Kind.SYMLINK, S_IFIFO: Kind.FIFO}
 _DIRECTORIES: Final = (Kind.DIRECTORY, Kind.MERGED)
 _NAMELESS: Final = b"?"
+_NO_NAMES: Final[Mapping[bytes, int]] = {}
+_WALKED_MAX: Final = 10_000_000
+"""Entries of a lower tree that are looked at: one that has a directory in many places may have any number of them."""
 
 ReadDirectory = Callable[[Digest], list[Entry]]
 
@@ -54,9 +57,9 @@ class _Node:
     def __init__(self, entry: Entry) -> None:
         self.entry = entry
         """With one of its names. A directory's object is that of its last encoding."""
-        self.children: dict[bytes, int] = {}
-        self.parents: list[tuple[int, bytes]] = []
-        """The directory and the name in it, of each name."""
+        self.children: Mapping[bytes, int] = _NO_NAMES
+        self.parents: dict[tuple[int, bytes], None] = {}
+        """The directory and the name in it, of each name; a dict, since one of very many may go."""
         self.below = 0
         self.shown = Shown()
         """Of a directory: the number of the lower one, and what shows through."""
@@ -67,6 +70,11 @@ class _Node:
     @property
     def is_dir(self) -> bool:
         return self.entry.kind in _DIRECTORIES
+
+    @property
+    def place(self) -> tuple[int, bytes]:
+        """One of `parents`: the only one of a directory."""
+        return next(iter(self.parents))
 
 
 def nonsense(why: str) -> SnapshotError:
@@ -84,6 +92,7 @@ class TreeTable:
         self._lower_groups = lower_groups
         """Link groups of the lower tree, and how many names each has."""
         self._nodes: dict[int, _Node] = {}
+        self._names = 0
         self._replaced: dict[int, int] = {}
         """The node that each changed link group of the lower tree is now; not all of its names may be known."""
         self._linked: set[int] = set()
@@ -91,6 +100,15 @@ class TreeTable:
         self._new: dict[Digest, bytes] = {}
         self._read: ReadDirectory = _no_directory
         self._lower: Lower | None = None
+        self._paths: dict[int, Digest] = {}
+        """During an update, of directories: digests of their paths."""
+        self._replacing: dict[Digest, Digest] = {}
+        """During an update: lower directories, and what they are with the files of `_replaced`."""
+
+    @property
+    def count(self) -> int:
+        """Files, or names if they are more: what the table takes to keep."""
+        return max(len(self._nodes), self._names)
 
     @property
     def root(self) -> Entry:
@@ -106,7 +124,7 @@ class TreeTable:
         self, records: list[tuple[Record, list[Digest]]], lower: Lower | None, read: ReadDirectory
     ) -> Mapping[Digest, bytes]:
         """Take what changed, each with the pieces of its contents; gives the new directory objects."""
-        self._read, self._new, self._lower = read, {}, lower
+        self._read, self._new, self._lower, self._paths, self._replacing = read, {}, lower, {}, {}
         changed: dict[int, dict[bytes, int]] = {}
         for record, parts in records:
             if record.goes_on:
@@ -137,7 +155,9 @@ class TreeTable:
         """Every link group of the tree with the number of its names."""
         if self._lower_groups:
             found: dict[int, int] = {}
-            self._count_groups(self.root.parts[0], found)
+            for entry in self._walk(self.root.parts[0]):
+                if entry.link_group:
+                    found[entry.link_group] = found.get(entry.link_group, 0) + 1
         else:
             linked = [self._nodes[number] for number in self._linked]
             found = {node.group: len(node.parents) for node in linked}
@@ -180,6 +200,8 @@ class TreeTable:
         else:
             node.entry = entry if node.is_dir else replace(entry, name=node.entry.name)
         if kind is Kind.DIRECTORY:
+            if below is not None and below.kind not in _DIRECTORIES:
+                raise nonsense("a directory over a file")
             node.below = record.lower
             node.shown = lower.shown(record.lower) if record.lower and lower is not None else Shown()
         elif below is not None and below.link_group:
@@ -203,7 +225,7 @@ class TreeTable:
                 continue
             for name, child in node.children.items():
                 if children.get(name) != child and child:
-                    nodes[child].parents.remove((number, name))
+                    del nodes[child].parents[number, name]
                     touched.add(child)
             for name, child in children.items():
                 if node.children.get(name) != child:
@@ -211,6 +233,7 @@ class TreeTable:
                         raise nonsense("a name was removed where there is none")
                     if child:
                         added.append((number, name, child))
+            self._names += len(children) - len(node.children)
             node.children = children
         for number, name, child in added:
             found = nodes.get(child)
@@ -218,7 +241,7 @@ class TreeTable:
                 raise nonsense("a name for no file")
             if found.is_dir and found.parents:
                 raise nonsense("a directory has two names")
-            found.parents.append((number, name))
+            found.parents[number, name] = None
             touched.add(child)
         touched -= self._drop([number for number in touched if not nodes[number].parents and number != self._root])
         self._check_reached([number for number in touched if number in nodes and nodes[number].is_dir])
@@ -232,8 +255,8 @@ class TreeTable:
         if self._replaced:
             dirty.update(number for number, node in nodes.items() if node.is_dir and node.shown.digest)
         for number in list(dirty):
-            while (above := nodes[number].parents) and above[0][0] not in dirty:
-                number = above[0][0]
+            while nodes[number].parents and (above := nodes[number].place[0]) not in dirty:
+                number = above
                 dirty.add(number)
         return dirty
 
@@ -260,9 +283,11 @@ class TreeTable:
             for name, child in node.children.items():
                 if child:
                     parents = self._nodes[child].parents
-                    parents.remove((number, name))
+                    del parents[number, name]
                     if not parents:
                         orphans.append(child)
+            self._names -= len(node.children)
+            node.children = _NO_NAMES
             if node.group not in self._replaced:
                 del self._nodes[number]
         return dropped
@@ -276,7 +301,7 @@ class TreeTable:
                 if number in way:
                     raise nonsense("a directory is in itself")
                 way.add(number)
-                number = self._nodes[number].parents[0][0]
+                number = self._nodes[number].place[0]
             reached |= way
 
     # Objects.
@@ -302,7 +327,7 @@ class TreeTable:
         growth = 0
         hidden: dict[bytes, Entry] = {}
         stored, merges = node.shown.digest, node.shown.path is not None
-        if node.shown.path not in (None, tuple(self._path(number))):
+        if merges and node.shown.path != tuple(self._path(number)):
             assert self._lower is not None
             stored, merges = self._lower.copy(node.below), False
         if stored:
@@ -336,13 +361,13 @@ class TreeTable:
         node.entry = replace(node.entry, kind=Kind.MERGED if merges else Kind.DIRECTORY, parts=[digest])
 
     def _number_links(self, number: int) -> None:
-        """Give a file with several names the number that they share, from its first path; else none."""
+        """Give a file with several names the number that they share, from its paths; else none."""
         node = self._nodes[number]
         if node.is_dir:
             return
         if node.group not in self._replaced:
             if len(node.parents) > 1:
-                first = min(b"/".join([*self._path(parent), name]) for parent, name in node.parents)
+                first = min(self._path_digest(parent) + name for parent, name in node.parents)
                 node.group = int.from_bytes(digest_of(self._salt + first)[:8], "big") >> 1 or 1
                 self._linked.add(number)
             else:
@@ -354,9 +379,20 @@ class TreeTable:
     def _path(self, number: int) -> list[bytes]:
         names: list[bytes] = []
         while number != self._root:
-            number, name = self._nodes[number].parents[0]
+            number, name = self._nodes[number].place
             names.append(name)
         return names[::-1]
+
+    def _path_digest(self, number: int) -> Digest:
+        """The same for the same path of a directory; the way up is gone once for all that are on it."""
+        way: list[int] = []
+        while number != self._root and number not in self._paths:
+            way.append(number)
+            number = self._nodes[number].place[0]
+        digest = self._paths.get(number, b"")
+        for below in reversed(way):
+            digest = self._paths[below] = digest_of(digest + self._nodes[below].place[1])
+        return digest
 
     # The lower tree.
 
@@ -372,12 +408,18 @@ class TreeTable:
 
     def _size(self, digest: Digest) -> int:
         """Bytes of all files below a lower directory."""
-        todo, total = [digest] if digest else [], 0
+        return sum(entry.size for entry in self._walk(digest)) if digest else 0
+
+    def _walk(self, digest: Digest) -> Iterator[Entry]:
+        """Everything below a directory object. SnapshotError if that does not end."""
+        todo, left = [digest], _WALKED_MAX
         while todo:
-            for entry in self._directory(todo.pop()):
-                total += entry.size
-                todo += entry.parts if entry.kind in _DIRECTORIES else []
-        return total
+            entries = self._directory(todo.pop())
+            left -= len(entries) + 1
+            if left < 0:
+                raise SnapshotError(f"no snapshot was made: a tree below has more than {_WALKED_MAX} files")
+            yield from entries
+            todo += [entry.parts[0] for entry in entries if entry.kind in _DIRECTORIES]
 
     def _as_it_is_now(self, entry: Entry) -> Entry:
         """A lower file that shows through: changed by another of its names, or with such a one below it."""
@@ -388,22 +430,17 @@ class TreeTable:
                 self._nodes[self._replaced[entry.link_group]].entry, name=entry.name, link_group=entry.link_group
             )
         if entry.kind in _DIRECTORIES:
-            below = self._directory(entry.parts[0])
-            now = [self._as_it_is_now(each) for each in below]
-            if now != below:
-                data = encode_directory(now)
-                self._new[digest_of(data)] = data
-                return replace(entry, parts=[digest_of(data)])
+            before = entry.parts[0]
+            if before not in self._replacing:
+                below = self._directory(before)
+                now = [self._as_it_is_now(each) for each in below]
+                data = encode_directory(now) if now != below else b""
+                self._replacing[before] = digest_of(data) if data else before
+                if data:
+                    self._new[digest_of(data)] = data
+            if self._replacing[before] != before:
+                return replace(entry, parts=[self._replacing[before]])
         return entry
-
-    def _count_groups(self, digest: Digest, found: dict[int, int]) -> None:
-        todo = [digest]
-        while todo:
-            digest = todo.pop()
-            for entry in self._directory(digest):
-                if entry.link_group:
-                    found[entry.link_group] = found.get(entry.link_group, 0) + 1
-                todo += entry.parts if entry.kind in _DIRECTORIES else []
 
 
 def _no_directory(_digest: Digest) -> list[Entry]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from belljar.api import state as states
-from belljar.api.errors import SnapshotError
+from belljar.api.errors import SandboxError, SnapshotError
 from belljar.api.interpreter_core import Lock
 from belljar.api.operations import Steps, Work, run_operation, set_up
 from belljar.api.request import check_environment
@@ -53,7 +54,7 @@ class Durable:
     def set_up(self) -> Steps[None]:
         """Make a fresh sandbox the one that was asked for: of a snapshot, or from the base files."""
         state, settings, offers = self.state, self._settings, self._link().offers
-        if settings.checkpoint is not None and state.checkpoint is None:
+        if settings.checkpoint is not None and state.checkpoints == {None}:
             yield Work(lambda: check_unused(self._store(None), settings.name))
         if state.origin is not None:
             settings = yield from states.restore_trees(state.origin, state, settings, offers)
@@ -88,10 +89,12 @@ class Durable:
     def _checkpoint(self, *, keep: bool) -> Waits[Point]:
         store = self._store(None)
         point: Point = yield from self._take(store, "", keep=keep)
-        name, before = self._settings.name, self.state.checkpoint
-        if point.digest != before:
-            yield self._link().call_blocking(lambda: _move(store, name, point.digest, before), lambda _: None)
-            self.state.checkpoint = point.digest
+        name, state = self._settings.name, self.state
+        ours = state.checkpoints
+        if ours != {point.digest}:
+            state.checkpoints = ours | {point.digest}  # if it is cancelled, the name may be moved yet
+            yield self._link().call_blocking(lambda: _move(store, name, point.digest, ours), lambda _: None)
+            state.checkpoints = frozenset({point.digest})
         return point
 
     def _locked(self, waits: Waits[Point]) -> Waits[Point]:
@@ -105,7 +108,13 @@ class Durable:
         variables, lost = yield from self._save_variables()
         link = self._link()
         steps = states.take(self.state, self._settings, link.offers, store, label, variables, lost, keep=keep)
-        return (yield from run_operation(link, steps, self._execute))
+        try:
+            return (yield from run_operation(link, steps, self._execute))
+        except BaseException as error:
+            if not isinstance(error, Exception):  # cancelled: the worker need not keep what it captured
+                with suppress(SandboxError):
+                    link.send(link.conversation.call("capture_end", 0)[1])
+            raise
 
     def _save_variables(self) -> Waits[tuple[dict[Language, bytes], list[str]]]:
         """The sealed variables of the interpreters that have some, and which could not be kept."""
@@ -152,13 +161,15 @@ def check_unused(store: Store, name: str) -> None:
         )
 
 
-def _move(store: Store, name: str, digest: Digest, before: Digest | None) -> None:
+def _move(store: Store, name: str, digest: Digest, ours: frozenset[Digest | None]) -> None:
+    """Have a name stand for a checkpoint, if it now stands for one of ours."""
     try:
-        store.set(SANDBOX + name, digest, before)
-    except RefConflict:
+        while (before := store.get(SANDBOX + name)) in ours:
+            with suppress(RefConflict):
+                return store.set(SANDBOX + name, digest, before)
         raise SnapshotError(
             f"the sandbox {name!r} was not kept: another one goes on under that name, and nothing of it was changed"
-        ) from None
+        )
     except StoreError as error:
         raise SnapshotError(f"the sandbox {name!r} was not kept: {error}") from error
 
@@ -190,5 +201,5 @@ def restored(
     if checkpoint is not None:
         settings["name"] = snapshot
     state = State(origin)
-    state.checkpoint = checkpoint
+    state.checkpoints = frozenset({checkpoint})
     return Settings.check(settings), state  # type: ignore[arg-type]

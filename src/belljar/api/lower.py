@@ -31,7 +31,8 @@ class Lower:
         self._export = export
         self._guard = guard
         self._objects = objects
-        self._copies: dict[int, Digest] = {}
+        self._copies: dict[Node, Entry] = {}
+        """What was read already: a worker may name a file as often as it likes."""
 
     def _node(self, number: int) -> Node:
         node = None if self._export is None else self._export.node(number)
@@ -78,13 +79,11 @@ class Lower:
 
     def copy(self, number: int) -> Digest:
         """The object of a directory with all that is seen in it. SnapshotError, StoreError."""
-        if number not in self._copies:
-            with self._guard:
-                try:
-                    self._copies[number] = self._copy(self._node(number), b"").parts[0]
-                except SysError as error:
-                    raise _unreadable(error) from None
-        return self._copies[number]
+        with self._guard:
+            try:
+                return self._copy(self._node(number), b"").parts[0]
+            except SysError as error:
+                raise _unreadable(error) from None
 
     def _attributes(self, node: Node) -> Entry:
         stat = self._server.stat(node)
@@ -94,10 +93,15 @@ class Lower:
         return Entry(_NAMELESS, kind, stat.mode & PERMISSIONS, stat.uid, stat.gid, stat.mtime)
 
     def _copy(self, node: Node, name: bytes) -> Entry:
-        """Store a file, or a directory with all below it."""
+        """Store a file, or a directory with all below it; each once."""
+        if node not in self._copies:
+            self._copies[node] = self._read(node)
+        return replace(self._copies[node], name=name or _NAMELESS)
+
+    def _read(self, node: Node) -> Entry:
         if isinstance(node, LayeredNode) and node.upper is not None and node.lower is None:
-            return replace(node.upper.entry, name=name or _NAMELESS)
-        entry = replace(self._attributes(node), name=name or _NAMELESS)
+            return node.upper.entry
+        entry = self._attributes(node)
         server = self._server
         match entry.kind:
             case Kind.SYMLINK:

@@ -10,7 +10,7 @@ from msgspec import Struct, structs
 
 from belljar.abi.capture import PIECE_BYTES, Begun, CapturedTree, Record
 from belljar.abi.errors import SnapshotError
-from belljar.abi.flags import S_IFMT, S_IFREG
+from belljar.abi.flags import NAME_MAX, PATH_MAX, S_IFMT, S_IFREG
 from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode, fsencode, normalise
 from belljar.api.captured_tree import TreeTable, nonsense
@@ -46,8 +46,13 @@ _BATCH_BYTES: Final = 16 << 20
 _PIECES_MAX: Final = 1 << 20
 """Pieces of all files of one capture, those that are all zeros too: 4 TiB."""
 _SLACK: Final = 10_000
+_PIECE_COST: Final = 16 << 10
+"""Bytes that a piece that was asked for counts at least: empty ones do not come for ever."""
+_PADDING_MAX: Final = 16 << 30
+"""Zeros in pieces that are not all hole: a byte here and there would cost as much to hash as all between."""
 _LOST_MAX: Final = 200
-_AT_ONCE: Final = 256
+_AT_ONCE: Final = 16
+"""Objects that are copied together: 64 MB, if they are pieces."""
 _EMPTY: Final = digest_of(encode_directory([]))
 _SHM: Final = b"/dev/shm"
 TreeKind = Literal["root", "memory", "overlay"]
@@ -88,6 +93,7 @@ class Captured(NamedTuple):
     """Objects that are not in the store yet."""
     growth: int
     """Bytes of all files, less those of the trees below."""
+    tables: dict[int, TreeTable]
 
 
 class State:
@@ -96,8 +102,8 @@ class State:
     def __init__(self, origin: Origin | None = None) -> None:
         self.origin = origin
         self.parent: Digest = b"" if origin is None else origin.digest
-        self.checkpoint: Digest | None = None
-        """The checkpoint that the sandbox's name stands for, as far as this owner knows."""
+        self.checkpoints: frozenset[Digest | None] = frozenset({None})
+        """The checkpoints of this owner's that the sandbox's name may stand for; None: it is not kept yet."""
         self.last: Point | None = None
         self._tables: dict[int, TreeTable] = {}
         self._mark = 0
@@ -124,7 +130,10 @@ class State:
     def capture(self, objects: Objects, offers: Offers, limits: Limits) -> Steps[Captured]:
         """The trees of the sandbox as they are now."""
         yield Work(lambda: self.prepare(objects))
-        begun = check_answer((yield from ask("", "capture", self._mark, list(self._tables))), Begun)
+        # Its own from here on: a capture that fails or is cancelled leaves no tables, whatever still works on them.
+        tables, mark = self._tables, self._mark
+        self._tables = {}
+        begun = check_answer((yield from ask("", "capture", mark, list(tables))), Begun)
         intake = _Intake(objects, {tree.tree for tree in begun.trees if tree.kept}, limits)
         try:
             while page := check_answer(
@@ -140,16 +149,18 @@ class State:
             yield from ask("", "capture_end", begun.number)
             raise
         yield from ask("", "capture_end", begun.number)
-        captured: Captured = yield Work(lambda: self._update(objects, offers, begun, intake))
+        captured: Captured = yield Work(lambda: self._update(tables, objects, offers, begun, intake))
         return captured
 
-    def written(self, begun: Begun, point: Point) -> Point:
+    def written(self, captured: Captured, point: Point) -> Point:
         """A snapshot is in its store: the next one costs what changes from now on."""
-        self._mark, self._store = begun.time, point.objects.backend
+        self._tables, self._mark, self._store = captured.tables, captured.begun.time, point.objects.backend
         self.parent, self.last = point.digest, point
         return point
 
-    def _update(self, objects: Objects, offers: Offers, begun: Begun, intake: _Intake) -> Captured:
+    def _update(
+        self, before: dict[int, TreeTable], objects: Objects, offers: Offers, begun: Begun, intake: _Intake
+    ) -> Captured:
         """Bring the tables up to date."""
         tables: dict[int, TreeTable] = {}
         trees: list[Tree] = []
@@ -168,19 +179,20 @@ class State:
             merges = export is not None and not isinstance(export.server, StoredTree)
             if merges and tree.path == b"/":
                 raise nonsense("a root of another tree")
-            table = self._tables.get(tree.tree) or self._table(tree, merges=merges)
+            table = before.get(tree.tree) or self._table(tree, merges=merges)
             tables[tree.tree] = table
             lower = None if export is None else Lower(export, offers.guard, objects)
             new += table.update(
                 intake.records.get(tree.tree, []), lower, lambda digest: list(reader.get(LISTINGS, digest).values())
             ).values()
+            if sum(each.count for each in tables.values()) > intake.records_max:
+                raise nonsense("more files than its limit allows")
             root = table.root
             kind: TreeKind = "root" if tree.path == b"/" else "overlay" if merges else "memory"
             attributes = root.mode, root.uid, root.gid, root.mtime_ns
             trees.append(Tree(tree.path, kind, root.parts[0], *attributes, table.hard_links()))
-        self._tables = tables
         trees.sort(key=lambda tree: (tree.kind != "root", tree.path))
-        return Captured(trees, begun, new, sum(table.growth for table in tables.values()))
+        return Captured(trees, begun, new, sum(table.growth for table in tables.values()), tables)
 
     def _table(self, tree: CapturedTree, *, merges: bool) -> TreeTable:
         below = self.exports.get(tree.over)
@@ -195,7 +207,10 @@ class _Intake:
     def __init__(self, objects: Objects, trees: set[int], limits: Limits) -> None:
         self._objects = objects
         self._trees = trees
-        self._records_max = 2 * limits.files + _SLACK
+        self.records_max = 2 * limits.files + _SLACK
+        self._pages = self.records_max // 1000 + (limits.file_bytes >> 20) + 100
+        """Pages of records: an honest one has some 4 MB, or thousands of files."""
+        self._padding = _PADDING_MAX
         self._room = limits.file_bytes + _BATCH_BYTES
         self._pieces = _PIECES_MAX
         self.count = 0
@@ -209,13 +224,17 @@ class _Intake:
         large: list[tuple[Record, list[Digest]]] = []
         self.count += len(page)
         self._names += sum(len(record.names) for record in page)
-        if max(self.count, self._names) > self._records_max:
+        self._pages -= 1
+        if max(self.count, self._names) > self.records_max or self._pages < 0:
             raise nonsense("more files than its limit allows")
         for record in page:
             if record.tree not in self._trees:
                 raise nonsense("a file of no tree")
+            if len(record.target) > PATH_MAX or max(map(len, record.names), default=0) > NAME_MAX:
+                raise nonsense("a name that is too long")
             parts: list[Digest] = []
-            self.records.setdefault(record.tree, []).append((record, parts))
+            kept = structs.replace(record, data=None, pieces=[])  # contents are not kept in memory
+            self.records.setdefault(record.tree, []).append((kept, parts))
             if record.mode & S_IFMT != S_IFREG or not record.contents:
                 continue
             count = -(-record.size // PIECE_BYTES)
@@ -245,11 +264,14 @@ class _Intake:
     def put(self, record: Record, parts: list[Digest], piece: int, data: bytes) -> None:
         """Keep a piece; one of zeros is none."""
         size = min(PIECE_BYTES, record.size - piece * PIECE_BYTES)
-        self._room -= len(data)
+        self._room -= len(data) if record.data is not None else max(len(data), _PIECE_COST)
         if len(data) > size or self._room < 0:
             raise nonsense("more contents than there can be")
         if data.count(0) == len(data):
             return
+        self._padding -= size - len(data)
+        if self._padding < 0:
+            raise SnapshotError("no snapshot was made: the sparse files have contents in too many places")
         self._waiting.append((parts, piece, PIECE + data.ljust(size, b"\0")))
         self._size += size
         if self._size >= _BATCH_BYTES:
@@ -315,7 +337,8 @@ def take(
     """Make a snapshot. SnapshotError, and then there is none. Unless it is to be kept, only its objects are written."""
     objects = Objects(store)
     try:
-        trees, begun, new, growth = yield from state.capture(objects, offers, settings.limits)
+        captured = yield from state.capture(objects, offers, settings.limits)
+        trees, begun, new, growth, _ = captured
         needed = {tree.path for tree in begun.trees if not tree.kept}
         needed |= {tree.path for tree in trees if tree.kind == "overlay"}
         told = [printable(text.decode("utf-8", "replace")) for text in begun.lost] + (lost or [])
@@ -336,12 +359,12 @@ def take(
             mounts=sorted(needed),
         )
         if not keep and (last := state.last) is not None and last.objects.backend is store and last.is_same(record):
-            return state.written(begun, last)
+            return state.written(captured, last)
         new += [encode_snapshot(record), *(piece for _, pieces in saved for piece in pieces)]
         digest = yield Work(lambda: _write(objects, new, record, keep=keep))
     except StoreError as error:
         raise SnapshotError(f"no snapshot was made: {error}") from error
-    return state.written(begun, Point(objects, digest, record))
+    return state.written(captured, Point(objects, digest, record))
 
 
 def _write(objects: Objects, new: list[bytes], record: SnapshotRecord, *, keep: bool) -> Digest:

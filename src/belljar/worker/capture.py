@@ -75,7 +75,8 @@ class Captures:
             raise WireError("no such file was captured") from None
 
     def end(self, number: int) -> Plain:
-        if number == self._number:
+        """End a capture, so that nothing is kept for it any more; 0: whichever there is."""
+        if number in (0, self._number):
             self._captured = None
         return None
 

@@ -1,0 +1,364 @@
+"""State as a way to harm: a lost worker that answers for snapshots, files made to be costly, snapshots of others."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from belljar import AsyncSandbox, Limits, Sandbox, SandboxError, SnapshotError, Store
+from belljar.abi.capture import Begun, CapturedTree, Record
+from belljar.abi.flags import S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG
+from belljar.api import state as states
+from belljar.api.captured_tree import TreeTable
+from belljar.api.offers import Offers
+from belljar.api.operations import Ask, Work
+from belljar.api.settings import Settings
+from belljar.api.state import State
+from belljar.store.collect import check
+from belljar.store.memory_host import MemoryStore
+from belljar.store.objects import Digest
+
+MB = 1 << 20
+FILE, DIRECTORY, LINK = S_IFREG | 0o644, S_IFDIR | 0o755, S_IFLNK | 0o777
+ROOT = CapturedTree(b"/", 1, 1)
+
+
+def directory(number: int, children: dict[bytes, int] | None = None, **fields: Any) -> Record:
+    children = children or {}
+    return Record(1, number, DIRECTORY, 0, 0, 5, names=[*children], children=[*children.values()], **fields)
+
+
+def file(number: int, **fields: Any) -> Record:
+    return Record(1, number, FILE, 0, 0, 5, **fields)
+
+
+class Lost:
+    """A worker that answers the questions for a snapshot as it likes."""
+
+    def __init__(
+        self,
+        page: Callable[[int], list[Record]],
+        data: bytes = b"",
+        begun: Begun | None = None,
+        limits: Limits | None = None,
+    ) -> None:
+        self.page = page
+        self.data = data
+        self.begun = begun or Begun(1, 10, [ROOT], [])
+        self.limits = limits or Limits()
+        self.asked = 0
+        self.state = State()
+        self.store = MemoryStore()
+        self.offers = Offers(threading.RLock())
+
+    def snapshot(self) -> states.Point:
+        settings = Settings.check({"limits": self.limits})
+        steps = states.take(self.state, settings, self.offers, self.store)
+        answer: Any = None
+        try:
+            while True:
+                step = steps.send(answer)
+                if isinstance(step, Work):
+                    answer = step.do()
+                    continue
+                assert isinstance(step, Ask)
+                self.asked += 1
+                match step.name:
+                    case "capture":
+                        answer = to_builtins(self.begun, builtin_types=(bytes,))
+                    case "captured_records":
+                        answer = to_builtins(self.page(step.arguments[1]), builtin_types=(bytes,))
+                    case "captured_data":
+                        answer = self.data
+                    case _:
+                        answer = None
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+
+def once(*records: Record) -> Callable[[int], list[Record]]:
+    return lambda start: list(records[start:])
+
+
+def peak(act: Callable[[], object]) -> int:
+    """Bytes that it took at most."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+SMALL = Limits(files=1000, file_bytes=8 * MB)
+
+
+def endless(make: Callable[[int], Record]) -> Callable[[int], list[Record]]:
+    """One more record whenever it is asked."""
+    return lambda start: [directory(1)] if start == 0 else [make(start + 1)]
+
+
+ENDLESS: dict[str, Lost] = {
+    "pages": Lost(endless(lambda number: file(number, data=b"")), limits=SMALL),
+    "names": Lost(endless(lambda number: directory(number, {b"%d" % n: 1 for n in range(5000)})), limits=SMALL),
+    "long targets": Lost(endless(lambda number: Record(1, number, LINK, 0, 0, 5, target=bytes(12 * MB)))),
+    "long names": Lost(endless(lambda number: directory(number, {bytes(12 * MB): 1}))),
+    "small files": Lost(endless(lambda number: file(number, size=60_000, data=b"x" * 60_000)), limits=SMALL),
+    "empty pieces": Lost(once(directory(1, {b"f": 2}), file(2, size=1 << 41, pieces=[0, 1 << 19]))),
+    "ranges": Lost(endless(lambda number: file(number, size=5, pieces=[0, 1] * 80_000)), limits=SMALL),
+    "the same piece": Lost(once(directory(1, {b"f": 2}), file(2, size=9 * MB, pieces=[0, 1] * 9)), b"x" * MB),
+    "records of 2^63": Lost(once(directory(1, {b"f": 2}), file(2, size=(1 << 63) - 1, pieces=[0, 1 << 62]))),
+    "a negative size": Lost(once(directory(1, {b"f": 2}), file(2, size=-(1 << 62), pieces=[0, 1]))),
+    "holes": Lost(endless(lambda number: file(number, size=1 << 42))),
+    "scattered bytes": Lost(once(directory(1, {b"f": 2}), file(2, size=1 << 40, pieces=[0, 1 << 18])), b"x"),
+}
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_a_worker_that_answers_for_ever_is_refused_within_bounds(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(states, "_PADDING_MAX", 64 * MB)
+    lost = ENDLESS[what]
+
+    def act() -> None:
+        with pytest.raises(SnapshotError):
+            lost.snapshot()
+
+    assert peak(act) < 64 * MB
+    assert lost.asked < 70_000
+    assert list(check(lost.store)) == []
+    assert lost.store.list() == {}
+
+
+WRONG: dict[str, list[Record]] = {
+    "a directory over a file of nothing": [directory(1, {b"a": 2}, lower=9), directory(2)],
+    "a FIFO with contents": [directory(1, {b"a": 2}), Record(1, 2, S_IFIFO, 0, 0, 5, size=5, data=b"xxxxx")],
+    "a file of another tree": [directory(1), replace(file(2), tree=2)],
+    "names of a file": [directory(1, {b"a": 2}), file(2, data=b"", names=[b"x"], children=[2])],
+    "contents of another size": [directory(1, {b"a": 2}), file(2, size=7, data=b"x")],
+    "a time beyond": [directory(1, {b"a": 2}), replace(file(2, data=b""), mtime=1 << 63)],
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_answers_that_make_no_sense(what: str) -> None:
+    lost = Lost(once(*WRONG[what]))
+    with pytest.raises(SnapshotError, match="makes no sense"):
+        lost.snapshot()
+    lost.page = once(directory(1, {b"a": 2}), file(2, data=b""))
+    assert lost.snapshot().record.trees
+
+
+BEGUN: dict[str, Begun] = {
+    "no tree": Begun(1, 10, [], []),
+    "one path twice": Begun(1, 10, [ROOT, replace(ROOT, tree=2)], []),
+    "over an export that was never given": Begun(1, 10, [replace(ROOT, over=5)], []),
+    "over a huge number": Begun(1, 10, [replace(ROOT, over=1 << 62)], []),
+    "another root": Begun(1, 10, [replace(ROOT, root=77)], []),
+}
+
+
+@pytest.mark.parametrize("what", BEGUN)
+def test_beginnings_that_make_no_sense(what: str) -> None:
+    with pytest.raises(SnapshotError):
+        Lost(once(directory(1)), begun=BEGUN[what]).snapshot()
+
+
+def test_the_owners_table_does_not_grow_from_snapshot_to_snapshot() -> None:
+    """Each capture is within its bounds, and has other files than the one before."""
+    lost = Lost(once(), limits=SMALL)
+    names: dict[bytes, int] = {}
+    with pytest.raises(SnapshotError, match="more files"):  # noqa: PT012 - how many it takes is not the matter
+        for turn in range(20):
+            first = 2 + turn * 2000
+            new = range(first + 1, first + 2000)
+            names |= {b"d%d" % turn: first}
+            below = directory(first, {b"%d" % number: number for number in new})
+            lost.page = once(directory(1, names), below, *(file(number, data=b"") for number in new))
+            lost.snapshot()
+    assert len(names) < 10
+
+
+def test_nor_by_names_of_one_file() -> None:
+    lost = Lost(once(), limits=SMALL)
+    names: dict[bytes, int] = {b"f": 2}
+    with pytest.raises(SnapshotError, match="more files"):  # noqa: PT012
+        for turn in range(3, 23):
+            names |= {b"d%d" % turn: turn}
+            many = directory(turn, {b"%d" % number: 2 for number in range(2000)})
+            lost.page = once(directory(1, names), many, file(2, data=b""))
+            lost.snapshot()
+
+
+# Files that are made to be costly.
+
+
+def update(table: TreeTable, *records: Record) -> float:
+    """Seconds of processor time that it takes."""
+    began = time.process_time()
+    table.update([(record, []) for record in records], None, _nothing)
+    return time.process_time() - began
+
+
+def _nothing(_digest: Digest) -> list[Any]:
+    raise AssertionError
+
+
+def many_pairs(count: int) -> list[Record]:
+    """So many files with two names each, in one directory."""
+    names = {b"%s%d" % (kind, number): number for number in range(2, count + 2) for kind in (b"a", b"b")}
+    return [directory(1, names), *(file(number) for number in range(2, count + 2))]
+
+
+def many_names(count: int) -> list[Record]:
+    """One file with a name in each of so many directories."""
+    number = count + 2
+    below = [directory(each, {b"f": number}) for each in range(2, number)]
+    return [directory(1, {b"%d" % each: each for each in range(2, number)}), *below, file(number)]
+
+
+def many_directories(count: int) -> list[Record]:
+    return [directory(1, {b"%d" % each: each for each in range(2, count + 2)}), *map(directory, range(2, count + 2))]
+
+
+@pytest.mark.parametrize("make", [many_pairs, many_names, many_directories])
+def test_hard_links_and_wide_directories_cost_what_they_are(make: Callable[[int], list[Record]]) -> None:
+    """Eight times as many take about eight times as long, to come and to go; sixty-four if each looks at all."""
+    few, many = TreeTable(1, b"", {}), TreeTable(1, b"", {})
+    base = update(few, *make(2000)) + update(few, directory(1))
+    assert update(many, *make(16_000)) + update(many, directory(1)) < 24 * base + 0.2
+    assert many.count == 1
+
+
+def test_link_numbers_are_those_of_the_tree_whatever_the_order() -> None:
+    one, two = TreeTable(1, b"", {}), TreeTable(1, b"", {})
+    update(one, directory(1, {b"d": 2, b"x": 5}), directory(2, {b"y": 5, b"z": 5}), file(5))
+    update(two, file(7), directory(1, {b"x": 7, b"d": 3}), directory(3))
+    update(two, directory(3, {b"z": 7, b"y": 7}), file(7))
+    assert one.root == two.root
+    assert one.hard_links() == two.hard_links()
+    assert [count for _, count in one.hard_links()] == [3]
+
+
+# Cancellation.
+
+
+class Slow(MemoryStore):
+    """Waits at the n-th call that changes it or asks what is missing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = -1
+        self.waits, self.go = threading.Event(), threading.Event()
+
+    def _step(self) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self.waits.set()
+            self.go.wait(20)
+
+    def missing(self, digests: Any) -> Any:
+        self._step()
+        return super().missing(digests)
+
+    def write(self, objects: Any) -> None:
+        self._step()
+        super().write(objects)
+
+    def set(self, name: str, digest: Digest, expected: Digest | None) -> None:
+        self._step()
+        super().set(name, digest, expected)
+
+
+def test_a_snapshot_that_is_cancelled_at_any_step_spoils_nothing() -> None:
+    """What its thread does later reaches neither the next snapshot nor the checkpoint's name."""
+
+    async def main() -> None:
+        store = Slow()
+        async with AsyncSandbox(store=store, name="agent", checkpoint=3600.0) as sandbox:
+            held: list[BaseException] = []  # the traceback keeps the frames of what was cancelled
+            step, cancelled = 0, True
+            while cancelled:
+                step += 1
+                await sandbox.exec(f"echo {step} > f{step}; echo {step} > same; ln -f same l{step}")
+                store.waits.clear()
+                store.go.clear()
+                store.left = step
+                task = asyncio.ensure_future(sandbox._keep())
+                while not (store.waits.is_set() or task.done()):
+                    await asyncio.sleep(0.005)
+                cancelled = not task.done()
+                task.cancel()
+                try:
+                    await task
+                except asyncio.CancelledError as error:
+                    held.append(error)
+                store.left = -1
+                await sandbox.exec("rm -f f0; echo more >> same")
+                if step % 2:
+                    store.go.set()
+                await sandbox._keep()
+                store.go.set()
+                await asyncio.sleep(0.02)
+                await sandbox.exec("echo last > last")
+                await sandbox._keep()
+                expected = (await sandbox.exec("grep -r . . | sort; stat -c %h same")).stdout
+                point = await sandbox.snapshot()
+                async with await AsyncSandbox.restore(point) as restored:
+                    assert (await restored.exec("grep -r . . | sort; stat -c %h same")).stdout == expected
+            assert step > 4
+            assert list(check(store)) == []
+
+    asyncio.run(main())
+
+
+def test_a_cancelled_snapshot_leaves_nothing_in_the_worker() -> None:
+    async def main() -> None:
+        store = Slow()
+        async with AsyncSandbox(store=store) as sandbox:
+            await sandbox.exec("head -c 40M /dev/urandom > big")
+            store.left = 2
+            task = asyncio.ensure_future(sandbox.snapshot())
+            await asyncio.to_thread(store.waits.wait, 20)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            store.go.set()
+            answer = sandbox._link.conversation.call("captured_records", 1, 0)
+            sandbox._link.send(answer[1])
+            await sandbox._link.expect(lambda: answer[0].done)
+            assert "has ended" in str(answer[0].error)
+
+    asyncio.run(main())
+
+
+def test_a_worker_that_is_killed_in_the_middle_is_a_typed_error() -> None:
+    store = Store.memory()
+    for step in range(1, 8):
+        with Sandbox() as sandbox:
+            sandbox.exec("head -c 9M /dev/urandom > big; mkdir d; echo x > d/f")
+            call, left = sandbox._link.conversation.call, [step]
+
+            def counted(name: str, *arguments: Any, call: Any = call, left: Any = left, dying: Any = sandbox) -> Any:
+                left[0] -= 1
+                if not left[0]:
+                    dying._link.worker.kill()
+                return call(name, *arguments)
+
+            sandbox._link.conversation.call = counted  # type: ignore[method-assign,assignment]
+            try:
+                sandbox.snapshot(store=store)
+            except SandboxError:
+                assert left[0] <= 0
+            else:
+                assert left[0] > 0
+    assert list(check(store)) == []
