@@ -396,7 +396,7 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
             continue
         number = offers.export(StoredTree(origin.objects, tree, offers.store_failed), True)
         state.exports[number] = tree
-        recipe = [b"overlay", [b"remote", number], None]
+        recipe = [b"overlay", [b"stored", number], None]
         if tree.kind == "root":
             yield from ask(path, "root", recipe, origin.record.user.encode())
         else:

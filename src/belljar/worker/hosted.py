@@ -59,6 +59,8 @@ class Hosted:
         self._tools: ToolServer | None = None
         self._cache: Cache | None = None
         """Keeps what mounts answered; made for the first of them."""
+        self._stored: Cache | None = None
+        """The same, of trees that never change."""
 
     def when_quiet(self, act: Callable[[], None]) -> None:
         """Call `act` on the loop, between questions about files; soon in any case."""
@@ -87,7 +89,7 @@ class Hosted:
     @property
     def may_park(self) -> bool:
         """Whether paths lead to mounts of the owner's, so that only a fiber can follow them."""
-        return self._cache is not None
+        return self._cache is not None or self._stored is not None
 
     def lose_all(self) -> None:
         """Fail all pending questions, in a branch: their answers go to the origin."""
@@ -175,12 +177,12 @@ class Hosted:
         match recipe:
             case [b"memory"]:
                 return self._memory()
-            case [b"remote", int(target)]:
+            case [(b"remote" | b"stored") as kind, int(target)]:
                 # A close is told at once: what was written must be complete there before the command's end is known.
                 return RemoteServer(
                     lambda message: self._file(target, message),
                     lambda message: self.tell(b"%d" % target, "file", [dict(message)]),
-                    self._shared_cache(),
+                    self._shared_cache() if kind == b"remote" else self._stored_cache(),
                 )
             case [b"overlay", list(lower), upper]:
                 clock = self._session.kernel.now
@@ -190,10 +192,18 @@ class Hosted:
     def _shared_cache(self) -> Cache:
         """The cache of all mounts, of a small part of the sandbox's memory."""
         if self._cache is None:
-            share = self._session.kernel.memory_bytes // 16
-            clock = self._session.kernel.hub.clock.monotonic
-            self._cache = Cache(clock, min(share, CACHE_BYTES), min(share // ENTRY_BYTES, CACHE_ENTRIES))
+            self._cache = self._new_cache()
         return self._cache
+
+    def _stored_cache(self) -> Cache:
+        if self._stored is None:
+            self._stored = self._new_cache(lasting=True)
+        return self._stored
+
+    def _new_cache(self, *, lasting: bool = False) -> Cache:
+        share = self._session.kernel.memory_bytes // 16
+        clock = self._session.kernel.hub.clock.monotonic
+        return Cache(clock, min(share, CACHE_BYTES), min(share // ENTRY_BYTES, CACHE_ENTRIES), lasting=lasting)
 
     def _memory(self) -> MemoryServer:
         kernel, who = self._session.kernel, self._session.credentials
@@ -249,7 +259,7 @@ class Hosted:
 def lower_export(recipe: list[Any]) -> int | None:
     """The owner's export that an overlay with its changes in memory is over; -1: none; None: there is more to it."""
     match recipe:
-        case [b"remote", int(target)]:
+        case [b"remote" | b"stored", int(target)]:
             return target
         case [b"overlay", list(lower), None]:
             return lower_export(lower)

@@ -155,7 +155,7 @@ class RemoteServer(FileServer):
         if directory.count > SCAN_MAX:
             return None
         small = listing is not None and directory.count <= _SCAN_COST
-        if not wanted and not small and directory.misses * _SCAN_COST < max(directory.count, 1):
+        if not wanted and not small and directory.misses * _SCAN_COST < max(directory.count, cache.guess):
             directory.misses += 1
             return None
         self._scan(cache, directory, period)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import chain, islice
+from math import inf
 from typing import Final
 
 from belljar.abi.records import Dirent, Stat
@@ -21,6 +22,9 @@ LOOK_AHEAD: Final = 500
 """Directories that are looked at to find those to ask for next."""
 OVERHEAD: Final = 512
 """Bytes counted for a file's contents beside their length."""
+
+
+_GUESS: Final = 64
 
 
 class RemoteNode(Node):
@@ -101,12 +105,15 @@ class Window:
 class Cache:
     """Listings and contents that the remote servers of one kernel keep."""
 
-    def __init__(self, clock: Callable[[], float], bytes_max: int, entries_max: int) -> None:
+    def __init__(self, clock: Callable[[], float], bytes_max: int, entries_max: int, *, lasting: bool = False) -> None:
+        """`lasting`: the far sides never change, and all is one period."""
         self._clock = clock
         self._bytes_max = bytes_max
         self._entries_max = entries_max
         self._period = 1
-        self._until = 0.0
+        self._until = inf if lasting else 0.0
+        self.guess = _GUESS if lasting else 1
+        """Entries that a directory is thought to have before it was listed: few lookups do not make it be listed."""
         self._files: dict[RemoteNode, None] = {}
         self._directories: dict[RemoteNode, None] = {}
         """Nodes with contents, and directories with listings; the most recently used last."""
