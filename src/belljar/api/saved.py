@@ -18,7 +18,7 @@ CEILING: Final = 32 << 20
 """Bytes that can be sent at all."""
 
 _MAGIC: Final = b"belljar-variables-1\n"
-_TAG: Final = hashlib.sha256().digest_size
+TAG_BYTES: Final = hashlib.sha256().digest_size
 _REASONS_MAX: Final = 1000
 Language = Literal["python", "javascript"]
 
@@ -33,32 +33,35 @@ class SavedVariables:
     """The variables that could not be saved, and why."""
     begins_with: str = ""
     """Imports that code with them begins with: so a new interpreter can start with the libraries it needs."""
+    files: str = ""
+    """The ref of a snapshot with the files beside them; "": none was kept."""
 
     def seal(self, key: bytes = b"", context: str = "") -> bytes:
         """As bytes to keep. With a key, `unseal` takes only what was sealed with it, and for the same `context`."""
-        head = json.dumps(
-            {"language": self.language, "left_out": dict(self.left_out), "begins_with": self.begins_with}
-        ).encode()
+        said = {"language": self.language, "left_out": dict(self.left_out), "begins_with": self.begins_with}
+        head = json.dumps({**said, "files": self.files} if self.files else said).encode()
         body = len(head).to_bytes(4, "little") + head + self.data
-        return _MAGIC + _tag(key, context, body) + body
+        return _MAGIC + tag(key, context, body) + body
 
     @classmethod
     def unseal(cls, sealed: object, key: bytes = b"", context: str = "") -> SavedVariables:
         """Open sealed bytes. SnapshotError if it is something else, was changed, or was not sealed with this key."""
         if not isinstance(sealed, bytes) or not sealed.startswith(_MAGIC):
             raise SnapshotError("these are not variables that this version saved: run the programs again")
-        tag, body = sealed[len(_MAGIC) :][:_TAG], sealed[len(_MAGIC) + _TAG :]
-        if not hmac.compare_digest(tag, _tag(key, context, body)):
+        told, body = sealed[len(_MAGIC) :][:TAG_BYTES], sealed[len(_MAGIC) + TAG_BYTES :]
+        if not hmac.compare_digest(told, tag(key, context, body)):
             raise SnapshotError("the saved variables were changed, or sealed with another key: they are not used")
         try:
             length = int.from_bytes(body[:4], "little")
             head = json.loads(body[4 : 4 + length])
-            return cls(head["language"], body[4 + length :], _reasons(head["left_out"]), str(head["begins_with"]))
+            reasons, files = _reasons(head["left_out"]), str(head.get("files", ""))
+            return cls(head["language"], body[4 + length :], reasons, str(head["begins_with"]), files)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise SnapshotError(f"the saved variables can't be read: {error}") from None
 
 
-def _tag(key: bytes, context: str, body: bytes) -> bytes:
+def tag(key: bytes, context: str, body: bytes) -> bytes:
+    """The seal of some bytes: only who has the key can make it, for this context."""
     name = context.encode("utf-8", "surrogatepass")
     return hmac.digest(key, len(name).to_bytes(4, "little") + name + body, "sha256")
 

@@ -26,6 +26,7 @@ from belljar.integrations.conversations import Conversations, Language
 from belljar.integrations.extras import needs
 from belljar.integrations.shown import texts
 from belljar.integrations.skills import link, python_names
+from belljar.store.store import Store
 
 with needs("langchain"):
     from langchain.agents.middleware import AgentMiddleware, AgentState
@@ -105,6 +106,7 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
     - `max_output`: characters of what a program says that the model is shown.
     - `mode`: how long variables live: "thread" (a conversation), "turn" (one invocation of the agent), "call".
     - `sandbox`: what programs run in; each conversation has one of its own if you give none.
+    - `store`: keeps the files of these, so that whoever goes on with a conversation has them as they were there.
     - `max_saved_bytes`: of variables, which are saved in the conversation's checkpoints whenever programs have run.
     - `key`: seals what is saved, so that nobody who can write to the checkpoints can make programs of it.
     """
@@ -119,6 +121,7 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
         limits: RunLimits | None = None,
         max_output: int = 20_000,
         sandbox: Sandbox | None = None,
+        store: Store | None = None,
         max_saved_bytes: int = MAX_BYTES,
         key: bytes = b"",
         max_conversations: int = 32,
@@ -128,6 +131,8 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
             raise ValueError(f"language is 'python' or 'js', not {language!r}")
         if mode not in _STATE:
             raise ValueError(f"mode is 'thread', 'turn' or 'call', not {mode!r}")
+        if sandbox is not None and store is not None:
+            raise ValueError("a sandbox of yours is not kept with each conversation: give a store, or a sandbox")
         self._language: Language = language
         self.state_schema = _PythonState if language == "python" else _JsState
         self._token_key, self._saved_key = f"belljar_{language}_token", f"belljar_{language}_saved"
@@ -141,6 +146,7 @@ class ReplMiddleware(AgentMiddleware[Any, Any, Any]):
         self._conversations = Conversations(
             language,
             sandbox=sandbox,
+            store=store,
             key=key,
             max_bytes=check_size(max_saved_bytes),
             most=max_conversations,
