@@ -88,6 +88,17 @@ def test_small_files_of_a_directory_are_one_read() -> None:
     assert len(store.reads) == 3
 
 
+def test_whoever_goes_through_the_tree_reads_several_directories_at_once() -> None:
+    store, view, _ = stored(many())
+    server = view.resolve("/").mount.server
+    server.scan(server.root)  # as `find` does
+    del store.reads[:]
+    for entry in view.readdir("/"):
+        for n in range(20):
+            assert read(view, f"/{entry.name}/f{n:02}").endswith(b" %d" % n)
+    assert len(store.reads) < 8
+
+
 def test_a_listing_with_links_is_one_read() -> None:
     store, view, _ = stored(many())
     server = view.resolve("/").mount.server

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 from weakref import WeakValueDictionary
@@ -26,7 +26,7 @@ _SCAN_MAX: Final = 10_000
 _SMALL: Final = 64 << 10
 _AHEAD_BYTES: Final = 1 * MIB
 _AHEAD_FILES: Final = 255
-"""Small files of a directory that are read together with one of them."""
+"""Small files that are read together with one of them."""
 _AHEAD_PIECES: Final = 3
 """Pieces of a file that are read together with one that follows the last."""
 _REPORTS_MAX: Final = 20
@@ -96,6 +96,8 @@ class StoredTree(FileServer):
         root = Entry(b"/", Kind.DIRECTORY, tree.mode, tree.uid, tree.gid, tree.mtime_ns, parts=[tree.digest])
         self._root = StoredNode(root, 1, None)
         self._nodes: WeakValueDictionary[int, StoredNode] = WeakValueDictionary()
+        self._last_directory: StoredNode | None = None
+        """The directory of the small file that was read from the store last."""
 
     @property
     def root(self) -> StoredNode:
@@ -189,11 +191,11 @@ class StoredTree(FileServer):
         return data
 
     def _small_files(self, node: StoredNode) -> list[Digest]:
-        """Pieces of the small files that come after this one in its directory and were not read yet."""
+        """Pieces of the small files that come after this one and were not read yet."""
         found: list[Digest] = []
         room = _AHEAD_BYTES
-        for entry in () if node.parent is None else self.entries(node.parent).values():
-            if entry.name <= node.entry.name or not 0 < entry.size <= _SMALL or not entry.parts[0]:
+        for entry in self._after(node):
+            if not 0 < entry.size <= _SMALL or not entry.parts[0]:
                 continue
             room -= entry.size
             if room < 0 or len(found) == _AHEAD_FILES:
@@ -201,6 +203,22 @@ class StoredTree(FileServer):
             if entry.parts[0] not in PIECES:
                 found.append(entry.parts[0])
         return found
+
+    def _after(self, node: StoredNode) -> Iterator[Entry]:
+        """Entries after this one: of its directory; of those beside it too, if somebody goes from one to the next."""
+        directory, last = node.parent, self._last_directory
+        if directory is None:
+            return
+        self._last_directory = directory
+        yield from (entry for entry in self.entries(directory).values() if entry.name > node.entry.name)
+        if last is None or last is directory or last.parent is not directory.parent or directory.parent is None:
+            return
+        for beside in self.entries(directory.parent).values():
+            if beside.name > directory.entry.name and beside.kind in _DIRECTORIES:
+                listing = LISTINGS.get(beside.parts[0])
+                if listing is None:
+                    return
+                yield from listing.values()
 
     def _node(self, directory: StoredNode, entry: Entry) -> StoredNode:
         ino = _number(directory, entry)
