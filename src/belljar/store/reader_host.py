@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
 from belljar.store.errors import StoreError
@@ -14,9 +15,14 @@ T = TypeVar("T")
 
 DEADLINE_SECONDS: Final = 10.0
 _STUCK_MAX: Final = 4
-"""Reads past their deadline that may be under way: a further one fails at once."""
+"""Reads past their deadline that may be under way."""
+_ALONE_SECONDS: Final = 60.0
 _AT_ONCE: Final = 256
 """Objects asked for by one read."""
+
+
+class _Late(StoreError):
+    """The store has not answered in time."""
 
 
 class Kept(Generic[T]):
@@ -65,13 +71,24 @@ class Reader:
         self._objects = objects
         self._seconds = seconds
         self._stuck: set[threading.Thread] = set()
+        self._alone_until = 0.0
+        """Time before which nothing is read ahead: something that was is to blame for a failure, perhaps."""
 
     def get(self, kept: Kept[T], digest: Digest, ahead: Callable[[], Iterable[Digest]] = tuple) -> T:
         """One object. If it has to be read, so are those of `ahead`, by the same read of the store. StoreError."""
         found = kept.get(digest)
         if found is not None:
             return found
-        read = self.load(kept, [digest, *ahead()])
+        others = [] if monotonic() < self._alone_until else list(ahead())
+        try:
+            read = self.load(kept, [digest, *others])
+        except StoreError as error:
+            if not others:
+                raise
+            self._alone_until = monotonic() + _ALONE_SECONDS
+            if isinstance(error, _Late):
+                raise
+            read = self.load(kept, [digest])
         if digest not in read:
             # Raises for what the matter is: it is missing, damaged, or of another kind.
             return kept.put(digest, self._within_deadline(lambda: self._objects.read([digest])[0]))
@@ -98,9 +115,10 @@ class Reader:
 
     def _within_deadline(self, work: Callable[[], T]) -> T:
         """Call a function on a thread that is left alone when the time is over. StoreError."""
+        late = _Late(f"the store has not answered for {self._seconds:g} s")
         self._stuck = {thread for thread in self._stuck if thread.is_alive()}
         if len(self._stuck) >= _STUCK_MAX:
-            raise StoreError(f"the store has not answered {_STUCK_MAX} questions: it is not asked before it does")
+            raise late
         result: list[Any] = []
 
         def run() -> None:
@@ -114,7 +132,7 @@ class Reader:
         thread.join(self._seconds)
         if not result:
             self._stuck.add(thread)
-            raise StoreError(f"the store has not answered for {self._seconds:g} s")
+            raise late
         value, error = result[0]
         if isinstance(error, StoreError) or not isinstance(error, Exception | None):
             raise error

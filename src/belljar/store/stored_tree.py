@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Final
 from weakref import WeakValueDictionary
@@ -26,7 +26,7 @@ _SCAN_MAX: Final = 10_000
 _SMALL: Final = 64 << 10
 _AHEAD_BYTES: Final = 1 * MIB
 _AHEAD_FILES: Final = 255
-"""Small files that are read together with one of them."""
+"""Small files of a directory that are read together with one of them."""
 _AHEAD_PIECES: Final = 3
 """Pieces of a file that are read together with one that follows the last."""
 _REPORTS_MAX: Final = 20
@@ -96,8 +96,8 @@ class StoredTree(FileServer):
         root = Entry(b"/", Kind.DIRECTORY, tree.mode, tree.uid, tree.gid, tree.mtime_ns, parts=[tree.digest])
         self._root = StoredNode(root, 1, None)
         self._nodes: WeakValueDictionary[int, StoredNode] = WeakValueDictionary()
-        self._last_directory: StoredNode | None = None
-        """The directory of the small file that was read from the store last."""
+        self._soon: dict[Digest, None] = {}
+        """Pieces of small files that are about to be read."""
 
     @property
     def root(self) -> StoredNode:
@@ -170,6 +170,11 @@ class StoredTree(FileServer):
             raise SysError(ENXIO)
         return StoredHandle(self, node)
 
+    def prefetch(self, nodes: Sequence[Node]) -> None:
+        """Have small files read together: when the first of them is."""
+        entries = (node.entry for node in nodes if isinstance(node, StoredNode))
+        self._soon = dict.fromkeys(entry.parts[0] for entry in entries if _is_small(entry))
+
     def statfs(self) -> StatFs:
         return StatFs(self.kind, BLOCK, 0, 0, 0, 0)
 
@@ -180,7 +185,9 @@ class StoredTree(FileServer):
         parts, size = node.entry.parts, node.entry.size
 
         def others() -> Iterable[Digest]:
-            return self._small_files(node) if size <= _SMALL else filter(None, parts[number + 1 : number + 1 + ahead])
+            if size > _SMALL:
+                return filter(None, parts[number + 1 : number + 1 + ahead])
+            return self._soon if parts[0] in self._soon else self._small_files(node)
 
         try:
             data = self._reader.get(PIECES, parts[number], others)
@@ -191,11 +198,11 @@ class StoredTree(FileServer):
         return data
 
     def _small_files(self, node: StoredNode) -> list[Digest]:
-        """Pieces of the small files that come after this one and were not read yet."""
+        """Pieces of the small files that come after this one in its directory and were not read yet."""
         found: list[Digest] = []
         room = _AHEAD_BYTES
-        for entry in self._after(node):
-            if not 0 < entry.size <= _SMALL or not entry.parts[0]:
+        for entry in () if node.parent is None else self.entries(node.parent).values():
+            if entry.name <= node.entry.name or not _is_small(entry):
                 continue
             room -= entry.size
             if room < 0 or len(found) == _AHEAD_FILES:
@@ -203,22 +210,6 @@ class StoredTree(FileServer):
             if entry.parts[0] not in PIECES:
                 found.append(entry.parts[0])
         return found
-
-    def _after(self, node: StoredNode) -> Iterator[Entry]:
-        """Entries after this one: of its directory; of those beside it too, if somebody goes from one to the next."""
-        directory, last = node.parent, self._last_directory
-        if directory is None:
-            return
-        self._last_directory = directory
-        yield from (entry for entry in self.entries(directory).values() if entry.name > node.entry.name)
-        if last is None or last is directory or last.parent is not directory.parent or directory.parent is None:
-            return
-        for beside in self.entries(directory.parent).values():
-            if beside.name > directory.entry.name and beside.kind in _DIRECTORIES:
-                listing = LISTINGS.get(beside.parts[0])
-                if listing is None:
-                    return
-                yield from listing.values()
 
     def _node(self, directory: StoredNode, entry: Entry) -> StoredNode:
         ino = _number(directory, entry)
@@ -313,6 +304,10 @@ class StoredHandle(Handle):
         if not hole:
             raise SysError(ENXIO)
         return size
+
+
+def _is_small(entry: Entry) -> bool:
+    return 0 < entry.size <= _SMALL and bool(entry.parts[0])
 
 
 def _number(directory: StoredNode, entry: Entry) -> int:

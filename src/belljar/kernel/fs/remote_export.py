@@ -315,11 +315,16 @@ class Export:
         """Stats and contents of small files, as many as fit into one message; None for one that can't be read."""
         found: list[object] = []
         room = CHUNK
-        for number in check_list(message["nodes"], BATCH):
+        numbers = check_list(message["nodes"], BATCH)
+        if len(numbers) > 1:
+            self._server.prefetch([self._nodes[n] for n in numbers if type(n) is int and n in self._nodes])
+        for number in numbers:
             try:
                 settled, data, stat = self._small_file(self._node(number))
-            except (SysError, OSError):
+            except (SysError, OSError) as error:
                 found.append(None)
+                if error.errno == EIO:
+                    break  # the others may take as long to fail
                 continue
             room -= len(data)
             if found and room < 0:

@@ -180,6 +180,9 @@ class FileServer(ABC):
         """Whether every later change of the file will show in its stat: a reader may keep what it reads till then."""
         return False
 
+    def prefetch(self, nodes: Sequence[Node]) -> None:  # noqa: B027 - most servers need not know
+        """These files are about to be read."""
+
     @abstractmethod
     def open(self, node: Node, flags: int) -> Handle:
         """Open for the access in `flags`; O_TRUNC is applied here. ENXIO, EISDIR, ETXTBSY."""
