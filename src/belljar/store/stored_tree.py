@@ -153,7 +153,8 @@ class StoredTree(FileServer):
 
     def stat(self, node: Node) -> Stat:
         assert isinstance(node, StoredNode)
-        self._count_links([node])
+        if not node.nlink:
+            self._count_links([node])
         return self._stat(node)
 
     def readlink(self, node: Node) -> str:
