@@ -312,9 +312,12 @@ def shell_file(objects: Objects, record: ImageRecord) -> dict[str, FileContents]
         listing = reader.get(LISTINGS, record.trees[0].digest)
         for name in place.split("/"):
             entry = listing.get(name)
-            listing = reader.get(LISTINGS, entry.parts[0]) if entry and entry.kind is Kind.DIRECTORY else {}
-        if "bash" in listing:
-            return {}
+            if entry is None or entry.kind is not Kind.DIRECTORY:
+                break
+            listing = reader.get(LISTINGS, entry.parts[0])
+        else:
+            if "bash" in listing:
+                return {}
     return {"/usr/bin/bash": (program_file("bash"), 0o755)}
 
 
