@@ -309,14 +309,14 @@ def shell_file(objects: Objects, record: ImageRecord) -> dict[str, FileContents]
 
     reader = Reader(objects)
     for place in ("usr/bin", "bin", "usr/local/bin"):
-        listing = reader.get(LISTINGS, record.trees[0].digest)
+        digest = record.trees[0].digest
         for name in place.split("/"):
-            entry = listing.get(name)
+            entry = reader.get(LISTINGS, digest).get(name)
             if entry is None or entry.kind is not Kind.DIRECTORY:
                 break
-            listing = reader.get(LISTINGS, entry.parts[0])
+            digest = entry.parts[0]
         else:
-            if "bash" in listing:
+            if "bash" in reader.get(LISTINGS, digest):
                 return {}
     return {"/usr/bin/bash": (program_file("bash"), 0o755)}
 

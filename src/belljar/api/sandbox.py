@@ -78,7 +78,32 @@ class Sandbox:
         else:
             from belljar.api.image import from_image
 
-            self._begin(*from_image(options))
+            self._begin_from_image(*from_image(options))
+
+    def _begin_from_image(self, settings: Settings, state: State) -> None:
+        """As `_begin`, with a branch of a warm sandbox of the image if there is one."""
+        from belljar.api.templates_host import templates
+
+        def make() -> Sandbox:
+            template = Sandbox.__new__(Sandbox)
+            template._begin(settings.plain(), state.branch())
+            return template
+
+        ready = None
+        if not settings.require and settings.checkpoint is None and state.origin is not None:
+            origin = state.origin
+            ready = templates.take((origin.digest, id(origin.objects.backend), settings.boot_key()), make)
+        if ready is None:
+            self._begin(settings, state)
+            return
+        self._assemble(settings, *ready)
+        try:
+            self._watch_events()
+            self._run(operations.set_up(settings, self._link.offers))
+            self._serve_offers()
+        except BaseException:
+            self.close()
+            raise
 
     def _begin(self, settings: Settings, state: State | None) -> None:
         """Take a worker and make it the sandbox that was asked for, from a snapshot if there is a state."""

@@ -171,6 +171,14 @@ class Settings(Struct, frozen=True):
         """Those of a branch: the same, under a name of its own."""
         return structs.replace(self, name=new_id(), created=wall_time(), named=False, checkpoint=None)
 
+    def plain(self) -> Self:
+        """Those of a template for sandboxes like this one: without what a sandbox gets after it was booted."""
+        return structs.replace(self.branch(), files=(), mounts=(), tools=(), network=None, on_event=None)
+
+    def boot_key(self) -> tuple[object, ...]:
+        """What a worker was booted with: equal for sandboxes that can have one template."""
+        return tuple(sorted(self.env.items())), self.cwd, self.user, self.hostname, self.limits
+
     def boot(self) -> Boot:
         return boot_message(self.env, self.cwd, self.user, self.hostname, self.limits, self.seed)
 
