@@ -186,12 +186,13 @@ class _Builder:
                     result = sandbox.exec(command, merge_stderr=True, on_stdout=hear)
                     if not result.ok:
                         raise ImageError(_explain(result.exit_code, result.limit, result.stdout))
-                trees, _, growth = sandbox._run(state.capture(self._objects, sandbox._link.offers, settings.limits))
+                captured = sandbox._run(state.capture(self._objects, sandbox._link.offers, settings.limits))
+                self._objects.write(captured.new)
         except (SandboxError, ValueError) as error:
             if isinstance(error, ImageError):
                 raise
             raise ImageError(str(error)) from error
-        tree, size = trees[0], growth + (0 if record is None else record.size)
+        tree, size = captured.trees[0], captured.growth + (0 if record is None else record.size)
         if tree.hard_links:  # numbered as they came to be: as they are met, no history shows
             files = FileTree.load(self._objects, tree)
             (tree, directories), size = files.save(), files.size
