@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from belljar import AsyncSandbox, Limits, Mount, Sandbox, SnapshotError
+from belljar.abi.capture import Record
 from belljar.store.collect import check, collect
 from belljar.store.snapshot import SANDBOX
 from belljar.store.store import Store
@@ -108,7 +109,7 @@ def test_only_what_changed_is_asked_for() -> None:
 
         take = states._Intake.take
 
-        def counted(self: states._Intake, page: list[states.Record]) -> object:
+        def counted(self: states._Intake, page: list[Record]) -> object:
             taken.append(len(page))
             return take(self, page)
 
