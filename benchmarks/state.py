@@ -60,7 +60,17 @@ def run(*words: str, cwd: Path) -> None:
 
 
 def commit(tree: Path, scratch: Path) -> None:
-    git = ("git", f"--git-dir={scratch}", f"--work-tree={tree}", "-c", "user.name=n", "-c", "user.email=e")
+    git = (
+        "git",
+        f"--git-dir={scratch}",
+        f"--work-tree={tree}",
+        "-c",
+        "gc.auto=0",
+        "-c",
+        "user.name=n",
+        "-c",
+        "user.email=e",
+    )
     run(*git, "init", "-q", cwd=tree)
     run(*git, "add", ".", cwd=tree)
     run(*git, "commit", "-qm", "all", cwd=tree)
