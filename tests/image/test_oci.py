@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import tarfile
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 
 from belljar.abi.errors import ImageError
+from belljar.image.layer import Meter, apply_layer
 from belljar.image.layout_host import open_layout, write_layout
 from belljar.image.oci import read_image
 from belljar.image.oci_write import layout_files
@@ -190,6 +193,10 @@ def twice(files: dict[str, bytes]) -> dict[str, bytes]:
     return changed(files, "index.json", manifests=index["manifests"] * 2)
 
 
+def _flipped(data: bytes) -> bytes:
+    return data[:-20] + bytes(byte ^ 0xFF for byte in data[-20:])
+
+
 HOSTILE = {
     "absolute": oci([layer(entry("/etc/passwd", b"x"))]),
     "above": oci([layer(entry("../x", b"x"))]),
@@ -224,8 +231,11 @@ HOSTILE = {
     "large extended header": oci([layer(entry("x", b"x", pax_headers={"comment": "c" * (2 << 20)}))]),
     "gzip bomb": bomb("gzip"),
     "zstd bomb": bomb("zstd"),
-    "cut layer": oci([SIMPLE[:700]]),
+    "cut header": oci([SIMPLE[:700]]),
+    "cut file": oci([layer(entry("large", b"x" * 5000))[:3000]]),
+    "cut padding": oci([layer(entry("small", b"x" * 100))[:700]]),
     "no tar": oci([b"this is no tar archive" * 100]),
+    "damaged zstd": oci([_flipped(pack(SIMPLE * 50, "zstd")[0])], ""),
     "damaged gzip": oci([pack(SIMPLE, "gzip")[0][:-20]], ""),
     "other layer": other_bytes(oci([SIMPLE]), "layer"),
     "other config": other_bytes(oci([SIMPLE]), "config"),
@@ -344,3 +354,21 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="out"):
         write_layout(tmp_path / "out", layout_files(objects, record, "app"))
     assert sorted(each.name for each in tmp_path.iterdir()) == ["in.tar", "out", "out.tar", "third.tar"]
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_any_bytes_are_an_image_or_an_error(seed: int) -> None:
+    """Headers that were changed at random, with sums that are right again."""
+    random = Random(seed)
+    data = bytearray(random.choice([SIMPLE, LOWER]))
+    for _ in range(random.randrange(1, 6)):
+        header = random.randrange(len(data) // 512) * 512
+        data[header + random.choice([random.randrange(512), 100 + random.randrange(60), 156])] = random.choice(
+            b"\0\x80\xff7xLKgS12/." + random.randbytes(1)
+        )
+        block = data[header : header + 512]
+        data[header + 148 : header + 156] = b"%06o\0 " % (sum(block[:148]) + 256 + sum(block[156:]))
+    tree = FileTree()
+    with suppress(ImageError):
+        apply_layer(tree, [bytes(data)], Meter())
+        tree.save()

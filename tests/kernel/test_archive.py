@@ -4,9 +4,11 @@ import bz2
 import gzip
 import io
 import lzma
+import random
 import stat
 import tarfile
 import zipfile
+from collections.abc import Callable
 from errno import EACCES, EIO, ENOENT, EROFS
 
 import pytest
@@ -175,6 +177,14 @@ def test_limits() -> None:
 def test_what_is_no_archive(source: bytes) -> None:
     with pytest.raises(ArchiveError):
         ArchiveServer(source)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+def test_a_damaged_archive_is_none(pack: Callable[[bytes], bytes]) -> None:
+    packed = pack(random.Random(1).randbytes(50_000) + PLAIN)
+    for damaged in (packed[:200] + bytes(50) + packed[250:], packed[: len(packed) // 2]):
+        with pytest.raises(ArchiveError):
+            view(damaged)
 
 
 def test_damage_shows_when_read() -> None:

@@ -23,6 +23,7 @@ RATIO_FREE: Final = 64 * MIB
 _HEADER_MAX: Final = MIB
 """Bytes of the extended headers of one member."""
 _HEADERS_MAX: Final = 64 * MIB
+_CUT: Final = "a layer ends too early"
 _WHITEOUT: Final = b".wh."
 _OPAQUE: Final = b".wh..wh..opq"
 _PARENT: Final = Node(Kind.DIRECTORY, 0o755)
@@ -90,13 +91,21 @@ def members(chunks: Iterable[bytes], meter: Meter) -> Iterator[tuple[Member, Ite
     try:
         for member in reader:
             meter.count_member()
-            yield member, reader.data(), source.position
+            yield member, _whole(reader.data()), source.position
         while source.read(MIB):
             pass
     except (BadHeader, NotArchive):
         raise ImageError("a layer is no tar archive, or damaged") from None
     except UnexpectedEnd:
-        raise ImageError("a layer ends too early") from None
+        raise ImageError(_CUT) from None
+
+
+def _whole(data: Iterator[bytes]) -> Iterator[bytes]:
+    """The contents of a member. ImageError if the archive ends before they do."""
+    try:
+        yield from data
+    except UnexpectedEnd:
+        raise ImageError(_CUT) from None
 
 
 class _Layer:

@@ -382,11 +382,12 @@ def unpack(source: IO[bytes]) -> IO[bytes]:
     if head.startswith(b"\xfd7zXZ\0") or head.startswith(b"\x5d\0\0"):
         return lzma.LZMAFile(source)
     if head.startswith(b"\x28\xb5\x2f\xfd"):
-        return _Rewinding(_zstd_reader(source))  # type: ignore[return-value]
+        return _Rewinding(*_zstd_reader(source))  # type: ignore[return-value]
     return source
 
 
-def _zstd_reader(source: IO[bytes]) -> Callable[[], IO[bytes]]:
+def _zstd_reader(source: IO[bytes]) -> tuple[Callable[[], IO[bytes]], type[Exception]]:
+    """A function that reads from the start, and the error of damaged data."""
     try:
         import zstandard
     except ImportError:
@@ -397,14 +398,15 @@ def _zstd_reader(source: IO[bytes]) -> Callable[[], IO[bytes]]:
         reader: IO[bytes] = zstandard.ZstdDecompressor().stream_reader(source, read_across_frames=True, closefd=False)
         return reader
 
-    return restart
+    return restart, zstandard.ZstdError
 
 
 class _Rewinding(RawIOBase):
     """A stream that only goes forward, made seekable by starting over."""
 
-    def __init__(self, restart: Callable[[], IO[bytes]]) -> None:
+    def __init__(self, restart: Callable[[], IO[bytes]], damage: type[Exception]) -> None:
         self._restart = restart
+        self._damage = damage
         self._stream = restart()
         self._position = 0
 
@@ -420,9 +422,12 @@ class _Rewinding(RawIOBase):
     def read(self, size: int | None = -1) -> bytes:
         parts = []
         left = -1 if size is None else size
-        while left and (data := self._stream.read(min(left, MIB) if left > 0 else MIB)):
-            parts.append(data)
-            left -= len(data) if left > 0 else 0
+        try:
+            while left and (data := self._stream.read(min(left, MIB) if left > 0 else MIB)):
+                parts.append(data)
+                left -= len(data) if left > 0 else 0
+        except self._damage as error:
+            raise OSError(str(error)) from None
         found = b"".join(parts)
         self._position += len(found)
         return found
