@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import io
+import sqlite3
+import tarfile
 import threading
 import time
 import tracemalloc
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from belljar import AsyncSandbox, Limits, Sandbox, SandboxError, SnapshotError, Store
+from belljar import AsyncSandbox, ImageError, Limits, Sandbox, SandboxError, Snapshot, SnapshotError, Store
 from belljar.abi.capture import Begun, CapturedTree, Record
 from belljar.abi.flags import S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG
 from belljar.api import state as states
@@ -23,9 +28,20 @@ from belljar.api.offers import Offers
 from belljar.api.operations import Ask, Work
 from belljar.api.settings import Settings
 from belljar.api.state import State
+from belljar.cli.__main__ import main
+from belljar.image import tree as image_tree
+from belljar.image.layer import Meter, apply_layer
+from belljar.image.tree import FileTree
+from belljar.kernel.fs.remote_export import Export
+from belljar.store import tree_diff
 from belljar.store.collect import check
+from belljar.store.errors import StoreError
 from belljar.store.memory_host import MemoryStore
-from belljar.store.objects import Digest
+from belljar.store.objects import PIECE, Digest, digest_of
+from belljar.store.snapshot import SnapshotRecord, Tree, Variables, ref_of, save_snapshot
+from belljar.store.store import Objects
+from belljar.store.stored_tree import StoredTree
+from belljar.store.tree import Entry, Kind, decode_directory, encode_directory
 
 MB = 1 << 20
 FILE, DIRECTORY, LINK = S_IFREG | 0o644, S_IFDIR | 0o755, S_IFLNK | 0o777
@@ -362,3 +378,165 @@ def test_a_worker_that_is_killed_in_the_middle_is_a_typed_error() -> None:
             else:
                 assert left[0] > 0
     assert list(check(store)) == []
+
+
+# Snapshots and images that somebody else made.
+
+
+def kept(store: Store, **fields: Any) -> str:
+    """A snapshot with an empty root and these fields; gives its ref."""
+    objects = Objects(store)
+    (root,) = objects.write([encode_directory([])])
+    trees = [Tree(b"/", "root", root), *fields.pop("trees", [])]
+    return ref_of(save_snapshot(objects, SnapshotRecord(created=1, trees=trees, **fields)))
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "user": {"user": "no such \x1b[2J"},
+    "hostname": {"hostname": "x" * 5000 + "\n"},
+    "a limit": {"limits": [("files", -5)]},
+    "a limit without end": {"limits": [("wall_seconds", 1e300)]},
+    "an unknown limit": {"limits": [("\x1b[2J", 1)]},
+    "a mount": {"mounts": [b"/\x1b[2J"]},
+    "variables": {"variables": [Variables("python", [digest_of(encode_directory([]))])]},
+    "no variables": {"variables": [Variables("javascript", [b"x" * 32])]},
+}
+
+
+@pytest.mark.parametrize("what", ODD)
+def test_a_snapshot_with_settings_that_make_no_sense(what: str) -> None:
+    store = Store.memory()
+    with pytest.raises(SnapshotError) as caught:
+        Sandbox.restore(kept(store, **ODD[what]), store=store).close()
+    assert str(caught.value).isprintable()
+
+
+def test_changes_over_a_mount_that_is_not_needed_are_no_snapshot() -> None:
+    empty = digest_of(encode_directory([]))
+    with pytest.raises(SnapshotError, match="mount"):
+        kept(Store.memory(), trees=[Tree(b"/m", "overlay", empty)])
+
+
+@pytest.mark.parametrize(
+    "arguments", [["ls"], ["show"], ["diff"], ["diff", "-p"], ["ls", "--json"], ["show", "--json"]]
+)
+def test_no_name_of_a_store_reaches_the_terminal(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = str(tmp_path / "store.db")
+    store = Store.sqlite(place)
+    evil = b"\x1b[2J\n\x07\xc2\x9b\xe2\x80\xae\xff"
+    (tree,) = Objects(store).write([encode_directory([Entry(evil, Kind.FILE), Entry(b"l", Kind.SYMLINK, target=evil)])])
+    parent = kept(store)
+    text = evil[:-1].decode()
+    ref = kept(
+        store, trees=[Tree(b"/" + evil, "memory", tree)], parent=bytes.fromhex(parent[7:]), lost=[text], user=text,
+        hostname=text, cwd=b"/" + evil, env=[(evil, evil)],
+    )  # fmt: skip
+    store.close()
+    with closing(sqlite3.connect(place)) as connection, connection:
+        for name in (f"label/{text}", f"sandbox/{text}", f"snapshot/{text}", text):
+            connection.execute("INSERT INTO refs VALUES (?, ?)", (name, bytes.fromhex(ref[7:])))
+    command, *options = arguments
+    main(["snapshot", command, *options, *([ref] if command != "ls" else []), "--store", place])
+    said = "".join(capsys.readouterr())
+    assert said.replace("\n", "").isprintable()
+    assert len(said.splitlines()) < 20
+
+
+def test_two_trees_that_are_endless_but_alike_are_compared_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each directory twice in the one above, sixty levels deep; they differ in nothing that shows."""
+    monkeypatch.setattr(tree_diff, "_MAX", 2000)
+    store = Store.memory()
+    refs = []
+    for group in (1, 2):
+        (digest,) = Objects(store).write([encode_directory([Entry(b"f", Kind.FILE, link_group=group)])])
+        for _ in range(60):
+            twice = [Entry(name, Kind.DIRECTORY, parts=[digest]) for name in (b"a", b"b")]
+            (digest,) = Objects(store).write([encode_directory(twice)])
+        refs.append(kept(store, trees=[Tree(b"/t", "memory", digest)]))
+    with pytest.raises(SnapshotError, match="differ in more"):
+        Snapshot.find(refs[0], store).diff(refs[1])
+
+
+def test_a_directory_object_is_counted_before_it_is_decoded() -> None:
+    count = 5_000_000
+    head = b"d\x91\x9a\xc4\x01f\x01\x00\x00\x00\x00" + b"\xcf" + (count << 22).to_bytes(8, "big") + b"\x00\xc4\x00"
+    data = head + b"\xdd" + count.to_bytes(4, "big") + b"\xc4\x00" * count
+
+    def decode() -> None:
+        with pytest.raises(StoreError, match="too many"):
+            decode_directory(data)
+
+    assert peak(decode) < 16 * MB
+
+
+def layer(*members: tuple[str, str | None]) -> bytes:
+    """A tar archive of files, and of symbolic links to somewhere."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.GNU_FORMAT) as archive:
+        for name, target in members:
+            member = tarfile.TarInfo(name)
+            if target is not None:
+                member.type, member.linkname = tarfile.SYMTYPE, target
+            archive.addfile(member)
+    return made.getvalue()
+
+
+def unpack(data: bytes) -> None:
+    meter = Meter()
+    meter.begin(len(data))
+    apply_layer(FileTree(), [data], meter)
+
+
+def test_an_image_is_not_nested_deeper_by_its_links() -> None:
+    deep = "d/" * 1500
+    unpack(layer((deep + "f", None), ("s", deep)))
+    with pytest.raises(ImageError, match="deep"):
+        unpack(layer((deep + "f", None), ("s", deep), ("s/" + deep + "g", None)))
+
+
+def test_nor_are_its_links_gone_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty links, each to a path that goes back and forth: 80,000 steps for each file."""
+    monkeypatch.setattr(image_tree, "_STEPS_MAX", 1_000_000)
+    links = [(f"l{n}", "d/../" * 800 + f"l{n + 1}") for n in range(38)]
+    files = [(f"l0/f{n}", None) for n in range(1000)]
+    with pytest.raises(ImageError, match="deep"):
+        unpack(layer(("d/x", None), *links, ("l38", "d"), *files))
+
+
+# A store that does not answer.
+
+
+def test_many_files_of_a_store_that_hangs_are_one_deadline() -> None:
+    """Whatever a worker asks for by one message: listings, contents, links to count."""
+    stop = threading.Event()
+
+    class Hanging(MemoryStore):
+        hangs = False
+
+        def read(self, digests: Any) -> Any:
+            if self.hangs:
+                stop.wait(30)
+            return super().read(digests)
+
+    store = Hanging()
+    objects = Objects(store)
+    names = [b"%d" % n for n in range(60)]
+    inner = [objects.write([encode_directory([Entry(name, Kind.FIFO)])])[0] for name in names]
+    pieces = objects.write([PIECE + b"hangs %s" % name for name in names])
+    files = [
+        Entry(b"f" + name, Kind.FILE, size=len(name) + 6, parts=[p]) for name, p in zip(names, pieces, strict=True)
+    ]
+    below = [Entry(b"d" + name, Kind.DIRECTORY, parts=[d]) for name, d in zip(names, inner, strict=True)]
+    (root,) = objects.write([encode_directory(files + below)])
+    server = StoredTree(objects, Tree(b"/", "root", root), seconds=0.4)
+    nodes = [server.walk(server.root, name) for name in server.entries(server.root)]
+    store.hangs = True
+    export = Export(server)
+    began = time.monotonic()
+    assert export.serve({"op": "scan", "nodes": [[export._give(server.root)[0], 0]]})["ok"]
+    for node in nodes:
+        assert export.serve({"op": "contents", "nodes": [export._give(node)[0]]}) == {"ok": [None]}
+    assert time.monotonic() - began < 4  # and not sixty times 0.4 s
+    stop.set()

@@ -11,6 +11,7 @@ from belljar.abi.errors import SnapshotError
 from belljar.abi.flags import S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG
 from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode
+from belljar.api.errors import printable
 from belljar.api.results import Entry
 from belljar.api.snapshot_files import SnapshotFiles
 from belljar.store.bundle_host import export_bundle, import_bundle
@@ -138,7 +139,7 @@ class Snapshot:
         try:
             return Limits(**dict(self.record.limits))  # type: ignore[arg-type]
         except (TypeError, ValueError) as error:
-            raise SnapshotError(f"the snapshot's limits make no sense: {error}") from None
+            raise SnapshotError(f"the snapshot's limits make no sense: {printable(str(error))}") from None
 
     @property
     def lost(self) -> tuple[str, ...]:

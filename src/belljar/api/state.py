@@ -78,10 +78,15 @@ class Origin(Struct, frozen=True):
         try:
             limits = Limits(**dict(record.limits))  # type: ignore[arg-type]
         except (TypeError, ValueError) as error:
-            raise SnapshotError(f"the snapshot's limits make no sense: {error}") from None
+            raise SnapshotError(f"the snapshot's limits make no sense: {printable(str(error))}") from None
         env = {fsdecode(name): fsdecode(value) for name, value in record.env}
         found = {"env": env, "cwd": fsdecode(record.cwd), "user": record.user, "hostname": record.hostname}
-        return {"limits": limits, **{name: value for name, value in found.items() if value}}
+        options: dict[str, Any] = {"limits": limits, **{name: value for name, value in found.items() if value}}
+        try:
+            Settings.check(options)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise SnapshotError(f"the snapshot's settings make no sense: {printable(str(error))}") from None
+        return options
 
 
 class Captured(NamedTuple):

@@ -121,7 +121,10 @@ def _line(digest: bytes, record: SnapshotRecord | None, refs: list[str], *, colo
 
 
 def _name(ref: str) -> str:
-    return ref.removeprefix("label/")
+    """A ref as it is shown. Whoever can write to the store may have made it."""
+    from belljar.api.errors import printable
+
+    return printable(ref.removeprefix("label/"))
 
 
 def _time_text(seconds: float) -> str:

@@ -15,6 +15,9 @@ from belljar.store.store import Objects
 from belljar.store.tree import Entry, Kind, decode_directory, encode_directory
 
 ENTRIES_MAX: Final = 1_000_000
+_DEPTH_MAX: Final = PATH_MAX // 2
+_STEPS_MAX: Final = 50 * ENTRIES_MAX
+"""Names on the ways to all entries: symbolic links can make each way a long one."""
 _LINKS_MAX: Final = 40
 """Symbolic links on the way to one file, as in Linux."""
 
@@ -58,6 +61,7 @@ class FileTree:
     def __init__(self, root: Node | None = None) -> None:
         self.root = root or Node(Kind.DIRECTORY, 0o755)
         self._made = 0
+        self._steps = 0
 
     @classmethod
     def load(cls, objects: Objects, tree: Tree) -> FileTree:
@@ -164,6 +168,9 @@ class FileTree:
         links = 0
         while left:
             name = left.pop()
+            self._steps += 1
+            if self._steps > _STEPS_MAX or len(way) > _DEPTH_MAX:
+                raise ImageError(f"{show(path)}: the directories of the image are nested too deep")
             if name in (b"", b"."):
                 continue
             if name == b"..":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
@@ -81,39 +82,43 @@ class Reader:
             return found
         others = [] if monotonic() < self._alone_until else list(ahead())
         try:
-            read = self.load(kept, [digest, *others])
+            read = dict(self.load(kept, [digest, *others]))
         except StoreError as error:
             if not others:
                 raise
             self._alone_until = monotonic() + _ALONE_SECONDS
             if isinstance(error, _Late):
                 raise
-            read = self.load(kept, [digest])
+            read = dict(self.load(kept, [digest]))
         if digest not in read:
             # Raises for what the matter is: it is missing, damaged, or of another kind.
-            return kept.put(digest, self._within_deadline(lambda: self._objects.read([digest])[0]))
+            return kept.put(digest, self._call(lambda: self._objects.read([digest])[0], self._seconds))
         return read[digest]
 
-    def load(self, kept: Kept[T], digests: Sequence[Digest]) -> dict[Digest, T]:
-        """The objects that can be read, of these. StoreError if the store fails, or does not answer."""
-        found: dict[Digest, T] = {}
+    def load(self, kept: Kept[T], digests: Sequence[Digest]) -> Iterator[tuple[Digest, T]]:
+        """Each object that can be read, of these. StoreError if the store fails, or has not given all by the deadline.
+
+        One after the other: all listings that a large directory needs would not fit into memory.
+        """
+        deadline = monotonic() + self._seconds
         absent: list[Digest] = []
         for digest in dict.fromkeys(digests):
             value = kept.get(digest)
             if value is None:
                 absent.append(digest)
             else:
-                found[digest] = value
+                yield digest, value
         for start in range(0, len(absent), _AT_ONCE):
             some = absent[start : start + _AT_ONCE]
-            for digest, data in self._within_deadline(lambda some=some: self._objects.read_valid(some)).items():  # type: ignore[misc]
+            read = partial(self._objects.read_valid, some)
+            for digest, data in self._call(read, max(0.0, deadline - monotonic())).items():
                 try:
-                    found[digest] = kept.put(digest, data)
+                    value = kept.put(digest, data)
                 except StoreError:
                     continue  # whoever needs it is told
-        return found
+                yield digest, value
 
-    def _within_deadline(self, work: Callable[[], T]) -> T:
+    def _call(self, work: Callable[[], T], seconds: float) -> T:
         """Call a function on a thread that is left alone when the time is over. StoreError."""
         late = _Late(f"the store has not answered for {self._seconds:g} s")
         self._stuck = {thread for thread in self._stuck if thread.is_alive()}
@@ -129,7 +134,7 @@ class Reader:
 
         thread = threading.Thread(target=run, name="belljar-store", daemon=True)
         thread.start()
-        thread.join(self._seconds)
+        thread.join(seconds)
         if not result:
             self._stuck.add(thread)
             raise late

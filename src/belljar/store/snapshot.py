@@ -305,6 +305,8 @@ def _wrong(record: SnapshotRecord) -> str:
         return "its environment makes no sense"
     if not all(_is_absolute(path) for path in (record.cwd, *record.mounts)):
         return "a path is not absolute"
+    if not {tree.path for tree in record.trees if tree.kind == "overlay"} <= set(record.mounts):
+        return "it has changes over a mount that it does not need"
     return ""
 
 

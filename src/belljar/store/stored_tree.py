@@ -223,18 +223,16 @@ class StoredTree(FileServer):
 
     def _count_links(self, nodes: Iterable[StoredNode]) -> None:
         """Count the names of directories: they are in their objects, all of which are read by one read."""
-        unknown = [node for node in nodes if not node.nlink]
-        if not unknown:
-            return
+        unknown: dict[Digest, list[StoredNode]] = {}
+        for node in nodes:
+            if not node.nlink:
+                unknown.setdefault(node.entry.parts[0], []).append(node)
         try:
-            listings = self._reader.load(LISTINGS, [node.entry.parts[0] for node in unknown])
+            for digest, listing in self._reader.load(LISTINGS, list(unknown)):
+                for node in unknown[digest]:
+                    node.nlink = 2 + listing.directories
         except StoreError as error:
             self._failed(error)
-            return
-        for node in unknown:
-            listing = listings.get(node.entry.parts[0])
-            if listing is not None:
-                node.nlink = 2 + listing.directories
 
     def _stat(self, node: StoredNode) -> Stat:
         entry = node.entry

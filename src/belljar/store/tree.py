@@ -19,6 +19,14 @@ _MADE_UP_MAX: Final = 1 << 50
 """Bytes of the largest file: one that is nearly all holes costs a digest for each piece."""
 
 
+_ENTRIES_MAX: Final = 1_200_000
+_HOLES_MAX: Final = 4_000_000
+"""In one directory. Of a file's holes there is one for each 4 MB."""
+_ARRAY32: Final = b"\xdd"
+_NO_BYTES: Final = b"\xc4\x00"
+"""In MessagePack: the beginning of a list of more than 65,535, and empty bytes."""
+
+
 class Kind(IntEnum):
     FILE = 1
     DIRECTORY = 2
@@ -57,12 +65,15 @@ def encode_directory(entries: Iterable[Entry]) -> bytes:
     ordered = sorted(entries, key=lambda entry: entry.name)
     if wrong := _wrong(ordered):
         raise StoreError(f"this is no directory: {wrong}")
-    return DIRECTORY + _encoder.encode(ordered)
+    data = DIRECTORY + _encoder.encode(ordered)
+    _check_count(data)
+    return data
 
 
 def decode_directory(data: bytes) -> list[Entry]:
     """Read a directory object. StoreError for anything but the bytes that `encode_directory` makes."""
     try:
+        _check_count(data)
         entries = _decoder.decode(memoryview(data)[1:])
     except (DecodeError, ValidationError) as error:
         raise StoreError(f"an object of the store is no directory: {error}") from None
@@ -72,6 +83,13 @@ def decode_directory(data: bytes) -> list[Entry]:
     if wrong:
         raise StoreError(f"an object of the store is no directory: {wrong}")
     return entries
+
+
+def _check_count(data: bytes) -> None:
+    """Count entries and holes before they are made: they may take ten times the bytes of the object. StoreError."""
+    entries = int.from_bytes(data[2:6], "big") if data[1:2] == _ARRAY32 else 0
+    if entries > _ENTRIES_MAX or data.count(_NO_BYTES) > _HOLES_MAX:
+        raise StoreError("a directory has too many entries, or files with too many holes")
 
 
 def links_of(data: bytes) -> set[Digest]:

@@ -14,7 +14,8 @@ from belljar.store.tree import Entry, Kind, decode_directory
 
 _AT_ONCE: Final = 128
 _MAX: Final = 2_000_000
-"""Differences of two trees: a tree that says the same things again and again may have any number of files."""
+"""Differences of two trees, and directories that are looked into: a tree that says the same things again and again may
+have any number of them."""
 
 Difference = tuple[bytes, Entry | None, Entry | None]
 """A path below the root of the tree, and what is there before and after."""
@@ -23,6 +24,7 @@ Difference = tuple[bytes, Entry | None, Entry | None]
 def diff_trees(one: Objects, before: Digest | None, two: Objects, after: Digest | None) -> list[Difference]:
     """Everything that differs, by path. None: an empty tree. SnapshotError (too many), StoreError."""
     found: list[Difference] = []
+    looked_at = 0
     todo: list[tuple[bytes, Digest | None, Digest | None]] = [(b"", before, after)]
     while todo:
         some, todo = todo[-_AT_ONCE:], todo[:-_AT_ONCE]
@@ -35,8 +37,9 @@ def diff_trees(one: Objects, before: Digest | None, two: Objects, after: Digest 
                 below = [entry.parts[0] if entry is not None and _is_directory(entry) else None for entry in (a, b)]
                 if below[0] != below[1]:
                     todo.append((at, below[0], below[1]))
-        if len(found) > _MAX:
-            raise SnapshotError(f"the two differ in more than {_MAX} files")
+        looked_at += len(some)
+        if len(found) + looked_at > _MAX:
+            raise SnapshotError(f"the two differ in more than {_MAX} files and directories")
     return sorted(found, key=lambda difference: difference[0].split(b"/"))
 
 
