@@ -68,6 +68,11 @@ def test_the_life_of_an_image(place: Path, monkeypatch: pytest.MonkeyPatch, capf
     assert said(capfd, "run", "demo") == "app\nhello\n"
     assert said(capfd, "run", "demo", "ls", "-a", "/srv/app") == ".\n..\nmade\nname\n"
     assert said(capfd, "run", "base", "--", "exit 4", status=4) == ""
+    assert main(["run", "--image", "demo", "--env", "X=1", "cat made; pwd; echo $X"]) == 0
+    assert capfd.readouterr().out == "hello\n/srv/app\n1\n"
+    with pytest.raises(SystemExit):
+        main(["run", "--image", "demo", "--restore", "x", "true"])
+    capfd.readouterr()
     said(capfd, "save", "demo", "demo.tar")
     said(capfd, "save", digest, "layout")
     assert said(capfd, "load", "demo.tar", "--name", "again").split()[:2] == [digest, "again"]

@@ -73,21 +73,24 @@ def add_restore_options(parser: argparse.ArgumentParser) -> None:
         metavar="REF",
         help="begin with the files, variables and settings of a snapshot: its label, ref or first digits",
     )
+    group.add_argument("--image", metavar="IMAGE", help="begin with the files and settings of an image")
     group.add_argument(
-        "--store", metavar="LOCATION", help="where snapshots are (default: see `belljar snapshot ls -h`)"
+        "--store", metavar="LOCATION", help="where snapshots and images are (default: see `belljar snapshot ls -h`)"
     )
 
 
 def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments for Sandbox; a bad option ends the program with a usage message.
 
-    With --restore, `restore` is the snapshot; what was not asked for is then the snapshot's.
+    With --restore, `restore` is the snapshot; what was not asked for is then the snapshot's, or that of the --image.
     """
     from dataclasses import replace
 
     from belljar.abi.limits import Limits
 
-    ref = getattr(arguments, "restore", None)
+    ref, image = getattr(arguments, "restore", None), getattr(arguments, "image", None)
+    if ref is not None and image is not None:
+        parser.error("--image and --restore: a snapshot has all its files")
     mounts = [parse_mount(parser, text) for text in arguments.mount]
     if len({path for path, _ in mounts}) < len(mounts):
         parser.error("--mount: the same PATH is given twice")
@@ -95,7 +98,7 @@ def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Names
     if not chosen.get("cwd", "/").startswith("/"):
         parser.error(f"--cwd {arguments.cwd!r}: must be an absolute path in the sandbox")
     settings: dict[str, Any] = {
-        **(DEFAULTS | chosen if ref is None else chosen),
+        **(DEFAULTS | chosen if ref is None and image is None else chosen),
         "tier": arguments.tier,
         "mounts": dict(mounts),
         "node_modules": arguments.node_modules,
@@ -108,6 +111,12 @@ def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Names
 
         settings["restore"] = snapshot = Snapshot.find(ref, store_at(arguments.store, must_exist=True))
         limits, cwd = snapshot.limits, cwd or snapshot.cwd
+    if image is not None:
+        from belljar.abi.paths import fsdecode
+        from belljar.api.image import Image
+
+        settings["image"] = found = Image.find(image, store_at(arguments.store, must_exist=True))
+        cwd = cwd or fsdecode(found.built.record.cwd)
     env = parse_environment(parser, arguments.env)
     if env or ref is None:
         settings["env"] = env
