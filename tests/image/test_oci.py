@@ -256,6 +256,13 @@ HOSTILE = {
         "manifest.json": json.dumps([{"Config": "c.json", "Layers": ["../../etc/passwd"]}]).encode(),
         "c.json": json.dumps(config([SIMPLE])).encode(),
     },
+    "saved, a name to be shown": {
+        **saved([SIMPLE]),
+        "manifest.json": json.dumps([{"Config": "c.json", "Layers": ["\x1b[2J\n"]}]).encode(),
+        "c.json": json.dumps(config([LOWER])).encode(),
+        "\x1b[2J\n": SIMPLE,
+    },
+    "a name to be shown": oci([layer(entry("\x1b[2J\n/../x", b"x"))]),
     "saved, other layer": {**saved([SIMPLE]), f"{sha256(SIMPLE)[7:]}/layer.tar": LOWER},
     "saved, layer missing": {k: v for k, v in saved([SIMPLE]).items() if not k.endswith("layer.tar")},
 }
@@ -268,8 +275,9 @@ def test_nothing_of_a_bad_image_is_kept(tmp_path: Path, name: str) -> None:
         write_tar(tmp_path / "image.tar", HOSTILE[name]),
         write_directory(tmp_path / "image", HOSTILE[name]),
     ):
-        with pytest.raises(ImageError):
+        with pytest.raises(ImageError) as raised:
             read(path, Objects(store))
+        assert str(raised.value).isprintable()
     assert list(store.digests()) == []
     assert store.list() == {}
 

@@ -18,9 +18,10 @@ from msgspec import Struct
 
 from belljar.abi.errors import ImageError
 from belljar.abi.limits import MIB
+from belljar.abi.paths import fsencode
 from belljar.image.layer import Meter, apply_layer, members
 from belljar.image.record import ImageRecord, make_image
-from belljar.image.tree import FileTree, pieces
+from belljar.image.tree import FileTree, pieces, show
 from belljar.kernel.fs.archive import ArchiveError, unpack
 from belljar.store.objects import Digest
 from belljar.store.store import Objects
@@ -141,7 +142,9 @@ def read_image(layout: Layout, objects: Objects, tag: str | None = None) -> tupl
             sum_ = hashlib.sha256()
             apply_layer(tree, unpacked(blob, meter, sum_), meter)
         if "sha256:" + sum_.hexdigest() != expected:
-            raise ImageError(f"layer {file[:100]}: its contents have another digest than the configuration says")
+            raise ImageError(
+                f"layer {show(fsencode(file))}: its contents have another digest than the configuration says"
+            )
     stored, directories = tree.save()
     record = make_image(stored, tree.size, **_settings(config))
     needed = {part for node in tree.files() for part in node.parts if part}
@@ -271,9 +274,9 @@ def _read(layout: Layout, name: str) -> bytes:
         try:
             data = file.read(_JSON_MAX + 1)
         except _BROKEN as error:
-            raise ImageError(f"{name[:100]} can't be read: {error}") from None
+            raise ImageError(f"{show(fsencode(name))} can't be read: {error}") from None
     if len(data) > _JSON_MAX:
-        raise ImageError(f"{name[:100]} has more than {_JSON_MAX} bytes")
+        raise ImageError(f"{show(fsencode(name))} has more than {_JSON_MAX} bytes")
     return data
 
 
