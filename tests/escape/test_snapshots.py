@@ -19,7 +19,7 @@ import pytest
 from msgspec import to_builtins
 from msgspec.structs import replace
 
-from belljar import AsyncSandbox, ImageError, Limits, Sandbox, SandboxError, Snapshot, SnapshotError, Store
+from belljar import AsyncSandbox, ImageError, Limits, Mount, Sandbox, SandboxError, Snapshot, SnapshotError, Store
 from belljar.abi.capture import Begun, CapturedTree, Record
 from belljar.abi.flags import S_IFDIR, S_IFIFO, S_IFLNK, S_IFREG
 from belljar.api import state as states
@@ -32,6 +32,7 @@ from belljar.cli.__main__ import main
 from belljar.image import tree as image_tree
 from belljar.image.layer import Meter, apply_layer
 from belljar.image.tree import FileTree
+from belljar.kernel.fs.hostdir_host import HostDirServer
 from belljar.kernel.fs.remote_export import Export
 from belljar.store import tree_diff
 from belljar.store.collect import check
@@ -540,3 +541,49 @@ def test_many_files_of_a_store_that_hangs_are_one_deadline() -> None:
         assert export.serve({"op": "contents", "nodes": [export._give(node)[0]]}) == {"ok": [None]}
     assert time.monotonic() - began < 4  # and not sixty times 0.4 s
     stop.set()
+
+
+def test_a_server_that_is_at_work_for_a_snapshot_does_not_hold_up_the_loop_at_close(tmp_path: Path) -> None:
+    async def main() -> None:
+        sandbox = AsyncSandbox(mounts={"/m": Mount.overlay(Mount.host(str(tmp_path)))})
+        async with sandbox:
+            guard = sandbox._link.offers.guard
+            held, done = threading.Event(), threading.Event()
+
+            def work() -> None:
+                with guard:
+                    held.set()
+                    done.wait(20)
+
+            working = threading.Thread(target=work)
+            working.start()
+            held.wait()
+            await sandbox.close()
+            assert working.is_alive()  # nobody has waited for it
+            done.set()
+            await asyncio.to_thread(working.join)
+
+    asyncio.run(main())
+
+
+def test_a_file_of_the_owners_is_read_once_however_often_it_is_named(tmp_path: Path) -> None:
+    """A worker says of a thousand files that they are a moved one of the owner's."""
+    (tmp_path / "big").write_bytes(b"x" * MB)
+    reads: list[int] = []
+
+    class Counting(HostDirServer):
+        def open(self, node: Any, flags: int) -> Any:
+            reads.append(1)
+            return super().open(node, flags)
+
+    names = {b"%d" % number: number for number in range(2, 1002)}
+    over = Begun(1, 10, [ROOT, CapturedTree(b"/m", 2, 1, 0)], [])
+    moved = [replace(file(number, lower=2, as_lower=True, contents=False), tree=2) for number in names.values()]
+    lost = Lost(once(directory(1), replace(directory(1, names, lower=1, as_lower=True), tree=2), *moved), begun=over)
+    server = Counting(str(tmp_path))
+    export = lost.offers.exported(lost.offers.export(server, True))
+    assert export is not None
+    assert [export._give(node)[0] for node in (server.root, server.walk(server.root, "big"))] == [1, 2]
+    assert lost.snapshot().record.size == 1000 * MB
+    assert len(reads) == 1
+    lost.offers.close()

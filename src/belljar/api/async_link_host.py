@@ -389,10 +389,13 @@ class AsyncLink:
         self.engines.close()
         _close(self._outgoing.clear())
         self.conversation.fail(error)
-        if self._working:
+        if self._working or not self.offers.guard.acquire(blocking=False):
             self._files.start(self.offers.close)  # after the server that is at work
         else:
-            self.offers.close()
+            try:
+                self.offers.close()
+            finally:
+                self.offers.guard.release()
         self._changed.set()
 
     def close(self) -> None:

@@ -188,16 +188,19 @@ def told(error: BaseException) -> str:
         return ""
 
 
-class Exclusive(Protocol):
+class Guard(Protocol):
     """Enter it to be the only thread inside."""
 
     def acquire(self, blocking: bool = True) -> bool:
         """Enter; False if that would mean to wait, and `blocking` is not wanted."""
 
     def release(self) -> None: ...
-    def locked(self) -> bool: ...
     def __enter__(self) -> bool: ...
     def __exit__(self, *_: Any) -> None: ...
+
+
+class Exclusive(Guard, Protocol):
+    def locked(self) -> bool: ...
 
 
 def exclusive() -> Exclusive:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,6 +10,7 @@ from belljar.abi.errno import EACCES, EFBIG, EIO
 from belljar.abi.errors import Refused
 from belljar.abi.paths import fsdecode
 from belljar.abi.wire import Answer, Ask, Plain, WireError, encode
+from belljar.api.await_host import Guard
 from belljar.api.clock_host import ProcessorShare
 from belljar.api.network_host import NetworkAccess, Observe
 from belljar.kernel.fs.remote import Export
@@ -56,7 +56,7 @@ class Offers:
     `guard` is held while a server is at work: a sandbox and its branches use the same ones.
     """
 
-    def __init__(self, guard: AbstractContextManager[object]) -> None:
+    def __init__(self, guard: Guard) -> None:
         self.guard = guard
         self._exports: list[Export] = []
         self._opened: list[_Opened] = []
