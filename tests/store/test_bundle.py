@@ -231,6 +231,23 @@ def test_a_bundle_that_changes_while_it_is_read() -> None:
     assert some.backend.list() == {}
 
 
+def test_a_bundle_that_lacks_something_the_second_time() -> None:
+    whole = record(root(file(b"f", FILE)))
+    one, less = made(whole, root(file(b"f", FILE)), FILE), made(whole, FILE)
+
+    class Shrinking(io.BytesIO):
+        def seek(self, offset: int, whence: int = 0) -> int:
+            super().seek(0)
+            self.truncate()
+            self.write(less)
+            return super().seek(offset, whence)
+
+    some = objects()
+    with pytest.raises(SnapshotError, match="changed"):
+        read_bundle(Shrinking(one), some)
+    assert some.backend.list() == {}
+
+
 def test_files_that_can_not_be(tmp_path: Path) -> None:
     some = objects()
     with pytest.raises(SnapshotError, match="can't read"):

@@ -125,7 +125,7 @@ def read_bundle(file: IO[bytes], objects: Objects, bytes_max: int = BYTES_MAX) -
 
     def contents() -> Iterator[bytes]:
         for found, data, _ in _objects(file):
-            if found not in checked:
+            if checked.pop(found, None) is None:
                 raise SnapshotError("the bundle was changed while it was read")
             if found == digest:
                 first.append(data)
@@ -133,6 +133,8 @@ def read_bundle(file: IO[bytes], objects: Objects, bytes_max: int = BYTES_MAX) -
                 yield data
 
     objects.write(contents())
+    if checked:
+        raise SnapshotError("the bundle was changed while it was read")
     record = decode_snapshot(first[0])
     is_taken = objects.backend.get(LABEL + record.label) is not None
     return save_snapshot(objects, record, label="" if is_taken else record.label)
