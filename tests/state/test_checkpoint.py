@@ -53,8 +53,9 @@ def test_a_name_is_not_taken_twice() -> None:
             Sandbox(name="lane", store=store, checkpoint="exec")
         with Sandbox.resume("lane", store, checkpoint="exec") as second:
             second.exec("echo 2 > a").check()
-            with pytest.raises(SnapshotError, match="another one goes on"):
-                first.exec("echo 3 > a")
+            with pytest.raises(SnapshotError, match="another one goes on") as caught:
+                first.exec("echo 3 > a; echo said")
+            assert caught.value.result.stdout == "said\n"  # type: ignore[attr-defined]
     with Sandbox.resume("lane", store) as sandbox:
         assert sandbox.exec("cat a").stdout == "2\n"
 

@@ -27,6 +27,9 @@ class PolicyError(SandboxError):
 class SnapshotError(SandboxError):
     """A snapshot could not be made, found, read or trusted."""
 
+    result: object = None
+    """Of a checkpoint after a command: the command's result."""
+
 
 class ImageError(SandboxError):
     """An image could not be built, found, read, written or trusted."""

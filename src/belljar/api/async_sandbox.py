@@ -27,7 +27,7 @@ from belljar.api.command import (
 )
 from belljar.api.core import Conversation, OnChunk
 from belljar.api.dialogue import PYTHON
-from belljar.api.errors import SandboxClosed, SandboxCreationError, SandboxError
+from belljar.api.errors import SandboxClosed, SandboxCreationError, SandboxError, SnapshotError
 from belljar.api.events import Events
 from belljar.api.files import AsyncFiles
 from belljar.api.forking import check_count
@@ -253,11 +253,17 @@ class AsyncSandbox:
             "check": check,
         }
         waits = run_exec(link, self._settings.limits, self._settings.cwd, cmd, arguments, awaited=True)
+        result = None
         try:
-            return await finish_async(waits)
+            result = await finish_async(waits)
         finally:
             if self._settings.checkpoint == "exec" and not link.closed:
-                await self._keep()
+                try:
+                    await self._keep()
+                except SnapshotError as error:
+                    error.result = result
+                    raise
+        return result
 
     @overload
     async def spawn(

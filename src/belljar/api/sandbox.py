@@ -21,7 +21,7 @@ from belljar.api.command import (
     start_from,
 )
 from belljar.api.core import Conversation
-from belljar.api.errors import SandboxCreationError
+from belljar.api.errors import SandboxCreationError, SnapshotError
 from belljar.api.files import Files
 from belljar.api.forking import check_count
 from belljar.api.link_host import Link
@@ -271,11 +271,17 @@ class Sandbox:
             "check": check,
         }
         waits = run_exec(self._link, self._settings.limits, self._settings.cwd, cmd, arguments)
+        result = None
         try:
-            return finish(waits)
+            result = finish(waits)
         finally:
             if self._settings.checkpoint == "exec" and not self._link.closed:
-                self._keep()
+                try:
+                    self._keep()
+                except SnapshotError as error:
+                    error.result = result
+                    raise
+        return result
 
     @overload
     def spawn(
