@@ -539,7 +539,7 @@ def test_many_files_of_a_store_that_hangs_are_one_deadline() -> None:
     assert export.serve({"op": "scan", "nodes": [[export._give(server.root)[0], 0]]})["ok"]
     for node in nodes:
         assert export.serve({"op": "contents", "nodes": [export._give(node)[0]]}) == {"ok": [None]}
-    assert time.monotonic() - began < 4  # and not sixty times 0.4 s
+    assert time.monotonic() - began < 15  # and not sixty times 0.4 s
     stop.set()
 
 
