@@ -58,11 +58,20 @@ def check_open_files(before: dict[int, str], more: int = 0) -> None:
 
 def is_alive(pid: int) -> bool:
     """Whether a process runs; one that ended and only waits for its parent does not."""
+    return start_time(pid) > 0
+
+
+def start_time(pid: int) -> int:
+    """When a process that runs began, in ticks since the machine's start; 0 if there is none.
+
+    It tells a process from a later one that was given the same pid.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
-        return False
-    return stat.rpartition(")")[2].split()[0] not in "ZX"
+        return 0
+    state, *figures = stat.rpartition(")")[2].split()
+    return 0 if state in "ZX" else int(figures[18])
 
 
 def wait_gone(pids: list[int], seconds: float = 10.0) -> list[int]:

@@ -26,7 +26,7 @@ from belljar.owner.supervisor_host import shared
 from tests.api.test_cancellation import comes_back, descendants
 from tests.escape import cases_bombs, cases_files, cases_parse
 from tests.escape.case import Case
-from tests.escape.oracles import check_open_files, open_files, resident, wait_gone
+from tests.escape.oracles import check_open_files, open_files, resident, start_time
 from tests.reliability.amount import amount
 
 pytestmark = [pytest.mark.skipif(sys.platform != "linux", reason="workers are Linux's"), pytest.mark.slow]
@@ -84,7 +84,8 @@ class Actor:
         self._steps = ["exec"] * 6 + ["hostile"] * 6 + ["engine", "endless", "spawn", "abandon", "files", "files"]
         self._steps += ["create", "fork", "close", *(["cancel", "cancel"] if cancels else [])]
         self.live: list[Any] = []
-        self.pids: set[int] = set()
+        self.processes: set[tuple[int, int]] = set()
+        """Pids, with the times at which they began: in a long run pids come again."""
         self.done: Counter[str] = Counter()
 
     async def work(self, seconds: float) -> None:
@@ -102,7 +103,8 @@ class Actor:
             self.live.append(await self._create())
         sandbox = self._choice.choice(self.live)
         link = sandbox._link
-        self.pids.update((link._made if isinstance(link, Awaited) else link).pids())
+        pids = (link._made if isinstance(link, Awaited) else link).pids()
+        self.processes.update((pid, start_time(pid)) for pid in pids)
         match step:
             case "exec":
                 assert (await sandbox.exec("echo a | tr a b")).stdout == "b\n"
@@ -203,8 +205,9 @@ def test_soak(is_async: bool, record_property: Callable[[str, object], None]) ->
         memory, files, threads, processes = resident(), open_files(), threading.active_count(), len(descendants())
         actors, delay = run(is_async=is_async, seed=2, seconds=SECONDS)
         gc.collect()
-        pids = set[int]().union(*(actor.pids for actor in actors))
-        assert not wait_gone(list(pids - {other._link.pid}))
+        ours = set[tuple[int, int]]().union(*(actor.processes for actor in actors))
+        alive = comes_back(lambda: sum(began > 0 and start_time(pid) == began for pid, began in ours), 0)
+        assert not alive
         check_open_files(files, more=0 if shared.zygote is zygote else 2)
         assert comes_back(threading.active_count, threads) <= threads, [each.name for each in threading.enumerate()]
         assert comes_back(lambda: len(descendants()), processes + SPARES) <= processes + SPARES
