@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from belljar import AsyncSandbox, Changes, ConflictError, Mount, ProtectedFileError, Sandbox, SandboxError
 from belljar.api import review
+from belljar.api.offers import Offers
 from belljar.api.patch import render_file, show
 
 NUMBERS = "".join(f"{number}\n" for number in range(40))
@@ -432,7 +434,7 @@ def test_nobody_waits_for_the_writer_of_a_fifo(sandbox: Sandbox) -> None:
 
 def answers(*given: object) -> Changes:
     """The changes that these answers make."""
-    steps = review.changes("/repo", set())
+    steps = review.changes("/repo", set(), Offers(threading.RLock()))
     next(steps)
     try:
         for answer in given:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from belljar import Mount, Sandbox, SnapshotError
+from belljar.api.review import FileChange
 from belljar.store.collect import check
 from belljar.store.store import Store
 from belljar.store.tree import Kind, decode_directory
@@ -138,3 +139,38 @@ def test_incremental_snapshots_of_an_overlay(repo: Path) -> None:
             if number % 3 == 2:
                 with Sandbox.restore(snapshot, mounts=mounts(repo)) as later:
                     assert later.exec(LOOK).stdout == wanted
+
+
+@pytest.mark.parametrize("first", CHANGES)
+@pytest.mark.parametrize("second", ["true", "echo later > /repo/later; rm -r /repo/link /repo/a", *CHANGES[4:9]])
+def test_a_restored_overlay_tells_all_its_changes(repo: Path, first: str, second: str) -> None:
+    store = Store.memory()
+    look = "cd /repo; find . -type f -o -type l | sort; find . -type f | sort | xargs cat"
+
+    def changes(sandbox: Sandbox) -> list[list[FileChange]]:
+        return [list(sandbox.changes(top)) for top in ("/repo", "/repo/b", "/repo/deep1") if sandbox.files.exists(top)]
+
+    with Sandbox(store=store, mounts=mounts(repo)) as sandbox:
+        sandbox.exec(first)
+        sandbox.snapshot("x")
+        sandbox.exec(second)
+        wanted, diff = changes(sandbox), sandbox.changes("/repo").diff()
+    with Sandbox.restore("x", store, mounts=mounts(repo)) as sandbox:
+        sandbox.exec(second)
+        assert changes(sandbox) == wanted
+        found = sandbox.changes("/repo")
+        assert found.diff() == diff
+        shown = sandbox.exec(look).stdout
+        found.apply(repo)
+        assert list(sandbox.changes("/repo")) == []
+    with Sandbox(mounts=mounts(repo)) as sandbox:
+        assert sandbox.exec(look).stdout == shown
+
+
+def test_a_durable_fork_tells_the_changes_before_it(repo: Path) -> None:
+    with Sandbox(store=Store.memory(), mounts=mounts(repo)) as sandbox:
+        sandbox.exec("echo changed > /repo/a/one").check()
+        with sandbox.fork(durable=True) as branch, branch.fork() as twig:
+            assert branch.changes("/repo").summary == twig.changes("/repo").summary == "M a/one\n"
+            branch.changes("/repo").apply(repo)
+    assert (repo / "a/one").read_text() == "changed\n"

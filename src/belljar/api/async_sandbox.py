@@ -397,7 +397,7 @@ class AsyncSandbox:
         """
         from belljar.api import review
 
-        changes: Changes = await self._run(review.changes(path, self._applied))
+        changes: Changes = await self._run(review.changes(path, self._applied, self._link.offers))
         return changes
 
     async def unmount(self, path: AnyPath) -> None:

@@ -89,6 +89,10 @@ class Offers:
         """What the sandbox asks for by this number."""
         return self._exports[number] if 0 <= number < len(self._exports) else None
 
+    def exports_any(self, kind: str) -> bool:
+        """Whether a server of this kind is among what the sandbox may use."""
+        return any(export.server.kind == kind for export in self._exports)
+
     def store_failed(self, error: StoreError) -> None:
         """Tell the owner, by an event and in the log, why a file of a snapshot can't be read."""
         self._failures.append(error)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Annotated, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar, overload
 
 from msgspec import Meta
 
 from belljar.abi.errno import EFBIG, ENOTSUP
+from belljar.abi.errors import SysError
 from belljar.abi.paths import fsdecode, fsencode, join
 from belljar.abi.wire import LIST_PAGE
 from belljar.api import operations
@@ -18,10 +19,16 @@ from belljar.api.apply_host import apply_changes, arrival_of
 from belljar.api.arrivals import refused_files
 from belljar.api.errors import FileError, SandboxError
 from belljar.api.local_host import DIRECTORY, SYMLINK, TYPES, git_mode
-from belljar.api.operations import PIECE, Steps, ask, check_answer
+from belljar.api.operations import PIECE, Steps, Work, ask, check_answer
 from belljar.api.patch import render_file
 from belljar.api.request import AnyPath, check_path
 from belljar.kernel.fs.protection import Protection, Trust
+
+if TYPE_CHECKING:
+    from belljar.api.offers import Offers
+    from belljar.api.restored_changes import RestoredChanges
+
+T = TypeVar("T")
 
 CHANGES_MAX: Final = 200_000
 """Files in one list of changes."""
@@ -189,22 +196,61 @@ def _is_below(path: str, top: str) -> bool:
     return path == top or path.startswith(f"{top}/") or top in ("", ".")
 
 
-def changes(path: AnyPath, applied: Applied) -> Steps[Changes]:
+def changes(path: AnyPath, applied: Applied, offers: Offers) -> Steps[Changes]:
     """List the changes of an overlay's directory, with their contents."""
     path = check_path(path)
     found: list[FileChange] = []
     new_room, old_room = BYTES_MAX, READ_MAX
-    for name, new_mode, old_mode, stale in (yield from _list_rows(path)):
-        relative = _check_relative(name)
+    found_rows = yield from _list_rows(path)
+    rows = {_check_relative(name): (new, old, stale) for name, new, old, stale in found_rows}
+    restored = yield from _find_restored(path, offers)
+    own: dict[str, tuple[int, int]] = {}
+    if restored is not None:
+        own = yield from _work(path, lambda: restored.modes(CHANGES_MAX))
+        for relative, (shown_mode, own_mode) in own.items():
+            new_mode, _, stale = rows.get(relative, (shown_mode, 0, False))
+            rows[relative] = new_mode, own_mode, stale
+        if len(rows) > CHANGES_MAX:
+            raise _too_many(path)
+    for relative, (new_mode, old_mode, stale) in sorted(rows.items()):
         inside = join(path, relative)
         new = yield from _read_new(git_mode(new_mode), inside, new_room)
-        old = yield from _read_old(git_mode(old_mode), path, relative, old_room)
+        below = restored if relative in own else None
+        old = yield from _read_old(git_mode(old_mode), path, relative, old_room, below)
         new_room -= new.size if new is not None else 0
         old_room -= old.size if old is not None else 0
         if new != old:
             ours = old is not None and (inside, old.digest) in applied
             found.append(FileChange(relative, old, new, stale and not ours))
     return Changes(path, _with_rules(found), applied)
+
+
+def _find_restored(path: str, offers: Offers) -> Steps[RestoredChanges | None]:
+    """The changes that an overlay's directory had in the snapshot that the sandbox goes on from."""
+    if not offers.exports_any("layered"):
+        return None
+    answer = yield from ask(path, "lower_place", fsencode(path))
+    number, names = check_answer(answer, tuple[int, list[bytes]])
+    export = offers.exported(number)
+    from belljar.api.restored_changes import RestoredChanges  # few overlays are restored
+    from belljar.store.layered import Layered
+
+    if export is None or not isinstance(export.server, Layered):
+        return None
+    return RestoredChanges(export.server, offers.guard, [fsdecode(name) for name in names])
+
+
+def _work(path: str, do: Callable[[], T]) -> Steps[T]:
+    """Read files of the owner's. FileError."""
+    try:
+        result: T = yield Work(do)
+    except SysError as error:
+        raise FileError(error.errno, path) from None
+    return result
+
+
+def _too_many(path: str) -> SandboxError:
+    return SandboxError(f"more than {CHANGES_MAX} files were changed in {path}: ask for a part of it")
 
 
 def _list_rows(path: str) -> Steps[list[Row]]:
@@ -224,7 +270,7 @@ def _list_rows(path: str) -> Steps[list[Row]]:
         rows += page
         room -= sum(len(row[0]) for row in page)
         if len(rows) > CHANGES_MAX or room < 0 or (page and rows[-1][0] <= last):
-            raise SandboxError(f"more than {CHANGES_MAX} files were changed in {path}: ask for a part of it")
+            raise _too_many(path)
         if len(page) < LIST_PAGE:
             return rows
 
@@ -238,24 +284,32 @@ def _check_relative(name: bytes) -> str:
 
 def _read_new(mode: int, path: str, room: int) -> Steps[FileState | None]:
     if mode != SYMLINK:
-        return (yield from _read(mode, path, ("read", fsencode(path)), room, room))
+        return (yield from _read(mode, path, lambda at: ask(path, "read", fsencode(path), at, PIECE), room, room))
     target = fsencode((yield from operations.readlink(path)))
     return FileState(mode, len(target), sha256(target).digest(), target)
 
 
-def _read_old(mode: int, top: str, relative: str, room: int) -> Steps[FileState | None]:
+def _read_old(
+    mode: int, top: str, relative: str, room: int, restored: RestoredChanges | None
+) -> Steps[FileState | None]:
     """A file of the lower tree; of a large one only the digest is kept."""
-    request = ("read_lower", fsencode(top), fsencode(relative))
-    return (yield from _read(mode, join(top, relative), request, room, SHOWN_MAX))
+    path = join(top, relative)
+
+    def read(offset: int) -> Steps[Any]:
+        if restored is not None:
+            return (yield from _work(path, lambda: restored.read(relative, offset, PIECE)))
+        return (yield from ask(path, "read_lower", fsencode(top), fsencode(relative), offset, PIECE))
+
+    return (yield from _read(mode, path, read, room, SHOWN_MAX))
 
 
-def _read(mode: int, path: str, request: tuple[Any, ...], most: int, kept: int) -> Steps[FileState | None]:
+def _read(mode: int, path: str, read: Callable[[int], Steps[Any]], most: int, kept: int) -> Steps[FileState | None]:
     """A file's state, read in pieces. More than `most` bytes are EFBIG; contents of more than `kept` are not kept."""
     if not mode:
         return None
     digest, parts, size, ended = sha256(), list[bytes](), 0, mode == DIRECTORY
     while not ended:
-        data, ended = check_answer((yield from ask(path, *request, size, PIECE)), tuple[bytes, bool])
+        data, ended = check_answer((yield from read(size)), tuple[bytes, bool])
         digest.update(data)
         size += len(data)
         ended = ended or not data

@@ -465,7 +465,7 @@ class Sandbox:
         """
         from belljar.api import review
 
-        changes: Changes = self._run(review.changes(path, self._applied))
+        changes: Changes = self._run(review.changes(path, self._applied, self._link.offers))
         return changes
 
     def unmount(self, path: AnyPath) -> None:

@@ -40,6 +40,7 @@ class FileCalls:
             "chmod": self.chmod,
             "differences": self.differences,
             "read_lower": self.read_lower,
+            "lower_place": self.lower_place,
         }
 
     def _path(self, raw: bytes) -> str:
@@ -164,6 +165,11 @@ class FileCalls:
             if name > last
         ]
         return rows[:LIST_PAGE]
+
+    def lower_place(self, path: bytes) -> Plain:
+        """The owner's export below an overlay, -1 if there is none, and the names that lead to a directory in it."""
+        number, names = self._overlay(path).lower_place()
+        return [-1 if number is None else number, [fsencode(name) for name in names]]
 
     def read_lower(self, path: bytes, name: bytes, offset: int, size: int) -> Plain:
         """As `read`, of a file of an overlay's lower tree."""

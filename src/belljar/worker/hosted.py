@@ -179,11 +179,13 @@ class Hosted:
                 return self._memory()
             case [(b"remote" | b"stored") as kind, int(target)]:
                 # A close is told at once: what was written must be complete there before the command's end is known.
-                return RemoteServer(
+                remote = RemoteServer(
                     lambda message: self._file(target, message),
                     lambda message: self.tell(b"%d" % target, "file", [dict(message)]),
                     self._shared_cache() if kind == b"remote" else self._stored_cache(),
                 )
+                remote.export = target
+                return remote
             case [b"overlay", list(lower), upper]:
                 clock = self._session.kernel.now
                 return OverlayServer(self._build(lower), self._memory() if upper is None else self._build(upper), clock)

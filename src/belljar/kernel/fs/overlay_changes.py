@@ -12,6 +12,7 @@ from belljar.abi.paths import fsencode
 from belljar.abi.records import Stat
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.overlay_node import OverlayDirectory, OverlayNode
+from belljar.kernel.fs.remote import RemoteServer
 from belljar.kernel.vfs.server import FileServer, Node
 
 
@@ -25,6 +26,11 @@ class OverlayChanges:
         self._server = server
         self._top = top
         self._parts = server.path_of(top)
+
+    def lower_place(self) -> tuple[int | None, list[str]]:
+        """The far side's number of the lower tree, if that is remote, and the names from its root to the directory."""
+        lower = self._server.lower
+        return lower.export if isinstance(lower, RemoteServer) else None, self._parts
 
     def differing(self) -> Iterator[tuple[str, Stat | None, Stat | None, bool]]:
         """Paths below the directory where the trees may differ, what is there and what was, and whether the lower file

@@ -60,6 +60,9 @@ class RemoteServer(FileServer):
 
     kind = "remote"
 
+    export: int | None = None
+    """The number by which the far side knows what it serves, where there is one."""
+
     def __init__(self, call: Call, send: Send | None = None, cache: Cache | None = None) -> None:
         self._call = call
         self._send = send
