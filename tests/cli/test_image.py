@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from belljar.abi.errors import ImageError
+from belljar.api.image import Image
 from belljar.cli.__main__ import main
 from belljar.cli.image_recipe import parse_recipe
 from belljar.store.store import Store
@@ -78,7 +79,7 @@ def test_the_life_of_an_image(place: Path, monkeypatch: pytest.MonkeyPatch, capf
     assert said(capfd, "load", "demo.tar", "--name", "again").split()[:2] == [digest, "again"]
     assert json.loads(said(capfd, "load", "--json", "layout"))["digest"] == digest
     assert json.loads(said(capfd, "rm", "--json", "other", "again")) == ["other", "again"]
-    assert said(capfd, "run", "latest", "cat made") == "hello\n"
+    assert said(capfd, "run", "layout", "cat made") == "hello\n"
     said(capfd, "rm", digest)
     assert "no images yet" in said(capfd, "ls")
     said(capfd, "show", "demo", status=125)
@@ -93,9 +94,71 @@ def test_a_failed_step(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "step 1 of 1 failed: run echo oops >&2; exit 2: exit code 2\noops\n" in err
 
 
+def test_a_saved_image_keeps_its_name(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store = Store.sqlite(place / "store.db")
+    digests = {name: Image().files({"/srv/f": name}).build(store, name).digest for name in ("one", "team/two:1.0")}
+    said(capfd, "save", "one", "a.tar")
+    said(capfd, "save", "team/two:1.0", "b.tgz")
+    said(capfd, "save", digests["one"], "plain.tar.gz")
+    said(capfd, "rm", *digests)
+    for path, name in (("a.tar", "one"), ("b.tgz", "team/two:1.0"), ("a.tar", "one"), ("plain.tar.gz", "plain")):
+        found = json.loads(said(capfd, "load", "--json", path))
+        assert (found["name"], found["digest"]) == (name, digests.get(name, digests["one"]))
+    Image().files({"/srv/f": "another"}).build(store, "one")
+    assert main(["image", "load", "a.tar"]) == 125
+    assert "another image 'one'" in capfd.readouterr().err
+    assert Image.find("one", store).digest != digests["one"]
+    said(capfd, "load", "a.tar", "--name", "one")
+    assert Image.find("one", store).digest == digests["one"]
+
+
+def test_all_or_none_are_removed(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store = Store.sqlite(place / "store.db")
+    Image().env(A="1").build(store, "app")
+    Image().env(A="1").build(store)
+    assert len(said(capfd, "ls").splitlines()) == 1  # not again for having been built without a name
+    said(capfd, "rm", "app", "nope", status=125)
+    assert said(capfd, "ls").split()[1] == "app"
+    said(capfd, "rm", "app", "app")
+    (left,) = json.loads(said(capfd, "ls", "--json"))
+    assert left["name"] == ""
+    said(capfd, "rm", left["digest"].removeprefix("sha256:")[:8])
+    assert "no images yet" in said(capfd, "ls")
+
+
+def test_the_base_image(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    shown = json.loads(said(capfd, "show", "base", "--json"))
+    assert (shown["name"], shown["cwd"], shown["digest"]) == ("base", "/workspace", Image().build().digest)
+    said(capfd, "save", "base", "base.tar")
+    said(capfd, "load", "base.tar", "--name", "mine")
+    assert json.loads(said(capfd, "show", "mine", "--json"))["size"] == shown["size"]
+    assert main(["image", "rm", "base"]) == 125
+    assert "is built in" in capfd.readouterr().err
+
+
+def test_mistakes_with_paths(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    Image().build(name="app")
+    (place / "junk.tar").write_text("junk")
+    (place / "full" / "x").mkdir(parents=True)
+    for words, why in (
+        (("load", "junk.tar"), "junk.tar: "),
+        (("save", "app", "full"), "full is there already: name a new path"),
+        (("save", "app", "junk.tar/x"), "junk.tar/x: "),
+        (("save", "app", "app.tar.xz"), "an archive ends with .tar, .tar.gz or .tgz"),
+        (("save", "app", "app.zip"), "an archive ends with"),
+    ):
+        assert main(["image", *words]) == 125
+        assert why in capfd.readouterr().err
+    assert not (place / "app.tar.xz").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "text", "why"),
     [
+        ("r.py", "\nimage = 1 / 0", "r.py:2: ZeroDivisionError: division by zero\n"),
+        ("r.py", "import os\n\nimage = (", "r.py:3: SyntaxError: "),
+        ("r.py", "raise SystemExit", "r.py:1: SystemExit\n"),
+        ("r.py", "from belljar import Image\nImage.find('nothing')", "r.py:2: ImageError: there is no image 'nothing'"),
         ("r.py", "image = 3", "set `image` to an Image"),
         ("r.toml", "steps = 3", "each step begins with"),
         ("r.toml", "[[steps", "no TOML"),

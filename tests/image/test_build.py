@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import os
 import subprocess
 import sys
@@ -13,13 +14,14 @@ from pathlib import Path
 import pytest
 
 import belljar
-from belljar import AsyncSandbox, Sandbox
+from belljar import AsyncSandbox, Network, Sandbox
 from belljar.abi.errors import ImageError
-from belljar.api.image import Image, Progress, list_images, load_image, remove_image
+from belljar.api.image import Image, Progress, list_images, load_image, remove_images
 from belljar.image.tree import FileTree
 from belljar.store.collect import check, collect
 from belljar.store.store import Objects, Store
 from tests.image.archives import directory, entry, layer, oci, symlink, write_tar
+from tests.net.servers import PackageIndex, Registry
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="steps run on Linux only")
 
@@ -199,7 +201,7 @@ def test_a_failed_step_is_named_with_its_output(store: Store) -> None:
         (1, "started"), (1, "done"), (2, "started"), (2, "failed")
     ]  # fmt: skip
     assert store.list("image/") == {}
-    with pytest.raises(ImageError, match="no/such"):
+    with pytest.raises(ImageError, match=r"failed: copy /no/such/file /x: No such file or directory$"):
         Image().copy("/no/such/file", "/x").build(store)
     with pytest.raises(ImageError, match="is a directory"):
         Image().files({"/etc": "x"}).build(store)
@@ -219,12 +221,40 @@ def test_a_failed_step_is_named_with_its_output(store: Store) -> None:
         lambda: Image().run("a\0b"),
         lambda: Image().pip(),
         lambda: Image().pip("--index-url=x"),
+        lambda: Image().files({"/a": "x", "/a//b/c": "y"}),
+        lambda: Image().use("x"),  # type: ignore[arg-type]
+        lambda: Image().build("img.db"),  # type: ignore[arg-type]
         lambda: Image().use(lambda image: None),  # type: ignore[arg-type, return-value]
     ],
 )
 def test_what_no_recipe_can_say(make: object) -> None:
     with pytest.raises((TypeError, ValueError)):
         make()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("name", ["", "base", "sha256:0", "a\nb"])
+def test_what_names_no_image(store: Store, name: str) -> None:
+    with pytest.raises(ImageError, match="name"):
+        Image().build(store, name=name)
+
+
+@pytest.mark.parametrize("recipe", [Image().pip("demo-tool"), Image().npm("demo-lib")])
+def test_packages_without_a_network(store: Store, recipe: Image) -> None:
+    with pytest.raises(ImageError, match=r"build\(network=Network.allow\('HOST'\)\), or .* --allow-host HOST"):
+        recipe.build(store)
+
+
+def test_packages_come_from_the_network_of_the_build(store: Store) -> None:
+    with PackageIndex() as index, Registry() as registry:
+        index.release("demo-tool", "1.0", {"demo_tool.py": "print('pip')\n"})
+        registry.publish("demo-lib", "2.0.0", {"index.js": "console.log('npm')\n"})
+        base = Image().env(PIP_INDEX_URL=index.index, npm_config_registry=registry.url)
+        recipe = base.pip("demo-tool").npm("demo-lib")
+        network = Network.allow(f"127.0.0.1:{index.port}", f"127.0.0.1:{registry.port}")
+        image, again = recipe.build(store, network=network), recipe.build(Store.memory(), network=network)
+    assert image.digest == again.digest
+    with Sandbox(image=image) as sandbox:
+        assert sandbox.exec("python3 -m demo_tool; node -e 'require(\"demo-lib\")'").stdout == "pip\nnpm\n"
 
 
 def test_copied_files(store: Store, tmp_path: Path) -> None:
@@ -261,6 +291,10 @@ def test_an_image_of_another_tool_and_back(store: Store, tmp_path: Path) -> None
     image = Image().run(EVERYTHING).env(A="1").command(["echo", "hi"]).build(store, name="app")
     image.to_oci(tmp_path / "app.tar")
     image.to_oci(tmp_path / "layout")
+    image.to_oci(tmp_path / "a.tar.gz")
+    image.to_oci(tmp_path / "b.tgz")
+    assert (tmp_path / "a.tar.gz").read_bytes() == (tmp_path / "b.tgz").read_bytes()
+    assert gzip.decompress((tmp_path / "b.tgz").read_bytes()) == (tmp_path / "app.tar").read_bytes()
     other = Store.memory()
     assert Image.oci(tmp_path / "app.tar").build(other).digest == image.digest
     assert load_image(tmp_path / "layout", other, name="again").digest == image.digest
@@ -281,15 +315,15 @@ def test_removed_images_take_their_steps_with_them(store: Store) -> None:
     shared.run("echo b > /tmp/b").build(store, name="b")
     assert [image.built.name for image in list_images(store)] == ["a", "b"]
     before = len(store.list("step/"))
-    assert remove_image("a", store) == ["a"]
+    assert remove_images(["a"], store) == ["a"]
     assert len(store.list("step/")) == before - 1
     collect(store, 0, 0)
     collect(store, 1, 0)
     with Sandbox(image="b", store=store) as sandbox:
         assert sandbox.exec("cat /tmp/s /tmp/b").stdout == "shared\nb\n"
-    assert remove_image(Image.find("b", store).digest, store) == ["b"]
+    assert remove_images([Image.find("b", store).digest], store) == ["b"]
     with pytest.raises(ImageError, match="no image"):
-        remove_image("b", store)
+        remove_images(["b"], store)
     assert store.list() == {}
 
 

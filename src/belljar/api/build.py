@@ -51,6 +51,11 @@ _OUTPUT_SHOWN: Final = 4000
 _PASSWD_MAX: Final = 1 << 20
 _ENVIRONMENT: Final = {"SOURCE_DATE_EPOCH": str(REPLAY_NS // 10**9), "PYTHONHASHSEED": "0"}
 """Of every step: what other tools go by to make the same of the same."""
+_NO_NETWORK: Final = "this sandbox was granted no network"
+"""As programs in a sandbox say it."""
+_NETWORK_ADVICE: Final = (
+    "\nGive the build a network: build(network=Network.allow('HOST')), or `belljar image build --allow-host HOST`"
+)
 _BASE_STEP: Final = "base"
 
 OnProgress = Callable[[Progress], object]
@@ -242,4 +247,5 @@ class _Builder:
 def _explain(code: int, limit: str | None, output: str) -> str:
     shown = output if len(output) <= _OUTPUT_SHOWN else "...\n" + output[-_OUTPUT_SHOWN:]
     why = f"exit code {code}" if limit is None else f"it reached the limit {limit}"
-    return f"{why}\n{shown.rstrip()}" if shown.strip() else why
+    text = f"{why}\n{shown.rstrip()}" if shown.strip() else why
+    return text + _NETWORK_ADVICE if _NO_NETWORK in output else text

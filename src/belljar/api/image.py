@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, structs
@@ -21,7 +22,7 @@ from belljar.api.request import (
     check_mapping,
     check_path,
 )
-from belljar.api.settings import SandboxOptions, Settings
+from belljar.api.settings import SandboxOptions, Settings, check_store
 from belljar.image.recipe import Command, Copy, Cwd, Env, Files, Run, Step, User, forget_steps, keep_steps
 from belljar.image.record import (
     ImageRecord,
@@ -35,8 +36,8 @@ from belljar.image.record import (
 )
 from belljar.kernel.loader import program_file
 from belljar.store.default_host import default_store
-from belljar.store.objects import Digest
-from belljar.store.snapshot import IMAGE, ref_of
+from belljar.store.objects import Digest, digest_of
+from belljar.store.snapshot import IMAGE, SHA256, encode_snapshot, ref_of
 from belljar.store.store import Objects, Store
 from belljar.store.tree import Kind
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from belljar.api.state import State
     from belljar.net.network import Network
 
+_ENDING: Final = re.compile(r"\.(tar|tgz|tar\.[a-z0-9]+)$")
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 
@@ -113,6 +115,10 @@ class Image:
         for path, value in sorted(check_mapping("files", files).items()):
             data, mode = check_contents(path, value)
             checked.append((_absolute(path), data, 0o644 if mode is None else mode))
+        paths = {PurePosixPath(path): path for path, _, _ in checked}
+        for inner in paths:
+            for outer in paths.keys() & set(inner.parents):
+                raise ValueError(f"{paths[outer]!r} can't be a file: {paths[inner]!r} is below it")
         return self._with(Files(tuple(checked)))
 
     def copy(self, source: AnyPath, target: AnyPath) -> Image:
@@ -156,6 +162,8 @@ class Image:
 
     def use(self, extension: Callable[[Image], Image]) -> Image:
         """Add what an extension adds: a function from recipe to recipe."""
+        if not callable(extension):
+            raise TypeError(f"use() takes a function from Image to Image, not {extension!r}")
         made = extension(self)
         if not isinstance(made, Image):
             raise TypeError(f"an extension gives an Image, not {type(made).__name__}: end it with `return image`")
@@ -187,7 +195,7 @@ class Image:
         """
         from belljar.api.build import build  # few programs do
 
-        place = default_store() if store is None else store
+        place = _place(store)
         if name is not None:
             check_image_name(name)
         objects = Objects(place)
@@ -227,14 +235,15 @@ class Image:
         return self.built.record.size
 
     def to_oci(self, path: AnyPath, name: str | None = None) -> None:
-        """Write the image for other tools: an archive that Docker and skopeo take if the path ends with ".tar", else an
-        OCI layout in a new directory. The same image gives the same bytes. ImageError.
+        """Write the image for other tools: an archive that Docker and skopeo take if the path ends with ".tar" (or
+        ".tar.gz" or ".tgz": compressed), else an OCI layout in a new directory. It has the image's name, unless
+        another is given. The same image gives the same bytes. ImageError.
         """
         from belljar.image.layout_host import write_layout
         from belljar.image.oci_write import layout_files
 
         built = self.built
-        files = layout_files(Objects(built.store), built.record, name or built.name or "belljar")
+        files = layout_files(Objects(built.store), built.record, name or built.name)
         write_layout(check_path(path, "a path"), files)
 
     def __repr__(self) -> str:
@@ -247,6 +256,11 @@ def _image(origin: _Archive | Built | None, steps: tuple[Step, ...] = ()) -> Ima
     image = Image()
     image._origin, image._steps = origin, steps
     return image
+
+
+def _place(store: Store | None) -> Store:
+    """The store that is given, or the user's own. TypeError."""
+    return check_store(store) or default_store()
 
 
 def _read_archive(path: str, objects: Objects, tag: str | None) -> tuple[ImageRecord, str]:
@@ -274,10 +288,10 @@ def _words(packages: Iterable[object]) -> list[str]:
 
 def find_built(name: str, store: Store | None = None) -> Built:
     """The image of a name or digest. ImageError."""
-    place = default_store() if store is None else store
+    place = _place(store)
     digest = find_image(place, name)
     record = read_image_record(Objects(place), digest)
-    return Built(place, digest, record, name if place.get(IMAGE + name) else "")
+    return Built(place, digest, record, name if not name.startswith(SHA256) and place.get(IMAGE + name) else "")
 
 
 def from_image(options: SandboxOptions) -> tuple[Settings, State]:
@@ -330,30 +344,43 @@ def account_of(record: ImageRecord) -> str:
 
 
 def list_images(store: Store | None = None) -> list[Image]:
-    """Every image that a store keeps, by name. ImageError."""
-    place = default_store() if store is None else store
-    return [_image(find_built(ref.removeprefix(IMAGE), place)) for ref in sorted(place.list(IMAGE))]
+    """Every image that a store keeps, by name; then those that were built without a name. ImageError."""
+    place = _place(store)
+    refs = place.list(IMAGE)
+    named = {ref: digest for ref, digest in refs.items() if not ref.startswith(IMAGE + SHA256)}
+    others = {ref for ref, digest in refs.items() if digest not in named.values()}
+    return [_image(find_built(ref.removeprefix(IMAGE), place)) for ref in [*sorted(named), *sorted(others)]]
 
 
 def load_image(path: AnyPath, store: Store | None = None, tag: str | None = None, name: str | None = None) -> Image:
-    """Keep an image of another tool's, under the name that its archive gives it unless told. ImageError."""
-    place = default_store() if store is None else store
+    """Keep an image of another tool's, under the name that is given, which then means this one; else that which its
+    archive says, else that of the file. ImageError if the archive's or the file's is the name of another image.
+    """
+    place = _place(store)
     if name is not None:
         check_image_name(name)
-    record, found = _read_archive(check_path(path, "a path"), Objects(place), tag)
-    called = name or (found if is_image_name(found) else None)
+    file = check_path(path, "a path")
+    record, found = _read_archive(file, Objects(place), tag)
+    stem = _ENDING.sub("", PurePath(file).name)
+    called = name or next((each for each in (found, stem) if is_image_name(each)), None)
+    if called != name and place.get(IMAGE + str(called)) not in (None, digest_of(encode_snapshot(record, "image"))):
+        raise ImageError(f"there is another image {called!r}: give a name (--name {called} replaces that one)")
     return _image(Built(place, save_image(Objects(place), record, called), record, called or ""))
 
 
-def remove_image(name: str, store: Store | None = None) -> list[str]:
-    """Forget an image: the name, or all names of a digest; and the cached steps that only it used. Gives the names."""
-    place = default_store() if store is None else store
-    digest = find_image(place, name)
-    refs = place.list(IMAGE)
-    gone = [IMAGE + name] if IMAGE + name in refs else [ref for ref, found in refs.items() if found == digest]
-    if not gone:
-        raise ImageError(f"there is no image {name[:200]!r}: `belljar image ls` lists those there are")
-    for ref in gone:
+def remove_images(names: Iterable[str], store: Store | None = None) -> list[str]:
+    """Forget images, each by a name, or by a digest with all its names; and the cached steps that only they used. Gives
+    the names. ImageError, with nothing removed, if one of them is not there.
+    """
+    place = _place(store)
+    refs, gone = place.list(IMAGE), dict[str, Digest]()
+    for name in names:
+        digest = find_image(place, name)
+        found = [IMAGE + name] if IMAGE + name in refs else [ref for ref, other in refs.items() if other == digest]
+        if not found:
+            raise ImageError(f"there is no image {name[:200]!r}: `belljar image ls` lists those there are")
+        gone |= dict.fromkeys(found, digest)
+    for ref, digest in gone.items():
         place.delete(ref, digest)
     forget_steps(Objects(place))
     return [ref.removeprefix(IMAGE) for ref in gone]

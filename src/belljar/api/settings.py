@@ -163,7 +163,7 @@ class Settings(Struct, frozen=True):
             user=user,
             on_event=options.get("on_event"),
             created=wall_time(),
-            store=_check_store(options.get("store")),
+            store=check_store(options.get("store")),
             checkpoint=_check_checkpoint(options.get("checkpoint")),
         )
 
@@ -237,7 +237,8 @@ def _check_network(network: object, *, recorded: bool) -> Network | None:
     return network if recorded or network.decide is not None or network.audit is not None else None
 
 
-def _check_store(store: object) -> Store | None:
+def check_store(store: object) -> Store | None:
+    """TypeError for what is no store."""
     if store is None:
         return None
     from belljar.store.store import Store  # most sandboxes have none

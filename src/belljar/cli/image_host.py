@@ -52,13 +52,19 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     _add_network(run, "let it reach this host (default: no network)")
     save = add("save", _save, "write an image for other tools", " The same image gives the same bytes.")
     save.add_argument("image", metavar="IMAGE", help=_IMAGE)
-    save.add_argument("path", metavar="PATH", help="an archive if it ends with .tar, else a new directory (OCI layout)")
+    save.add_argument(
+        "path",
+        metavar="PATH",
+        help="an archive if it ends with .tar, .tar.gz or .tgz, else a new directory (OCI layout)",
+    )
     load = add("load", _load, "take an image of another tool's: an OCI layout, or an archive of `docker save`")
     load.add_argument("path", metavar="PATH")
     load.add_argument("--tag", metavar="TAG", help="which one, if there are several")
-    load.add_argument("--name", "-n", metavar="NAME", help="what to call it (default: as the archive says)")
+    load.add_argument(
+        "--name", "-n", metavar="NAME", help="what to call it (default: as the archive says, or the file)"
+    )
     remove = add("rm", _remove, "remove images", " Their files go with a later `belljar store gc`.")
-    remove.add_argument("images", metavar="IMAGE", nargs="+", help=_IMAGE)
+    remove.add_argument("images", metavar="IMAGE", nargs="+", help=f"{_IMAGE}; a digest removes all its names")
 
 
 def _add_network(parser: argparse.ArgumentParser, help: str) -> None:
@@ -112,11 +118,29 @@ def _run_recipe(path: str) -> Image:
         raise ImageError(f"{path}: no such file")
     recipe = module_from_spec(spec)
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    spec.loader.exec_module(recipe)
+    try:
+        spec.loader.exec_module(recipe)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the user's own program
+        raise ImageError(_mistake(path, error)) from None
     image = getattr(recipe, "image", None)
     if not isinstance(image, Image):
         raise ImageError(f"{path}: set `image` to an Image")
     return image
+
+
+def _mistake(path: str, error: BaseException) -> str:
+    """Where in a recipe an error came up, and the error, in one line."""
+    import traceback
+
+    own = [
+        line
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_code.co_filename == os.path.abspath(path)
+    ]
+    if isinstance(error, SyntaxError) and error.filename == os.path.abspath(path):
+        own, error = [error.lineno or 1], SyntaxError(error.msg)
+    where = f"{path}:{own[-1]}" if own else path
+    return f"{where}: {type(error).__name__}: {error}".replace("\n", " ").removesuffix(": ")
 
 
 class _Screen:
@@ -189,12 +213,24 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _find(arguments: argparse.Namespace) -> Image:
+    """The image that is asked for. No store has `base`: it is made for the moment."""
+    from belljar.api.image import Image
+    from belljar.api.settings import BASE
+    from belljar.store.store import Store
+
+    if arguments.image != BASE:
+        return Image.find(arguments.image, store_of(arguments))
+    return Image().build(Store.memory())
+
+
 def _show(arguments: argparse.Namespace) -> int:
     from belljar.api.errors import printable
-    from belljar.api.image import Image
+    from belljar.api.settings import BASE
     from belljar.cli.screen_host import say
 
-    facts = _described(Image.find(arguments.image, store_of(arguments)))
+    facts = _described(_find(arguments))
+    facts["name"] = facts["name"] or (BASE if arguments.image == BASE else "")
     if arguments.json:
         say_json(facts)
         return 0
@@ -236,9 +272,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _save(arguments: argparse.Namespace) -> int:
-    from belljar.api.image import Image
-
-    Image.find(arguments.image, store_of(arguments)).to_oci(arguments.path)
+    _find(arguments).to_oci(arguments.path)
     if arguments.json:
         say_json({"path": arguments.path})
     return 0
@@ -252,15 +286,14 @@ def _load(arguments: argparse.Namespace) -> int:
     if arguments.json:
         say_json(_described(image))
     else:
-        say(f"{image.digest}  {image.built.name}  {size_text(image.size)}")
+        say(f"{image.digest}  {image.built.name}".rstrip() + f"  {size_text(image.size)}")
     return 0
 
 
 def _remove(arguments: argparse.Namespace) -> int:
-    from belljar.api.image import remove_image
+    from belljar.api.image import remove_images
 
-    store = store_of(arguments)
-    removed = [name for image in arguments.images for name in remove_image(image, store)]
+    removed = remove_images(arguments.images, store_of(arguments))
     if arguments.json:
         say_json(removed)
     return 0

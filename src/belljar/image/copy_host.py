@@ -33,7 +33,8 @@ def copy_into(tree: FileTree, source: str, target: str, like: Node) -> Iterator[
                 parts.append(os.fsencode(place.name))
             yield from _add(tree, parts, place, like)
     except OSError as error:
-        raise ImageError(f"{place} can't be copied: {error.strerror or error}: {error.filename}") from None
+        where = "" if error.filename in (None, str(place)) else f"{os.fsdecode(error.filename)}: "
+        raise ImageError(f"{where}{error.strerror or error}") from None
 
 
 def _below(place: Path) -> Iterator[tuple[bytes, Path]]:

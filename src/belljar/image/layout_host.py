@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import shutil
@@ -9,7 +10,7 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Final
 
 from belljar.abi.errors import ImageError
 from belljar.abi.paths import fsencode
@@ -22,6 +23,8 @@ from belljar.libc.tar_header import SYMLINK
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer as Buffer
+
+_OTHER_ARCHIVES: Final = (".zip", ".gz", ".xz", ".zst", ".bz2", ".txz", ".tzst", ".tbz2", ".7z")
 
 
 @contextmanager
@@ -36,6 +39,8 @@ def open_layout(path: str | os.PathLike[str]) -> Iterator[Layout]:
                 yield _Archive(file)
     except OSError as error:
         raise ImageError(f"{place}: {error.strerror or error}") from None
+    except ImageError as error:
+        raise ImageError(f"{place}: {error}") from None
 
 
 class _Directory:
@@ -121,17 +126,28 @@ class _Region(io.RawIOBase):
 
 
 def write_layout(path: str | os.PathLike[str], files: Sequence[LayoutFile]) -> None:
-    """Write a layout: an archive if the path ends with ".tar", else a directory. It is whole, or not there. ImageError.
+    """Write a layout: an archive if the path ends with ".tar" (".tar.gz", ".tgz": compressed), else a directory.
 
-    An archive takes the place of a file that is there; a directory must not exist, or be empty.
+    It is whole, or not there. An archive takes the place of a file that is there; a directory must not exist, or be
+    empty. ImageError.
     """
     place = Path(path).expanduser()
+    packed = place.name.endswith((".tar.gz", ".tgz"))
+    archive = packed or place.suffix == ".tar"
+    if not archive and (place.suffixes[-2:-1] == [".tar"] or place.suffix in _OTHER_ARCHIVES):
+        raise ImageError(f"{place}: an archive ends with .tar, .tar.gz or .tgz")
     scratch = place.parent / f".{place.name}.{uuid.uuid4().hex}"
     try:
-        if place.suffix == ".tar":
+        taken = place.is_dir() if archive else place.is_file() or (place.is_dir() and any(place.iterdir()))
+        if taken:
+            raise ImageError(f"{place} is there already: name a new path")
+        if archive:
             with open(scratch, "xb") as file:
-                for chunk in archive_chunks(files):
-                    file.write(chunk)
+                if packed:
+                    with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packer:
+                        packer.writelines(archive_chunks(files))
+                else:
+                    file.writelines(archive_chunks(files))
                 file.flush()
                 os.fsync(file.fileno())
         else:
@@ -146,5 +162,5 @@ def write_layout(path: str | os.PathLike[str], files: Sequence[LayoutFile]) -> N
     finally:
         if scratch.is_dir():
             shutil.rmtree(scratch)
-        else:
-            scratch.unlink(missing_ok=True)
+        elif scratch.exists():
+            scratch.unlink()

@@ -124,7 +124,8 @@ _Layers = list[tuple[str, int, str]]
 
 
 def read_image(layout: Layout, objects: Objects, tag: str | None = None) -> tuple[ImageRecord, str]:
-    """Store the files of an image; its record, which is not stored yet, and the name that the archive gives it.
+    """Store the files of an image; its record, which is not stored yet, and the name that the archive gives it, without
+    the tag "latest" ("": none).
 
     ImageError, with nothing stored, for anything that is not a whole and sound image.
     """
@@ -152,7 +153,7 @@ def read_image(layout: Layout, objects: Objects, tag: str | None = None) -> tupl
     if needed:
         raise ImageError("the image was changed while it was read")
     objects.write(directories)
-    return record, name
+    return record, "" if name == "latest" else name.removesuffix(":latest")
 
 
 def _contents(layout: Layout, files: list[str], needed: set[Digest]) -> Iterator[bytes]:
@@ -221,7 +222,16 @@ def _find_oci(layout: Layout, tag: str | None) -> tuple[_Config, _Layers, str]:
         if not _LAYER.fullmatch(layer.media_type):
             raise ImageError(f"a layer of an unknown type: {layer.media_type[:100]!r}")
     layers = [(_blob_name(layer.digest), layer.size, layer.digest) for layer in manifest.layers]
-    return config, layers, name
+    return config, layers, _whole_name(layout, name)
+
+
+def _whole_name(layout: Layout, tag: str) -> str:
+    """The name that `manifest.json` has for a tag, if there is one: the index of a layout often says the tag alone."""
+    if not layout.has("manifest.json"):
+        return tag
+    saved = _parse(_read(layout, "manifest.json"), list[_Saved], "manifest.json")
+    names = [name for each in saved for name in each.repo_tags or [] if name.endswith(f":{tag}")]
+    return names[0] if len(names) == 1 else tag
 
 
 def _find_saved(layout: Layout, tag: str | None) -> tuple[_Config, _Layers, str]:

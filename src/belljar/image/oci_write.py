@@ -32,7 +32,10 @@ class LayoutFile:
 
 
 def layout_files(objects: Objects, record: ImageRecord, name: str) -> list[LayoutFile]:
-    """The files of a layout with one image: one layer, not compressed, since compressors differ. Sorted. StoreError."""
+    """The files of a layout with one image: one layer, not compressed, since compressors differ. Sorted. StoreError.
+
+    As other tools have it, `index.json` says the tag alone, and `manifest.json` the whole name ("": it has none).
+    """
     tree = FileTree.load(objects, record.trees[0])
     layer = partial(_layer_chunks, tree, objects)
     sum_, size = hashlib.sha256(), 0
@@ -64,7 +67,7 @@ def layout_files(objects: Objects, record: ImageRecord, name: str) -> list[Layou
     add("index.json", {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [listed]})
     add("oci-layout", {"imageLayoutVersion": LAYOUT_VERSION})
     full = name if ":" in name.rpartition("/")[2] else f"{name}:latest"
-    saved = {"Config": _blob(config[0]), "RepoTags": [full], "Layers": [_blob(diff_id)]}
+    saved = {"Config": _blob(config[0]), "RepoTags": [full] if name else None, "Layers": [_blob(diff_id)]}
     add("manifest.json", [saved])
     return sorted(files, key=lambda file: file.name)
 

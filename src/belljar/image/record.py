@@ -98,11 +98,13 @@ def save_image(objects: Objects, record: ImageRecord, name: str | None) -> Diges
 
 def check_image_name(name: str) -> str:
     """ImageError for what can't name an image."""
+    if not name or not isinstance(name, str):
+        raise ImageError(f"an image's name is a text that is not empty, not {name!r}")
     try:
         check_name(IMAGE + name)
     except StoreError as error:
         raise ImageError(str(error)) from None
-    if not name or name.startswith(SHA256) or name == "base":
+    if name.startswith(SHA256) or name == "base":
         raise ImageError(f"{name!r} can't name an image: it means another one already")
     return name
 
@@ -127,6 +129,8 @@ def find_image(store: Store, text: str) -> Digest:
         some = {digest for digest in store.list(IMAGE).values() if digest.hex().startswith(digits)}
         if len(digits) >= PREFIX_MIN and len(some) == 1:
             return some.pop()
+    if text == "base":
+        raise ImageError("the image 'base' is built in, in no store: it is what every sandbox has, and what Image() is")
     raise ImageError(f"there is no image {text[:200]!r}: build it first (`belljar image ls` lists those there are)")
 
 
