@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from belljar import ExecError, Sandbox, SnapshotError
+from belljar import ExecError, Sandbox, Snapshot, SnapshotError
 from belljar.store.collect import check
 from belljar.store.errors import StoreError
 from belljar.store.memory_host import MemoryStore
@@ -58,6 +58,29 @@ def test_a_name_is_not_taken_twice() -> None:
             assert caught.value.result.stdout == "said\n"  # type: ignore[attr-defined]
     with Sandbox.resume("lane", store) as sandbox:
         assert sandbox.exec("cat a").stdout == "2\n"
+
+
+def test_one_that_is_resumed_by_its_name_is_kept_as_before() -> None:
+    store = Store.memory()
+    with Sandbox(name="lane", store=store, checkpoint="exec") as sandbox:
+        sandbox.exec("echo 1 > a").check()
+    for step in range(2, 4):
+        with Sandbox.resume("lane", store) as sandbox:
+            sandbox.exec(f"echo {step} >> a").check()
+    with Sandbox.resume("lane", store) as first, Sandbox.resume("lane", store) as second:
+        assert first.exec("cat a; echo 4 >> a").stdout == "1\n2\n3\n"
+        with pytest.raises(SnapshotError, match="another one goes on"):
+            second.exec("echo 5 >> a")
+    kept = store.get(SANDBOX + "lane")
+    assert kept is not None
+    with Sandbox.resume("lane", store, checkpoint=None) as sandbox:
+        sandbox.exec("echo not kept >> a").check()
+    with Sandbox.resume(f"sha256:{kept.hex()}", store) as sandbox:
+        sandbox.exec("echo another sandbox >> a").check()
+    assert store.get(SANDBOX + "lane") == kept
+    with Sandbox.resume("lane", store, checkpoint=60) as sandbox:
+        sandbox.pause()
+    assert Snapshot.find("lane", store).record.checkpoint == 60.0
 
 
 def test_every_exec_is_kept_whatever_its_end() -> None:

@@ -262,6 +262,23 @@ def test_pause_and_resume() -> None:
         assert again.exec("cat a").stdout == "3\n"
 
 
+def test_tools_are_given_again() -> None:
+    store = Store.memory()
+    with Sandbox(store=store, tools={"greet": lambda: "hello", "replaced": lambda: ""}) as sandbox:
+        sandbox.exec("rm /usr/local/bin/replaced; echo mine > /usr/local/bin/replaced").check()
+        sandbox.snapshot("x")
+        with sandbox.fork(durable=True) as branch:
+            assert branch.exec("greet").stdout == "hello\n"
+    with pytest.raises(SnapshotError, match=r"tools=\{\}.*'greet', 'replaced'"):
+        Sandbox.restore("x", store)
+    with Sandbox.restore("x", store, tools={"greet": lambda: "again"}) as sandbox:
+        assert sandbox.exec("greet").stdout == "again\n"
+    with Sandbox.restore("x", store, tools={}) as sandbox:
+        assert sandbox.exec("greet").exit_code == 127
+        assert sandbox.exec("ls /usr/local/bin").stdout == "replaced\n"
+        assert sandbox.exec("cat /usr/local/bin/replaced").stdout == "mine\n"
+
+
 def test_the_asynchronous_front() -> None:
     store = Store.memory()
 

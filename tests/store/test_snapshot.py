@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from msgspec import msgpack
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from belljar.abi.errors import SnapshotError
 from belljar.store.collect import check, collect
@@ -43,6 +43,8 @@ FULL = SnapshotRecord(
     lost=["/tmp/x (deleted)"],
     size=4,
     mounts=[b"/repo"],
+    tools=["look-up", "search"],
+    checkpoint=2.5,
 )
 
 
@@ -60,6 +62,12 @@ def test_what_is_written_is_read() -> None:
     assert decode_snapshot(encode_snapshot(FULL)) == FULL
     image = replace(FULL, config=b"recipe")
     assert decode_snapshot(encode_snapshot(image, "image"), "image") == image
+
+
+def test_one_that_was_written_before_the_last_fields_were_added_is_read() -> None:
+    whole = snapshot()
+    body = msgpack.encode(astuple(whole)[:-2])
+    assert decode_snapshot(encode_record(Record("snapshot", [ROOT], body))) == whole
 
 
 @pytest.mark.parametrize(
@@ -86,6 +94,10 @@ def test_what_is_written_is_read() -> None:
         {"mounts": [b"/a/.."]},
         {"variables": [Variables("python", [b"short"])]},
         {"variables": [Variables("python", []), Variables("python", [])]},
+        {"tools": ["b", "a"]},
+        {"tools": ["../a"]},
+        {"checkpoint": float("nan")},
+        {"checkpoint": 0.0},
     ],
 )
 def test_what_makes_no_sense_is_neither_written_nor_read(change: dict[str, Any]) -> None:

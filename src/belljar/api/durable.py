@@ -195,11 +195,19 @@ def restored(
     """What a sandbox that goes on from a snapshot starts with: the snapshot's settings unless they are given anew."""
     origin, checkpoint = find_origin(snapshot, store, by_name=by_name)
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if origin.record.tools and "tools" not in given:
+        names = ", ".join(map(repr, origin.record.tools))
+        raise SnapshotError(
+            "the snapshot's sandbox had tools, functions of yours that are not in it: give them by tools={...}, or "
+            f"tools={{}} to go on without: {names}"
+        )
     settings: dict[str, Any] = {**origin.options(), "store": store or origin.objects.backend, **given}
     if "env" in given:
         settings["env"] = {**origin.options().get("env", {}), **check_environment(given["env"])}
     if checkpoint is not None:
         settings["name"] = snapshot
+        if "checkpoint" not in options:
+            settings["checkpoint"] = origin.record.checkpoint
     state = State(origin)
     state.checkpoints = frozenset({checkpoint})
     return Settings.check(settings), state  # type: ignore[arg-type]

@@ -429,7 +429,10 @@ class Sandbox:
 
     @classmethod
     def resume(cls, snapshot: Snapshot | str, store: Store | None = None, **options: Unpack[RestoreOptions]) -> Self:
-        """Go on with a paused sandbox, by its ref, or with a named one from its last checkpoint. As `restore`."""
+        """Go on with a paused sandbox, by its ref, or with a named one from its last checkpoint. As `restore`.
+
+        By its name it goes on under that name, and is kept as before unless another `checkpoint` is given.
+        """
         from belljar.api.durable import restored
 
         sandbox = cls.__new__(cls)

@@ -15,7 +15,7 @@ from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode, fsencode, normalise
 from belljar.api.captured_tree import TreeTable, nonsense
 from belljar.api.clock_host import wall_time
-from belljar.api.errors import SandboxError, printable
+from belljar.api.errors import FileError, SandboxError, printable
 from belljar.api.lower import Lower
 from belljar.api.mounts import Mount
 from belljar.api.offers import Offers
@@ -23,6 +23,7 @@ from belljar.api.operations import Steps, Work, ask, check_answer
 from belljar.api.saved import Language
 from belljar.api.settings import Settings
 from belljar.kernel.fs.remote_export import complete
+from belljar.kernel.loader import program_file
 from belljar.kernel.vfs.server import FileServer
 from belljar.store.errors import StoreError
 from belljar.store.layered import Layered
@@ -321,7 +322,8 @@ class Point(Struct, frozen=True):
     def is_same(self, later: SnapshotRecord) -> bool:
         """Whether nothing has changed in another snapshot of the same sandbox."""
         mine = self.record
-        return mine.trees == later.trees and mine.variables == later.variables and mine.lost == later.lost
+        fields = ("trees", "variables", "lost", "tools", "checkpoint")
+        return all(getattr(mine, field) == getattr(later, field) for field in fields)
 
     def start(self) -> State:
         """The state of a sandbox that goes on from it."""
@@ -362,6 +364,8 @@ def take(
             lost=told[:_LOST_MAX],
             size=max(0, growth + (0 if state.origin is None else state.origin.record.size)),
             mounts=sorted(needed),
+            tools=sorted(tool.name for tool in settings.tools),
+            checkpoint=settings.checkpoint,
         )
         if not keep and (last := state.last) is not None and last.objects.backend is store and last.is_same(record):
             return state.written(captured, last)
@@ -393,7 +397,7 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
         raise SnapshotError(
             f"the snapshot needs trees of yours that are not in it: give them by mounts={{...}}: {names}"
         )
-    for tree in origin.record.trees:
+    for tree in origin.record.trees:  # the root first
         path = fsdecode(tree.path)
         if tree.kind == "overlay":
             given[path] = _with_changes(given[path], path, origin, tree, state, offers)
@@ -404,9 +408,23 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
         recipe = [b"overlay", [b"stored", number], None]
         if tree.kind == "root":
             yield from ask(path, "root", recipe, origin.record.user.encode())
+            yield from _remove_tools(set(origin.record.tools) - {tool.name for tool in settings.tools})
         else:
             yield from ask(path, "mount", tree.path, recipe, False)
     return structs.replace(settings, mounts=tuple(given.items()))
+
+
+def _remove_tools(names: set[str]) -> Steps[None]:
+    """Remove the commands of tools that the sandbox has no more, as far as they are still those."""
+    for name in sorted(names):
+        path = f"/usr/local/bin/{name}"
+        wanted = program_file(name)
+        try:
+            answer = yield from ask(path, "read", fsencode(path), 0, len(wanted) + 1)
+            if check_answer(answer, tuple[bytes, bool]) == (wanted, True):
+                yield from ask(path, "remove", fsencode(path), False)
+        except FileError:
+            continue  # the sandbox has removed it, or made something else of it
 
 
 def _with_changes(mount: Mount, path: str, origin: Origin, tree: Tree, state: State, offers: Offers) -> Mount:

@@ -109,6 +109,7 @@ def sandbox_arguments(parser: argparse.ArgumentParser, arguments: argparse.Names
     if ref is not None:
         from belljar.api.snapshot import Snapshot
 
+        settings["tools"] = {}  # a command line has none
         settings["restore"] = snapshot = Snapshot.find(ref, store_at(arguments.store, must_exist=True))
         limits, cwd = snapshot.limits, cwd or snapshot.cwd
     if image is not None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from math import inf
 from typing import AnyStr, Final, Literal
 
-from msgspec import DecodeError, Struct, ValidationError, msgpack
+from msgspec import DecodeError, Struct, ValidationError, msgpack, structs
 
 from belljar.abi.errors import SnapshotError
 from belljar.store.errors import ObjectMissing, RefConflict, StoreError
@@ -81,6 +82,10 @@ class SnapshotRecord(Struct, frozen=True, array_like=True, forbid_unknown_fields
     """Paths of the mounts that `restore` must be given, sorted."""
     config: bytes = b""
     """What else an image has to say."""
+    tools: list[str] = []
+    """Names of the owner's functions that were commands, sorted."""
+    checkpoint: Literal["exec"] | float | None = None
+    """When the sandbox was kept under its name without being asked."""
 
 
 RecordKind = Literal["snapshot", "image"]
@@ -115,7 +120,7 @@ def decode_snapshot(data: bytes, kind: RecordKind = "snapshot") -> SnapshotRecor
     except (DecodeError, ValidationError) as error:
         raise SnapshotError(f"the {kind} can't be read: {_other_version(found.body) or error}") from None
     wrong = _wrong(record)
-    if not wrong and (_links(record) != found.links or _encoder.encode(record) != found.body):
+    if not wrong and (_links(record) != found.links or _encode_as(record, found.body) != found.body):
         wrong = "it is not written in the one way that snapshots are"
     if wrong:
         raise SnapshotError(f"the {kind} can't be read: {wrong}")
@@ -260,6 +265,11 @@ def _links(record: SnapshotRecord) -> list[Digest]:
     return [tree.digest for tree in record.trees] + [part for each in record.variables for part in each.pieces]
 
 
+def _encode_as(record: SnapshotRecord, body: bytes) -> bytes:
+    """The record as it was written, perhaps before the last fields were added."""
+    return _encoder.encode(structs.astuple(record)[: len(_version.decode(body))])
+
+
 def _other_version(body: bytes) -> str:
     """Say so if this was written by another version of belljar."""
     try:
@@ -299,10 +309,14 @@ def _wrong(record: SnapshotRecord) -> str:
     languages = [each.language for each in record.variables]
     if not (_is_sorted(paths) and _is_sorted(names) and _is_sorted(record.mounts)):
         return "a list is not sorted, or has something twice"
-    if not (_is_sorted(limits) and _is_sorted(languages)):
+    if not (_is_sorted(limits) and _is_sorted(languages) and _is_sorted(record.tools)):
         return "a list is not sorted, or has something twice"
     if any(not name or b"=" in name or b"\0" in name + value for name, value in record.env):
         return "its environment makes no sense"
+    if isinstance(record.checkpoint, float) and not 0 < record.checkpoint < inf:
+        return "a number is out of range"
+    if any(name in ("", ".", "..") or "/" in name or "\0" in name for name in record.tools):
+        return "a tool's name makes no sense"
     if not all(_is_absolute(path) for path in (record.cwd, *record.mounts)):
         return "a path is not absolute"
     if not {tree.path for tree in record.trees if tree.kind == "overlay"} <= set(record.mounts):
