@@ -20,7 +20,7 @@ from belljar.api.image import Image, Progress, list_images, load_image, remove_i
 from belljar.image.tree import FileTree
 from belljar.store.collect import check, collect
 from belljar.store.store import Objects, Store
-from tests.image.archives import directory, entry, layer, oci, symlink, write_tar
+from tests.image.archives import directory, entry, layer, oci, symlink, write_directory, write_tar
 from tests.net.servers import PackageIndex, Registry
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="steps run on Linux only")
@@ -223,6 +223,7 @@ def test_a_failed_step_is_named_with_its_output(store: Store) -> None:
         lambda: Image().pip("--index-url=x"),
         lambda: Image().files({"/a": "x", "/a//b/c": "y"}),
         lambda: Image().use("x"),  # type: ignore[arg-type]
+        lambda: Image.find(7, Store.memory()),  # type: ignore[arg-type]
         lambda: Image().build("img.db"),  # type: ignore[arg-type]
         lambda: Image().use(lambda image: None),  # type: ignore[arg-type, return-value]
     ],
@@ -307,6 +308,26 @@ def test_an_image_of_another_tool_and_back(store: Store, tmp_path: Path) -> None
     assert list(check(store)) == []
     with Sandbox(image=more) as sandbox:
         assert sandbox.exec("cat /tmp/date2").stdout == "1767225600.000000000\n"
+
+
+@pytest.mark.parametrize(
+    ("tag", "more", "name"),
+    [
+        ("latest", {}, "thing-1.2"),
+        ("v1", {}, "v1"),
+        ("team/app:v1", {}, "team/app:v1"),
+        ("team/app:latest", {}, "team/app"),
+        ("v1", {"manifest.json": b'[{"Config": "x", "Layers": [], "RepoTags": ["app:v2", "app:v1"]}]'}, "app:v1"),
+        ("latest", {"manifest.json": b'[{"Config": "x", "Layers": [], "RepoTags": null}]'}, "thing-1.2"),
+        ("v1", {"manifest.json": b"of another kind"}, "v1"),
+    ],
+)
+def test_the_name_of_a_loaded_image(store: Store, tmp_path: Path, tag: str, more: dict[str, bytes], name: str) -> None:
+    files = oci([layer(entry("f", b"f"))], tag=tag) | more
+    for path in (
+        write_tar(tmp_path / "thing-1.2.tar.gz", files, "gzip"), write_directory(tmp_path / "thing-1.2", files)
+    ):  # fmt: skip
+        assert load_image(path, store).built.name == name
 
 
 def test_removed_images_take_their_steps_with_them(store: Store) -> None:

@@ -110,6 +110,13 @@ def test_skopeo_takes_an_archive_and_gives_others(
     assert read(tmp_path / "out", other, "v2").trees == record.trees
 
 
+def test_skopeo_takes_an_image_without_a_name(tmp_path: Path, image: tuple[Objects, ImageRecord]) -> None:
+    for form in ("docker-archive:app.tar", "oci-archive:app.tar", "oci-archive:app.tar.gz"):
+        write_layout(tmp_path / form.partition(":")[2], layout_files(*image, ""))
+        shown = json.loads(run("skopeo", "inspect", "--config", form, cwd=tmp_path))
+        assert shown["config"]["WorkingDir"] == "/dir"
+
+
 def test_layers_of_umoci(tmp_path: Path) -> None:
     """Files changed, deleted and replaced between two layers, as a tool writes them."""
     run("umoci", "init", "--layout", "layout", cwd=tmp_path)

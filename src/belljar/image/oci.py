@@ -229,7 +229,10 @@ def _whole_name(layout: Layout, tag: str) -> str:
     """The name that `manifest.json` has for a tag, if there is one: the index of a layout often says the tag alone."""
     if not layout.has("manifest.json"):
         return tag
-    saved = _parse(_read(layout, "manifest.json"), list[_Saved], "manifest.json")
+    try:
+        saved = _parse(_read(layout, "manifest.json"), list[_Saved], "manifest.json")
+    except ImageError:  # a layout may have other files, of any kind
+        return tag
     names = [name for each in saved for name in each.repo_tags or [] if name.endswith(f":{tag}")]
     return names[0] if len(names) == 1 else tag
 

@@ -119,6 +119,8 @@ def is_image_name(name: str) -> bool:
 
 def find_image(store: Store, text: str) -> Digest:
     """The image that a name, a digest with "sha256:", or the first digits of a digest mean. ImageError."""
+    if not isinstance(text, str):
+        raise TypeError(f"an image is found by its name or digest, not {text!r}")
     found = store.get(IMAGE + text) if not text.startswith(SHA256) else None
     if found is not None:
         return found
