@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from belljar import AsyncSandbox, Limits, Mount, Sandbox, SnapshotError
+from belljar import AsyncSandbox, Limits, Mount, Sandbox, Snapshot, SnapshotError
 from belljar.abi.capture import Record
 from belljar.store.collect import check, collect
 from belljar.store.snapshot import SANDBOX
@@ -302,7 +302,7 @@ def test_the_asynchronous_front() -> None:
     assert store.get(SANDBOX + "lane") is not None
 
 
-def test_wrong_arguments_say_what_to_do() -> None:
+def test_wrong_arguments_say_what_to_do(tmp_path: Path) -> None:
     store = Store.memory()
     with pytest.raises(SnapshotError, match="no snapshot 'none'"):
         Sandbox.restore("none", store)
@@ -310,6 +310,29 @@ def test_wrong_arguments_say_what_to_do() -> None:
         Sandbox.restore(7, store)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="store="):
         Sandbox(store="s3://x")  # type: ignore[arg-type]
+    for call in (
+        lambda: Snapshot.find("x", "a.db"),  # type: ignore[arg-type]
+        lambda: Snapshot.list("a.db"),  # type: ignore[arg-type]
+        lambda: Snapshot.import_("file", "a.db"),  # type: ignore[arg-type]
+        lambda: Sandbox.restore("x", "a.db"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(TypeError, match=r"store= takes Store\.sqlite"):
+            call()
+    with Sandbox(store=store) as sandbox:
+        with pytest.raises(TypeError, match=r"store= takes Store\.sqlite"):
+            sandbox.snapshot("z", store="a.db")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match=r"snapshot\(label\) takes a str, not int"):
+            sandbox.snapshot(5)  # type: ignore[arg-type]
+        with pytest.raises(SnapshotError, match="not empty"):
+            sandbox.snapshot("")
+        digits = sandbox.snapshot().ref.removeprefix("sha256:")
+    with pytest.raises(SnapshotError, match="at least 8 digits"):
+        Sandbox.restore(digits[:7], store)
+    with pytest.raises(SnapshotError, match=r"no sandbox called 'none' was kept, and .* in Store\.memory\(\)"):
+        Sandbox.resume("none", store)
+    (junk := tmp_path / "junk").write_text("junk")
+    with pytest.raises(SnapshotError, match="/junk'"):
+        Snapshot.import_(junk, store)
     with pytest.raises(TypeError, match="checkpoint="):
         Sandbox(checkpoint="always")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="positive"):

@@ -247,3 +247,22 @@ def test_a_pack_that_is_mostly_garbage_is_written_anew(tmp_path: Path) -> None:
 def test_a_large_object_is_refused() -> None:
     with pytest.raises(StoreError, match="too large"):
         Objects(Store.memory()).write([bytes((64 << 20) + 1)])
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_file_that_is_removed_while_it_is_used_is_noticed(tmp_path: Path, replaced: bool) -> None:
+    path = tmp_path / "store.db"
+    store = Store.sqlite(path)
+    store.write({digest_of(piece("a")): piece("a")})
+    for each in tmp_path.iterdir():
+        each.rename(each.with_name("old-" + each.name))
+    if replaced:
+        other = Store.sqlite(path)
+        other.write({digest_of(piece("c")): piece("c")})
+        other.close()
+    with pytest.raises(StoreError, match="replaced" if replaced else "removed"):
+        store.write({digest_of(piece("b")): piece("b")})
+    assert path.exists() == replaced  # no empty store was made
+    store.close()
+    assert store.missing([digest_of(piece("c"))]) == (set() if replaced else {digest_of(piece("c"))})
+    store.close()

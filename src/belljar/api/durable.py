@@ -12,13 +12,13 @@ from belljar.api.interpreter_core import Lock
 from belljar.api.operations import Steps, Work, run_operation, set_up
 from belljar.api.request import check_environment
 from belljar.api.saved import MAX_BYTES, Language, SavedVariables
-from belljar.api.settings import RestoreOptions, Settings
+from belljar.api.settings import RestoreOptions, Settings, check_store
 from belljar.api.snapshot import Snapshot
 from belljar.api.state import Origin, Point, State
 from belljar.api.stepper import Waits
 from belljar.store.default_host import default_store
 from belljar.store.errors import RefConflict, StoreError
-from belljar.store.snapshot import SANDBOX, check_label
+from belljar.store.snapshot import SANDBOX, SHA256, check_label
 from belljar.store.store import Objects
 
 if TYPE_CHECKING:
@@ -71,6 +71,8 @@ class Durable:
     def snapshot(self, label: str | None, store: Store | None) -> Waits[Point]:
         """Raises SnapshotError, and then there is none."""
         if label is not None:
+            if not isinstance(label, str):
+                raise TypeError(f"snapshot(label) takes a str, not {type(label).__name__}")
             check_label(label)
         return (yield from self._locked(self._take(self._store(store), label or "", keep=True)))
 
@@ -142,10 +144,8 @@ class Durable:
 
 
 def find_store(given: Store | None) -> Store:
-    """The store that was given, or the user's own."""
-    if given is not None:
-        return given
-    return default_store()
+    """The store that was given, or the user's own. TypeError."""
+    return check_store(given) or default_store()
 
 
 def check_unused(store: Store, name: str) -> None:
@@ -181,10 +181,15 @@ def find_origin(snapshot: object, store: Store | None, *, by_name: bool = False)
     if not isinstance(snapshot, str):
         raise TypeError(f"a label, a ref or a Snapshot is needed, not {type(snapshot).__name__}")
     place = find_store(store)
+    checkpoint = None
     try:
         checkpoint = place.get(SANDBOX + snapshot) if by_name else None
         text = snapshot if checkpoint is None else f"sha256:{checkpoint.hex()}"
         return Origin.find(place, text), checkpoint
+    except SnapshotError as error:
+        if by_name and checkpoint is None and not snapshot.startswith(SHA256):
+            raise SnapshotError(f"no sandbox called {snapshot[:200]!r} was kept, and {error}") from None
+        raise
     except StoreError as error:
         raise SnapshotError(f"the snapshot {snapshot[:200]!r} can't be read: {error}") from error
 

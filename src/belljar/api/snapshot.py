@@ -13,6 +13,7 @@ from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode
 from belljar.api.errors import printable
 from belljar.api.results import Entry
+from belljar.api.settings import check_store
 from belljar.api.snapshot_files import SnapshotFiles
 from belljar.store.bundle_host import export_bundle, import_bundle
 from belljar.store.default_host import default_store
@@ -70,14 +71,14 @@ class Snapshot:
         """The snapshot that a label, the name of a sandbox, a ref or the first digits of one mean. SnapshotError."""
         if not isinstance(ref, str):
             raise TypeError(f"a snapshot is named by its label or ref, not by {type(ref).__name__}")
-        store = store or default_store()
+        store = check_store(store) or default_store()
         digest = find_snapshot(store, ref)
         return cls(store, digest, read_snapshot(Objects(store), digest))
 
     @classmethod
     def list(cls, store: Store | None = None) -> Snapshots:
         """All snapshots of a store that can be read, oldest first."""
-        store = store or default_store()
+        store = check_store(store) or default_store()
         listed = list_snapshots(Objects(store)).items()
         return [cls(store, digest, record) for digest, (record, _) in listed if record is not None]
 
@@ -87,7 +88,7 @@ class Snapshot:
 
         A label that the store has already stays with the snapshot that has it.
         """
-        store = store or default_store()
+        store = check_store(store) or default_store()
         digest = import_bundle(Objects(store), path)
         return cls(store, digest, read_snapshot(Objects(store), digest))
 

@@ -395,7 +395,7 @@ def restore_trees(origin: Origin, state: State, settings: Settings, offers: Offe
     if missing:
         names = ", ".join(map(repr, missing))
         raise SnapshotError(
-            f"the snapshot needs trees of yours that are not in it: give them by mounts={{...}}: {names}"
+            f"the snapshot needs trees of yours that are not in it: give them by mounts={{...}} (--mount): {names}"
         )
     for tree in origin.record.trees:  # the root first
         path = fsdecode(tree.path)

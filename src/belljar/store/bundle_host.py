@@ -34,5 +34,7 @@ def import_bundle(objects: Objects, path: str | os.PathLike[str]) -> Digest:
     try:
         with open(path, "rb") as file:
             return read_bundle(file, objects)
+    except SnapshotError as error:
+        raise SnapshotError(f"{os.fspath(path)!r}: {error}") from None
     except OSError as error:
         raise SnapshotError(f"can't read {os.fspath(path)!r}: {error.strerror}") from error

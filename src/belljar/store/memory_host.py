@@ -19,6 +19,9 @@ class MemoryStore(Store):
         self._condemned: dict[Digest, float] = {}
         self._refs: dict[str, Digest] = {}
 
+    def __repr__(self) -> str:
+        return "Store.memory()"
+
     def read(self, digests: Sequence[Digest]) -> Mapping[Digest, bytes]:
         with self._lock:
             return {digest: self._objects[digest] for digest in digests if digest in self._objects}

@@ -63,6 +63,9 @@ class PackStore(Store):
         self._refs = NumberedRefs(files, name)
         self._format: bytes | None = None
 
+    def __repr__(self) -> str:
+        return f"Store.fsspec({self._name!r})"
+
     def read(self, digests: Sequence[Digest]) -> Mapping[Digest, bytes]:
         with self._use():
             if any(digest not in self._where for digest in digests):

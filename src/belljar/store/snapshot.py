@@ -154,11 +154,13 @@ def move_ref(store: Store, name: str, digest: Digest) -> None:
 
 def check_label(label: str) -> str:
     """Check a label. SnapshotError."""
+    if not label:
+        raise SnapshotError("a label is not empty: leave it out for a snapshot without one")
     try:
         check_name(LABEL + label)
     except (StoreError, UnicodeEncodeError):
         raise SnapshotError(f"{label[:100]!r} can't be a label: it takes up to 100 bytes of printable text") from None
-    if not label or label.startswith(SHA256):
+    if label.startswith(SHA256):
         raise SnapshotError(f"{label!r} can't be a label: it would be taken for a digest")
     return label
 
@@ -183,7 +185,8 @@ def find_snapshot(store: Store, text: str) -> Digest:
             if found is not None:
                 return found
     digits = text.lower()
-    if len(digits) >= PREFIX_MIN and not digits.strip("0123456789abcdef"):
+    is_hex = not digits.strip("0123456789abcdef")
+    if len(digits) >= PREFIX_MIN and is_hex:
         some = {found for name, found in store.list().items() if found.hex().startswith(digits) and _is_kept(name)}
         if len(some) == 1:
             return some.pop()
@@ -191,7 +194,10 @@ def find_snapshot(store: Store, text: str) -> Digest:
             raise SnapshotError(f"{len(some)} snapshots begin with {text}: give more digits")
         if (digest := _parse_hex(digits)) is not None:
             return digest
-    raise SnapshotError(f"there is no snapshot {text[:200]!r}: `belljar snapshot ls` lists those there are")
+    advice = "`belljar snapshot ls` lists those there are"
+    if is_hex and 0 < len(digits) < PREFIX_MIN:
+        advice = f"of a digest, give at least {PREFIX_MIN} digits"
+    raise SnapshotError(f"there is no snapshot {text[:200]!r} in {store!r}: {advice}")
 
 
 def read_snapshot(objects: Objects, digest: Digest, kind: RecordKind = "snapshot") -> SnapshotRecord:

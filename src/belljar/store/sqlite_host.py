@@ -83,6 +83,11 @@ class SqliteStore(Store):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = os.path.abspath(os.path.expanduser(path))
         self._reader, self._writer = _Slot(), _Slot()
+        self._file: tuple[int, int] | None = None
+        """Device and inode of the file that was opened first: no other one is taken for it."""
+
+    def __repr__(self) -> str:
+        return f"Store.sqlite({self._path!r})"
 
     def read(self, digests: Sequence[Digest]) -> Mapping[Digest, bytes]:
         with self._transaction() as connection:
@@ -153,6 +158,7 @@ class SqliteStore(Store):
         for slot in (self._reader, self._writer):
             with slot.lock:
                 slot.close()
+        self._file = None
 
     @contextmanager
     def _transaction(self, *, writes: bool = False) -> Iterator[sqlite3.Connection]:
@@ -160,6 +166,8 @@ class SqliteStore(Store):
         slot = self._writer if writes else self._reader
         with slot.lock:
             try:
+                if writes or slot.connection is None:
+                    self._check_file()
                 if slot.connection is None:
                     slot.connection = self._connect()
                 connection = slot.connection
@@ -175,6 +183,17 @@ class SqliteStore(Store):
                     slot.close()  # the next call begins afresh
                 raise StoreError(f"the store {self._path}: {error}{_advice(error)}") from error
 
+    def _check_file(self) -> None:
+        """StoreError if the file was removed, or another one is in its place: what is written would be lost."""
+        if self._file is None:
+            return
+        try:
+            found = os.stat(self._path)
+        except FileNotFoundError:
+            raise StoreError(f"the store {self._path}: its file was removed while it was in use") from None
+        if (found.st_dev, found.st_ino) != self._file:
+            raise StoreError(f"the store {self._path}: its file was replaced by another one while it was in use")
+
     def _connect(self) -> sqlite3.Connection:
         make_directory(os.path.dirname(self._path))
         make_file(self._path)
@@ -183,6 +202,8 @@ class SqliteStore(Store):
             self._prepare(connection)
             # SQLite does so only if it made the WAL; it may have been another connection, which does not write.
             sync_directory(os.path.dirname(self._path))
+            found = os.stat(self._path)
+            self._file = self._file or (found.st_dev, found.st_ino)
         except BaseException:
             connection.close()
             raise
