@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from belljar.api.sandbox import Sandbox
 from belljar.api.snapshot import Snapshot
 from belljar.cli import __main__ as cli
 from belljar.store.objects import PIECE, digest_of
@@ -198,5 +199,17 @@ def test_run_goes_on_from_a_snapshot(home: dict[str, str], tmp_path: Path) -> No
     store.close()
     assert "no snapshot 'four'" in run("--restore", "four", "true", status=125)
     assert "can't be a label" in run("--snapshot", "x\ny", "echo not run", status=125)
+    (repo := tmp_path / "repo").mkdir()
+    (repo / "soup").write_text("tomato\n")
+    mount, diff = ("--mount", f"{repo}:/repo:overlay"), tmp_path / "diff"
+    run(*mount, "--snapshot", "five", "echo potato > /repo/soup")
+    assert run("--restore", "five", *mount, "--diff", str(diff), "cat /repo/soup") == "potato\n"
+    assert "-tomato\n+potato\n" in diff.read_text()
+    assert "--mount" in run("--restore", "five", "true", status=125)
+    store = Store.sqlite(tmp_path / "s.db")
+    with Sandbox(store=store, tools={"greet": lambda: "hello"}) as sandbox:
+        sandbox.snapshot("six")
+    store.close()
+    assert run("--restore", "six", "type greet || echo none", status=0).endswith("none\n")
     (tmp_path / "s.db").write_text("something else" * 100)
     assert "not a database" in run("--snapshot", "x", "echo not run", status=125)

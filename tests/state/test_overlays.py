@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from belljar import Mount, Sandbox, SnapshotError
+from belljar import AsyncSandbox, Mount, Sandbox, SnapshotError
 from belljar.api.review import FileChange
 from belljar.store.collect import check
 from belljar.store.store import Store
@@ -174,3 +175,19 @@ def test_a_durable_fork_tells_the_changes_before_it(repo: Path) -> None:
             assert branch.changes("/repo").summary == twig.changes("/repo").summary == "M a/one\n"
             branch.changes("/repo").apply(repo)
     assert (repo / "a/one").read_text() == "changed\n"
+
+
+def test_the_asynchronous_front_tells_them_as_well(repo: Path) -> None:
+    async def main() -> None:
+        async with AsyncSandbox(store=Store.memory(), mounts=mounts(repo)) as sandbox:
+            await sandbox.exec("echo changed > /repo/a/one; rm -r /repo/b")
+            snapshot = await sandbox.snapshot()
+        async with await AsyncSandbox.restore(snapshot, mounts=mounts(repo)) as sandbox:
+            await sandbox.exec("rm /repo/link")
+            found = await sandbox.changes("/repo")
+            assert [(change.kind, change.path) for change in found] == [
+                ("modified", "a/one"),
+                *[("deleted", path) for path in ("b", "b/deep", "b/deep/er", "b/f", "link")],
+            ]
+
+    asyncio.run(main())

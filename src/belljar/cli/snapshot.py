@@ -170,6 +170,7 @@ def _show(arguments: argparse.Namespace) -> int:
         "limits": dict(record.limits),
         "trees": [printable(fsdecode(tree.path)) for tree in record.trees],
         "mounts": [printable(fsdecode(path)) for path in record.mounts],
+        "tools": [printable(name) for name in record.tools],
         "variables": [each.language for each in record.variables],
         "lost": [printable(text) for text in record.lost],
     }
