@@ -127,6 +127,27 @@ KILLED = {
 }
 
 
+class _Raises:
+    def __del__(self) -> None:
+        raise ValueError("nobody is told")
+
+
+def test_nothing_is_printed_to_a_connection_with_the_number_of_stderr() -> None:
+    ours, theirs = socket.socketpair()
+    if not (pid := os.fork()):
+        try:
+            os.dup2(theirs.fileno(), 2)
+            seal({2}, data_size() + (512 << 20), 60)
+            del [_Raises()][0]
+            os.write(2, b"a frame")
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+    theirs.close()
+    with ours:
+        assert b"".join(iter(lambda: ours.recv(4096), b"")) == b"a frame"
+
+
 @pytest.mark.parametrize("what", REFUSED)
 def test_refused(what: str) -> None:
     outcome, _ = probe(REFUSED[what])

@@ -214,6 +214,8 @@ def seal(
         set_signal(number, ignored=False)
     set_signal(_SIGPIPE, ignored=True)
     _close_all_but(keep if fork_judge is None else keep | {fork_judge.fileno()})
+    # Whatever Python prints by itself (what a `__del__` raised) would go to a connection that got the number 2.
+    sys.stdin = sys.stdout = sys.stderr = None
     held: list[str] = []
     for what, amount in (
         (RLIMIT_DATA, memory_bytes),
