@@ -44,6 +44,8 @@ ERRORS = [
     NotExported("no x"),
     belljar.PolicyError("bad"),
     belljar.SnapshotError("bad"),
+    belljar.ImageError("bad"),
+    belljar.StoreError("bad"),
     belljar.ToolError("for the guest"),
     belljar.PortClosed("none"),
     belljar.SandboxCreationError("bad"),

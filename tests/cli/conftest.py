@@ -11,8 +11,15 @@ from pathlib import Path
 import pytest
 
 from belljar.cli.start_host import archive_path
+from belljar.owner.supervisor_host import shared
 
 Belljar = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture(autouse=True)
+def workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A command that is run in this process has workers of its own; later sandboxes must not get them."""
+    monkeypatch.setattr(shared, "source", None)
 
 
 @pytest.fixture(scope="session")

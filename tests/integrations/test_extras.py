@@ -12,6 +12,7 @@ import belljar.integrations
 
 EXTRAS = {
     "deepagents": ("deepagents", "langchain"),
+    "deepagents_state": ("deepagents", "langchain"),
     "inspect_ai": ("inspect_ai", "inspect"),
     "langchain": ("langchain", "langchain"),
     "mcp": ("mcp", "mcp"),
