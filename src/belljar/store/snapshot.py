@@ -135,10 +135,10 @@ def save_snapshot(objects: Objects, record: SnapshotRecord, label: str | None = 
     label = record.label if label is None else label
     (digest,) = objects.write([encode_snapshot(record)])
     store = objects.backend
+    if label:  # before the ref that lists it: whoever is killed here leaves no label that is listed and can't be found
+        move_ref(store, LABEL + label, digest)
     if store.get(name := KEEP + digest.hex()) is None:
         store.set(name, digest, None)
-    if label:
-        move_ref(store, LABEL + label, digest)
     return digest
 
 
