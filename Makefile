@@ -21,7 +21,7 @@ help:
 	@echo 'make test    run every test'
 	@echo 'make check   format, lint, types, import layers, host contact, fast tests'
 	@echo 'make docs    build the documentation site in build/site; broken links are errors'
-	@echo 'make wheel   build a wheel for this platform, with the JavaScript addon, in dist/'
+	@echo 'make wheel   build a wheel for this platform, with the JavaScript addon and the agent, in dist/'
 	@echo 'make versions  a quick set of tests on each other Python that is installed'
 	@echo 'make reliability  the whole battery of load, soak, faults and environments (half an hour)'
 	@echo 'make durability  300 kills, power cuts and faults at every call, of every kind of store (ten minutes)'
@@ -50,7 +50,8 @@ docs: $(INSTALLED)
 
 wheel: $(INSTALLED)
 	addon=$$($(BIN)/python -m belljar.engines.owner.js_build_host build/wheel) && \
-	BELLJAR_WHEEL_ADDON=$$PWD/$$addon $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .
+	agent=$$($(BIN)/python -m belljar.native.agent_build_host build/wheel) && \
+	BELLJAR_WHEEL_ADDON=$$PWD/$$addon BELLJAR_WHEEL_AGENT=$$PWD/$$agent $(BIN)/python -m pip wheel -q --disable-pip-version-check --no-deps --no-build-isolation -w dist .
 
 # Each other supported Python that is installed, in an environment of its own.
 versions: prepared
@@ -73,6 +74,7 @@ elsewhere: $(INSTALLED)
 # What is built once per user: no test then waits for a compiler that has to share the processor with the others.
 prepared: $(INSTALLED)
 	$(BIN)/belljar prepare
+	$(BIN)/belljar prepare native
 
 # What breaks is written to build/fuzz.
 SECONDS ?= 3600

@@ -18,9 +18,25 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "prepare",
         help="build caches ahead",
         description="Build what would otherwise be built when first used: the engines, and the archive that "
-        "`belljar run` starts from. An engine that is not installed is no error.",
+        "`belljar run` starts from. An engine that is not installed is no error. `belljar prepare native` builds the "
+        "agent, the program that sandboxes of real programs start with.",
     )
-    parser.set_defaults(run=lambda _arguments: run())
+    parser.add_argument("what", nargs="?", choices=("native",), metavar="WHAT", help="native: the agent, by Zig")
+    parser.set_defaults(run=lambda arguments: _prepare_agent() if arguments.what else run())
+
+
+def _prepare_agent() -> int:
+    from belljar.engines.owner.progress_host import progress
+    from belljar.native.agent_build_host import AgentUnavailable, agent_program
+
+    try:
+        with progress(40.0) as show:
+            agent_program(show)
+    except AgentUnavailable as error:
+        complain(f"agent: {error}")
+        return 1
+    say("agent: ready")
+    return 0
 
 
 def run() -> int:

@@ -8,21 +8,19 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from belljar.abi.cache_host import cache_directory
 from belljar.engines.compiler_host import Progress, run_compiler
 from belljar.engines.owner.wasm_recipe import FILE, Command, is_rust, parse_commands
 from belljar.engines.wire.wasm import MAGIC
+from belljar.engines.zig_host import NoCompiler, zig_compiler
 
 TARGET: Final = "wasm32-wasip1"
 INSTALL: Final = "pip install 'belljar[wasm]'"
@@ -88,17 +86,13 @@ def _install(path: Path, program: bytes, warnings: str) -> Built:
 
 
 def _build_c(directory: Path, command: Command, progress: Progress) -> tuple[bytes, str]:
-    try:
-        distribution("ziglang")
-    except PackageNotFoundError:
-        raise BuildFailed(f"C and C++ are compiled by Zig's compiler, which is not installed: {INSTALL}") from None
-    driver = "c++" if command.is_cplusplus else "cc"
-    kept = cache_directory()
+    driver: Literal["cc", "c++"] = "c++" if command.is_cplusplus else "cc"
     with tempfile.TemporaryDirectory() as scratch:
         target = os.path.join(scratch, "out.wasm")
-        cache = os.path.join(kept or scratch, "zig")
-        environment = {**os.environ, "ZIG_GLOBAL_CACHE_DIR": cache, "ZIG_LOCAL_CACHE_DIR": cache}
-        compiler = [sys.executable, "-I", "-m", "ziglang", driver, "-target", _ZIG_TARGET]
+        try:
+            compiler, environment = zig_compiler(driver, _ZIG_TARGET, scratch)
+        except NoCompiler:
+            raise BuildFailed(f"C and C++ are compiled by Zig's compiler, which is not installed: {INSTALL}") from None
         sources = [f"./{source}" for source in command.sources]
         words = [
             *compiler,

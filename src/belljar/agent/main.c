@@ -1,0 +1,43 @@
+/* belljar-agent: pid 1 of a sandbox of real programs, its launcher, and the owner's commands inside.
+ *
+ * belljar-agent         the launcher: takes a plan from descriptor 3 and executes it; 4 is where descriptors go out
+ * belljar-agent serve   answers on descriptor 3 as the user that runs it, without walls: for tests
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "jail.h"
+#include "serve.h"
+#include "wire.h"
+
+#define CONNECTION 3
+#define DESCRIPTORS 4
+#define PLAN_MAX (4u << 20)
+
+static int launch(void) {
+    uint8_t *plan = malloc(PLAN_MAX);
+    if (plan == NULL)
+        return 1;
+    ssize_t length = receive_frame(CONNECTION, plan, PLAN_MAX);
+    if (length <= 0)
+        return 1;
+    fcntl(CONNECTION, F_SETFD, FD_CLOEXEC);
+    fcntl(DESCRIPTORS, F_SETFD, FD_CLOEXEC);
+    struct reader reader = reader_of(plan, (size_t)length);
+    return run_plan(&reader, CONNECTION, DESCRIPTORS);
+}
+
+int main(int argc, char **argv) {
+    signal(SIGPIPE, SIG_IGN);
+    if (argc == 2 && strcmp(argv[1], "serve") == 0) {
+        struct guest guest = {.uid = getuid(), .gid = getgid()};
+        fcntl(CONNECTION, F_SETFD, FD_CLOEXEC);
+        if (send_ready(CONNECTION, NULL, 0) != 0)
+            return 1;
+        return serve(CONNECTION, -1, &guest);
+    }
+    return argc == 1 ? launch() : 2;
+}

@@ -1,0 +1,1 @@
+"""The native tier: real programs in namespaces, served by the agent."""
