@@ -217,9 +217,8 @@ class Proxied:
         self.dns.bind(("127.0.0.1", 0))
         self.places = [listener.getsockname() for listener in (self.tcp, self.dns_tcp, self.dns)]
         self.events: list[dict[str, Any]] = []
-        self.proxy = start_proxy(
-            network, tcp=[self.tcp], dns_datagrams=self.dns, dns_listener=self.dns_tcp, emit=self.events.append
-        )
+        self.gate = Gate(network, emit=self.events.append)
+        start_proxy(self.gate, tcp=[self.tcp], dns_datagrams=[self.dns], dns_listeners=[self.dns_tcp])
 
     def look_up(self, name: str) -> dns.message.Message:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
@@ -234,7 +233,7 @@ def proxied() -> Iterator[Callable[[Network], Proxied]]:
 
         def make(network: Network) -> Proxied:
             made = Proxied(network)
-            stack.callback(made.proxy.close)
+            stack.callback(made.gate.close)
             return made
 
         yield make

@@ -1,8 +1,8 @@
 """A guest in a network namespace of its own, run as a program by test_proxy.py: makes the sockets, then does as told.
 
-With ports as arguments it listens on these; with `redirect` every connection and question is redirected to its sockets
-by the kernel's rules. Its first message has the sockets; from then on each line of JSON is a job, and each gets a line
-back.
+With ports as arguments it listens on these; with `redirect` it is set up as the native tier does it, and every
+connection and question is redirected to its sockets. Its first message has the sockets; from then on each line of JSON
+is a job, and each gets a line back.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from h2.exceptions import H2Error
 
+from belljar.native.network import redirected
 from tests.net.http2_client import speak, take_back
-from tests.net.redirection import redirect
+from tests.net.redirection import execute
 
 CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
 SIOCSIFFLAGS, IFF_UP = 0x8914, 1
@@ -120,21 +121,17 @@ def main() -> None:
     except OSError as error:
         channel.sendall(f"no {error}".encode())
         return
-    names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    names.bind(("127.0.0.1", 0))
     if sys.argv[2:] == ["redirect"]:
-        both = socket.create_server(("::", 0), family=socket.AF_INET6, dualstack_ipv6=True)
-        listeners = [both, socket.create_server(("127.0.0.1", 0))]
         try:
-            redirect(*(int(server.getsockname()[1]) for server in (both, names, listeners[1])))
+            sockets = execute(redirected((4, 6)))
         except OSError as error:
             channel.sendall(f"no redirection: {error}".encode())
             return
     else:
-        listeners = [socket.create_server(("0.0.0.0", int(port))) for port in sys.argv[2:]]
-    socket.send_fds(
-        channel, [f"ok {names.getsockname()[1]}".encode()], [names.fileno(), *(server.fileno() for server in listeners)]
-    )
+        names = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        names.bind(("127.0.0.1", 0))
+        sockets = [names, *(socket.create_server(("0.0.0.0", int(port))) for port in sys.argv[2:])]
+    socket.send_fds(channel, [f"ok {sockets[0].getsockname()[1]}".encode()], [each.fileno() for each in sockets])
     with channel.makefile("rw") as lines:
         for line in lines:
             try:

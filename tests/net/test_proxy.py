@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ import dns.message
 import dns.rcode
 import pytest
 
+from belljar.native.network_host import serve_redirected
+from belljar.net.addresses import shown
 from belljar.net.broker.authority_host import SandboxAuthority
-from belljar.net.broker.proxy_host import RunningProxy, start_proxy
+from belljar.net.broker.gate_host import Gate
+from belljar.net.broker.proxy_host import start_proxy
 from belljar.net.network import Network, NetworkLimits
 from belljar.net.policy import Conn
 from tests.net.servers import Authority, EchoSocket, Http2Server, HttpServer, Request, Response, Tripwire, bodies
@@ -26,7 +30,9 @@ from tests.net.servers.websocket import frame
 
 SECRET = "ghp_canary_0123456789"
 AT = "127.0.0.7"
-"""Where the named servers are: the same address inside and outside, in two different networks."""
+"""Where the named servers are."""
+INSIDE = str(shown(ip_address(AT)))
+"""Their address as programs in a namespace see it: loopback is theirs there."""
 
 
 class Guest:
@@ -41,23 +47,20 @@ class Guest:
         theirs.close()
         self._channel = ours
         self.events: list[dict[str, Any]] = []
-        self.proxy: RunningProxy | None = None
+        self.gate: Gate | None = None
         ours.settimeout(30)
         said, fds, _, _ = socket.recv_fds(ours, 4096, 16)
         if not said.startswith(b"ok "):
             self.close()
             pytest.skip(f"no network namespaces for tests on this machine: {said.decode()}")
         self.dns_port = int(said.split()[1])
-        datagrams, *listeners = [socket.socket(fileno=fd) for fd in fds]
-        names = listeners.pop() if ports == ("redirect",) else None
-        self.proxy = start_proxy(
-            network,
-            tcp=listeners,
-            dns_datagrams=datagrams,
-            dns_listener=names,
-            sandbox="ns",
-            emit=self.events.append,
-        )
+        sockets = [socket.socket(fileno=fd) for fd in fds]
+        self.gate = Gate(network, sandbox="ns", emit=self.events.append)
+        self.authority = SandboxAuthority("ns")
+        if ports == ("redirect",):
+            serve_redirected(self.gate, sockets, self.authority)
+        else:
+            start_proxy(self.gate, tcp=sockets[1:], dns_datagrams=sockets[:1], authority=self.authority)
         self._lines = ours.makefile("rw")
 
     def do(self, **job: Any) -> Any:
@@ -73,8 +76,7 @@ class Guest:
 
     @property
     def ca(self) -> str:
-        assert self.proxy is not None
-        return self.proxy.certificate.decode()
+        return self.authority.certificate.decode()
 
     def say(self, on: int, text: str) -> None:
         assert self.do(do="say", on=on, send=text)[0] == "ok"
@@ -90,9 +92,9 @@ class Guest:
         return said
 
     def close(self) -> None:
-        if self.proxy is not None:
+        if self.gate is not None:
             self._lines.close()
-            self.proxy.close()
+            self.gate.close()
         self._channel.close()
         self._process.kill()
         self._process.wait()
@@ -137,7 +139,7 @@ def test_raw_connections_and_names(start: Start) -> None:
         assert guest.do(do="raw", address=AT, port=server.port, send=request) == ["failed", "ConnectionResetError"]
         assert guest.look_up("evil.test").rcode() == dns.rcode.REFUSED
         answer = guest.look_up("api.test").answer
-        assert [item.to_text() for entry in answer for item in entry] == [AT]
+        assert [item.to_text() for entry in answer for item in entry] == [INSIDE]
         status, text = guest.do(do="raw", address=AT, port=server.port, send=request)
         assert (status, text[-5:]) == ("ok", "hello")
         assert guest.do(do="raw", address=AT, port=wire.port, send="x") == ["failed", "ConnectionResetError"]
@@ -149,8 +151,7 @@ def test_credentials_are_added_to_flows_that_are_looked_into(start: Start, tmp_p
     context = upstream.context("api.test", "plain.test")
     with HttpServer({"/": b"ok", "/echo": bodies.echo}, address=AT, context=context) as server:
         guest = start(brokered(ca_bundle=str(upstream.path)), server.port)
-        assert guest.proxy is not None
-        ours, theirs = guest.proxy.certificate.decode(), upstream.path.read_text()
+        ours, theirs = guest.ca, upstream.path.read_text()
         assert "PRIVATE KEY" not in ours
         for name in ("api.test", "plain.test", "closed.test"):
             guest.look_up(name)
@@ -212,24 +213,25 @@ def test_the_kernel_redirects_and_the_true_destination_decides(start: Start) -> 
         allowed = (f"api.test:{server.port}", f"[::1]:{six.port}")
         guest = start(Network.allow(*allowed, hosts={"api.test": AT}), "redirect")
         request = "GET / HTTP/1.0\r\n\r\n"
-        assert guest.do(do="raw", address=AT, port=server.port, send=request)[0] == "failed"
+        assert guest.do(do="raw", address=INSIDE, port=server.port, send=request)[0] == "failed"
         # Whatever resolver a program asks, over UDP or TCP: ours answers.
         for resolver in ("8.8.8.8", "10.0.2.3"):
-            assert guest.look_up("api.test", address=resolver, port=53).answer[0][0].to_text() == AT
+            assert guest.look_up("api.test", address=resolver, port=53).answer[0][0].to_text() == INSIDE
             assert guest.look_up("evil.test", address=resolver, port=53).rcode() == dns.rcode.REFUSED
         asked = dns.message.make_query("api.test", "A").to_wire()
         framed = (len(asked).to_bytes(2, "big") + asked).decode("latin-1")
         on = guest.do(do="open", address="1.1.1.1", port=53)[1]
         guest.say(on, framed[:5])
         guest.say(on, framed[5:])
-        reply = guest.hear(on, socket.inet_aton(AT).decode("latin-1")).encode("latin-1")
-        assert dns.message.from_wire(reply[2:]).answer[0][0].to_text() == AT
-        status, text = guest.do(do="raw", address=AT, port=server.port, send=request)
+        reply = guest.hear(on, socket.inet_aton(INSIDE).decode("latin-1")).encode("latin-1")
+        assert dns.message.from_wire(reply[2:]).answer[0][0].to_text() == INSIDE
+        status, text = guest.do(do="raw", address=INSIDE, port=server.port, send=request)
         assert (status, text[-5:]) == ("ok", "hello")
-        status, text = guest.do(do="raw", address="::1", port=six.port, send=request)
+        status, text = guest.do(do="raw", address=str(shown(ip_address("::1"))), port=six.port, send=request)
         assert (status, text[-3:]) == ("ok", "six")
         for address, port in (
             (AT, wire.port),
+            (INSIDE, wire.port),
             ("8.8.8.8", 443),
             ("169.254.169.254", 80),
             ("2606:4700::1111", 443),
@@ -239,7 +241,7 @@ def test_the_kernel_redirects_and_the_true_destination_decides(start: Start) -> 
             assert guest.do(do="raw", address=address, port=port, send="x")[0] == "failed", address
         # Nothing but TCP and DNS has a way out.
         assert guest.do(do="datagram", address="8.8.8.8", port=443)[0] == "failed"
-        assert guest.do(do="datagram", address=AT, port=wire.port)[0] == "failed"
+        assert guest.do(do="datagram", address=INSIDE, port=wire.port)[0] == "failed"
         assert not wire.touched()
         asked_for = [(event["ip"], event["port"]) for event in guest.events if event["action"] == "connect"]
         assert {(AT, wire.port), ("8.8.8.8", 443), ("2606:4700::1111", 443), ("::1", six.port)} <= set(asked_for)
@@ -259,7 +261,7 @@ def test_http2_on_both_sides(start: Start, tmp_path: Path) -> None:
     with Http2Server(routes, address=AT, context=context) as server:
         guest = start(brokered(ca_bundle=str(upstream.path)), "redirect")
         guest.look_up("api.test", address="8.8.8.8", port=53)
-        place = {"do": "http2", "address": AT, "port": server.port, "name": "api.test", "ca": guest.ca}
+        place = {"do": "http2", "address": INSIDE, "port": server.port, "name": "api.test", "ca": guest.ca}
         requests = [
             ask("api.test", server.port, "/big"),
             ask("api.test", server.port, "/echo", "POST", body="z" * 600_000),
@@ -312,7 +314,7 @@ def test_http2_clients_that_only_keep_us_busy(start: Start, tmp_path: Path) -> N
     with HttpServer({"/": bodies.late(30)}, address=AT, context=upstream.context("api.test")) as server:
         guest = start(brokered(ca_bundle=str(upstream.path)), "redirect")
         guest.look_up("api.test", address="8.8.8.8", port=53)
-        place = {"address": AT, "port": server.port, "name": "api.test", "ca": guest.ca}
+        place = {"address": INSIDE, "port": server.port, "name": "api.test", "ca": guest.ca}
         assert guest.do(do="resets", **place, request=ask("api.test", server.port), count=2000)[0] == "failed"
         wide = ask("api.test", server.port)
         wide["headers"] += [(f"x-{n}", "y" * 1000) for n in range(200)]
@@ -337,7 +339,7 @@ def test_answers_stream_to_the_client(start: Start, tmp_path: Path) -> None:
     with HttpServer({"/": events}, address=AT, context=upstream.context("api.test")) as server:
         guest = start(brokered(ca_bundle=str(upstream.path)), "redirect")
         guest.look_up("api.test", address="8.8.8.8", port=53)
-        on = guest.do(do="open", address=AT, port=server.port, name="api.test", ca=guest.ca)[1]
+        on = guest.do(do="open", address=INSIDE, port=server.port, name="api.test", ca=guest.ca)[1]
         guest.say(on, f"GET / HTTP/1.1\r\nHost: api.test:{server.port}\r\n\r\n")
         said = guest.hear(on, "one\n\n")
         assert "one\n\n" in said
@@ -352,14 +354,14 @@ def test_a_websocket_where_it_is_granted(start: Start) -> None:
         guest.look_up("ws.test", address="8.8.8.8", port=53)
         handshake = "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
         key = "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\n"
-        on = guest.do(do="open", address=AT, port=server.port)[1]
+        on = guest.do(do="open", address=INSIDE, port=server.port)[1]
         guest.say(on, f"GET / HTTP/1.1\r\nHost: ws.test:{server.port}\r\n{handshake}{key}\r\n")
         assert guest.hear(on, "\r\n\r\n").startswith("HTTP/1.1 101")
         guest.say(on, frame(1, b"hello", b"abcd").decode("latin-1"))
         assert guest.hear(on, "hello").endswith("hello")
         assert server.handshakes[0].header("x-agent") == "yes"
         guest.look_up("api.test", address="8.8.8.8", port=53)
-        on = guest.do(do="open", address=AT, port=server.port)[1]
+        on = guest.do(do="open", address=INSIDE, port=server.port)[1]
         guest.say(on, f"GET / HTTP/1.1\r\nHost: api.test:{server.port}\r\n{handshake}{key}\r\n")
         assert guest.hear(on, "\r\n\r\n").startswith("HTTP/1.1 403")
         assert len(server.handshakes) == 1
@@ -396,22 +398,22 @@ def test_shapes_that_are_read_in_two_ways(start: Start) -> None:
         guest.look_up("api.test", address="8.8.8.8", port=53)
         host = f"Host: api.test:{server.port}\r\n"
         for shape in SHAPES:
-            status, text = guest.do(do="raw", address=AT, port=server.port, send=shape.format(host=host))
+            status, text = guest.do(do="raw", address=INSIDE, port=server.port, send=shape.format(host=host))
             assert status == "failed" or " 200 " not in text.partition("\r\n")[0], shape
         assert not server.requests
         # A folded line is sent on as the one line that it is.
         folded = f"GET /folded HTTP/1.1\r\n{host}X: a\r\n b\r\nConnection: close\r\n\r\n"
-        guest.do(do="raw", address=AT, port=server.port, send=folded)
+        guest.do(do="raw", address=INSIDE, port=server.port, send=folded)
         assert [request.header("x") for request in server.requests] == ["a b"]
         server.requests.clear()
         # Two requests in one write are two requests, each with its own decision.
         two = f"GET / HTTP/1.1\r\n{host}\r\nGET /x HTTP/1.1\r\nHost: plain.test:{server.port}\r\n\r\n"
-        status, text = guest.do(do="raw", address=AT, port=server.port, send=two)
+        status, text = guest.do(do="raw", address=INSIDE, port=server.port, send=two)
         assert text.count("HTTP/1.1 200") == 1
         assert text.count("HTTP/1.1 403") == 1
         assert [request.path for request in server.requests] == ["/"]
         # And a connection stays open for the next one.
-        on = guest.do(do="open", address=AT, port=server.port)[1]
+        on = guest.do(do="open", address=INSIDE, port=server.port)[1]
         for _ in range(3):
             guest.say(on, f"POST / HTTP/1.1\r\n{host}Content-Length: 2\r\n\r\nab")
             assert guest.hear(on, "\r\n\r\nok").startswith("HTTP/1.1 200")

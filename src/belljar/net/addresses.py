@@ -110,6 +110,26 @@ def canonical(address: Address) -> Address:
     return address
 
 
+# Programs in a network namespace have a loopback of their own. The owner's is shown to them as addresses that no
+# network uses: 240.0.0.0/8 for 127.0.0.0/8, and one of the discard prefix (RFC 6666) for ::1.
+_LOOPBACK_V4, _SHOWN_V4 = 127 << 24, 240 << 24
+_LOOPBACK_V6, _SHOWN_V6 = IPv6Address("::1"), IPv6Address("100::1")
+
+
+def shown(address: Address) -> Address:
+    """The address by which programs in a namespace reach one of the owner's."""
+    if isinstance(address, IPv4Address):
+        return IPv4Address(int(address) ^ _LOOPBACK_V4 ^ _SHOWN_V4) if int(address) >> 24 == 127 else address
+    return _SHOWN_V6 if address == _LOOPBACK_V6 else address
+
+
+def meant(address: Address) -> Address:
+    """The address of the owner's that a program in a namespace means. The inverse of `shown`."""
+    if isinstance(address, IPv4Address):
+        return IPv4Address(int(address) ^ _LOOPBACK_V4 ^ _SHOWN_V4) if int(address) >> 24 == 240 else address
+    return _LOOPBACK_V6 if address == _SHOWN_V6 else address
+
+
 @lru_cache(maxsize=4096)
 def classify(address: Address) -> Scope:
     """The scope of an address; of one that carries another, the less public of the two."""

@@ -9,6 +9,7 @@ NO_XDEV: Final = 0x01
 NO_MAGICLINKS: Final = 0x02
 NO_SYMLINKS: Final = 0x04
 BENEATH: Final = 0x08
+IN_ROOT: Final = 0x10
 
 _OPENAT2: Final = 437  # the same on every architecture
 _RETRIES: Final = 100

@@ -20,6 +20,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LEAVES_MAX: Final = 256
+_NAME_MAX: Final = 64
+"""Bytes of a common name (RFC 5280)."""
 _DAYS: Final = 365
 _LEAF_DAYS: Final = 7
 _RENEWED: Final = timedelta(days=1)
@@ -32,7 +34,9 @@ class SandboxAuthority:
     def __init__(self, sandbox: str, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         self._now = now
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"belljar sandbox {sandbox[:32]}")])
+        named = f"belljar sandbox {sandbox[:32]}".encode(errors="replace")
+        self.common_name = named[:_NAME_MAX].decode(errors="ignore").rstrip()
+        self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, self.common_name)])
         usage = x509.KeyUsage(False, False, False, False, False, True, True, False, False)
         self._certificate = (
             self._begin(self._name, self._key.public_key(), _DAYS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from ipaddress import ip_address
 from typing import Final, cast
 
 import dns.exception
@@ -16,6 +17,7 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.rrset
 
+from belljar.net.addresses import shown
 from belljar.net.broker.dns_host import load_types
 from belljar.net.broker.gate_host import Gate
 from belljar.net.broker.stream_host import Stream, in_background
@@ -86,6 +88,8 @@ class NameServer:
         else:
             for line in lines:
                 owner, ttl, kind, value = line.split(" ", 3)
+                if kind in ("A", "AAAA"):
+                    value = str(shown(ip_address(value)))
                 reply.answer.append(dns.rrset.from_text(dns.name.from_text(owner), int(ttl), "IN", kind, value))
         wire = reply.to_wire(max_size=_TCP_ROOM)
         if len(wire) > room:

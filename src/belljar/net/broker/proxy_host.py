@@ -11,15 +11,13 @@ import asyncio
 import socket
 import ssl
 import struct
-from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Sequence
 from ipaddress import ip_address
 from typing import Any, Final, TypeAlias, cast
 
 import h11
 
-from belljar.net.addresses import Endpoint, canonical
-from belljar.net.audit import Emit
+from belljar.net.addresses import Endpoint, canonical, meant
 from belljar.net.broker.authority_host import SandboxAuthority
 from belljar.net.broker.front_host import Front
 from belljar.net.broker.front_http1_host import serve_http1
@@ -30,12 +28,12 @@ from belljar.net.broker.name_server_host import NameServer
 from belljar.net.broker.stream_host import Meter, Stream, dial
 from belljar.net.errors import NetError
 from belljar.net.hello import HELLO_MAX, Hello, NotTls, hello_size, is_http, parse_hello
-from belljar.net.network import Network
 from belljar.net.policy import AcceptHttp, AcceptRaw, Denied, Verdict
 
 _SO_ORIGINAL_DST: Final = 80
 _SOL_IPV6: Final = 41
 _HELLO_SECONDS: Final = 10.0
+_START_SECONDS: Final = 10.0
 _ACCEPT_PAUSE: Final = 0.1
 """Seconds until a listener that could not accept tries again."""
 Work: TypeAlias = Coroutine[Any, Any, None]
@@ -58,10 +56,13 @@ class Proxy:
     """The listeners of one sandbox. Used on the broker's loop only."""
 
     def __init__(
-        self, gate: Gate, destination: Callable[[socket.socket], tuple[str, int]] = original_destination
+        self,
+        gate: Gate,
+        authority: SandboxAuthority | None = None,
+        destination: Callable[[socket.socket], tuple[str, int]] = original_destination,
     ) -> None:
         self.gate = gate
-        self.authority = SandboxAuthority(gate.sandbox)
+        self.authority = authority or SandboxAuthority(gate.sandbox)
         self._web = Web(gate)
         self._names = NameServer(gate)
         self._destination = destination
@@ -72,10 +73,11 @@ class Proxy:
         """Take every connection that was redirected to this socket."""
         self._accept(listener, self._connection)
 
-    async def serve_dns(self, datagrams: socket.socket, listener: socket.socket | None = None) -> None:
-        """Answer names on this socket, and over TCP on the other."""
-        await self._names.serve(datagrams)
-        if listener is not None:
+    async def serve_dns(self, datagrams: Sequence[socket.socket], listeners: Sequence[socket.socket] = ()) -> None:
+        """Answer names over UDP on these sockets, and over TCP on the others."""
+        for unconnected in datagrams:
+            await self._names.serve(unconnected)
+        for listener in listeners:
             self._accept(listener, self._names.converse)
 
     def _accept(self, listener: socket.socket, serve: Callable[[socket.socket], Work]) -> None:
@@ -122,7 +124,7 @@ class Proxy:
         arrived = _Arrived(connection, self.gate)
         try:
             address, port = self._destination(connection)
-            dst = Endpoint(canonical(ip_address(address)), port)
+            dst = Endpoint(meant(canonical(ip_address(address))), port)
             with self.gate.attempt("connection", f"tcp {dst}"):
                 await self._decided(arrived, dst)
         except (OSError, ValueError, NetError):
@@ -274,43 +276,24 @@ def _refuse(connection: socket.socket) -> None:
     connection.close()
 
 
-class RunningProxy:
-    """A proxy on the broker's loop, as the maker of a namespace holds it."""
-
-    def __init__(self, proxy: Proxy) -> None:
-        self._proxy = proxy
-
-    @property
-    def certificate(self) -> bytes:
-        """The sandbox's authority, in PEM, to be trusted inside."""
-        return self._proxy.authority.certificate
-
-    def close(self) -> None:
-        gate = self._proxy.gate
-        with suppress(RuntimeError):  # it is closed already
-            gate.thread.submit(self._proxy.close()).result(10)
-        gate.close()
-
-
 def start_proxy(
-    network: Network,
+    gate: Gate,
     *,
-    tcp: list[socket.socket],
-    dns_datagrams: socket.socket,
-    dns_listener: socket.socket | None = None,
-    sandbox: str = "",
-    emit: Emit | None = None,
-    owner: asyncio.AbstractEventLoop | None = None,
-) -> RunningProxy:
-    """Serve sockets that were made in a sandbox's network namespace. They are ours from now on."""
+    tcp: Sequence[socket.socket],
+    dns_datagrams: Sequence[socket.socket],
+    dns_listeners: Sequence[socket.socket] = (),
+    authority: SandboxAuthority | None = None,
+) -> None:
+    """Serve sockets that were made in a sandbox's network namespace. They are the gate's from now on: it closes them.
 
-    gate = Gate(network, sandbox=sandbox, emit=emit, owner=owner)
+    `authority` is one whose certificate is trusted inside.
+    """
 
-    async def start() -> Proxy:
-        proxy = Proxy(gate)
+    async def start() -> None:
+        proxy = Proxy(gate, authority)
+        gate.thread.closers.add(proxy.close)
         for listener in tcp:
             proxy.serve_tcp(listener)
-        await proxy.serve_dns(dns_datagrams, dns_listener)
-        return proxy
+        await proxy.serve_dns(dns_datagrams, dns_listeners)
 
-    return RunningProxy(gate.thread.submit(start()).result(10))
+    gate.thread.submit(start()).result(_START_SECONDS)

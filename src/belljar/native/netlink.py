@@ -1,0 +1,214 @@
+"""Netlink messages that set up a sandbox's network namespace, as bytes: links, addresses, routes, nf_tables rules.
+
+The numbers are those of linux/netlink.h, rtnetlink.h, if_addr.h and netfilter/nf_tables.h. A new namespace has one
+device, `lo`, with index 1.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import Final, TypeAlias
+
+ROUTE: Final = 0
+NETFILTER: Final = 12
+"""Protocols of AF_NETLINK sockets."""
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Subnet: TypeAlias = IPv4Network | IPv6Network
+
+_LO: Final = 1
+_AF: Final = {4: 2, 6: 10}
+_REQUEST, _ACK, _CREATE, _APPEND = 0x1, 0x4, 0x400, 0x800
+_RTM_NEWLINK, _RTM_NEWADDR, _RTM_NEWROUTE = 16, 20, 24
+_IFF_UP: Final = 1
+_IFA_F_NODAD: Final = 0x02
+_RT_TABLE_MAIN, _RT_TABLE_LOCAL, _RTPROT_BOOT, _RT_SCOPE_HOST = 254, 255, 3, 254
+_RTN_UNICAST, _RTN_LOCAL = 1, 2
+
+_NESTED: Final = 0x8000
+_SUBSYSTEM_NFTABLES: Final = 10
+_NEWTABLE, _NEWCHAIN, _NEWRULE = 0, 3, 6
+_BATCH_BEGIN, _BATCH_END = 0x10, 0x11
+_NFPROTO_INET: Final = 1
+_NFPROTO: Final = {4: 2, 6: 10}
+HOOK_OUTPUT: Final = 3
+PRIORITY_RAW, PRIORITY_DSTNAT, PRIORITY_FILTER = -300, -100, 0
+_DROP, _ACCEPT, _REGISTER_VERDICT, _REGISTER, _REGISTER_2 = 0, 1, 0, 1, 2
+_META_NFPROTO, _META_L4PROTO = 15, 16
+_NETWORK_HEADER, _TRANSPORT_HEADER = 1, 2
+_DADDR: Final = {4: (16, 4), 6: (24, 16)}
+"""Offset and length of the destination in an IP header."""
+_NAT_DESTINATION: Final = 1
+_REJECT_TCP_RESET, _REJECT_ICMPX, _ADMIN_PROHIBITED = 1, 2, 3
+TCP, UDP = 6, 17
+
+
+def _attribute(kind: int, data: bytes) -> bytes:
+    size = 4 + len(data)
+    return struct.pack("=HH", size, kind) + data + bytes(-size % 4)
+
+
+def _nested(kind: int, *parts: bytes) -> bytes:
+    return _attribute(kind | _NESTED, b"".join(parts))
+
+
+def _number(kind: int, value: int) -> bytes:
+    return _attribute(kind, struct.pack("!i", value))
+
+
+def _text(kind: int, value: str) -> bytes:
+    return _attribute(kind, value.encode() + b"\0")
+
+
+def _message(kind: int, flags: int, body: bytes) -> bytes:
+    return struct.pack("=IHHII", 16 + len(body), kind, _REQUEST | flags, 1, 0) + body
+
+
+# Links, addresses and routes.
+
+
+def loopback_up() -> bytes:
+    """Like `ip link set lo up`: with it come 127.0.0.1/8 and ::1."""
+    return _message(_RTM_NEWLINK, _ACK, struct.pack("=BxHiII", 0, 0, _LO, _IFF_UP, _IFF_UP))
+
+
+def add_address(address: Address) -> bytes:
+    """Like `ip address add ADDRESS dev lo nodad`."""
+    flags = _IFA_F_NODAD if address.version == 6 else 0
+    head = struct.pack("=BBBBi", _AF[address.version], address.max_prefixlen, flags, 0, _LO)
+    body = head + _attribute(1, address.packed) + _attribute(2, address.packed)
+    return _message(_RTM_NEWADDR, _CREATE | _ACK, body)
+
+
+def add_default_route(source: Address) -> bytes:
+    """Like `ip route add default dev lo src SOURCE`."""
+    return _add_route(_RT_TABLE_MAIN, _RTN_UNICAST, source, None)
+
+
+def add_local_route(address: Address, source: Address) -> bytes:
+    """Like `ip route add local ADDRESS dev lo src SOURCE`: an address to listen on that connections don't come from."""
+    return _add_route(_RT_TABLE_LOCAL, _RTN_LOCAL, source, address)
+
+
+def _add_route(table: int, kind: int, source: Address, address: Address | None) -> bytes:
+    scope = _RT_SCOPE_HOST if kind == _RTN_LOCAL else 0
+    length = 0 if address is None else address.max_prefixlen
+    head = struct.pack("=BBBBBBBBI", _AF[source.version], length, 0, 0, table, _RTPROT_BOOT, scope, kind, 0)
+    where = b"" if address is None else _attribute(1, address.packed)
+    body = head + where + _attribute(4, struct.pack("=i", _LO)) + _attribute(7, source.packed)
+    return _message(_RTM_NEWROUTE, _CREATE | _ACK, body)
+
+
+# nf_tables: expressions, which make rules, which make chains.
+
+
+def _expression(name: str, *parts: bytes) -> bytes:
+    return _nested(1, _text(1, name), _nested(2, *parts))
+
+
+def _data(value: bytes) -> bytes:
+    return _attribute(1, value)
+
+
+def _equals(value: bytes) -> bytes:
+    return _expression("cmp", _number(1, _REGISTER), _number(2, 0), _nested(3, _data(value)))
+
+
+def _meta_is(key: int, value: int) -> bytes:
+    return _expression("meta", _number(1, _REGISTER), _number(2, key)) + _equals(bytes([value]))
+
+
+def _payload(base: int, offset: int, length: int) -> bytes:
+    return _expression("payload", _number(1, _REGISTER), _number(2, base), _number(3, offset), _number(4, length))
+
+
+def _load(register: int, value: bytes) -> bytes:
+    return _expression("immediate", _number(1, register), _nested(2, _data(value)))
+
+
+def by(protocol: int) -> bytes:
+    """Match a transport protocol."""
+    return _meta_is(_META_L4PROTO, protocol)
+
+
+def to_port(port: int) -> bytes:
+    """Match a destination port; after `by`."""
+    return _payload(_TRANSPORT_HEADER, 2, 2) + _equals(struct.pack("!H", port))
+
+
+def family(version: int) -> bytes:
+    """Match IPv4 or IPv6."""
+    return _meta_is(_META_NFPROTO, _NFPROTO[version])
+
+
+def to(where: Address | Subnet) -> bytes:
+    """Match a destination address."""
+    network = ip_network(where)
+    version, mask = network.version, network.netmask.packed
+    masked = _expression(
+        "bitwise",
+        _number(1, _REGISTER),
+        _number(2, _REGISTER),
+        _number(3, len(mask)),
+        _nested(4, _data(mask)),
+        _nested(5, _data(bytes(len(mask)))),
+    )
+    return (
+        family(version) + _payload(_NETWORK_HEADER, *_DADDR[version]) + masked + _equals(network.network_address.packed)
+    )
+
+
+def accept() -> bytes:
+    verdict = _nested(2, _number(1, _ACCEPT))
+    return _expression("immediate", _number(1, _REGISTER_VERDICT), _nested(2, verdict))
+
+
+def untracked() -> bytes:
+    """Leave connection tracking out."""
+    return _expression("notrack")
+
+
+def lead_to(address: Address, port: int) -> bytes:
+    """Change the destination (DNAT); after `family`. The old one is the connection's SO_ORIGINAL_DST."""
+    nat = _expression(
+        "nat",
+        _number(1, _NAT_DESTINATION),
+        _number(2, _NFPROTO[address.version]),
+        _number(3, _REGISTER),
+        _number(5, _REGISTER_2),
+    )
+    return _load(_REGISTER, address.packed) + _load(_REGISTER_2, struct.pack("!H", port)) + nat
+
+
+def reset() -> bytes:
+    """Reject with a TCP reset; after `by(TCP)`."""
+    return _expression("reject", _number(1, _REJECT_TCP_RESET))
+
+
+def prohibit() -> bytes:
+    """Reject with "administratively prohibited": sending fails with EPERM."""
+    return _expression("reject", _number(1, _REJECT_ICMPX), _attribute(2, bytes([_ADMIN_PROHIBITED])))
+
+
+def chain(table: str, name: str, kind: str, priority: int, rules: Sequence[bytes]) -> list[bytes]:
+    """Messages for a chain of the output hook: what the namespace's own programs send goes through it."""
+    hook = _nested(4, _number(1, HOOK_OUTPUT), _number(2, priority))
+    head = _nft(_NEWCHAIN, 0, _text(1, table), _text(3, name), hook, _text(7, kind))
+    return [head, *(_nft(_NEWRULE, _APPEND, _text(1, table), _text(2, name), _nested(4, rule)) for rule in rules)]
+
+
+def table(name: str, *chains: list[bytes]) -> bytes:
+    """One batch that makes a table: all of it or nothing."""
+    messages = [_nft(_NEWTABLE, 0, _text(1, name)), *(message for chain in chains for message in chain)]
+    return b"".join([_batch(_BATCH_BEGIN), *messages, _batch(_BATCH_END)])
+
+
+def _nft(kind: int, flags: int, *parts: bytes) -> bytes:
+    body = struct.pack("!BBH", _NFPROTO_INET, 0, 0) + b"".join(parts)
+    return _message(_SUBSYSTEM_NFTABLES << 8 | kind, _CREATE | _ACK | flags, body)
+
+
+def _batch(kind: int) -> bytes:
+    return _message(kind, 0, struct.pack("!BBH", 0, 0, _SUBSYSTEM_NFTABLES))

@@ -1,0 +1,89 @@
+"""The network namespace of a native sandbox, as steps of its plan: `lo` alone, or `lo` and a way to the proxy.
+
+With a network, every destination leads to `lo`. The kernel changes the destination of each TCP connection to the
+proxy's listener, of each DNS question to the name server, and rejects the rest; the sandbox's own addresses are its
+own, and the listeners take nothing but what was redirected to them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_network
+from typing import Any, Final, TypeAlias
+
+from belljar.native import netlink
+from belljar.native.netlink import TCP, UDP, Address, Subnet, by, family, lead_to, to, to_port
+
+Step: TypeAlias = list[Any]
+
+GUEST: Final[dict[int, Address]] = {4: IPv4Address("10.0.2.15"), 6: IPv6Address("fd00:6a61:7200::15")}
+"""The sandbox's own addresses."""
+PROXY: Final[dict[int, Address]] = {4: IPv4Address("192.0.0.8"), 6: IPv6Address("100::8")}
+"""Where the listeners are: addresses that no network uses (RFC 7600's dummy address, RFC 6666's discard prefix)."""
+RESOLVER: Final = IPv4Address("10.0.2.3")
+"""The name server that resolv.conf names. Any other would do: questions are redirected, whomever they are for."""
+_TCP_PORT, _DNS_PORT = 1, 2
+"""Ports of the listeners, which programs inside can't have on all addresses: two that nobody wants."""
+_DOMAIN: Final = 53
+_LOOPBACK: Final[dict[int, Subnet]] = {4: ip_network("127.0.0.0/8"), 6: ip_network("::1/128")}
+_STREAM, _DATAGRAM = 1, 2
+_AF: Final = {4: 2, 6: 10}
+_SOL_IP, _IP_FREEBIND = 0, 15
+_TABLE: Final = "belljar"
+LISTENERS: Final = ((_STREAM, _TCP_PORT), (_STREAM, _DNS_PORT), (_DATAGRAM, _DNS_PORT))
+"""Type and port of the sockets of each IP version: every connection, DNS over TCP, DNS over UDP."""
+
+
+def closed() -> list[Step]:
+    """Steps for a namespace without a way out: connecting is ENETUNREACH, loopback works."""
+    return [["netlink", netlink.ROUTE, netlink.loopback_up()]]
+
+
+def redirected(versions: Sequence[int]) -> list[Step]:
+    """Steps for a namespace whose only way out are the listeners that these steps make, in the order of `LISTENERS`.
+
+    `versions` are the IP versions that the kernel speaks.
+    """
+    steps = closed()
+    for version in versions:
+        messages = (
+            netlink.add_address(GUEST[version]),
+            netlink.add_default_route(GUEST[version]),
+            netlink.add_local_route(PROXY[version], GUEST[version]),
+        )
+        steps += (["netlink", netlink.ROUTE, message] for message in messages)
+    steps.append(["netlink", netlink.NETFILTER, _rules(versions)])
+    return [*steps, *(_listen(version, kind, port) for version in versions for kind, port in LISTENERS)]
+
+
+def _rules(versions: Sequence[int]) -> bytes:
+    own = [to(place) for version in versions for place in (_LOOPBACK[version], GUEST[version])]
+    nat: list[bytes] = [rule + netlink.accept() for rule in own]
+    allowed: list[bytes] = [rule + netlink.accept() for rule in own]
+    for version in versions:
+        proxy = PROXY[version]
+        for protocol in (UDP, TCP):
+            nat.append(family(version) + by(protocol) + to_port(_DOMAIN) + lead_to(proxy, _DNS_PORT))
+            allowed.append(to(proxy) + by(protocol) + to_port(_DNS_PORT) + netlink.accept())
+        nat.append(family(version) + by(TCP) + lead_to(proxy, _TCP_PORT))
+        allowed.append(to(proxy) + by(TCP) + to_port(_TCP_PORT) + netlink.accept())
+    refused = [by(TCP) + netlink.reset(), netlink.prohibit()]
+    # Before any redirection. Connections inside need no tracking, and so can't fill its table; the listeners are for
+    # what is redirected to them.
+    first = [to(_LOOPBACK[version]) + netlink.untracked() for version in versions]
+    for version in versions:
+        first += [to(PROXY[version]) + rule for rule in refused]
+    return netlink.table(
+        _TABLE,
+        netlink.chain(_TABLE, "first", "filter", netlink.PRIORITY_RAW, first),
+        netlink.chain(_TABLE, "redirection", "nat", netlink.PRIORITY_DSTNAT, nat),
+        netlink.chain(_TABLE, "way_out", "filter", netlink.PRIORITY_FILTER, [*allowed, *refused]),
+    )
+
+
+def _listen(version: int, kind: int, port: int) -> Step:
+    address = PROXY[version].packed
+    place = address + bytes(8) if version == 4 else bytes(4) + address + bytes(4)
+    name = struct.pack("=H", _AF[version]) + struct.pack("!H", port) + place
+    return ["listen", _AF[version], kind, name, [[_SOL_IP, _IP_FREEBIND, 1]]]

@@ -1,0 +1,98 @@
+"""The owner's side of a native sandbox's network: steps and files for its plan, then the proxy on its sockets."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import stat
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from typing import Final
+
+from belljar.kernel.fs.openat2_host import IN_ROOT, NO_MAGICLINKS, openat2
+from belljar.native.network import LISTENERS, RESOLVER, Step, closed, redirected
+from belljar.native.trust import BUNDLES, trust
+from belljar.net.broker.authority_host import SandboxAuthority
+from belljar.net.broker.gate_host import Gate
+from belljar.net.broker.proxy_host import start_proxy
+from belljar.net.network import Network
+
+_BUNDLE_MAX: Final = 4 << 20
+
+
+class NativeNetwork:
+    """The network of one sandbox, while its plan is made: `steps`, `files` and `environment` go into it.
+
+    Without a network, and where everything is denied and nobody records it, the namespace has no way out at all.
+    """
+
+    def __init__(self, network: Network | None, name: str, lowers: Sequence[str] = ()) -> None:
+        self.redirected = network is not None and not (network.decide is None and network.audit is None)
+        self.files: dict[str, bytes] = {"/etc/resolv.conf": b"# this sandbox has no network\n"}
+        """Files to write in the root, with directories on the way to them."""
+        self.environment: dict[str, str] = {}
+        """Variables for what the image and the owner do not set."""
+        self._authority: SandboxAuthority | None = None
+        if network is None or not self.redirected:
+            return
+        self.files["/etc/resolv.conf"] = f"nameserver {RESOLVER}\n".encode()
+        if network.decide is not None and not network.inline:  # only a function of the owner's has middleware
+            self._authority = SandboxAuthority(name)
+            files, self.environment = trust(
+                self._authority.certificate,
+                self._authority.common_name,
+                lambda path: _find(lowers, path),
+                _public_authorities(),
+            )
+            self.files.update(files)
+
+    def steps(self) -> list[Step]:
+        """Steps that set up the namespace."""
+        return redirected(ip_versions()) if self.redirected else closed()
+
+    def serve(self, gate: Gate, sockets: Sequence[socket.socket]) -> None:
+        """Start the proxy on the sockets of the plan's `listen` steps, in their order. They are the gate's then."""
+        serve_redirected(gate, sockets, self._authority)
+
+
+def serve_redirected(gate: Gate, sockets: Sequence[socket.socket], authority: SandboxAuthority | None) -> None:
+    """Start the proxy on the sockets that the steps of `redirected` made."""
+    kinds = len(LISTENERS)
+    tcp, dns_listeners, dns_datagrams = (sockets[kind::kinds] for kind in range(kinds))
+    start_proxy(gate, tcp=tcp, dns_listeners=dns_listeners, dns_datagrams=dns_datagrams, authority=authority)
+
+
+def ip_versions() -> tuple[int, ...]:
+    """The IP versions of this machine's kernel."""
+    return (4, 6) if os.path.exists("/proc/net/if_inet6") else (4,)
+
+
+def _find(lowers: Sequence[str], path: str) -> tuple[str, bytes] | None:
+    """A file of an image, or a directory (with b""), and its path without links. None for what is not there."""
+    for lower in lowers:
+        with suppress(OSError), ExitStack() as opened:
+            root = os.open(lower, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            opened.callback(os.close, root)
+            fd = openat2(root, os.fsencode(path), os.O_RDONLY | os.O_NONBLOCK, IN_ROOT | NO_MAGICLINKS)
+            opened.callback(os.close, fd)
+            place = "/" + os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), os.readlink(f"/proc/self/fd/{root}"))
+            mode = os.fstat(fd).st_mode
+            if stat.S_ISDIR(mode):
+                return place, b""
+            if stat.S_ISREG(mode):
+                return place, _read(fd)
+    return None
+
+
+def _read(fd: int) -> bytes:
+    with open(fd, "rb", closefd=False) as file:
+        return file.read(_BUNDLE_MAX)
+
+
+def _public_authorities() -> bytes:
+    """This machine's own, for images that have none."""
+    path = ssl.get_default_verify_paths().cafile or BUNDLES[0]
+    with suppress(OSError), open(path, "rb") as file:
+        return file.read(_BUNDLE_MAX)
+    return b""
