@@ -44,6 +44,7 @@ from belljar.store.tree import Kind
 if TYPE_CHECKING:
     from belljar.abi.limits import Limits
     from belljar.api.state import State
+    from belljar.native.roots import RootSource
     from belljar.net.network import Network
 
 _ENDING: Final = re.compile(r"\.(tar|tgz|tar\.[a-z0-9]+)$")
@@ -70,6 +71,18 @@ class _Archive(Struct, frozen=True):
     tag: str | None
 
 
+class _Directory(Struct, frozen=True):
+    """A directory of the host's that is a root file system."""
+
+    path: str
+
+
+class _Host(Struct, frozen=True):
+    """The host's own programs, and further directories of it."""
+
+    also: tuple[str, ...]
+
+
 class Built(Struct, frozen=True):
     """An image in a store."""
 
@@ -92,7 +105,7 @@ class Image:
     __slots__ = ("_origin", "_steps")
 
     def __init__(self) -> None:
-        self._origin: _Archive | Built | None = None
+        self._origin: _Origin | None = None
         self._steps: tuple[Step, ...] = ()
 
     @classmethod
@@ -101,6 +114,24 @@ class Image:
         save`. `tag` chooses one if there are several.
         """
         return _image(_Archive(check_path(path, "a path"), tag))
+
+    @classmethod
+    def directory(cls, path: AnyPath) -> Image:
+        """Begin with a directory of this machine's that is a root file system. `build` reads it into the store;
+        `Sandbox(tier="native")` takes it as it is, too, and never writes to it.
+        """
+        return _image(_Directory(check_path(path, "a path")))
+
+    @classmethod
+    def host(cls, also: Iterable[AnyPath] = ()) -> Image:
+        """This machine's own programs, read-only, for the native tier: `/usr`, and of `/etc` what programs need to run.
+        Nothing of `/home`, `/root`, `/var`, `/run`, `/srv` or `/opt`, and no accounts or secrets.
+
+        `also` names further directories, such as `/opt/tool`. It needs no `build`, and no store can have it.
+        """
+        if isinstance(also, str | bytes):
+            raise TypeError(f"also= takes a list of paths, not {also!r}")
+        return _image(_Host(tuple(check_path(path, "a path") for path in also)))
 
     @classmethod
     def find(cls, name: str, store: Store | None = None) -> Image:
@@ -209,6 +240,12 @@ class Image:
         match self._origin:
             case _Archive(path=path, tag=tag):
                 return _read_archive(path, objects, tag)[0]
+            case _Directory(path=path):
+                from belljar.native.roots_host import read_directory
+
+                return read_directory(path, objects)[0]
+            case _Host():
+                raise ImageError("Image.host() can't be built: it is this machine's own. Use it as it is")
             case Built(store=store, record=record):
                 if store is not objects.backend:
                     from belljar.api.state import copy_trees
@@ -220,6 +257,10 @@ class Image:
     @property
     def built(self) -> Built:
         """ImageError if it was not built."""
+        if isinstance(self._origin, _Host):
+            raise ImageError(
+                "Image.host() is for Sandbox(tier='native'): other tiers can't run this machine's programs"
+            )
         if not isinstance(self._origin, Built) or self._steps:
             raise ImageError("the image is only a recipe so far: use what image.build(store) gives")
         return self._origin
@@ -252,7 +293,10 @@ class Image:
         return f"<Image: a recipe of {len(self._steps)} steps>"
 
 
-def _image(origin: _Archive | Built | None, steps: tuple[Step, ...] = ()) -> Image:
+_Origin = _Archive | _Directory | _Host | Built
+
+
+def _image(origin: _Origin | None, steps: tuple[Step, ...] = ()) -> Image:
     image = Image()
     image._origin, image._steps = origin, steps
     return image
@@ -314,6 +358,51 @@ def from_image(options: SandboxOptions) -> tuple[Settings, State]:
     state.parent = b""  # an image is no snapshot
     checked = Settings.check(settings)  # type: ignore[arg-type]
     return structs.replace(checked, image=built.name or ref_of(built.digest)), state
+
+
+def root_source(image: Image | str | None, store: Store | None = None) -> RootSource:
+    """The root of a native sandbox: of an image, its name or digest, or a recipe, which is built into the store first;
+    without one, this machine's own programs. ImageError, TypeError.
+    """
+    from belljar.native.roots import RootSource
+
+    match image:
+        case None:
+            return root_source(Image.host())
+        case str():
+            built = find_built(image, store)
+        case Image(_origin=_Host() | _Directory() as origin, _steps=steps):
+            return _with_settings(origin, steps)
+        case Image(_origin=None):
+            raise ImageError("Image() has no programs that Linux can run: begin with Image.host(), .debian() or .oci()")
+        case Image(_origin=Built() as built, _steps=()):
+            pass
+        case Image():
+            built = image.build(store).built
+        case _:
+            raise TypeError(f"image= takes an Image, its name or its digest, not {image!r}")
+    return RootSource(Objects(built.store), built.record)
+
+
+def _with_settings(origin: _Host | _Directory, steps: tuple[Step, ...]) -> RootSource:
+    """A root that is in no store, with the steps of its recipe that only write files or change settings."""
+    from belljar.native.host_image_host import host_source
+    from belljar.native.roots_host import directory_source
+
+    source = host_source(origin.also) if isinstance(origin, _Host) else directory_source(origin.path)
+    if not steps:
+        return source
+    from belljar.api.build import build
+
+    for step in steps:
+        if isinstance(step, Run) or (isinstance(step, User) and step.name not in ("root", AGENT_NAME)):
+            what = "Image.host()" if isinstance(origin, _Host) else "Image.directory() that is not built"
+            raise ImageError(f"{what} can't have the step `{step}`: only files and settings can be added to it")
+    record, _ = build(source.objects, source.record, steps, None, None, None)
+    if record.trees == source.record.trees:
+        return structs.replace(source, record=record)
+    named = digest_of(source.digest.encode() + record.trees[0].digest).hex()
+    return structs.replace(source, record=record, digest=f"{source.digest.partition(':')[0]}:{named}")
 
 
 def shell_file(objects: Objects, record: ImageRecord) -> dict[str, FileContents]:
