@@ -334,7 +334,7 @@ class Export:
 
     def _small_file(self, node: Node) -> tuple[bool, bytes, Stat]:
         """Read a file: whether its contents may be kept, the contents (b"" of a large one), and its stat."""
-        handle = _opened(self._server.open(node, O_RDONLY))
+        handle = complete_handle(self._server.open(node, O_RDONLY))
         try:
             stat = self._server.stat(node)  # before it is read: a change from now on will show
             settled = self._server.settled(stat)
@@ -355,7 +355,7 @@ class Export:
     def _keep(self, open_it: Callable[[], Handle]) -> int:
         if len(self._handles) >= HANDLES_MAX:
             raise SysError(ENFILE)
-        handle = _opened(open_it())
+        handle = complete_handle(open_it())
         number = self._new_number()
         self._handles[number] = _Kept(handle)
         return number
@@ -440,5 +440,5 @@ def complete(made: object) -> FileServer:
     return cast("FileServer", made if isinstance(made, Completed) else Completed(made, FileServer))
 
 
-def _opened(made: object) -> Handle:
+def complete_handle(made: object) -> Handle:
     return made if isinstance(made, Handle) else cast("Handle", Completed(made, ReadOnlyHandle))
