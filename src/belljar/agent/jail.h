@@ -6,10 +6,25 @@
 
 #include "wire.h"
 
-/* What guest processes are made of: the plan's `guest`. jail.c fills in and reads the rest of it. */
+#define GROUPS_MAX 32
+#define RLIMITS_MAX 16
+
+/* Guest processes: the plan's `guest`. Without `walled` only the ids count. */
 struct guest {
     uid_t uid;
     gid_t gid;
+    bool walled, sets_groups;
+    gid_t groups[GROUPS_MAX];
+    uint32_t group_count;
+    struct {
+        int resource;
+        uint64_t limit;
+    } rlimits[RLIMITS_MAX];
+    uint32_t rlimit_count;
+    uint64_t capabilities;
+    const uint8_t *filter;
+    uint32_t filter_length;
+    int upper; /* the directory that has all changes of the root, or -1 */
 };
 
 /* The launcher: execute a plan and, in the process that becomes pid 1, serve. Gives the exit status. */

@@ -10,6 +10,7 @@ from typing import Final
 
 from belljar.abi.dataclass import dataclass
 from belljar.abi.errno import EACCES, ENOSYS, EPERM
+from belljar.lockdown import call_numbers
 
 KILL_PROCESS: Final = 0x80000000
 ERRNO: Final = 0x00050000
@@ -74,54 +75,20 @@ class Machine:
     """Call numbers from here on belong to another ABI of the same processor."""
 
 
-X86_64: Final = Machine(
-    0xC000003E,
-    {
-        "read": 0, "write": 1, "open": 2, "close": 3, "stat": 4, "fstat": 5, "lstat": 6, "poll": 7, "lseek": 8,
-        "mmap": 9, "mprotect": 10, "munmap": 11, "brk": 12, "rt_sigaction": 13, "rt_sigprocmask": 14,
-        "rt_sigreturn": 15, "ioctl": 16, "readv": 19, "writev": 20, "access": 21, "sched_yield": 24, "mremap": 25,
-        "madvise": 28, "dup": 32, "nanosleep": 35, "setitimer": 38, "getpid": 39, "socket": 41, "connect": 42,
-        "sendto": 44, "recvfrom": 45, "sendmsg": 46, "recvmsg": 47, "getsockname": 51, "clone": 56, "exit": 60,
-        "uname": 63, "kill": 62, "fcntl": 72, "getcwd": 79, "unlink": 87, "readlink": 89, "getrusage": 98,
-        "sysinfo": 99, "getppid": 110, "sigaltstack": 131, "prctl": 157, "gettid": 186, "futex": 202,
-        "sched_getaffinity": 204, "getdents64": 217, "restart_syscall": 219, "clock_gettime": 228,
-        "clock_nanosleep": 230, "exit_group": 231, "epoll_wait": 232, "epoll_ctl": 233, "tgkill": 234,
-        "openat": 257, "newfstatat": 262, "unlinkat": 263, "readlinkat": 267, "faccessat": 269, "ppoll": 271,
-        "set_robust_list": 273, "epoll_pwait": 281, "epoll_create1": 291, "pipe2": 293, "prlimit64": 302,
-        "getrandom": 318, "statx": 332, "rseq": 334, "clone3": 435, "faccessat2": 439,
-    },
-    foreign=0x40000000,
-)  # fmt: skip
-
-AARCH64: Final = Machine(
-    0xC00000B7,
-    {
-        "getcwd": 17, "epoll_create1": 20, "epoll_ctl": 21, "epoll_pwait": 22, "dup": 23, "fcntl": 25, "ioctl": 29,
-        "unlinkat": 35, "faccessat": 48, "openat": 56, "close": 57, "pipe2": 59, "getdents64": 61, "lseek": 62,
-        "read": 63, "write": 64, "readv": 65, "writev": 66, "ppoll": 73, "readlinkat": 78, "newfstatat": 79,
-        "fstat": 80, "exit": 93, "exit_group": 94, "futex": 98, "set_robust_list": 99, "nanosleep": 101,
-        "setitimer": 103, "clock_gettime": 113, "clock_nanosleep": 115, "sched_getaffinity": 123,
-        "sched_yield": 124, "restart_syscall": 128, "kill": 129, "tgkill": 131, "sigaltstack": 132,
-        "rt_sigaction": 134, "rt_sigprocmask": 135, "rt_sigreturn": 139, "uname": 160, "getrusage": 165,
-        "prctl": 167, "getpid": 172, "getppid": 173, "gettid": 178, "sysinfo": 179, "socket": 198, "connect": 203,
-        "getsockname": 204, "sendto": 206, "recvfrom": 207, "sendmsg": 211, "recvmsg": 212, "brk": 214,
-        "munmap": 215, "mremap": 216, "clone": 220, "mmap": 222, "mprotect": 226, "madvise": 233, "prlimit64": 261,
-        "getrandom": 278, "statx": 291, "rseq": 293, "clone3": 435, "faccessat2": 439,
-    },
-)  # fmt: skip
-
+X86_64: Final = Machine(0xC000003E, call_numbers.X86_64, foreign=0x40000000)
+AARCH64: Final = Machine(0xC00000B7, call_numbers.AARCH64)
 MACHINES: Final = {"x86_64": X86_64, "aarch64": AARCH64}
 
 
 def fork_filter(machine: Machine) -> bytes:
     """Asks the trusted side about each fork. Everything else is up to `worker_filter`, which is there beside it."""
     program = [
-        _load(NUMBER),
-        _jump(JUMP_EQUAL, machine.numbers["clone"], 0, 3),
-        _load(ARGUMENTS),
-        _jump(JUMP_EQUAL, FORK_FLAGS, 0, 1),
-        _return(USER_NOTIFY),
-        _return(ALLOW),
+        load(NUMBER),
+        jump(JUMP_EQUAL, machine.numbers["clone"], 0, 3),
+        load(ARGUMENTS),
+        jump(JUMP_EQUAL, FORK_FLAGS, 0, 1),
+        give(USER_NOTIFY),
+        give(ALLOW),
     ]
     return b"".join(program)
 
@@ -133,56 +100,65 @@ def worker_filter(machine: Machine, *, compiles: bool = False, threads: bool = F
     starts threads. `judged`: the fork filter is there too, so that its answer decides.
     """
     numbers = machine.numbers
-    program = [_load(ARCHITECTURE), _jump(JUMP_EQUAL, machine.audit, 1, 0), _return(KILL_PROCESS), _load(NUMBER)]
-    if machine.foreign is not None:
-        program += [_jump(JUMP_GREATER_EQUAL, machine.foreign, 0, 1), _return(KILL_PROCESS)]
+    program = check_machine(machine)
     for name in ALLOWED:
         if name in numbers:
-            program += [_jump(JUMP_EQUAL, numbers[name], 0, 1), _return(ALLOW)]
+            program += [jump(JUMP_EQUAL, numbers[name], 0, 1), give(ALLOW)]
     for name, (argument, flags) in MESSAGE_FLAGS.items():
-        program += _check(numbers[name], argument, [_jump(JUMP_SET, ~flags & 0xFFFFFFFF, 1, 0), _return(ALLOW)], EPERM)
+        program += check_argument(numbers[name], argument, [jump(JUMP_SET, ~flags & 0xFFFFFFFF, 1, 0), give(ALLOW)], EPERM)
     if compiles:
         # Of any other process than itself: refused. Nobody may raise a hard limit.
-        program += _check(numbers["prlimit64"], 0, [_jump(JUMP_EQUAL, 0, 0, 1), _return(ALLOW)], EPERM)
+        program += check_argument(numbers["prlimit64"], 0, [jump(JUMP_EQUAL, 0, 0, 1), give(ALLOW)], EPERM)
     # clone3 keeps its flags in memory, where a filter can't look: without it the C library falls back to clone.
-    program += [_jump(JUMP_EQUAL, numbers["clone3"], 0, 1), _return(ERRNO | ENOSYS)]
+    program += [jump(JUMP_EQUAL, numbers["clone3"], 0, 1), give(ERRNO | ENOSYS)]
     allowed_clones = []
     for flags in (*(THREAD_FLAGS if threads else ()), *((FORK_FLAGS,) if judged else ())):
-        allowed_clones += [_jump(JUMP_EQUAL, flags, 0, 1), _return(ALLOW)]
-    program += _check(numbers["clone"], 0, allowed_clones, EPERM)
+        allowed_clones += [jump(JUMP_EQUAL, flags, 0, 1), give(ALLOW)]
+    program += check_argument(numbers["clone"], 0, allowed_clones, EPERM)
     # Shared anonymous memory, huge pages and mappings that grow by themselves escape RLIMIT_DATA.
     program += [
-        _jump(JUMP_EQUAL, numbers["mmap"], 0, 4),
-        _load(ARGUMENTS + 8 * 3),
-        _jump(JUMP_SET, MAP_SHARED | MAP_GROWSDOWN | MAP_HUGETLB, 0, 1),
-        _return(ERRNO | EPERM),
-        _load(NUMBER),
+        jump(JUMP_EQUAL, numbers["mmap"], 0, 4),
+        load(ARGUMENTS + 8 * 3),
+        jump(JUMP_SET, MAP_SHARED | MAP_GROWSDOWN | MAP_HUGETLB, 0, 1),
+        give(ERRNO | EPERM),
+        load(NUMBER),
     ]
     for name in ("mmap", "mprotect"):
         if compiles:
-            program += [_jump(JUMP_EQUAL, numbers[name], 0, 1), _return(ALLOW)]
+            program += [jump(JUMP_EQUAL, numbers[name], 0, 1), give(ALLOW)]
         else:  # executable memory is how a bug becomes native code
-            program += _check(numbers[name], 2, [_jump(JUMP_SET, PROT_EXEC, 1, 0), _return(ALLOW)], EACCES)
+            program += check_argument(numbers[name], 2, [jump(JUMP_SET, PROT_EXEC, 1, 0), give(ALLOW)], EACCES)
     for name in REFUSED:
         if name in numbers:
-            program += [_jump(JUMP_EQUAL, numbers[name], 0, 1), _return(ERRNO | EPERM)]
-    program.append(_return(KILL_PROCESS))
+            program += [jump(JUMP_EQUAL, numbers[name], 0, 1), give(ERRNO | EPERM)]
+    program.append(give(KILL_PROCESS))
     return b"".join(program)
 
 
-def _check(number: int, argument: int, allowing: list[bytes], errno: int) -> list[bytes]:
+def check_machine(machine: Machine) -> list[bytes]:
+    """Begin a filter: kill for the calls of another machine or ABI, and load the call's number."""
+    program = [load(ARCHITECTURE), jump(JUMP_EQUAL, machine.audit, 1, 0), give(KILL_PROCESS), load(NUMBER)]
+    if machine.foreign is not None:
+        program += [jump(JUMP_GREATER_EQUAL, machine.foreign, 0, 1), give(KILL_PROCESS)]
+    return program
+
+
+def check_argument(number: int, argument: int, allowing: list[bytes], errno: int) -> list[bytes]:
     """For one call: load an argument's low word, run what may allow it, and refuse it with an error otherwise."""
-    load = _load(ARGUMENTS + 8 * argument)
-    return [_jump(JUMP_EQUAL, number, 0, len(allowing) + 2), load, *allowing, _return(ERRNO | errno)]
+    loading = load(ARGUMENTS + 8 * argument)
+    return [jump(JUMP_EQUAL, number, 0, len(allowing) + 2), loading, *allowing, give(ERRNO | errno)]
 
 
-def _load(offset: int) -> bytes:
+def load(offset: int) -> bytes:
+    """Load 32 bits of struct seccomp_data."""
     return struct.pack("<HBBI", LOAD, 0, 0, offset)
 
 
-def _jump(code: int, operand: int, true: int, false: int) -> bytes:
+def jump(code: int, operand: int, true: int, false: int) -> bytes:
+    """Compare what was loaded; skip so many instructions."""
     return struct.pack("<HBBI", code, true, false, operand)
 
 
-def _return(verdict: int) -> bytes:
+def give(verdict: int) -> bytes:
+    """End with a verdict."""
     return struct.pack("<HBBI", RETURN, 0, 0, verdict)

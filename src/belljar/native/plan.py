@@ -1,0 +1,314 @@
+"""The plan of a native sandbox: every step from an empty mount namespace to a sealed pid 1. Pure: settings in, a frame out.
+
+A plan is what the launcher (agent/jail.c) reads first, an ordinary frame:
+
+    ["plan", 1, clone flags, uid map, gid map, uid and gid of pid 1, cgroups, trees, guest, steps, tests]
+
+- `cgroups`: directories that pid 1 is put into, and that are removed when it has ended.
+- `trees`: mounts that the launcher clones before, [path, attributes, mapped]: pid 1 could not search the way to them.
+- `guest`: [filter, [[resource, limit], ...], capabilities kept, uid, gid, groups or nil].
+- `steps`: [op, arguments...], done by pid 1 in this order; the first that fails ends it, except in
+  `["try", layer, step]`. `["layer", name]` says that a layer holds.
+- `tests`: [what, expected result or nil for any error, call number, arguments...], tried in a process with a guest's
+  walls; another result ends the sandbox before the first guest byte.
+
+| op | arguments |
+|---|---|
+| mount | source, target, type, flags, data |
+| umount | target |
+| bind | source, target, attributes: the tree of mounts there, again |
+| attach | index of a tree, target |
+| mask | path: an empty directory, or /dev/null, over what is there |
+| mkdir | path, mode, uid, gid |
+| symlink | path, target |
+| write | path, contents, mode, uid, gid |
+| set | path, contents: of a file that exists |
+| upper | path: keep this directory open, for snapshots |
+| pivot | path: the new root |
+| sethostname | name |
+| netlink | protocol, messages |
+| listen | family, type, address, [[level, option, value], ...]: the socket goes out on descriptor 4 |
+| landlock | attributes, [[path, rights], ...] |
+| seccomp | filter of pid 1 |
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from belljar.abi.limits import Limits
+from belljar.lockdown.bpf import Machine
+from belljar.native.accounts import Account
+from belljar.native.filters import guest_filter, init_filter
+
+VERSION: Final = 1
+IDS: Final = 65536
+"""User ids, and group ids, of a sandbox whose owner may map more than its own."""
+STAGE: Final = "/sys"
+"""Where the new root is put together, in pid 1's own mount namespace: a directory that every system has, and of which
+no tree of a sandbox is a part."""
+ROOT: Final = f"{STAGE}/root"
+
+NEW_NAMESPACES: Final = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x4000, 1 << 18
+ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
+_IMAGE: Final = ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV
+_PROC: Final = MS_NOSUID | MS_NODEV | MS_NOEXEC
+
+DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
+MASKED: Final = (
+    "acpi", "asound", "kcore", "keys", "latency_stats", "timer_list", "timer_stats", "sched_debug", "scsi",
+    "interrupts", "kallsyms", "kpagecount", "kpageflags", "kpagecgroup", "vmallocinfo", "slabinfo", "modules",
+)  # fmt: skip
+"""Names in /proc that tell of the whole machine."""
+READ_ONLY: Final = ("bus", "fs", "irq", "sys", "sysrq-trigger")
+
+RLIMIT_DATA, RLIMIT_CORE, RLIMIT_NPROC, RLIMIT_NOFILE, RLIMIT_MEMLOCK = 2, 4, 6, 7, 8
+RLIMIT_MSGQUEUE, RLIMIT_NICE, RLIMIT_RTPRIO = 12, 13, 14
+_MEMLOCK: Final = 8 << 20
+_MSGQUEUE: Final = 800 << 10
+AGENT_PROCESSES: Final = 8
+"""Processes of ours that count beside the guest's: pid 1, and those that do its file operations."""
+
+ROOT_CAPABILITIES: Final = sum(1 << number for number in (0, 1, 3, 4, 5, 6, 7, 10))
+"""CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID, NET_BIND_SERVICE: those that package managers need. All of
+them are of the sandbox's user namespace, in which nothing of the host is owned."""
+MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
+"""Landlock's rights to make device nodes."""
+_AT_FDCWD: Final = -100
+_CAP_SYS_ADMIN: Final = 21
+_SAME: Final = (-1, -1)
+"""Ids with which chown changes nothing."""
+
+Step: TypeAlias = list[Any]
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """A directory or file of the host that becomes part of the root, read-only."""
+
+    source: str
+    target: str
+
+
+class Ids(msgspec.Struct, frozen=True):
+    """Who the owner is, and which ids of the host the sandbox's are: `base` and those after it, or only the owner's."""
+
+    uid: int
+    gid: int
+    base: int | None
+
+
+class Ground(msgspec.Struct, frozen=True):
+    """This machine, and the files that a sandbox stands on."""
+
+    machine: Machine
+    ids: Ids
+    landlock: bytes
+    """struct landlock_ruleset_attr as far as the kernel knows it; empty if it has no Landlock."""
+    lowers: Sequence[str]
+    """Directories for the root's overlay, top first."""
+    binds: Sequence[Tree]
+    """Trees that are mounted over it."""
+    cgroups: Sequence[str]
+
+
+class Inside(msgspec.Struct, frozen=True):
+    """What commands find."""
+
+    account: Account
+    hostname: str
+    cwd: str
+    limits: Limits
+    bounded: bool
+    """Whether a control group bounds the memory."""
+    files: Sequence[tuple[str, bytes]]
+    """Files of /etc, made before the first command."""
+    network: Sequence[Step]
+
+
+def encode_plan(ground: Ground, inside: Inside) -> bytes:
+    """The frame."""
+    ids, account = ground.ids, inside.account
+    mapped = ids.base is not None
+    body = msgspec.msgpack.encode(
+        [
+            "plan",
+            VERSION,
+            NEW_NAMESPACES,
+            _id_map(account.uid, ids.uid, ids.base),
+            _id_map(account.gid, ids.gid, ids.base),
+            0 if mapped else account.uid,
+            0 if mapped else account.gid,
+            list(ground.cgroups),
+            [[tree.source, _IMAGE, tree in ground.binds] for tree in _trees(ground)] if mapped else [],
+            _guest(ground, inside),
+            _steps(ground, inside),
+            _tests(ground.machine.numbers, inside),
+        ]
+    )
+    return struct.pack("<I", len(body)) + body
+
+
+def _id_map(inside: int, outside: int, base: int | None) -> bytes:
+    return b"%d %d 1" % (inside, outside) if base is None else b"0 %d %d" % (base, IDS)
+
+
+def _trees(ground: Ground) -> list[Tree]:
+    lowers = [Tree(lower, f"{STAGE}/{number}") for number, lower in enumerate(ground.lowers)]
+    return [*lowers, *ground.binds]
+
+
+def _guest(ground: Ground, inside: Inside) -> list[Any]:
+    limits, account = inside.limits, inside.account
+    rlimits = {
+        RLIMIT_CORE: 0,
+        RLIMIT_NPROC: limits.processes + AGENT_PROCESSES,
+        RLIMIT_NOFILE: limits.open_files,
+        RLIMIT_MEMLOCK: _MEMLOCK,
+        RLIMIT_MSGQUEUE: _MSGQUEUE,
+        RLIMIT_NICE: 0,
+        RLIMIT_RTPRIO: 0,
+    }
+    if not inside.bounded:
+        rlimits[RLIMIT_DATA] = limits.memory_bytes
+    capabilities = ROOT_CAPABILITIES if account.uid == 0 else 0
+    groups = [account.gid] if ground.ids.base is not None else None
+    return [guest_filter(ground.machine), list(rlimits.items()), capabilities, account.uid, account.gid, groups]
+
+
+def _steps(ground: Ground, inside: Inside) -> list[Step]:
+    return [
+        *_lay_out(ground, inside),
+        *_mount_root(ground),
+        *_mount_system(ground, inside),
+        ["pivot", ROOT],
+        ["layer", "user"],
+        *([["layer", "ids"]] if ground.ids.base is not None else []),
+        ["layer", "mount"],
+        ["layer", "pid"],
+        ["layer", "ipc"],
+        ["sethostname", inside.hostname],
+        ["layer", "uts"],
+        *inside.network,
+        ["layer", "network"],
+        *(["mask", f"/proc/{name}"] for name in MASKED),
+        *(["bind", f"/proc/{name}", f"/proc/{name}", ATTR_RDONLY] for name in READ_ONLY),
+        *_landlock(ground.landlock),
+        ["seccomp", init_filter(ground.machine)],
+        ["layer", "rlimits"],
+        ["layer", "no_new_privs"],
+        ["layer", "seccomp"],
+    ]
+
+
+def _lay_out(ground: Ground, inside: Inside) -> list[Step]:
+    """The writable layer, in memory: what it holds before it lies over the image needs no copying up."""
+    limits, account = inside.limits, inside.account
+    root = (0, 0) if ground.ids.base is not None else (account.uid, account.gid)
+    own = (account.uid, account.gid)
+    size = f"size={limits.file_bytes},nr_inodes={limits.files},mode=755"
+    made: dict[str, tuple[int, tuple[int, int]]] = {
+        name: (0o755, root) for name in ("dev", "proc", "sys", "etc", "run", "home", "var", "usr")
+    }
+    made |= {"tmp": (0o1777, root), "var/tmp": (0o1777, root), "root": (0o700, root), "workspace": (0o755, own)}
+    for path in (account.home, inside.cwd):
+        parts = path.strip("/").split("/")
+        for end in range(1, len(parts)):
+            made.setdefault("/".join(parts[:end]), (0o755, root))
+        if parts[-1] and path != "/":
+            made.setdefault("/".join(parts), (0o755, own))
+    if not ground.lowers:
+        for tree in ground.binds:
+            made.setdefault(tree.target.strip("/"), (0o755, root))
+    return [
+        ["mount", "", "/", "", MS_REC | MS_PRIVATE, ""],
+        ["mount", "tmpfs", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, size],
+        *(["mkdir", f"{STAGE}/{name}", 0o755, *root] for name in ("upper", "work", "root")),
+        ["upper", f"{STAGE}/upper"],
+        *(["mkdir", f"{STAGE}/upper/{path}", mode, *owner] for path, (mode, owner) in made.items()),
+        *(["write", f"{STAGE}/upper{path}", contents, 0o644, *root] for path, contents in inside.files),
+    ]
+
+
+def _mount_root(ground: Ground) -> list[Step]:
+    """The root, and the host's trees over it."""
+    steps: list[Step] = []
+    for number, tree in enumerate(_trees(ground)):
+        target = tree.target if number < len(ground.lowers) else ROOT + tree.target
+        if number < len(ground.lowers):
+            steps.append(["mkdir", target, 0o755, *_SAME])
+        if number == len(ground.lowers):
+            steps.append(_join(ground))
+        steps.append(_put(ground, number, tree, target))
+    if len(ground.binds) == 0:
+        steps.append(_join(ground))
+    return steps
+
+
+def _put(ground: Ground, number: int, tree: Tree, target: str) -> Step:
+    return ["attach", number, target] if ground.ids.base is not None else ["bind", tree.source, target, _IMAGE]
+
+
+def _join(ground: Ground) -> Step:
+    """Lay the writable directory over the image's."""
+    if not ground.lowers:
+        return ["bind", f"{STAGE}/upper", ROOT, 0]
+    lowers = ":".join(f"{STAGE}/{number}" for number in range(len(ground.lowers)))
+    options = f"lowerdir={lowers},upperdir={STAGE}/upper,workdir={STAGE}/work,userxattr"
+    return ["mount", "overlay", ROOT, "overlay", MS_NOSUID | MS_NODEV, options]
+
+
+def _mount_system(ground: Ground, inside: Inside) -> list[Step]:
+    """/proc, /sys and /dev."""
+    dev = f"{ROOT}/dev"
+    root = _SAME
+    shared = min(inside.limits.file_bytes, inside.limits.memory_bytes // 2)
+    return [
+        ["mount", "proc", f"{ROOT}/proc", "proc", _PROC, ""],
+        ["mount", "tmpfs", f"{ROOT}/sys", "tmpfs", _PROC | MS_RDONLY, "size=4k,mode=555"],
+        ["mount", "tmpfs", dev, "tmpfs", MS_NOSUID | MS_NOEXEC, "size=64k,mode=755"],
+        *(["write", f"{dev}/{name}", b"", 0o666, *root] for name in DEVICES),
+        *(["bind", f"/dev/{name}", f"{dev}/{name}", ATTR_NOSUID | ATTR_NOEXEC] for name in DEVICES),
+        *(["mkdir", f"{dev}/{name}", 0o755, *root] for name in ("pts", "shm")),
+        ["mount", "devpts", f"{dev}/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620"],
+        ["mount", "tmpfs", f"{dev}/shm", "tmpfs", MS_NOSUID | MS_NODEV, f"size={shared},mode=1777"],
+        ["symlink", f"{dev}/ptmx", "pts/ptmx"],
+        ["symlink", f"{dev}/fd", "/proc/self/fd"],
+        *(["symlink", f"{dev}/{name}", f"/proc/self/fd/{fd}"] for fd, name in enumerate(("stdin", "stdout", "stderr"))),
+    ]
+
+
+def _landlock(attributes: bytes) -> list[Step]:
+    """No device nodes and no change of mounts, whatever else fails; no signal or abstract socket beyond the sandbox."""
+    if not attributes:
+        return []
+    (rights,) = struct.unpack_from("<Q", attributes)
+    handled = struct.pack("<QQ", rights, 0)[: len(attributes)] + attributes[16:]
+    return [["try", "landlock", ["landlock", handled, [["/", rights & ~(MAKE_CHAR | MAKE_BLOCK)]]]]]
+
+
+def _tests(numbers: dict[str, int], inside: Inside) -> list[list[Any]]:
+    """Calls of a guest, and what must come of them."""
+    write_only = 1
+    return [
+        ["mount a file system", None, numbers["mount"], b"none", b"/tmp", b"tmpfs", 0, 0],
+        ["make a user namespace", None, numbers["unshare"], 0x10000000],
+        ["load a BPF program", None, numbers["bpf"], 5, bytes(48), 48],
+        ["use io_uring", None, numbers["io_uring_setup"], 1, bytes(120)],
+        ["reach the kernel's keys", None, numbers["keyctl"], 0, -3, 0],
+        ["watch page faults", None, numbers["userfaultfd"], 1],
+        ["talk to the audit system", None, numbers["socket"], 16, 3, 9],
+        ["open a packet socket", None, numbers["socket"], 17, 3, 0],
+        ["change a setting of the kernel", None, numbers["openat"], _AT_FDCWD, b"/proc/sys/kernel/hostname", write_only],
+        ["open pid 1's memory", None, numbers["openat"], _AT_FDCWD, b"/proc/1/mem", 0],
+        ["trace pid 1", None, numbers["ptrace"], 16, 1, 0, 0],
+        ["make a device", None, numbers["mknodat"], _AT_FDCWD, b"/tmp/.device", 0o060600, 0x700],
+        ["gain privileges", 1, numbers["prctl"], 39, 0, 0, 0, 0],
+        ["mount as an administrator", 0, numbers["prctl"], 23, _CAP_SYS_ADMIN, 0, 0, 0],
+        ["be another user", inside.account.uid, numbers["getuid"]],
+    ]
