@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from belljar.native.network_host import NativeNetwork, _find
+from belljar.native.network_host import NativeNetwork, find_in_root
 from belljar.native.trust import subject_hash, trust
 from belljar.net.broker.authority_host import SandboxAuthority
 from belljar.net.network import Network
@@ -41,7 +41,7 @@ def test_a_bundle_is_appended_to_where_it_really_is(tmp_path: Path) -> None:
     (tmp_path / "etc/pki/ca-trust/source/anchors").mkdir(parents=True)
     (tmp_path / "etc/ssl").mkdir()
     (tmp_path / "etc/ssl/cert.pem").symlink_to("../pki/tls/certs/ca-bundle.crt")
-    files, variables = trust(b"ours\n", "box", lambda path: _find([str(tmp_path)], path), b"the machine's\n")
+    files, variables = trust(b"ours\n", "box", lambda path: find_in_root([str(tmp_path)], path), b"the machine's\n")
     assert files.pop(FEDORA) == b"public\nours\n"
     assert "/etc/pki/ca-trust/source/anchors/belljar.crt" in files
     assert set(files.values()) == {b"ours\n"}
@@ -50,7 +50,7 @@ def test_a_bundle_is_appended_to_where_it_really_is(tmp_path: Path) -> None:
 
 
 def test_an_image_without_authorities_gets_those_of_the_machine(tmp_path: Path) -> None:
-    files, variables = trust(b"ours\n", "box", lambda path: _find([str(tmp_path)], path), b"the machine's")
+    files, variables = trust(b"ours\n", "box", lambda path: find_in_root([str(tmp_path)], path), b"the machine's")
     assert files[DEBIAN] == b"the machine's\nours\n"
     assert variables["CURL_CA_BUNDLE"] == DEBIAN
 
@@ -63,12 +63,12 @@ def test_links_never_lead_out_of_the_image(tmp_path: Path) -> None:
         link = image / DEBIAN[1:]
         link.unlink(missing_ok=True)
         link.symlink_to(target)
-        found = _find([str(image)], DEBIAN)
+        found = find_in_root([str(image)], DEBIAN)
         assert found in (None, ("/etc/ssl/certs", b"")), target
     link.unlink()
     put(image, DEBIAN, b"top")
     put(tmp_path / "below", DEBIAN, b"hidden")
-    assert _find([str(image), str(tmp_path / "below")], DEBIAN) == (DEBIAN, b"top")
+    assert find_in_root([str(image), str(tmp_path / "below")], DEBIAN) == (DEBIAN, b"top")
 
 
 def test_only_a_policy_that_may_look_into_flows_has_an_authority() -> None:

@@ -364,11 +364,11 @@ static int filter_self(struct reader *r, struct jail *jail) {
 /* Steps. */
 
 static int add_layer(struct reader *r, struct jail *jail) {
-    char *copy = strdup(text(r, 0));
-    if (r->bad || copy == NULL || jail->layer_count == LAYERS_MAX)
-        return -1;
-    jail->layers[jail->layer_count++] = copy;
-    return 0;
+    const char *name = text(r, 0);
+    char *copy = *name && jail->layer_count < LAYERS_MAX ? strdup(name) : NULL;
+    if (copy != NULL)
+        jail->layers[jail->layer_count++] = copy;
+    return r->bad ? -1 : 0;
 }
 
 static const struct {

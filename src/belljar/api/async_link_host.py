@@ -23,11 +23,12 @@ from belljar.api.outgoing import UNTAKEN_MAX, Outgoing
 from belljar.api.request import GRACE, NOT_TAKEN, STOPPED
 from belljar.api.sockets_host import receive_without_blocking, send_some, unread_bytes
 from belljar.api.stepper import finish_async
+from belljar.api.workers import take_worker
 from belljar.owner.handle_host import WorkerHandle
-from belljar.owner.supervisor_host import shared
 
 if TYPE_CHECKING:
     from belljar.api.offers import ParseCall
+    from belljar.api.settings import Settings
     from belljar.api.tools import Tool
 
 T = TypeVar("T")
@@ -38,9 +39,9 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_makers.forget)
 
 
-async def take_worker(memory_bytes: int) -> WorkerHandle:
-    """A worker, without stopping the loop while the zygote starts."""
-    return await in_thread(lambda: shared.take(memory_bytes), WorkerHandle.kill, _makers.start)
+async def take_worker_async(settings: Settings) -> WorkerHandle:
+    """A worker, without stopping the loop while it starts. See `take_worker`."""
+    return await in_thread(lambda: take_worker(settings), WorkerHandle.kill, _makers.start)
 
 
 class AsyncLink:
@@ -58,6 +59,8 @@ class AsyncLink:
         self.offers = offers if offers is not None else Offers(threading.RLock())
         self.engines = EngineBroker(limits, None if worker.cgroup is None else worker.cgroup.add)
         conversation.on_ask = Asks(self, conversation, self.offers, self.engines).take
+        if worker.greeting:
+            conversation.feed(worker.greeting)
         self._outgoing = Outgoing()
         self._files = SerialThread()
         self._working = False

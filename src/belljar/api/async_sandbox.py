@@ -12,7 +12,7 @@ from belljar.abi.limits import Limits
 from belljar.api import operations
 from belljar.api.async_interpreter import AsyncInterpreter
 from belljar.api.async_js import AsyncJsInterpreter
-from belljar.api.async_link_host import AsyncLink, take_worker
+from belljar.api.async_link_host import AsyncLink, take_worker_async
 from belljar.api.async_process import AsyncProcess, AsyncTerminal
 from belljar.api.clock_host import monotonic
 from belljar.api.command import (
@@ -40,7 +40,7 @@ from belljar.api.results import ExecResult, Info
 from belljar.api.settings import BASE, RestoreOptions, SandboxOptions, Settings
 from belljar.api.stepper import finish_async
 from belljar.api.usage_host import usage
-from belljar.owner.handle_host import WorkerUnavailable
+from belljar.api.workers import find_image
 
 if TYPE_CHECKING:
     from belljar.api.durable import Cores, Durable
@@ -76,7 +76,7 @@ class AsyncSandbox:
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
         image = options.pop("image", None)
         self._assemble(Settings.check(options), None)
-        if image not in (None, BASE):
+        if image not in (None, BASE) or options.get("tier") == "native":
             self._from_image = {**options, "image": image}
 
     _from_image: SandboxOptions | None = None
@@ -109,20 +109,14 @@ class AsyncSandbox:
 
     async def _start(self) -> AsyncLink:
         if self._from_image is not None:
-            from belljar.api.image import from_image
-
-            self._settings, self._state = await asyncio.to_thread(from_image, self._from_image)
+            self._settings, self._state = await asyncio.to_thread(find_image, self._from_image)
         settings = self._settings
-        try:
-            worker = await take_worker(settings.limits.memory_bytes)
-        except WorkerUnavailable as error:
-            raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
-        settings.confine(worker)
+        worker = await take_worker_async(settings)
         self._started = link = AsyncLink(worker, Conversation(), settings.limits)
         owned.add(link)
         self._open_network()
         try:
-            link.send(link.conversation.message(settings.boot()))
+            link.send(link.conversation.message(settings.boot(worker.env)))
             if settings.require:
                 settings.check_layers(await self._layers())
             self._watch_events()

@@ -10,7 +10,7 @@ from belljar.abi.errors import ImageError as ImageError
 from belljar.abi.errors import PolicyError as PolicyError
 from belljar.abi.errors import SandboxError as SandboxError
 from belljar.abi.errors import SnapshotError as SnapshotError
-from belljar.lockdown.layers import LAYERS
+from belljar.lockdown.layers import LAYERS, TIERS
 
 if TYPE_CHECKING:
     from belljar.api.results import ExecResult
@@ -35,13 +35,24 @@ class SandboxCreationError(SandboxError):
     """A sandbox could not be made; `__cause__` has the reason."""
 
 
+class NotOnThisTier(SandboxError):
+    """A sandbox's tier can't do this; the message names one that can."""
+
+    def __init__(self, call: str, tier: str, other: str, why: str = "") -> None:
+        reason = f" ({why})" if why else ""
+        super().__init__(f"{call} is not possible on tier {tier!r}{reason}: use tier={other!r}")
+        self.call = call
+        self.tier = tier
+        self.other = other
+
+
 class IsolationUnavailable(SandboxError):
     """A layer of isolation that was required does not hold on this machine."""
 
     def __init__(self, missing: set[str], held: list[str]) -> None:
         names = ", ".join(sorted(missing))
         what = f"required isolation is not available here: {names}" + (f" (held: {', '.join(held)})" if held else "")
-        unknown = sorted(missing - LAYERS.keys())
+        unknown = sorted(missing - {name for layers in TIERS.values() for name in layers})
         super().__init__(
             f"{what}. There is no layer called {', '.join(unknown)}: choose from {', '.join(LAYERS)}."
             if unknown

@@ -84,6 +84,8 @@ class Link:
         conversation.on_ask = Asks(self, conversation, self.offers, self.engines).take
         conversation.congested = lambda: self._outgoing.congested
         conversation.on_left = self.serve_in_background
+        if worker.greeting:
+            conversation.feed(worker.greeting)
 
     def _make_locks(self) -> None:
         self._lock = threading.RLock()

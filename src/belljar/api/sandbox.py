@@ -35,8 +35,7 @@ from belljar.api.results import ExecResult, Info
 from belljar.api.settings import BASE, RestoreOptions, SandboxOptions, Settings
 from belljar.api.stepper import finish
 from belljar.api.usage_host import usage
-from belljar.owner.handle_host import WorkerUnavailable
-from belljar.owner.supervisor_host import replaying, shared
+from belljar.api.workers import take_worker
 
 if TYPE_CHECKING:
     from belljar.api.durable import Cores, Durable
@@ -73,7 +72,11 @@ class Sandbox:
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
-        if options.get("image") in (None, BASE):
+        if options.get("tier") == "native":
+            from belljar.api.native import native_settings
+
+            self._begin(native_settings(options), None)
+        elif options.get("image") in (None, BASE):
             self._begin(Settings.check(options), None)
         else:
             from belljar.api.image import from_image
@@ -107,14 +110,10 @@ class Sandbox:
 
     def _begin(self, settings: Settings, state: State | None) -> None:
         """Take a worker and make it the sandbox that was asked for, from a snapshot if there is a state."""
-        try:
-            worker = (replaying if settings.seed else shared).take(settings.limits.memory_bytes)
-        except WorkerUnavailable as error:
-            raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
-        settings.confine(worker)
+        worker = take_worker(settings)
         self._assemble(settings, Link(worker, Conversation(), settings.limits), state)
         try:
-            self._link.send(self._conversation.message(settings.boot()))
+            self._link.send(self._conversation.message(settings.boot(worker.env)))
             if settings.require:
                 settings.check_layers(self._layers())
             self._watch_events()

@@ -25,6 +25,7 @@ from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle
 if TYPE_CHECKING:
     from belljar.api.events import Event, OnEvent
     from belljar.api.image import Image
+    from belljar.api.native import NativeStart
     from belljar.api.tools import Tool
     from belljar.net.network import Network
     from belljar.store.store import Store
@@ -54,7 +55,7 @@ class RestoreOptions(TypedDict, total=False):
     """The arguments of `Sandbox.restore` beside the snapshot and its store."""
 
     tier: str
-    """"virtual" (the default); "native" and "microvm" are not in this version."""
+    """"virtual" (the default), or "native": real programs of an image, in namespaces of this machine's kernel."""
     files: Mapping[str, FileContents]
     """Initial files: str, bytes or (bytes, mode)."""
     mounts: Mapping[str, Mount]
@@ -108,6 +109,8 @@ class Settings(Struct, frozen=True):
     store: Store | None = None
     checkpoint: Literal["exec"] | float | None = None
     image: str = BASE
+    native: NativeStart | None = None
+    """How to start it, if its tier is "native"."""
     seed: bytes = b""
     """Of a sandbox that builds an image: see `Boot`."""
 
@@ -125,8 +128,8 @@ class Settings(Struct, frozen=True):
         tier, user = options.get("tier", "virtual"), options.get("user", "agent")
         if tier not in _TIERS:
             raise ValueError(f"there is no tier {tier!r}: choose from {', '.join(_TIERS)}")
-        if tier != "virtual":
-            raise SandboxCreationError(f"tier {tier!r} is not in this version of belljar; use tier='virtual'")
+        if tier == "microvm":
+            raise SandboxCreationError(f"tier {tier!r} is not in this version of belljar; use tier='native'")
         if options.get("image", BASE) != BASE:
             raise TypeError("image= is for a new sandbox: one that goes on from a snapshot has that one's files")
         if not _USER.fullmatch(user):
@@ -179,8 +182,13 @@ class Settings(Struct, frozen=True):
         """What a worker was booted with: equal for sandboxes that can have one template."""
         return tuple(sorted(self.env.items())), self.cwd, self.user, self.hostname, self.limits
 
-    def boot(self) -> Boot:
-        return boot_message(self.env, self.cwd, self.user, self.hostname, self.limits, self.seed)
+    @property
+    def tier(self) -> str:
+        return "virtual" if self.native is None else "native"
+
+    def boot(self, env: Mapping[str, str] | None = None) -> Boot:
+        """The first message; `env`: the whole environment of commands, where the worker has none of its own."""
+        return boot_message(dict(env or self.env), self.cwd, self.user, self.hostname, self.limits, self.seed)
 
     def functions(self) -> dict[str, Callable[..., Any]]:
         """The tools, as an interpreter names them."""
@@ -188,11 +196,12 @@ class Settings(Struct, frozen=True):
         return {name: function for name, function in named.items() if name.isidentifier()}
 
     def info(self, layers: list[str]) -> Info:
-        return Info(self.name, "virtual", tuple(layers), self.image, self.created, _describe_js(), missing(layers))
+        lacks = missing(layers, self.tier)
+        return Info(self.name, self.tier, tuple(layers), self.image, self.created, _describe_js(), lacks)
 
     def confine(self, worker: WorkerHandle) -> None:
         """The layers that are only put up when they are required. IsolationUnavailable."""
-        if not self.require.isdisjoint(ON_DEMAND):
+        if self.native is None and not self.require.isdisjoint(ON_DEMAND):
             try:
                 worker.confine(self.limits.memory_bytes + OVERHEAD)
             except CgroupUnavailable as error:

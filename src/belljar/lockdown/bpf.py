@@ -105,7 +105,9 @@ def worker_filter(machine: Machine, *, compiles: bool = False, threads: bool = F
         if name in numbers:
             program += [jump(JUMP_EQUAL, numbers[name], 0, 1), give(ALLOW)]
     for name, (argument, flags) in MESSAGE_FLAGS.items():
-        program += check_argument(numbers[name], argument, [jump(JUMP_SET, ~flags & 0xFFFFFFFF, 1, 0), give(ALLOW)], EPERM)
+        program += check_argument(
+            numbers[name], argument, [jump(JUMP_SET, ~flags & 0xFFFFFFFF, 1, 0), give(ALLOW)], EPERM
+        )
     if compiles:
         # Of any other process than itself: refused. Nobody may raise a hard limit.
         program += check_argument(numbers["prlimit64"], 0, [jump(JUMP_EQUAL, 0, 0, 1), give(ALLOW)], EPERM)

@@ -19,11 +19,32 @@ LAYERS: Final = {
     "seccomp": "only the system calls an interpreter needs; anything else ends the process",
 }
 
+NATIVE: Final = {
+    "user": "a user namespace: root in there is nobody outside",
+    "ids": "commands run as an id that nobody else on the host has, and not as pid 1's; an owner who is not root has one to "
+    "give",
+    "pid": "its own processes: it sees and signals no others, and all of them end with pid 1",
+    "mount": "its own root: the image, a writable layer in memory, /proc, /sys and /dev without what is the machine's",
+    "network": "a network namespace of its own: loopback, and what network= grants",
+    "ipc": LAYERS["ipc"],
+    "uts": "its own host name",
+    "rlimits": "processes, descriptors and locked memory are bounded; the memory of each process, where no cgroup does",
+    "no_new_privs": "commands have no capabilities, and no program gives them any; pid 1 can't be traced or dumped",
+    "cgroup": "a control group bounds the memory of all its processes and files together, where one may be made",
+    "cgroup_cpu": LAYERS["cgroup_cpu"],
+    "cgroup_pids": LAYERS["cgroup_pids"],
+    "landlock": "no device nodes, no change of mounts, no signal or socket beyond the sandbox, whatever else fails",
+    "seccomp": "the system calls of compilers, package managers, interpreters and databases; no others",
+}
+"""Layers around a native sandbox."""
+
+TIERS: Final = {"virtual": LAYERS, "native": NATIVE}
+
 ON_DEMAND: Final = frozenset({"cgroup", "cgroup_cpu", "cgroup_pids"})
 """Those that are only put up where a sandbox requires one of them."""
 
 
-def missing(held: Iterable[str]) -> tuple[str, ...]:
+def missing(held: Iterable[str], tier: str = "virtual") -> tuple[str, ...]:
     """The layers that do not hold."""
     there = set(held)
-    return tuple(name for name in LAYERS if name not in there)
+    return tuple(name for name in TIERS[tier] if name not in there)

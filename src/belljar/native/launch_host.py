@@ -1,27 +1,289 @@
-"""Starts a native sandbox: its control group, its plan, its launcher; and ends all of it."""
+"""Starts a native sandbox: its root, its control group, its plan, its launcher; and ends all of it."""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import platform
+import signal
 import socket
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from typing import Final
 
+from msgspec import Struct
+
 from belljar.abi.base import environment
-from belljar.abi.errors import SysError
+from belljar.abi.errno import EINVAL, ENOSPC, EPERM
 from belljar.abi.limits import Limits
-from belljar.abi.wire import FRAME_MAX, Failure, Ready, WorkerMessage, worker_frames
+from belljar.abi.wire import Failure, Ready, WireError, WorkerMessage, worker_frames
 from belljar.lockdown.bpf import MACHINES
 from belljar.lockdown.polling_host import readable
 from belljar.lockdown.seal_host import landlock_rules
+from belljar.lockdown.sockets_host import receive_descriptors
 from belljar.lockdown.standard_host import open_standard_descriptors
 from belljar.native.accounts import Account, choose_account
 from belljar.native.agent_build_host import AgentUnavailable, agent_program
-from belljar.native.plan import IDS, Ground, Ids, Inside, Step, Tree, encode_plan
+from belljar.native.network_host import NativeNetwork, find_in_root
+from belljar.native.plan import Ground, Ids, Inside, encode_plan
+from belljar.native.roots import ID_COUNT, Root, RootSource
+from belljar.native.roots_host import prepare_root
+from belljar.net.network import Network
 from belljar.owner.cgroup_host import Cgroup
 from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle, WorkerUnavailable
 from belljar.owner.launch_host import inheritable_descriptors
+
+ID_BASE: Final = 0x70000000
+"""The first of the host's ids that sandboxes of a privileged owner have: a range that nobody else uses."""
+START_SECONDS: Final = 30.0
+END_SECONDS: Final = 5.0
+"""How long the launcher may take to end everything by itself."""
+_CONNECTION, _DESCRIPTORS = 3, 4
+_ABOVE: Final = 16
+"""Where our ends are while these numbers are given to the launcher."""
+_READ: Final = 64 << 10
+_CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN = 6, 7, 21
+_SWITCHES: Final = (
+    ("/proc/sys/user/max_user_namespaces", "0", "sysctl -w user.max_user_namespaces=15000"),
+    ("/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl -w kernel.unprivileged_userns_clone=1"),
+    (
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
+    ),
+)
+"""Settings of a machine that forbid user namespaces, the value that does, and what allows them."""
+
+
+class Request(Struct, frozen=True):
+    """A sandbox to start."""
+
+    source: RootSource
+    user: str
+    """A name, or `uid[:gid]`."""
+    hostname: str
+    cwd: str
+    limits: Limits
+    name: str
+    network: Network | None
+    env: dict[str, str]
+    """Variables of the image and of the owner."""
+    needs_cgroup: bool = False
+
+
+class NativeWorker(WorkerHandle):
+    """The launcher of a sandbox, which ends with it; and the connection to its pid 1."""
+
+    __slots__ = ("_release", "network", "sockets")
+
+    def __init__(self, pid: int, pidfd: int, connection: socket.socket, release: Callable[[], None]) -> None:
+        super().__init__(pid, pidfd, connection)
+        self._release = release
+        self.network: NativeNetwork | None = None
+        self.sockets: list[socket.socket] = []
+        """Those that the plan had pid 1 make."""
+
+    def end(self) -> None:
+        """Close the connection, at which the launcher kills and reaps everything inside; wait for it."""
+        pidfd, self.pidfd = self.pidfd, -1  # two threads may both come to end it
+        if pidfd < 0 or sys.platform != "linux":
+            return
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)
+        if not readable(pidfd, END_SECONDS):
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitid(os.P_PIDFD, pidfd, os.WEXITED)
+        os.close(pidfd)
+        self.family.remove(self.pid)
+        if self.cgroup is not None:
+            self.cgroup.remove()
+        self._release()
+
+
+def launch(request: Request) -> NativeWorker:
+    """Start a sandbox, sealed and proved. WorkerUnavailable, ImageError, CgroupUnavailable if it needs one."""
+    if sys.platform != "linux" or platform.machine() not in MACHINES:
+        raise WorkerUnavailable(f"the native tier needs Linux on {' or '.join(MACHINES)}")
+    try:
+        program = str(agent_program())
+    except AgentUnavailable as error:
+        raise WorkerUnavailable(str(error)) from error
+    ids = owner_ids()
+    with ExitStack() as undo:
+        root = prepare_root(request.source, ids.base)
+        undo.callback(root.release)
+        cgroup = _make_cgroup(request)
+        if cgroup is not None:
+            undo.callback(cgroup.remove)
+        network = NativeNetwork(request.network, request.name, root.lowers)
+        account, files = _accounts(request, root)
+        plan = encode_plan(
+            Ground(
+                machine=MACHINES[platform.machine()],
+                ids=ids,
+                landlock=landlock_rules(),
+                lowers=root.lowers,
+                binds=root.binds,
+                cgroups=[] if cgroup is None else cgroup.directories,
+            ),
+            Inside(
+                account=account,
+                hostname=request.hostname,
+                cwd=request.cwd,
+                limits=request.limits,
+                bounded=cgroup is not None,
+                files=[*files.items(), *network.files.items()],
+                network=network.steps(),
+            ),
+        )
+        worker, descriptors = _start(program, root.release)
+        worker.cgroup = cgroup
+        undo.pop_all()
+    try:
+        worker.connection.sendall(plan)
+        worker.greeting = _receive_ready(worker.connection)
+        worker.sockets = _receive_sockets(descriptors)
+    except (OSError, WireError) as error:
+        worker.kill()
+        raise WorkerUnavailable(f"the launcher ended while it started: {error}") from error
+    except BaseException:
+        worker.kill()
+        raise
+    finally:
+        descriptors.close()
+    worker.env = _environment(account, request, network)
+    worker.network = network
+    return worker
+
+
+def _make_cgroup(request: Request) -> Cgroup | None:
+    limits = request.limits
+    try:
+        # Files in memory count as memory: a full disk is ENOSPC, and no reason to kill.
+        return Cgroup(limits.memory_bytes + limits.file_bytes, processes=limits.processes, ends_all=False)
+    except CgroupUnavailable:
+        if request.needs_cgroup:
+            raise
+        return None
+
+
+def _accounts(request: Request, root: Root) -> tuple[Account, dict[str, bytes]]:
+    found = {name: find_in_root(root.lowers, f"etc/{name}") for name in ("passwd", "group")}
+    passwd, group = ("" if each is None else each[1].decode("utf-8", "replace") for each in found.values())
+    account, passwd, group = choose_account(request.user, passwd, group)
+    names = request.hostname if "." not in request.hostname else f"{request.hostname} {request.hostname.split('.')[0]}"
+    return account, {
+        "/etc/passwd": passwd.encode(),
+        "/etc/group": group.encode(),
+        "/etc/hostname": f"{request.hostname}\n".encode(),
+        "/etc/hosts": f"127.0.0.1 localhost\n::1 localhost\n127.0.1.1 {names}\n".encode(),
+    }
+
+
+def _environment(account: Account, request: Request, network: NativeNetwork) -> dict[str, str]:
+    own = {"HOME": account.home, "USER": account.name, "LOGNAME": account.name}
+    return {**environment(request.hostname), **own, **network.environment, **request.env}
+
+
+def owner_ids() -> Ids:
+    """Who this process is, and whether it may map a range of ids."""
+    uid, gid = os.geteuid(), os.getegid()
+    may_map = uid == 0 and _has_capabilities() and all(_is_mapped(f"/proc/self/{name}_map") for name in ("uid", "gid"))
+    return Ids(uid, gid, ID_BASE if may_map else None)
+
+
+def _has_capabilities() -> bool:
+    needed = sum(1 << number for number in (_CAP_SETGID, _CAP_SETUID, _CAP_SYS_ADMIN))
+    with open("/proc/self/status") as file:
+        held = next((int(line.split()[1], 16) for line in file if line.startswith("CapEff:")), 0)
+    return held & needed == needed
+
+
+def _is_mapped(path: str) -> bool:
+    with open(path) as file:
+        ranges = [tuple(map(int, line.split())) for line in file]
+    return any(first <= ID_BASE and first + count >= ID_BASE + ID_COUNT for first, _, count in ranges)
+
+
+def _start(program: str, release: Callable[[], None]) -> tuple[NativeWorker, socket.socket]:
+    """The launcher, with our ends of its two sockets."""
+    open_standard_descriptors()
+    ours, theirs = socket.socketpair()
+    received, sent = socket.socketpair()
+    moved: list[int] = []
+    try:
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        moved = [fcntl.fcntl(end.fileno(), fcntl.F_DUPFD_CLOEXEC, _ABOVE) for end in (theirs, sent)]
+        pid = _spawn(program, dict(zip((_CONNECTION, _DESCRIPTORS), moved, strict=True)))
+    except OSError as error:
+        ours.close()
+        received.close()
+        raise WorkerUnavailable(f"the launcher did not start: {error}") from error
+    finally:
+        for fd in moved:
+            os.close(fd)
+        theirs.close()
+        sent.close()
+    return NativeWorker(pid, os.pidfd_open(pid), ours, release), received
+
+
+def _spawn(program: str, given: dict[int, int]) -> int:
+    actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3)
+    ]
+    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors() if fd > 2]
+    actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in given.items()]
+    handled = [each for each in signal.valid_signals() if each not in (signal.SIGKILL, signal.SIGSTOP)]
+    return os.posix_spawn(program, [program], {}, file_actions=actions, setsid=True, setsigmask=[], setsigdef=handled)
+
+
+def _receive_ready(connection: socket.socket) -> bytes:
+    """The frame that says so. Raises WorkerUnavailable with the reason if it says otherwise."""
+    frames = worker_frames()
+    data = b""
+    connection.settimeout(START_SECONDS)
+    while True:
+        piece = connection.recv(_READ)
+        if not piece:
+            raise WorkerUnavailable("the launcher ended before the sandbox was ready" + explain_refusal())
+        data += piece
+        for message in frames.feed(piece):
+            _check_ready(message)
+            connection.settimeout(None)
+            return data
+
+
+def _check_ready(message: WorkerMessage) -> None:
+    if isinstance(message, Failure):
+        said = message.message.decode("utf-8", "replace")
+        denied = message.errno in (EPERM, EINVAL, ENOSPC)
+        raise WorkerUnavailable(said + (explain_refusal() if denied else ""))
+    if not isinstance(message, Ready):
+        raise WireError("the first frame says neither that it is ready nor why not")
+
+
+def explain_refusal() -> str:
+    """Say which settings of this machine forbid user namespaces, and what to do; "" if none is known to."""
+    advice: list[str] = []
+    for path, value, remedy in _SWITCHES:
+        with suppress(OSError), open(path) as file:
+            if file.read().strip() == value:
+                advice.append(f"{os.path.relpath(path, '/proc/sys').replace('/', '.')} is {value}: as root, {remedy}")
+    return "".join(f"\n{line}" for line in advice)
+
+
+def _receive_sockets(descriptors: socket.socket) -> list[socket.socket]:
+    """Those that are there: pid 1 sent them before it was ready."""
+    descriptors.setblocking(False)
+    found: list[socket.socket] = []
+    with suppress(BlockingIOError):
+        while True:
+            data, fds = receive_descriptors(descriptors, 1, 1)
+            found += [socket.socket(fileno=fd) for fd in fds]
+            if not data:
+                break
+    return found

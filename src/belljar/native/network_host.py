@@ -42,7 +42,7 @@ class NativeNetwork:
             files, self.environment = trust(
                 self._authority.certificate,
                 self._authority.common_name,
-                lambda path: _find(lowers, path),
+                lambda path: find_in_root(lowers, path),
                 _public_authorities(),
             )
             self.files.update(files)
@@ -68,7 +68,7 @@ def ip_versions() -> tuple[int, ...]:
     return (4, 6) if os.path.exists("/proc/net/if_inet6") else (4,)
 
 
-def _find(lowers: Sequence[str], path: str) -> tuple[str, bytes] | None:
+def find_in_root(lowers: Sequence[str], path: str) -> tuple[str, bytes] | None:
     """A file of an image, or a directory (with b""), and its path without links. None for what is not there."""
     for lower in lowers:
         with suppress(OSError), ExitStack() as opened:

@@ -1,4 +1,4 @@
-"""The plan of a native sandbox: every step from an empty mount namespace to a sealed pid 1. Pure: settings in, a frame out.
+"""The plan of a native sandbox: every step from new namespaces to a sealed pid 1. Pure: settings in, a frame out.
 
 A plan is what the launcher (agent/jail.c) reads first, an ordinary frame:
 
@@ -44,10 +44,9 @@ from belljar.abi.limits import Limits
 from belljar.lockdown.bpf import Machine
 from belljar.native.accounts import Account
 from belljar.native.filters import guest_filter, init_filter
+from belljar.native.roots import ID_COUNT, Bind
 
 VERSION: Final = 1
-IDS: Final = 65536
-"""User ids, and group ids, of a sandbox whose owner may map more than its own."""
 STAGE: Final = "/sys"
 """Where the new root is put together, in pid 1's own mount namespace: a directory that every system has, and of which
 no tree of a sandbox is a part."""
@@ -66,7 +65,8 @@ MASKED: Final = (
     "interrupts", "kallsyms", "kpagecount", "kpageflags", "kpagecgroup", "vmallocinfo", "slabinfo", "modules",
 )  # fmt: skip
 """Names in /proc that tell of the whole machine."""
-READ_ONLY: Final = ("bus", "fs", "irq", "sys", "sysrq-trigger")
+READ_ONLY: Final = ("sys", "bus", "fs", "irq", "sysrq-trigger")
+"""Names in /proc that change the machine. The kernel need not have all of them, and lets only its own root write."""
 
 RLIMIT_DATA, RLIMIT_CORE, RLIMIT_NPROC, RLIMIT_NOFILE, RLIMIT_MEMLOCK = 2, 4, 6, 7, 8
 RLIMIT_MSGQUEUE, RLIMIT_NICE, RLIMIT_RTPRIO = 12, 13, 14
@@ -88,13 +88,6 @@ _SAME: Final = (-1, -1)
 Step: TypeAlias = list[Any]
 
 
-class Tree(msgspec.Struct, frozen=True):
-    """A directory or file of the host that becomes part of the root, read-only."""
-
-    source: str
-    target: str
-
-
 class Ids(msgspec.Struct, frozen=True):
     """Who the owner is, and which ids of the host the sandbox's are: `base` and those after it, or only the owner's."""
 
@@ -112,7 +105,7 @@ class Ground(msgspec.Struct, frozen=True):
     """struct landlock_ruleset_attr as far as the kernel knows it; empty if it has no Landlock."""
     lowers: Sequence[str]
     """Directories for the root's overlay, top first."""
-    binds: Sequence[Tree]
+    binds: Sequence[Bind]
     """Trees that are mounted over it."""
     cgroups: Sequence[str]
 
@@ -155,11 +148,11 @@ def encode_plan(ground: Ground, inside: Inside) -> bytes:
 
 
 def _id_map(inside: int, outside: int, base: int | None) -> bytes:
-    return b"%d %d 1" % (inside, outside) if base is None else b"0 %d %d" % (base, IDS)
+    return b"%d %d 1" % (inside, outside) if base is None else b"0 %d %d" % (base, ID_COUNT)
 
 
-def _trees(ground: Ground) -> list[Tree]:
-    lowers = [Tree(lower, f"{STAGE}/{number}") for number, lower in enumerate(ground.lowers)]
+def _trees(ground: Ground) -> list[Bind]:
+    lowers = [Bind(lower, f"{STAGE}/{number}") for number, lower in enumerate(ground.lowers)]
     return [*lowers, *ground.binds]
 
 
@@ -197,7 +190,7 @@ def _steps(ground: Ground, inside: Inside) -> list[Step]:
         *inside.network,
         ["layer", "network"],
         *(["mask", f"/proc/{name}"] for name in MASKED),
-        *(["bind", f"/proc/{name}", f"/proc/{name}", ATTR_RDONLY] for name in READ_ONLY),
+        *(["try", "", ["bind", f"/proc/{name}", f"/proc/{name}", ATTR_RDONLY]] for name in READ_ONLY),
         *_landlock(ground.landlock),
         ["seccomp", init_filter(ground.machine)],
         ["layer", "rlimits"],
@@ -222,9 +215,10 @@ def _lay_out(ground: Ground, inside: Inside) -> list[Step]:
             made.setdefault("/".join(parts[:end]), (0o755, root))
         if parts[-1] and path != "/":
             made.setdefault("/".join(parts), (0o755, own))
-    if not ground.lowers:
-        for tree in ground.binds:
-            made.setdefault(tree.target.strip("/"), (0o755, root))
+    for path, _ in inside.files:
+        parts = path.strip("/").split("/")
+        for end in range(1, len(parts)):
+            made.setdefault("/".join(parts[:end]), (0o755, root))
     return [
         ["mount", "", "/", "", MS_REC | MS_PRIVATE, ""],
         ["mount", "tmpfs", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, size],
@@ -250,7 +244,7 @@ def _mount_root(ground: Ground) -> list[Step]:
     return steps
 
 
-def _put(ground: Ground, number: int, tree: Tree, target: str) -> Step:
+def _put(ground: Ground, number: int, tree: Bind, target: str) -> Step:
     return ["attach", number, target] if ground.ids.base is not None else ["bind", tree.source, target, _IMAGE]
 
 
@@ -304,7 +298,14 @@ def _tests(numbers: dict[str, int], inside: Inside) -> list[list[Any]]:
         ["watch page faults", None, numbers["userfaultfd"], 1],
         ["talk to the audit system", None, numbers["socket"], 16, 3, 9],
         ["open a packet socket", None, numbers["socket"], 17, 3, 0],
-        ["change a setting of the kernel", None, numbers["openat"], _AT_FDCWD, b"/proc/sys/kernel/hostname", write_only],
+        [
+            "change a setting of the kernel",
+            None,
+            numbers["openat"],
+            _AT_FDCWD,
+            b"/proc/sys/kernel/hostname",
+            write_only,
+        ],
         ["open pid 1's memory", None, numbers["openat"], _AT_FDCWD, b"/proc/1/mem", 0],
         ["trace pid 1", None, numbers["ptrace"], 16, 1, 0, 0],
         ["make a device", None, numbers["mknodat"], _AT_FDCWD, b"/tmp/.device", 0o060600, 0x700],

@@ -49,12 +49,14 @@ class Place:
 class Cgroup:
     """One sandbox's group, in each tree. What is forked by a member is a member; `remove` ends with its last."""
 
-    def __init__(self, memory_bytes: int) -> None:
+    def __init__(self, memory_bytes: int, *, processes: int = PROCESSES_MAX, ends_all: bool = True) -> None:
+        """`ends_all`: when the memory is used up, all its processes end, not one of them."""
         places = find_places()
         if not places:
             raise CgroupUnavailable("no control group with a memory controller is writable here")
         remove_leftovers()
         self.memory_bytes = memory_bytes
+        self._processes, self._ends_all = processes, ends_all
         self.layers: list[str] = []
         self.directories: list[str] = []
         name = f"{PREFIX}-{os.getpid()}-{next(_numbers)}"
@@ -76,7 +78,7 @@ class Cgroup:
             case "memory", 2:
                 _write(directory, "memory.max", self.memory_bytes)
                 _try(directory, "memory.swap.max", 0)
-                _try(directory, "memory.oom.group", 1)
+                _try(directory, "memory.oom.group", int(self._ends_all))
             case "memory", _:
                 _write(directory, "memory.limit_in_bytes", self.memory_bytes)
                 _try(directory, "memory.memsw.limit_in_bytes", self.memory_bytes)
@@ -86,7 +88,7 @@ class Cgroup:
                 _write(directory, "cpu.cfs_period_us", _PERIOD)
                 _write(directory, "cpu.cfs_quota_us", CORES * _PERIOD)
             case _:
-                _write(directory, "pids.max", PROCESSES_MAX)
+                _write(directory, "pids.max", self._processes)
         self.layers.append(CONTROLLERS[controller])
 
     @property

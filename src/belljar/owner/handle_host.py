@@ -37,7 +37,7 @@ class WorkerHandle:
     It keeps its zygote: that may be old, and give no more workers, but it is the one to say when this worker may fork.
     """
 
-    __slots__ = ("_owner", "cgroup", "connection", "family", "pid", "pidfd", "zygote")
+    __slots__ = ("_owner", "cgroup", "connection", "env", "family", "greeting", "pid", "pidfd", "zygote")
 
     def __init__(
         self,
@@ -54,6 +54,10 @@ class WorkerHandle:
         self.family = family if family is not None else Family(pid)
         self.family.add(pid)
         self.cgroup: Cgroup | None = None
+        self.greeting = b""
+        """Frames of its that were received already."""
+        self.env: dict[str, str] | None = None
+        """The whole environment of its commands, if it has none of its own."""
         self._owner = os.getpid()
 
     def confine(self, memory_bytes: int) -> None:

@@ -80,13 +80,13 @@ def launch(arguments: Sequence[str], *, env: Mapping[str, str], keep: Sequence[i
     actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
         (os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in range(3) if fd not in keep
     ]
-    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in _inheritable() if fd > 2 and fd not in keep]
+    actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors() if fd > 2 and fd not in keep]
     command = [sys.executable, "-I", *arguments]
     pid = os.posix_spawn(sys.executable, command, env, file_actions=actions, setsid=session, setsigmask=[_INTERRUPT])
     return Launched(pid)
 
 
-def _inheritable() -> list[int]:
+def inheritable_descriptors() -> list[int]:
     """Return the inheritable descriptors that our own caller left open."""
     try:
         numbers = [int(name) for name in os.listdir("/proc/self/fd")]

@@ -1,0 +1,56 @@
+"""Sandboxes of the native tier: their settings from an image, and how they are started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Struct, structs
+
+from belljar.abi.paths import fsdecode
+from belljar.api.image import account_of, root_source
+from belljar.api.request import check_environment
+from belljar.api.settings import SandboxOptions, Settings
+from belljar.image.record import environment_of
+from belljar.lockdown.layers import ON_DEMAND
+from belljar.native.roots import RootSource
+
+if TYPE_CHECKING:
+    from belljar.native.launch_host import NativeWorker
+
+
+class NativeStart(Struct, frozen=True):
+    """The root that a sandbox begins with, and who its commands run as there: a name, or `uid[:gid]`."""
+
+    source: RootSource
+    user: str
+
+
+def native_settings(options: SandboxOptions) -> Settings:
+    """As `Settings.check`, with an image; without one the root has this machine's programs. ImageError."""
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None and name != "image"}
+    source = root_source(options.get("image"), options.get("store"))
+    record = source.record
+    settings = {"cwd": fsdecode(record.cwd), "user": account_of(record), **given}
+    settings["env"] = {**environment_of(record), **check_environment(given.get("env"))}
+    checked = Settings.check(cast("SandboxOptions", settings))
+    start = NativeStart(source, given.get("user") or record.user or "root")
+    return structs.replace(checked, native=start, image=source.digest or "image")
+
+
+def start_native(settings: Settings, start: NativeStart) -> NativeWorker:
+    """WorkerUnavailable, CgroupUnavailable, ImageError."""
+    from belljar.native.launch_host import Request, launch
+
+    return launch(
+        Request(
+            source=start.source,
+            user=start.user,
+            hostname=settings.hostname,
+            cwd=settings.cwd,
+            limits=settings.limits,
+            name=settings.name,
+            network=settings.network,
+            env=settings.env,
+            needs_cgroup=not settings.require.isdisjoint(ON_DEMAND),
+        )
+    )

@@ -1,0 +1,42 @@
+"""The process that a new sandbox lives in, whatever its tier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from belljar.api.errors import IsolationUnavailable, SandboxCreationError
+from belljar.api.settings import SandboxOptions, Settings
+from belljar.lockdown.layers import ON_DEMAND
+from belljar.owner.handle_host import CgroupUnavailable, WorkerHandle, WorkerUnavailable
+from belljar.owner.supervisor_host import replaying, shared
+
+if TYPE_CHECKING:
+    from belljar.api.state import State
+
+
+def find_image(options: SandboxOptions) -> tuple[Settings, State | None]:
+    """The settings of a sandbox with an image, and the state that it begins from on the virtual tier. ImageError."""
+    if options.get("tier") == "native":
+        from belljar.api.native import native_settings
+
+        return native_settings(options), None
+    from belljar.api.image import from_image
+
+    return from_image(options)
+
+
+def take_worker(settings: Settings) -> WorkerHandle:
+    """Start what the settings ask for. SandboxCreationError, IsolationUnavailable, ImageError."""
+    try:
+        if settings.native is None:
+            worker = (replaying if settings.seed else shared).take(settings.limits.memory_bytes)
+        else:
+            from belljar.api.native import start_native
+
+            worker = start_native(settings, settings.native)
+    except WorkerUnavailable as error:
+        raise SandboxCreationError(f"could not start a sandbox: {error}. Try `belljar doctor`.") from error
+    except CgroupUnavailable as error:
+        raise IsolationUnavailable(set(settings.require & ON_DEMAND), []) from error
+    settings.confine(worker)
+    return worker
