@@ -19,6 +19,8 @@ PACKAGE = Path("src/belljar")
 DISCOVERY = frozenset({"bin/_kit/discovery.py", "shell/builtins/__init__.py"})
 # The place that keeps this installation's own modules in memory, for workers that can no longer open their files.
 MODULES = frozenset({"worker/archive_host.py"})
+# The public names, each loaded from its module by a table.
+PUBLIC_NAMES = frozenset({"__init__.py"})
 # The place that runs a user's own recipe, a Python file, in that user's own process.
 RECIPES = frozenset({"cli/image_host.py"})
 
@@ -153,7 +155,7 @@ class Reader:
 
     def __init__(self, relative: str) -> None:
         self.host_file = relative.endswith("_host.py")
-        self.may_import_by_name = relative in DISCOVERY | MODULES | RECIPES
+        self.may_import_by_name = relative in DISCOVERY | MODULES | PUBLIC_NAMES | RECIPES
         self.async_file = relative.split("/")[0] in ASYNC_PACKAGES
         self.imported: dict[str, str] = {}
 

@@ -1,9 +1,12 @@
 """belljar: a sandbox for AI agents. The public names, nothing else.
 
-They load on first use: the worker's side imports this package too, and needs none of them.
+They load on first use: the worker's side imports this package too, and needs none of them; a program pays for those it
+uses.
 """
 
 from __future__ import annotations
+
+from importlib import import_module
 
 from belljar.abi.version import __version__ as __version__
 
@@ -13,22 +16,48 @@ if TYPE_CHECKING:
 
     __all__: list[str]
 
-_ROOMS = frozenset(
-    "abi api bin cli engines forking image integrations kernel libc lockdown net owner regex shell store "
-    "worker zygote".split()
-)
-"""Packages of ours: `from belljar import kernel` asks here first, and must not load the owner's side in a worker."""
+_NAMES = {
+    "abi.limits": "Limits RunLimits",
+    "api.async_js": "async_js",
+    "api.async_process": "AsyncProcess AsyncTerminal",
+    "api.async_sandbox": "AsyncSandbox",
+    "api.changes": "Change",
+    "api.errors": "ConflictError EngineUnavailable ExecError FileError ImageError IsolationUnavailable PolicyError "
+    "PortClosed ProtectedFileError RefusedFile SandboxClosed SandboxCreationError SandboxError "
+    "SnapshotError ToolError",
+    "api.events": "Event",
+    "api.image": "Image Progress",
+    "api.interpreter": "Interpreter",
+    "api.interpreter_core": "PrefixError",
+    "api.js": "js",
+    "api.mounts": "Mount",
+    "api.prefix": "Prefix",
+    "api.process": "Process Terminal",
+    "api.python": "async_python python",
+    "api.results": "Entry ExecResult FileResult GrepMatch Info",
+    "api.review": "Changes FileChange",
+    "api.runs": "Output RunError RunFailed RunResult",
+    "api.sandbox": "Sandbox",
+    "api.saved": "SavedVariables",
+    "api.snapshot": "Snapshot",
+    "api.use": "use",
+    "net.broker.audit_host": "AuditLog",
+    "net.broker.fetch_host": "safe_fetch",
+    "net.network": "Network NetworkLimits",
+    "store.errors": "StoreError",
+    "store.store": "Store",
+}
+"""The modules that the public names are in. `api/names.py` says the same to type checkers."""
 
 
 def __getattr__(name: str) -> object:
-    """The public names are those of `api/names.py`."""
-    if name == "__all__" or not (name.startswith("_") or name in _ROOMS):
-        from belljar.api import names
-
-        if name == "__all__":
-            return [*names.__all__, "__version__"]
-        if name in names.__all__:
-            return getattr(names, name)
+    if name == "__all__":
+        return sorted(["__version__", *(each for names in _NAMES.values() for each in names.split())])
+    if not name.startswith("_"):
+        for module, names in _NAMES.items():
+            if name in names.split():
+                globals()[name] = found = getattr(import_module(f"{__name__}.{module}"), name)
+                return found
     raise AttributeError(f"module 'belljar' has no attribute {name!r}")
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from belljar.cli.start_host import archive_path
+from belljar.owner.launch_host import archive_path
 from belljar.owner.supervisor_host import shared
 
 Belljar = Callable[..., subprocess.CompletedProcess[str]]

@@ -1,4 +1,5 @@
-"""Workers that are started alone: sealed like all others, with every command there although hardly any is loaded."""
+"""Workers that are started alone, and the first one of a zygote: sealed like all others, with every command there
+although hardly any is loaded."""
 
 from __future__ import annotations
 
@@ -16,10 +17,12 @@ import pytest
 from belljar import Sandbox
 from belljar.api import sandbox as front
 from belljar.bin._kit.discovery import names
-from belljar.owner.launch_host import launch_worker
+from belljar.owner.launch_host import archive_path, launch_worker
 from belljar.owner.spawn_host import SpawnedWorker, Spawner
+from belljar.owner.supervisor_host import Supervisor
 from belljar.worker.archive_host import Archive
 from tests.escape.oracles import is_alive
+from tests.worker.test_load import own_bytes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="sealed workers are Linux's")
 
@@ -56,8 +59,22 @@ def test_time_zones_are_there_after_the_lock(spawned: Spawner) -> None:
         assert sandbox.exec("TZ=Europe/Moscow date -d @1325400000 '+%F %T %Z'").stdout == "2012-01-01 10:40:00 MSK\n"
 
 
-def test_every_command_can_be_loaded_after_the_lock(spawned: Spawner) -> None:
+@pytest.fixture
+def first(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
+    """A zygote that has loaded hardly anything: the next sandbox is its first."""
+    monkeypatch.setenv("BELLJAR_CACHE", str(archive.parent))
+    Path(archive_path()).write_bytes(archive.read_bytes())
+    Path(archive_path()).chmod(0o600)
+    supervisor = Supervisor()
+    monkeypatch.setattr(front, "shared", supervisor)
+    yield supervisor
+    supervisor.close()
+
+
+@pytest.mark.parametrize("source", ["spawned", "first"])
+def test_every_command_can_be_loaded_after_the_lock(source: str, request: pytest.FixtureRequest) -> None:
     """Each one is imported from memory when first used: a module that was not recorded would end the sandbox."""
+    request.getfixturevalue(source)
     with Sandbox() as sandbox:
         for name in names():
             result = sandbox.exec([name, "--help"], stdin=b"", timeout=20)
@@ -102,6 +119,32 @@ def test_one_that_is_launched_hears_nothing_of_the_terminal(archive: Path) -> No
         assert ours.recv(1 << 16), "it reports that it is ready"
         process.kill()
         os.waitpid(process.pid, 0)
+
+
+def test_later_workers_of_a_zygote_share_what_the_first_has_to_load(first: Supervisor) -> None:
+    work = "git init -q r; sqlite3 :memory: 'select 1'; echo 1 | jq .; awk 1 /dev/null"
+    with Sandbox() as early:
+        early.exec(work)
+        deadline = time.monotonic() + 60
+        while True:
+            with Sandbox() as later:
+                later.exec(work)
+                if own_bytes(later._link.pid) < own_bytes(early._link.pid) / 2:
+                    return
+            assert time.monotonic() < deadline
+            time.sleep(0.1)  # it loads the rest while nobody asks
+
+
+def test_a_zygote_without_an_archive_records_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELLJAR_CACHE", str(tmp_path))
+    supervisor = Supervisor()
+    monkeypatch.setattr(front, "shared", supervisor)
+    try:
+        with Sandbox() as sandbox:
+            assert sandbox.exec("echo hi").stdout == "hi\n"
+    finally:
+        supervisor.close()
+    assert Archive.open(archive_path()) is not None
 
 
 def test_without_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Every public name in one place, for the package's `__init__`."""
+"""Every public name in one place, for type checkers; the package's `__init__` loads each from where it is."""
 
 from belljar.abi.limits import Limits, RunLimits
 from belljar.api.async_js import async_js

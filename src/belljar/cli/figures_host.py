@@ -20,7 +20,8 @@ from functools import cache
 
 from belljar import Limits, Sandbox
 from belljar.cli.shared_host import address, identity
-from belljar.cli.start_host import archive_path, may_share
+from belljar.cli.start_host import may_share
+from belljar.owner.launch_host import archive_path
 from belljar.worker.archive_host import Archive
 
 MB = 1_000_000

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from belljar.cli.screen_host import complain, say
-from belljar.cli.start_host import archive_path
+from belljar.owner.launch_host import archive_path
 
 if TYPE_CHECKING:
     import argparse

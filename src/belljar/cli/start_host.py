@@ -9,10 +9,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from zlib import crc32
 
-from belljar.abi.cache_host import PACKAGE, cache_directory
-from belljar.owner.launch_host import launch, launch_worker
+from belljar.owner.launch_host import archive_path, launch, launch_worker
 
 TYPE_CHECKING = False  # as in `typing`, without loading that
 if TYPE_CHECKING:
@@ -92,13 +90,6 @@ class Start:
             _leave_behind("belljar.cli.zygote_host", self._address, self._archive)
         elif self._lacks_archive:
             _leave_behind("belljar.zygote.recorder_host", self._archive)
-
-
-def archive_path() -> str:
-    """The archive of this installation and interpreter; "" where there is no place for one."""
-    directory = cache_directory()
-    which = crc32(os.fsencode(f"{PACKAGE}\0{sys.executable}\0{sys.version}"))
-    return "" if directory is None else f"{directory}/modules-{which:08x}"
 
 
 def begin(arguments: Sequence[str]) -> Start | None:

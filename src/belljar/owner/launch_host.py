@@ -8,8 +8,9 @@ from __future__ import annotations
 import _socket
 import os
 import sys
+from zlib import crc32
 
-from belljar.abi.cache_host import PACKAGE
+from belljar.abi.cache_host import PACKAGE, cache_directory
 from belljar.lockdown.standard_host import open_standard_descriptors
 
 TYPE_CHECKING = False  # what `typing` says, which takes as long to load as everything here together
@@ -48,6 +49,13 @@ class Launched:
             raise NotImplementedError
         if self.poll() is None:
             os.kill(self.pid, _KILL)
+
+
+def archive_path() -> str:
+    """The archive of modules of this installation and interpreter; "" where there is no place for one."""
+    directory = cache_directory()
+    which = crc32(os.fsencode(f"{PACKAGE}\0{sys.executable}\0{sys.version}"))
+    return "" if directory is None else f"{directory}/modules-{which:08x}"
 
 
 def launch_worker(archive: str) -> tuple[Launched, _socket.socket]:

@@ -14,6 +14,7 @@ from belljar.forking.owner.client_host import Refused
 from belljar.forking.owner.process_host import ForkServerProcess, RestartedServer
 from belljar.forking.wire import REPLAYS, encode_request
 from belljar.owner.handle_host import WorkerHandle, Workers, WorkerUnavailable
+from belljar.owner.launch_host import archive_path
 
 RECYCLE_AFTER: Final = 10_000
 """Workers from one zygote: all of them share its memory layout and hash seed, so it does not live forever."""
@@ -32,7 +33,7 @@ class Supervisor:
     def __init__(self, command: Sequence[str] = ZYGOTE) -> None:
         self._command = command
         self._lock = threading.Lock()
-        self._server = RestartedServer(lambda: command, _worker)
+        self._server = RestartedServer(lambda: (*command, archive_path()), _worker)
         self.source: Workers | None = None
         """A source of workers to be asked before our own zygote."""
 

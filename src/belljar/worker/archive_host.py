@@ -1,10 +1,10 @@
 """Every module a worker may need, and the time zones, in one mapped file that a sealed worker need not open any more.
 
-A zygote imports everything once, for all its workers. A worker that is started alone has no time for that: it imports
-what the shell needs, maps this archive, seals itself, and loads a utility when a guest first asks for it. The archive
-is recorded by importing everything (`zygote/recorder_host.py`), and holds the compiled modules as Python itself caches
-them. It is only ever read as a cache: one changed source, another interpreter, another owner of
-the file, and it is not used.
+A zygote imports everything once, for all its workers. Its first worker can't wait for that, nor can one that is started
+alone: they begin with what the shell needs, have this archive mapped when they seal themselves, and load a utility when
+a guest first asks for it. The archive is recorded by importing everything, in a zygote that finds none or by
+`zygote/recorder_host.py`, and holds the compiled modules as Python itself caches them. It is only ever read as a cache:
+one changed source, another interpreter, another owner of the file, and it is not used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import mmap
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from importlib.machinery import ExtensionFileLoader, ModuleSpec, SourceFileLoader, SourcelessFileLoader
 from importlib.util import MAGIC_NUMBER, cache_from_source, spec_from_file_location
@@ -121,6 +121,13 @@ class Archive:
         for entry in self._entries.values():
             if entry.kind == _EXTENSION or entry.name in _LOADED_BEFORE_SEAL:
                 import_module(entry.name)
+
+    def load_rest(self) -> Iterator[None]:
+        """Load everything that is not loaded yet, one module at each step."""
+        for entry in self._entries.values():
+            if entry.kind != _DATA and entry.name not in sys.modules:
+                import_module(entry.name)
+                yield
 
     def use_zones(self) -> None:
         """Read time zones from this archive."""

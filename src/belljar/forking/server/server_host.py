@@ -6,7 +6,7 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final
 
@@ -28,6 +28,7 @@ from belljar.lockdown.polling_host import readable
 from belljar.lockdown.seal_host import adopt_orphans, allow_descriptors, die_with_parent, set_signal
 from belljar.lockdown.sockets_host import send_descriptors
 
+_DONE: Final = object()
 QUIET: Final = 0.003
 """Seconds without a request before a spare is made: the process just handed over needs the processor first."""
 
@@ -71,7 +72,8 @@ class ForkServer:
     """Serves one control socket. Single-threaded, since it forks.
 
     `judge` answers for the forks of the processes that come from here. `children`: whoever is left when the owner goes
-    away is killed; what they do does not matter.
+    away is killed; what they do does not matter. `later` is work that is done once a process was asked for, in steps
+    between requests, and before any spare is made.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class ForkServer:
         quiet: float = QUIET,
         judge: ForkJudge | None = None,
         children: Children | None = None,
+        later: Iterator[None] | None = None,
     ) -> None:
         self._control = control
         self._fork = fork
@@ -90,6 +93,7 @@ class ForkServer:
         self._quiet = quiet
         self._judge = judge
         self._children = children
+        self._later = later
         self._events = select.poll()
         self._events.register(control, select.POLLIN)
         if judge is not None:
@@ -116,16 +120,22 @@ class ForkServer:
             elif message is not None and message[:1] == PERMIT:
                 if self._judge is not None:
                     self._judge.permit(*decode_permit(message))
+            elif message is None and self._later is not None:
+                if next(self._later, _DONE) is _DONE:
+                    self._later = None
             else:
                 child = self._make_spare() if message is None else self._answer(message)
                 if child is not None:
                     return child
 
     def _next_message(self) -> bytes | None:
-        """Return the owner's next message, b"" if it is gone, or None when it is time to make a spare."""
+        """Return the owner's next message, b"" if it is gone, or None when it is time for other work or a spare."""
         lacking = 0 < len(self._last) <= SPARE_REQUEST_MAX and self._given < self._spares
+        pause = self._quiet * 1e3 if lacking else None
+        if self._later is not None and self._last:
+            pause = 0
         while True:
-            ready = self._events.poll(self._quiet * 1e3 if lacking else None)
+            ready = self._events.poll(pause)
             if not ready:
                 return None
             # A permit is sent before its fork is asked for: the permits of those that wait now are read first. A fork
