@@ -288,7 +288,7 @@ def test_require() -> None:
 @pytest.mark.parametrize(
     ("options", "error"),
     [
-        ({"tier": "native"}, SandboxCreationError),
+        ({"tier": "microvm"}, SandboxCreationError),
         ({"image": "x", "store": Store.memory()}, ImageError),
         ({"env": {"A=B": "x"}}, ValueError),
         ({"env": {"A": 1}}, TypeError),

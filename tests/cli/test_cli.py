@@ -255,7 +255,7 @@ WRONG: dict[tuple[str, ...], str] = {
     ("run", "--user", "nobody", "true"): "nobody",
     ("run", "--hostname", "a b", "true"): "host name",
     ("run", "--tier", "nope", "true"): "no tier 'nope'",
-    ("run", "--tier", "native", "true"): "not in this version",
+    ("run", "--tier", "microvm", "true"): "not in this version",
     ("run", "--require", "nope", "true"): "nope",
     ("run", "--allow-host", "", "true"): "--allow-host",
     ("run", "--audit", "d", "true"): "--audit 'd': Is a directory",

@@ -21,8 +21,7 @@ LAYERS: Final = {
 
 NATIVE: Final = {
     "user": "a user namespace: root in there is nobody outside",
-    "ids": "commands run as an id that nobody else on the host has, and not as pid 1's; an owner who is not root has one to "
-    "give",
+    "ids": "commands run as an id that nobody else on the host has, and not as pid 1's; only root has ids to give",
     "pid": "its own processes: it sees and signals no others, and all of them end with pid 1",
     "mount": "its own root: the image, a writable layer in memory, /proc, /sys and /dev without what is the machine's",
     "network": "a network namespace of its own: loopback, and what network= grants",
