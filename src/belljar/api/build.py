@@ -24,7 +24,7 @@ from belljar.api.sandbox import Sandbox
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.api.state import Origin, State
 from belljar.image.copy_host import copy_into
-from belljar.image.recipe import Command, Copy, Cwd, Env, Files, Run, Step, User, history_line, step_key
+from belljar.image.recipe import Command, Copy, Cwd, Debian, Env, Files, Run, Step, User, history_line, step_key
 from belljar.image.record import (
     ImageConfig,
     ImageRecord,
@@ -73,7 +73,9 @@ def build(
     builder = _Builder(objects, network, limits or LIMITS)
     tell = on_progress or (lambda _: None)
     try:
-        record = builder.base() if start is None else start
+        if start is None:
+            start = builder.empty() if steps and isinstance(steps[0], Debian) else builder.base()
+        record = start
         for number, step in enumerate(steps, 1):
             text = str(step)
 
@@ -113,6 +115,12 @@ class _Builder:
             step_key(__version__, None, _BASE_STEP), lambda: self._run_in_sandbox(None, None, AGENT_NAME)
         )[0]
 
+    def empty(self) -> ImageRecord:
+        """An image without any file, for a step that makes all of them."""
+        tree, directories = FileTree().save()
+        self._objects.write(directories)
+        return make_image(tree, 0, env={}, cwd="/", user="root")
+
     def step(self, record: ImageRecord, step: Step, hear: Callable[[bytes], object]) -> tuple[ImageRecord, bool]:
         """The image after a step, and whether it was there already."""
         match step:
@@ -138,10 +146,21 @@ class _Builder:
             case User(name=name):
                 key = step_key(__version__, record, step)
                 return self._cached(key, lambda: self._run_in_sandbox(record, None, name))
+            case Debian():
+                return self._install_debian(step, hear)
             case Run():
                 key = step_key(__version__, record, step, network=self._network is not None)
                 seed = bytes.fromhex(key.rpartition("/")[2])
                 return self._cached(key, lambda: self._run_in_sandbox(record, step, None, seed, hear))
+
+    def _install_debian(self, step: Debian, hear: Callable[[bytes], object]) -> tuple[ImageRecord, bool]:
+        from belljar.image.debian.fetch_host import Archive, host_architecture
+        from belljar.image.debian.system import make_system
+
+        architecture = step.architecture or host_architecture()
+        archive = Archive(step.suite, step.mirror, step.keyring, step.trusted)
+        key = step_key(__version__, None, structs.replace(step, architecture=architecture))
+        return self._cached(key, lambda: make_system(self._objects, archive, architecture, step.packages, hear)[0])
 
     def _cached(self, key: str, make: Callable[[], ImageRecord]) -> tuple[ImageRecord, bool]:
         """What a step made earlier, or makes now. A result that has gone is made again."""

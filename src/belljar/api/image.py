@@ -23,7 +23,7 @@ from belljar.api.request import (
     check_path,
 )
 from belljar.api.settings import SandboxOptions, Settings, check_store
-from belljar.image.recipe import Command, Copy, Cwd, Env, Files, Run, Step, User, forget_steps, keep_steps
+from belljar.image.recipe import Command, Copy, Cwd, Debian, Env, Files, Run, Step, User, forget_steps, keep_steps
 from belljar.image.record import (
     ImageRecord,
     check_image_name,
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from belljar.net.network import Network
 
 _ENDING: Final = re.compile(r"\.(tar|tgz|tar\.[a-z0-9]+)$")
+_SUITE: Final = re.compile(r"[a-z][a-z0-9.-]*")
+_PACKAGE: Final = re.compile(r"[a-z0-9][a-z0-9+.-]*(=[A-Za-z0-9.+:~-]+)?")
 _USER: Final = re.compile(r"[a-z_][a-z0-9_-]{0,31}")
 
 
@@ -121,6 +123,34 @@ class Image:
         `Sandbox(tier="native")` takes it as it is, too, and never writes to it.
         """
         return _image(_Directory(check_path(path, "a path")))
+
+    @classmethod
+    def debian(
+        cls,
+        suite: str,
+        packages: Iterable[str] = (),
+        *,
+        mirror: str | None = None,
+        keyring: AnyPath | None = None,
+        trusted: bool = False,
+        configure: bool = True,
+    ) -> Image:
+        """Begin with a Debian system, made of packages: those that every system has, those that are named ("gcc", or
+        "gcc=4:12.2.0-3"), what these recommend, and everything that is needed for them. `build` fetches them.
+
+        Without a mirror they are Debian's, with updates and security fixes. Its signature is checked by gpgv with the
+        keys of `keyring`, else of this machine's package debian-archive-keyring; `trusted` takes any. With
+        `configure`, the packages' own scripts are run in a sandbox of the native tier, without network.
+        """
+        if not _SUITE.fullmatch(suite):
+            raise ValueError(f"a suite of Debian is a name such as 'bookworm', not {suite!r}")
+        names = (packages,) if isinstance(packages, str) else tuple(packages)
+        for name in names:
+            if not _PACKAGE.fullmatch(name):
+                raise ValueError(f"a Debian package is named like 'gcc' or 'gcc=4:12.2.0-3', not {name!r}")
+        place = "" if keyring is None else check_path(keyring, "a path")
+        step = Debian(suite, tuple(sorted(set(names))), mirror or "", place, trusted, configure)
+        return _image(None, (step,))
 
     @classmethod
     def host(cls, also: Iterable[AnyPath] = ()) -> Image:
@@ -373,7 +403,7 @@ def root_source(image: Image | str | None, store: Store | None = None) -> RootSo
             built = find_built(image, store)
         case Image(_origin=_Host() | _Directory() as origin, _steps=steps):
             return _with_settings(origin, steps)
-        case Image(_origin=None):
+        case Image(_origin=None, _steps=steps) if not steps or not isinstance(steps[0], Debian):
             raise ImageError("Image() has no programs that Linux can run: begin with Image.host(), .debian() or .oci()")
         case Image(_origin=Built() as built, _steps=()):
             pass

@@ -85,7 +85,22 @@ class Command(Struct, frozen=True, tag=True):
         return f"command {self.argv[2] if self.argv[:2] == ('bash', '-c') else shlex.join(self.argv)}"
 
 
-Step = Files | Copy | Run | Env | Cwd | User | Command
+class Debian(Struct, frozen=True, tag=True):
+    """A system made of Debian packages, which replaces all that was there before."""
+
+    suite: str
+    packages: tuple[str, ...]
+    mirror: str = ""
+    keyring: str = ""
+    trusted: bool = False
+    configure: bool = True
+    architecture: str = ""
+
+    def __str__(self) -> str:
+        return " ".join(("debian", self.suite, *self.packages))
+
+
+Step = Files | Copy | Run | Env | Cwd | User | Command | Debian
 
 _encoder: Final = msgpack.Encoder()
 

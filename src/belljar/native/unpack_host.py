@@ -159,16 +159,21 @@ def store_directory(path: str, objects: Objects) -> tuple[FileTree, list[str]]:
     root = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         tree, skipped = scan_directory(root)
-        seen: set[int] = set()
-        for text, node in tree.walk():
-            if node.kind is Kind.FILE and id(node) not in seen:
-                seen.add(id(node))
-                *above, name = text.split(b"/")
-                with _open_below(root, tuple(above), name) as file:
-                    objects.write(node.fill(iter(partial(file.read, MIB), b"")))
+        objects.write(_pieces(tree, root))
     finally:
         os.close(root)
     return tree, skipped
+
+
+def _pieces(tree: FileTree, root: int) -> Iterator[bytes]:
+    """The contents of all files of a directory, which are noted in its tree."""
+    seen: set[int] = set()
+    for path, node in tree.walk():
+        if node.kind is Kind.FILE and id(node) not in seen:
+            seen.add(id(node))
+            *above, name = path.split(b"/")
+            with _open_below(root, tuple(above), name) as file:
+                yield from node.fill(iter(partial(file.read, MIB), b""))
 
 
 def _open_below(root: int, way: Way, name: bytes) -> IO[bytes]:
