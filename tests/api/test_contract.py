@@ -16,6 +16,7 @@ from belljar.api.files import AsyncFiles, Files
 from belljar.api.interpreter import Interpreter
 from belljar.api.prefix import AsyncPrefix, Prefix
 from belljar.api.process import Process, Stdin, Stream, Terminal
+from belljar.api.watch import AsyncWatch, Watch
 
 TWINS = [
     (Sandbox, AsyncSandbox),
@@ -26,6 +27,7 @@ TWINS = [
     (Terminal, AsyncTerminal),
     (Interpreter, AsyncInterpreter),
     (Prefix, AsyncPrefix),
+    (Watch, AsyncWatch),
 ]
 
 

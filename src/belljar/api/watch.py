@@ -115,9 +115,9 @@ class AsyncWatch:
         await finish_async(self._core.start())
         return self
 
-    async def next(self) -> Change | None:
-        """The next change, None if the watch is closed; bound the wait with `asyncio.timeout`."""
-        return await finish_async(self._core.next(None))
+    async def next(self, timeout: float | None = None) -> Change | None:
+        """The next change; None if `timeout` seconds brought none, or the watch is closed."""
+        return await finish_async(self._core.next(timeout))
 
     async def __aiter__(self) -> AsyncIterator[Change]:
         while (change := await self.next()) is not None:

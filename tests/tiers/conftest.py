@@ -1,0 +1,135 @@
+"""One battery of cases for every tier and both fronts: `make tiers` runs all of them, `make test` a sample.
+
+A tier is one line in `TIERS`. What it documents as different stands in `differences.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pytest
+
+from belljar import AsyncSandbox, Sandbox
+from tests.tiers.differences import DIFFERENCES, Refused
+from tests.tiers.fronts import AsyncFront, Front, Loop, SyncFront
+
+
+@dataclass(frozen=True)
+class Tier:
+    """A place where sandboxes run."""
+
+    name: str
+    options: dict[str, Any]
+    """The arguments that make a sandbox of this tier."""
+    sampled: int = 1
+    """`make test` runs one case of so many."""
+
+    def refuses(self, feature: str) -> AbstractContextManager[object]:
+        """Around a call: expects the documented error, if the tier refuses the feature."""
+        match DIFFERENCES[self.name].get(feature):
+            case Refused(error=error, text=text):
+                return pytest.raises(error, match=text)
+        return nullcontext()
+
+    def has(self, feature: str) -> bool:
+        """Whether the tier does not refuse the feature."""
+        return not isinstance(DIFFERENCES[self.name].get(feature), Refused)
+
+    def behaviour(self, feature: str, usual: Any) -> Any:
+        return DIFFERENCES[self.name].get(feature, usual)
+
+
+TIERS = [
+    Tier("virtual", {}),
+]
+
+
+class Make(Protocol):
+    """Makes sandboxes of the case's tier and front, which are closed after it."""
+
+    front: Front
+
+    def __call__(self, **options: Any) -> Sandbox: ...
+    def restore(self, *args: Any, **options: Any) -> Sandbox: ...
+    def resume(self, *args: Any, **options: Any) -> Sandbox: ...
+    def keep(self, sandbox: Sandbox) -> Sandbox: ...
+
+
+class Maker:
+    def __init__(self, tier: Tier, front: Front) -> None:
+        self.front = front
+        self._tier = tier
+        self._made: list[Sandbox] = []
+
+    def __call__(self, **options: Any) -> Sandbox:
+        return self.keep(self.front.make({**self._tier.options, **options}))
+
+    def restore(self, *args: Any, **options: Any) -> Sandbox:
+        return self.keep(self.front.call("restore", *args, **options))
+
+    def resume(self, *args: Any, **options: Any) -> Sandbox:
+        return self.keep(self.front.call("resume", *args, **options))
+
+    def keep(self, sandbox: Sandbox) -> Sandbox:
+        """Have a sandbox closed after the case."""
+        self._made.append(sandbox)
+        return sandbox
+
+    def close(self) -> None:
+        while self._made:
+            self._made.pop().close()
+
+
+@pytest.fixture(scope="session")
+def loop() -> Iterator[Loop]:
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
+@pytest.fixture(params=TIERS, ids=lambda tier: tier.name)
+def tier(request: pytest.FixtureRequest) -> Tier:
+    found: Tier = request.param
+    return found
+
+
+@pytest.fixture(params=["sync", "async"])
+def front(request: pytest.FixtureRequest, loop: Loop) -> Front:
+    return SyncFront() if request.param == "sync" else AsyncFront(loop)
+
+
+@pytest.fixture
+def make(tier: Tier, front: Front) -> Iterator[Make]:
+    maker = Maker(tier, front)
+    yield maker
+    maker.close()
+
+
+@pytest.fixture
+def sb(make: Make) -> Sandbox:
+    return make()
+
+
+@pytest.fixture
+def amake(tier: Tier) -> Callable[..., AsyncSandbox]:
+    """For cases of asyncio itself: makes an `AsyncSandbox` that is not started."""
+    return lambda **options: AsyncSandbox(**{**tier.options, **options})
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if os.environ.get("BELLJAR_WHOLE"):
+        return
+    chosen = [item for item in items if _is_sampled(item)]
+    config.hook.pytest_deselected(items=[item for item in items if not _is_sampled(item)])
+    items[:] = chosen
+
+
+def _is_sampled(item: pytest.Item) -> bool:
+    """Whether `make test` runs it; the choice is the same each time."""
+    tier = getattr(item, "callspec", None) and item.callspec.params.get("tier")  # type: ignore[attr-defined]
+    return not isinstance(tier, Tier) or zlib.crc32(item.nodeid.encode()) % tier.sampled == 0

@@ -1,0 +1,26 @@
+"""Everything in which a tier differs from the others, by its documentation. A case asserts what stands here.
+
+`Refused` is an error that the call raises; any other value stands for the behaviour of the tier, where a case asks for
+it by `tier.behaviour(feature, usual)`. A feature that is not listed for a tier works there as everywhere.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from belljar import SandboxError
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An error that says what to do instead."""
+
+    error: type[SandboxError]
+    text: str
+    """A regular expression that its message matches."""
+
+
+DIFFERENCES: dict[str, dict[str, Any]] = {
+    "virtual": {},
+}
