@@ -117,7 +117,7 @@ def test_cwd(sb: Sandbox) -> None:
 def test_a_relative_cwd_is_below_the_sandboxs(sb: Sandbox) -> None:
     sb.files.mkdir("a/b", parents=True)
     assert sb.exec("pwd", cwd="a/b").stdout == "/workspace/a/b\n"
-    assert sb.exec("pwd", cwd=PurePosixPath("a")).stdout == "/workspace/a\n"  # type: ignore[arg-type]
+    assert sb.exec("pwd", cwd=PurePosixPath("a")).stdout == "/workspace/a\n"
 
 
 CWDS = {"missing": ("/no/such", 2), "a file": ("/etc/passwd", 20)}

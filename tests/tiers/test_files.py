@@ -349,7 +349,8 @@ def test_write_many(sb: Sandbox) -> None:
 
 
 def test_write_many_of_a_dict(sb: Sandbox) -> None:
-    assert all(result.ok for result in sb.files.write_many({"a": "1", "b": b"2"}))
+    contents: dict[str, Any] = {"a": "1", "b": b"2"}
+    assert all(result.ok for result in sb.files.write_many(contents))
     assert sb.exec("cat a b").stdout == "12"
 
 

@@ -45,7 +45,7 @@ SIZES = {"the usual": ({}, b"24 80"), "given": ({"rows": 50, "cols": 132}, b"50 
 
 
 @pytest.mark.parametrize(("options", "size"), SIZES.values(), ids=SIZES)
-def test_size(sb: Sandbox, options: dict[str, int], size: bytes) -> None:
+def test_size(sb: Sandbox, options: dict[str, Any], size: bytes) -> None:
     assert read_all(sb.pty("stty size", **options)) == size + b"\r\n"
 
 
