@@ -22,8 +22,8 @@ _NAMES = {
     "api.async_process": "AsyncProcess AsyncTerminal",
     "api.async_sandbox": "AsyncSandbox",
     "api.changes": "Change",
-    "api.errors": "ConflictError EngineUnavailable ExecError FileError ImageError IsolationUnavailable PolicyError "
-    "PortClosed ProtectedFileError RefusedFile SandboxClosed SandboxCreationError SandboxError "
+    "api.errors": "ConflictError EngineUnavailable ExecError FileError ImageError IsolationUnavailable NotOnThisTier "
+    "PolicyError PortClosed ProtectedFileError RefusedFile SandboxClosed SandboxCreationError SandboxError "
     "SnapshotError ToolError",
     "api.events": "Event",
     "api.image": "Image Progress",

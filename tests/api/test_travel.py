@@ -38,6 +38,7 @@ ERRORS = [
     FileError(2, "/a/b"),
     ExecError(FAILED),
     IsolationUnavailable({"cgroup"}, ["seccomp"]),
+    belljar.NotOnThisTier("fork()", "native", "virtual"),
     EngineUnavailable("none"),
     PrefixError(RUN),
     belljar.RunFailed(RUN),

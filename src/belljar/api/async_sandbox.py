@@ -74,10 +74,11 @@ class AsyncSandbox:
     """
 
     def __init__(self, **options: Unpack[SandboxOptions]) -> None:
-        image = options.pop("image", None)
+        if options.get("image", BASE) not in (None, BASE) or options.get("tier") == "native":
+            self._from_image = options.copy()
+            options.pop("image", None)
+            options.pop("tier", None)
         self._assemble(Settings.check(options), None)
-        if image not in (None, BASE) or options.get("tier") == "native":
-            self._from_image = {**options, "image": image}
 
     _from_image: SandboxOptions | None = None
     """The arguments of a sandbox whose image is still to be found."""
@@ -92,7 +93,7 @@ class AsyncSandbox:
         self._exposed: list[LoopbackListener] = []
         self._applied: Applied = set()
         limits, functions = self._settings.limits, self._settings.functions()
-        self.python = AsyncInterpreter(lambda: self._link, PYTHON, limits, tools=functions)
+        self.python = AsyncInterpreter(self._python_link, PYTHON, limits, tools=functions)
         network = None if settings.network is None else self._gate
         self.js = AsyncJsInterpreter(tools=functions, output_bytes=limits.output_bytes, network=network)
         self.files = AsyncFiles(self._run, lambda: self._link)
@@ -120,6 +121,10 @@ class AsyncSandbox:
             if settings.require:
                 settings.check_layers(await self._layers())
             self._watch_events()
+            if settings.native is not None:
+                from belljar.api.native import serve_network
+
+                serve_network(link)
             if self._state is None and settings.checkpoint is None:
                 await self._run(operations.set_up(settings, link.offers))
             else:
@@ -135,6 +140,7 @@ class AsyncSandbox:
 
     @cached_property
     def _durable(self) -> Durable:
+        self._settings.check_possible("keeping snapshots")
         from belljar.api.durable import Durable  # few sandboxes are kept
         from belljar.api.state import State
 
@@ -177,6 +183,10 @@ class AsyncSandbox:
             raise SandboxClosed("the sandbox was not started: use `async with AsyncSandbox()` or `await .start()`")
         self._started.check_loop()
         return self._started
+
+    def _python_link(self) -> AsyncLink:
+        self._settings.check_possible("python")
+        return self._link
 
     async def _tell(self) -> Info:
         return self._settings.info(await self._layers())
@@ -318,6 +328,7 @@ class AsyncSandbox:
 
         See `Sandbox.fork`.
         """
+        self._settings.check_possible("fork()")
         branches: list[Self] = []
         try:
             point = await finish_async(self._durable.snapshot(None, None)) if check_count(count) and durable else None
@@ -382,6 +393,7 @@ class AsyncSandbox:
         return ref
 
     async def mount(self, path: AnyPath, mount: Mount) -> None:
+        self._settings.check_possible("mount()")
         await self._run(operations.mount(path, mount, self._link.offers))
 
     async def changes(self, path: AnyPath) -> Changes:
@@ -389,12 +401,14 @@ class AsyncSandbox:
 
         It is all here by then: `diff` and `apply` are not awaited. `apply` writes files; use a thread if they are many.
         """
+        self._settings.check_possible("changes()")
         from belljar.api import review
 
         changes: Changes = await self._run(review.changes(path, self._applied, self._link.offers))
         return changes
 
     async def unmount(self, path: AnyPath) -> None:
+        self._settings.check_possible("unmount()")
         await self._run(operations.unmount(path))
 
     async def stats(self) -> dict[str, float]:

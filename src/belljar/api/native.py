@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct, structs
 
 from belljar.abi.paths import fsdecode
+from belljar.api.errors import NotOnThisTier
 from belljar.api.image import account_of, root_source
 from belljar.api.request import check_environment
 from belljar.api.settings import SandboxOptions, Settings
@@ -15,7 +16,12 @@ from belljar.lockdown.layers import ON_DEMAND
 from belljar.native.roots import RootSource
 
 if TYPE_CHECKING:
+    from belljar.api.async_link_host import AsyncLink
+    from belljar.api.link_host import Link
     from belljar.native.launch_host import NativeWorker
+
+_LACKS: Final = ("mounts", "node_modules", "checkpoint")
+"""Arguments that only the virtual tier takes."""
 
 
 class NativeStart(Struct, frozen=True):
@@ -27,7 +33,12 @@ class NativeStart(Struct, frozen=True):
 
 def native_settings(options: SandboxOptions) -> Settings:
     """As `Settings.check`, with an image; without one the root has this machine's programs. ImageError."""
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None and name != "image"}
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    for name in _LACKS:
+        if given.get(name):
+            raise NotOnThisTier(f"{name}=", "native", "virtual")
+    for name in ("image", "tier"):
+        given.pop(name, None)
     source = root_source(options.get("image"), options.get("store"))
     record = source.record
     settings = {"cwd": fsdecode(record.cwd), "user": account_of(record), **given}
@@ -38,7 +49,7 @@ def native_settings(options: SandboxOptions) -> Settings:
 
 
 def start_native(settings: Settings, start: NativeStart) -> NativeWorker:
-    """WorkerUnavailable, CgroupUnavailable, ImageError."""
+    """Start it, sealed and proved. WorkerUnavailable, CgroupUnavailable, ImageError."""
     from belljar.native.launch_host import Request, launch
 
     return launch(
@@ -54,3 +65,13 @@ def start_native(settings: Settings, start: NativeStart) -> NativeWorker:
             needs_cgroup=not settings.require.isdisjoint(ON_DEMAND),
         )
     )
+
+
+def serve_network(link: Link | AsyncLink) -> None:
+    """Start the proxy on the sockets that are its sandbox's only way out, if it has any."""
+    from belljar.native.launch_host import NativeWorker
+
+    worker, access = link.worker, link.offers.network
+    if isinstance(worker, NativeWorker) and access is not None and worker.network is not None and worker.sockets:
+        sockets, worker.sockets = worker.sockets, []
+        worker.network.serve(access.gate(link.conversation.observe), sockets)

@@ -117,6 +117,10 @@ class Sandbox:
             if settings.require:
                 settings.check_layers(self._layers())
             self._watch_events()
+            if settings.native is not None:
+                from belljar.api.native import serve_network
+
+                serve_network(self._link)
             if state is None and settings.checkpoint is None:
                 self._run(operations.set_up(settings, self._link.offers))
             else:
@@ -132,6 +136,7 @@ class Sandbox:
     @cached_property
     def python(self) -> Interpreter:
         """Python in this sandbox; loaded when first used."""
+        self._settings.check_possible("python")
         from belljar.api.dialogue import PYTHON
         from belljar.api.interpreter import Interpreter
 
@@ -156,6 +161,7 @@ class Sandbox:
 
     @cached_property
     def _durable(self) -> Durable:
+        self._settings.check_possible("keeping snapshots")
         from belljar.api.durable import Durable  # few sandboxes are kept
         from belljar.api.state import State
 
@@ -361,6 +367,7 @@ class Sandbox:
         >>> branch = sandbox.fork()
         >>> branch.exec("echo mine > state"), sandbox.files.read("state")
         """
+        self._settings.check_possible("fork()")
         branches: list[Self] = []
         try:
             point = finish(self._durable.snapshot(None, None)) if check_count(count) and durable else None
@@ -454,6 +461,7 @@ class Sandbox:
 
     def mount(self, path: AnyPath, mount: Mount) -> None:
         """Make a tree appear at `path`, for every command started from now on."""
+        self._settings.check_possible("mount()")
         self._run(operations.mount(path, mount, self._link.offers))
         if self._link.offers:
             self._link.serve_in_background()
@@ -465,12 +473,14 @@ class Sandbox:
         ...     sandbox.exec("echo more >> notes", cwd="/repo")
         ...     print(sandbox.changes("/repo").diff())
         """
+        self._settings.check_possible("changes()")
         from belljar.api import review
 
         changes: Changes = self._run(review.changes(path, self._applied, self._link.offers))
         return changes
 
     def unmount(self, path: AnyPath) -> None:
+        self._settings.check_possible("unmount()")
         self._run(operations.unmount(path))
 
     def port(self, number: int) -> Port:

@@ -14,7 +14,7 @@ from belljar.abi.limits import OVERHEAD, Limits
 from belljar.abi.wire import Boot
 from belljar.api.clock_host import new_id, wall_time
 from belljar.api.command import StartOptions
-from belljar.api.errors import IsolationUnavailable, SandboxCreationError
+from belljar.api.errors import IsolationUnavailable, NotOnThisTier, SandboxCreationError
 from belljar.api.mounts import Mount, check_mount
 from belljar.api.mounts_host import find_node_modules
 from belljar.api.request import AnyPath, FileContents, boot_message, check_contents, check_environment, check_path
@@ -130,6 +130,8 @@ class Settings(Struct, frozen=True):
             raise ValueError(f"there is no tier {tier!r}: choose from {', '.join(_TIERS)}")
         if tier == "microvm":
             raise SandboxCreationError(f"tier {tier!r} is not in this version of belljar; use tier='native'")
+        if tier == "native":  # a new one is checked without its tier
+            raise NotOnThisTier("going on from a snapshot", tier, "virtual")
         if options.get("image", BASE) != BASE:
             raise TypeError("image= is for a new sandbox: one that goes on from a snapshot has that one's files")
         if not _USER.fullmatch(user):
@@ -185,6 +187,11 @@ class Settings(Struct, frozen=True):
     @property
     def tier(self) -> str:
         return "virtual" if self.native is None else "native"
+
+    def check_possible(self, call: str) -> None:
+        """Refuse a call that only the virtual tier has. NotOnThisTier."""
+        if self.native is not None:
+            raise NotOnThisTier(call, self.tier, "virtual")
 
     def boot(self, env: Mapping[str, str] | None = None) -> Boot:
         """The first message; `env`: the whole environment of commands, where the worker has none of its own."""

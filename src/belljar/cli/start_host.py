@@ -94,7 +94,7 @@ class Start:
 
 def begin(arguments: Sequence[str]) -> Start | None:
     """Start getting a worker if the command line needs one; else return None."""
-    if arguments[:1] not in (["run"], ["shell"]):
+    if arguments[:1] not in (["run"], ["shell"]) or "native" in arguments or "--tier=native" in arguments:
         return None
     gc.disable()  # nothing of what is loaded from here on is garbage; `Start.take` turns it on again
     return Start(shared=may_share() and "--no-daemon" not in arguments)
