@@ -100,11 +100,7 @@ class Mirror:
         packages = lzma.compress("\n".join(self._paragraphs).encode())
         (place / f"main/binary-{ARCHITECTURE}").mkdir(parents=True, exist_ok=True)
         (place / f"main/binary-{ARCHITECTURE}/Packages.xz").write_bytes(packages)
-        fields = {
-            "Suite": "stable",
-            "Codename": self.suite,
-            **{key.replace("_", "-"): text for key, text in more.items()},
-        }
+        fields = {"Suite": "stable", "Codename": self.suite, **(fields or {})}
         line = f" {hashlib.sha256(packages).hexdigest()} {len(packages)} main/binary-{ARCHITECTURE}/Packages.xz\n"
         release = "".join(f"{key}: {value}\n" for key, value in fields.items()) + f"SHA256:\n{line}"
         (place / "InRelease").write_text(release)
