@@ -105,14 +105,17 @@ Start = Callable[..., Guest]
 
 @pytest.fixture
 def start() -> Iterator[Start]:
+    guests: list[Guest] = []
     with ExitStack() as stack:
 
         def make(network: Network, *ports: int | str) -> Guest:
             guest = Guest(network, *ports)
             stack.callback(guest.close)
+            guests.append(guest)
             return guest
 
         yield make
+    assert not [event for guest in guests for event in guest.events if event["action"] == "proxy-error"]
 
 
 def brokered(**options: Any) -> Network:

@@ -18,8 +18,6 @@ _ANCHORS: Final = ("/usr/local/share/ca-certificates", "/etc/pki/ca-trust/source
 """Directories that the bundles are made from, by update-ca-certificates and update-ca-trust."""
 _HASHED: Final = "/etc/ssl/certs"
 """Directory in which OpenSSL looks for an authority by the hash of its name."""
-CERTIFICATE: Final = "/etc/ssl/certs/belljar.pem"
-"""The sandbox's authority alone."""
 _BUNDLE_VARIABLES: Final = (
     "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO",
     "AWS_CA_BUNDLE",
@@ -35,12 +33,27 @@ def trust(
     `find` gives a file of the image, by its path without links, or None; `public` are the authorities for an image
     that has none.
     """
-    bundles = [found for path in BUNDLES if (found := find(path)) is not None] or [(BUNDLES[0], public)]
+    hashed = _without_links(_HASHED, find)
+    bundles = dict(found for path in BUNDLES if (found := find(path)) is not None)
+    bundles = bundles or {f"{hashed}/{BUNDLES[0].rpartition('/')[2]}": public}
     anchors = [found[0] for path in _ANCHORS if (found := find(path)) is not None]
-    files = {path: bundle.rstrip(b"\n") + b"\n" + certificate for path, bundle in bundles}
-    alone = [CERTIFICATE, f"{_HASHED}/{subject_hash(name)}.0", *(f"{directory}/belljar.crt" for directory in anchors)]
+    alone = [
+        f"{hashed}/belljar.pem",
+        f"{hashed}/{subject_hash(name)}.0",
+        *(f"{place}/belljar.crt" for place in anchors),
+    ]
+    files = {path: bundle.rstrip(b"\n") + b"\n" + certificate for path, bundle in bundles.items()}
     files.update(dict.fromkeys(alone, certificate))
-    return files, {**dict.fromkeys(_BUNDLE_VARIABLES, bundles[0][0]), _EXTRA_VARIABLE: CERTIFICATE}
+    return files, {**dict.fromkeys(_BUNDLE_VARIABLES, next(iter(bundles))), _EXTRA_VARIABLE: alone[0]}
+
+
+def _without_links(path: str, find: Callable[[str], tuple[str, bytes] | None]) -> str:
+    """The place where a file that may not exist yet is to be made: a directory on the way may be a link."""
+    parent, _, name = path.rpartition("/")
+    if not name:
+        return ""
+    found = find(path)
+    return f"{_without_links(parent, find)}/{name}" if found is None else found[0]
 
 
 def subject_hash(common_name: str) -> str:

@@ -33,6 +33,8 @@ from belljar.net.policy import AcceptHttp, AcceptRaw, Denied, Verdict
 _SO_ORIGINAL_DST: Final = 80
 _SOL_IPV6: Final = 41
 _HELLO_SECONDS: Final = 10.0
+_GOODBYE_SECONDS: Final = 2.0
+"""Time limit for a client to answer TLS's close_notify."""
 _START_SECONDS: Final = 10.0
 _ACCEPT_PAUSE: Final = 0.1
 """Seconds until a listener that could not accept tries again."""
@@ -127,6 +129,7 @@ class Proxy:
             dst = Endpoint(meant(canonical(ip_address(address))), port)
             with self.gate.attempt("connection", f"tcp {dst}"):
                 await self._decided(arrived, dst)
+            await arrived.shut_down()
         except (OSError, ValueError, NetError):
             pass  # the record has it
         finally:
@@ -225,12 +228,18 @@ class _Arrived:
 
     async def adopt(self, context: ssl.SSLContext | None = None) -> Stream:
         """Talk to the client from now on; with a context, by TLS. OSError."""
-        patience = None if context is None else _HELLO_SECONDS
         self._stream = Stream(self._gate.memory)
         await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: cast(Stream, self._stream), self.connection, ssl=context, ssl_handshake_timeout=patience
+            lambda: cast(Stream, self._stream),
+            self.connection,
+            ssl=context,
+            ssl_handshake_timeout=None if context is None else _HELLO_SECONDS,
         )
         return self._stream
+
+    async def shut_down(self) -> None:
+        if self._stream is not None:
+            await self._stream.shut_down(_GOODBYE_SECONDS)
 
     def close(self) -> None:
         if self._stream is None:

@@ -7,6 +7,7 @@ import socket
 import ssl
 from collections import deque
 from collections.abc import Coroutine
+from contextlib import suppress
 from typing import Any, Final, Protocol, cast
 
 from belljar.net.addresses import Address, Endpoint
@@ -164,16 +165,24 @@ class Stream(asyncio.Protocol):
         if self._transport is not None and not self._transport.is_closing() and self._transport.can_write_eof():
             self._transport.write_eof()
 
+    async def shut_down(self, seconds: float) -> None:
+        """Say that this is the end, where TLS is spoken (close_notify), and wait for the answer. Then close it."""
+        if self._secure and self._transport is not None and not self._transport.is_closing():
+            self._transport.close()
+            with suppress(OSError, TimeoutError):
+                while await self.read(timeout=seconds):
+                    pass
+
     def close(self) -> None:
         """End it. What was written is sent; what was not read is lost."""
         self._count(-self._size)
         self._unread.clear()
         self._size = 0
         if self._transport is not None:
-            if self._transport.get_write_buffer_size():
-                self._transport.close()
-            else:
+            if not self._transport.get_write_buffer_size():
                 self._transport.abort()
+            elif not self._transport.is_closing():
+                self._transport.close()
 
     @property
     def spoken(self) -> bool:
