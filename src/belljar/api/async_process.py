@@ -138,24 +138,25 @@ class AsyncTerminal:
     __reduce__ = refuse_copy
 
     def __init__(self, process: AsyncProcess[bytes]) -> None:
-        self._process = process
+        self.process = process
+        """The command: its pid, and how it ended."""
 
     async def read(self, timeout: float | None = None) -> bytes:
         """The next piece of the screen; b"" at the end, or when `timeout` seconds brought nothing."""
-        return await self._process.stdout.next_chunk(timeout)
+        return await self.process.stdout.next_chunk(timeout)
 
     async def write(self, data: Data) -> None:
-        await self._process.stdin.write(data)
+        await self.process.stdin.write(data)
 
     async def resize(self, rows: int, cols: int) -> None:
-        self._process.command.resize(rows, cols)
+        self.process.command.resize(rows, cols)
 
     async def wait(self, timeout: float | None = None) -> int | None:
-        return await self._process.wait(timeout)
+        return await self.process.wait(timeout)
 
     async def kill(self, signal: str | int = "HUP") -> None:
-        await self._process.kill(signal)
+        await self.process.kill(signal)
 
     @property
     def exited(self) -> bool:
-        return self._process.exited
+        return self.process.exited

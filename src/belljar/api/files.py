@@ -49,6 +49,10 @@ class Files:
         """The whole file. FileError."""
         return bytes(self._run(operations.read_bytes(path)))
 
+    def read_range(self, path: AnyPath, offset: int, size: int) -> bytes:
+        """At most `size` bytes (and 8 MiB) from `offset` on; b"" at the end: to read a large file in pieces."""
+        return bytes(self._run(operations.read_range(path, offset, size)))
+
     def write(self, path: AnyPath, data: Data, *, mode: int | None = None, append: bool = False) -> None:
         """Create or replace a file (or add to it); missing directories above it are made."""
         self._run(operations.write(path, data, mode, append))
@@ -140,6 +144,9 @@ class AsyncFiles:
 
     async def read_bytes(self, path: AnyPath) -> bytes:
         return bytes(await self._run(operations.read_bytes(path)))
+
+    async def read_range(self, path: AnyPath, offset: int, size: int) -> bytes:
+        return bytes(await self._run(operations.read_range(path, offset, size)))
 
     async def write(self, path: AnyPath, data: Data, *, mode: int | None = None, append: bool = False) -> None:
         await self._run(operations.write(path, data, mode, append))

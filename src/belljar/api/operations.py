@@ -82,11 +82,19 @@ def check_answer(value: Any, shape: type[T]) -> T:
         raise SandboxError("the sandbox's worker gave an answer of a form that was not asked for") from None
 
 
-def _read_piece(path: str, offset: int) -> Steps[tuple[bytes, bool]]:
+def _read_piece(path: str, offset: int, size: int = PIECE) -> Steps[tuple[bytes, bool]]:
     """The next bytes of a file, and whether they are its last."""
-    answer = yield from ask(path, "read", fsencode(path), offset, PIECE)
+    answer = yield from ask(path, "read", fsencode(path), offset, size)
     data, ended = check_answer(answer, tuple[bytes, bool])
     return data, ended or not data
+
+
+def read_range(path: AnyPath, offset: int, size: int) -> Steps[bytes]:
+    """At most `size` bytes from `offset` on, or PIECE if that is less; none at the end. ValueError."""
+    if offset < 0 or size < 1:
+        raise ValueError(f"a range begins at 0 or later and has at least one byte, not {offset}, {size}")
+    data, _ = yield from _read_piece(check_path(path), offset, min(size, PIECE))
+    return data
 
 
 def read_bytes(path: AnyPath) -> Steps[bytes]:

@@ -146,24 +146,25 @@ class Terminal:
     __reduce__ = refuse_copy
 
     def __init__(self, process: Process[bytes]) -> None:
-        self._process = process
+        self.process = process
+        """The command: its pid, and how it ended."""
 
     def read(self, timeout: float | None = None) -> bytes:
         """The next piece of the screen; b"" at the end, or when `timeout` seconds brought nothing."""
-        return self._process.stdout.next_chunk(timeout)
+        return self.process.stdout.next_chunk(timeout)
 
     def write(self, data: Data) -> None:
-        self._process.stdin.write(data)
+        self.process.stdin.write(data)
 
     def resize(self, rows: int, cols: int) -> None:
-        self._process.command.resize(rows, cols)
+        self.process.command.resize(rows, cols)
 
     def wait(self, timeout: float | None = None) -> int | None:
-        return self._process.wait(timeout)
+        return self.process.wait(timeout)
 
     def kill(self, signal: str | int = "HUP") -> None:
-        self._process.kill(signal)
+        self.process.kill(signal)
 
     @property
     def exited(self) -> bool:
-        return self._process.exited
+        return self.process.exited

@@ -33,12 +33,21 @@ def build_parser(start: Start | None = None, only: str = "") -> argparse.Argumen
 
         shell_host.add_to(subcommands, start)
     if not only:
-        from belljar.cli import bench_host, commands, doctor_host, image_host, mcp_host, prepare_host, wasm_host
+        from belljar.cli import (
+            bench_host,
+            commands,
+            doctor_host,
+            image_host,
+            mcp_host,
+            prepare_host,
+            serve_host,
+            wasm_host,
+        )
         from belljar.cli import snapshot as snapshots
         from belljar.cli import store as stores
 
         kept = image_host, snapshots, stores
-        for module in (*kept, doctor_host, prepare_host, bench_host, commands, mcp_host, wasm_host):
+        for module in (*kept, doctor_host, prepare_host, bench_host, commands, mcp_host, serve_host, wasm_host):
             module.add_to(subcommands)
     return parser
 

@@ -55,20 +55,14 @@ def read_options(
     """Merge the command line over the config file; return that, and the checked options of the sandboxes."""
     from dataclasses import replace
 
+    from belljar.abi.limits import Limits
     from belljar.api.errors import SandboxError
     from belljar.api.settings import Settings
 
     limits: dict[str, Any] = {}
     if arguments.config is not None:
-        try:
-            given, limits = read_config(arguments.config, known_options(parser))
-        except (OSError, ValueError) as error:
-            parser.error(f"--config {arguments.config}: {error}")
-        usual = vars(parser.parse_args([]))
-        spoken = {name: value for name, value in vars(arguments).items() if value != usual.get(name)}
-        arguments = parser.parse_args(given)
-        for name, value in spoken.items():
-            setattr(arguments, name, [*getattr(arguments, name), *value] if isinstance(value, list) else value)
+        arguments, tables = merge_config(parser, arguments, {"limits": Limits})
+        limits = tables["limits"]
     options = sandbox_arguments(parser, arguments)
     try:
         options["limits"] = replace(options["limits"], **limits)
@@ -81,30 +75,45 @@ def read_options(
     return arguments, options
 
 
+def merge_config(
+    parser: argparse.ArgumentParser, arguments: argparse.Namespace, kinds: dict[str, type]
+) -> tuple[argparse.Namespace, dict[str, dict[str, Any]]]:
+    """Merge the command line over the config file; return that, and the file's tables, of the fields of `kinds`."""
+    try:
+        given, tables = read_config(arguments.config, known_options(parser), kinds)
+    except (OSError, ValueError) as error:
+        parser.error(f"--config {arguments.config}: {error}")
+    usual = vars(parser.parse_args([]))
+    spoken = {name: value for name, value in vars(arguments).items() if value != usual.get(name)}
+    arguments = parser.parse_args(given)
+    for name, value in spoken.items():
+        setattr(arguments, name, [*getattr(arguments, name), *value] if isinstance(value, list) else value)
+    return arguments, tables
+
+
 def known_options(parser: argparse.ArgumentParser) -> set[str]:
     """The long names that a file may use."""
     names = {name.removeprefix("--") for action in parser._actions for name in action.option_strings}
     return {name for name in names if not name.startswith("-")} - {"config", "help"}
 
 
-def read_config(path: str, known: set[str]) -> tuple[list[str], dict[str, Any]]:
-    """Read a file's options and limits. OSError, ValueError."""
+def read_config(path: str, known: set[str], kinds: dict[str, type]) -> tuple[list[str], dict[str, dict[str, Any]]]:
+    """Read a file's options and tables. OSError, ValueError."""
     import tomllib
     from dataclasses import fields
     from pathlib import Path
 
-    from belljar.abi.limits import Limits
-
     given = tomllib.loads(Path(path).read_text())
-    limits = given.pop("limits", {})
-    check_names("[limits]", limits, {field.name for field in fields(Limits)})
+    tables = {name: given.pop(name, {}) for name in kinds}
+    for name, kind in kinds.items():
+        check_names(f"[{name}]", tables[name], {field.name for field in fields(kind)})
     check_names("the file", given, known)
     options: list[str] = []
     for name, value in given.items():
         values = [f"{k}={v}" for k, v in value.items()] if isinstance(value, dict) else value
         items = values if isinstance(values, list) else [values]
         options += [f"--{name}" if item is True else f"--{name}={item}" for item in items if item is not False]
-    return options, limits
+    return options, tables
 
 
 def check_names(where: str, given: object, known: set[str]) -> None:

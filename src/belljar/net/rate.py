@@ -7,7 +7,7 @@ class Rate:
     """`take` succeeds `per_second` times a second on average, and `burst` seconds' worth at once."""
 
     def __init__(self, per_second: float, now: float, burst: float = 4.0) -> None:
-        self._per_second = per_second
+        self.per_second = per_second
         self._size = max(1.0, per_second * burst)
         self._tokens = self._size
         self._at = now
@@ -17,7 +17,7 @@ class Rate:
         self._tokens = min(self._size, self._tokens + count)
 
     def take(self, now: float) -> bool:
-        self._tokens = min(self._size, self._tokens + (now - self._at) * self._per_second)
+        self._tokens = min(self._size, self._tokens + (now - self._at) * self.per_second)
         self._at = now
         if self._tokens < 1.0:
             return False

@@ -1,0 +1,165 @@
+"""Who asks: API keys for the control API, tokens and signatures for a sandbox."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from msgspec import Struct
+from starlette.requests import Request
+
+from belljar.api.clock_host import monotonic, wall_time
+from belljar.net.rate import Rate
+from belljar.server.database_host import Key
+from belljar.server.errors import ApiError, SandboxGone, unauthorized
+from belljar.server.keys_host import find_key, same
+from belljar.server.records import Held
+from belljar.server.service import Service
+
+ENVD_PORT: Final = 49983
+CODE_PORT: Final = 49999
+_HOST: Final = re.compile(r"(\d{1,5})-([a-z0-9]{1,40})\.")
+_ID: Final = re.compile(r"[a-z0-9]{1,40}")
+_LOOPBACK: Final = ("127.", "::1")
+_FAILURES_PER_SECOND: Final = 0.5
+_FAILURE_BURST: Final = 60.0
+_ADDRESSES_MAX: Final = 10_000
+_KNOWN_MAX: Final = 10_000
+
+
+class Caller(Struct, frozen=True):
+    """The tenant that a request's key is of."""
+
+    tenant: str
+    key: str
+
+
+class Access:
+    """Checks of keys and tokens. An address that has shown too many wrong ones is refused for a while, but for keys
+    that have been right before."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._failures: dict[str, Rate] = {}
+        self._known: dict[str, None] = {}
+
+    def caller(self, request: Request) -> Caller:
+        """The tenant of the request's API key. ApiError 401, 429."""
+        key = self._key(request)
+        note(request, tenant=key.tenant)
+        return Caller(key.tenant, key.id)
+
+    def check_operator(self, request: Request) -> None:
+        """ApiError unless it comes from this machine itself, or with an operator's key."""
+        near = request.client is None or request.client.host.startswith(_LOOPBACK)
+        if near and not any(name in request.headers for name in ("forwarded", "x-forwarded-for", "via")):
+            return
+        if self._key(request).scope != "operator":
+            raise ApiError(403, "This needs an operator's key")
+
+    def _key(self, request: Request) -> Key:
+        text = request.headers.get("x-api-key", "") or _bearer(request)
+        if not text:
+            raise unauthorized("Missing API key: set the header X-API-KEY")
+        if text not in self._known:
+            self._check_failures(request)
+        key = find_key(self._service.database, text)
+        if key is None:
+            self._known.pop(text, None)
+            self._fail(request)
+            raise unauthorized("Invalid API key")
+        self._known[text] = None
+        while len(self._known) > _KNOWN_MAX:
+            del self._known[next(iter(self._known))]
+        return key
+
+    def sandbox(self, request: Request, *, port: int) -> Held:
+        """The sandbox that a request is for, by its headers or its host name. ApiError 400, 401, 429, SandboxGone."""
+        number = self._number(request)
+        tokens = self._service.tokens
+        given = request.headers.get("x-access-token", "")
+        traffic = request.headers.get("e2b-traffic-access-token", "")
+        right = same(given, tokens.envd(number))
+        if port == CODE_PORT:
+            right = right or same(traffic, tokens.traffic(number))
+        if not right:
+            self._check_failures(request)
+            self._fail(request)
+            raise unauthorized(
+                "unauthorized access, please provide a valid access token or method signing if supported"
+            )
+        return self._held(request, number)
+
+    def signed(self, request: Request, operation: str) -> Held:
+        """The sandbox of a request for a file, which may be signed instead of having a token."""
+        query = request.query_params
+        signature = query.get("signature")
+        if "x-access-token" in request.headers or signature is None:
+            return self.sandbox(request, port=ENVD_PORT)
+        self._check_failures(request)
+        expiration = query.get("signature_expiration")
+        path, user = query.get("path", ""), query.get("username", "")
+        number = self._number(request, needed=False)
+        found = None
+        for each in [number] if number else list(self._service.held):
+            expected = self._service.tokens.signature(each, path, operation, user, expiration)
+            if same(signature, expected):
+                found = each
+        if found is None:
+            self._fail(request)
+            raise unauthorized("invalid signature")
+        if expiration is not None and (not expiration.isascii() or not expiration.isdigit()):
+            raise unauthorized("invalid signature")
+        if expiration is not None and int(expiration) < wall_time():
+            raise unauthorized("signature is already expired")
+        return self._held(request, found)
+
+    def _held(self, request: Request, number: str) -> Held:
+        held = self._service.held.get(number)
+        if held is None:
+            raise SandboxGone(number)
+        note(request, tenant=held.record.tenant, sandbox=number)
+        return held
+
+    def _number(self, request: Request, *, needed: bool = True) -> str:
+        number = request.headers.get("e2b-sandbox-id", "")
+        if not number and (match := _HOST.match(request.headers.get("host", ""))):
+            number = match[2]
+        if not _ID.fullmatch(number):
+            if needed:
+                raise ApiError(400, "Invalid sandbox ID")
+            return ""
+        return number
+
+    def _fail(self, request: Request) -> None:
+        self._service.metrics.refusals.inc()
+        self._rate(request).take(monotonic())
+
+    def _check_failures(self, request: Request) -> None:
+        rate = self._rate(request)
+        if not rate.take(monotonic()):
+            raise ApiError(429, "Too many wrong keys", {"Retry-After": "10", "Should-Retry": "false"})
+        rate.give(1)
+
+    def _rate(self, request: Request) -> Rate:
+        address = request.client.host if request.client is not None else ""
+        rate = self._failures.get(address)
+        if rate is None:
+            rate = self._failures[address] = Rate(_FAILURES_PER_SECOND, monotonic(), _FAILURE_BURST)
+            while len(self._failures) > _ADDRESSES_MAX:
+                del self._failures[next(iter(self._failures))]
+        return rate
+
+
+def _bearer(request: Request) -> str:
+    kind, _, text = request.headers.get("authorization", "").partition(" ")
+    return text.strip() if kind.lower() == "bearer" else ""
+
+
+def note(request: Request, **fields: str) -> None:
+    """Have the request's log line say this, too."""
+    request.scope.setdefault("belljar.log", {}).update(fields)
+
+
+def request_number(request: Request) -> str:
+    return str(request.scope.get("belljar.request", ""))

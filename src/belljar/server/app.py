@@ -1,0 +1,222 @@
+"""The server's routes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from belljar.api.clock_host import monotonic
+from belljar.api.errors import SandboxError
+from belljar.server import connect, filesystem, process
+from belljar.server.access import ENVD_PORT, Access
+from belljar.server.connect import EventStream, error_response, is_stream, unary
+from belljar.server.control import Control, reply
+from belljar.server.errors import ApiError, RpcError, rpc_error
+from belljar.server.files import Files
+from belljar.server.guard import Guard
+from belljar.server.guest import Guest
+from belljar.server.interpreter import CodeInterpreter
+from belljar.server.records import Held
+from belljar.server.service import Service
+
+Unary = Callable[[Request, Held, Guest], Awaitable[dict[str, Any]]]
+Streaming = Callable[[Request, Held, Guest, float | None], Awaitable[process.Stream]]
+
+_STREAMS: Final[dict[str, Streaming]] = {
+    "/process.Process/Start": process.start,
+    "/process.Process/Connect": process.connect,
+    "/filesystem.Filesystem/WatchDir": filesystem.watch_dir,
+}
+_CHARGED: Final = ("/process.Process/Start",)
+
+
+def make_app(service: Service) -> Guard:
+    """The ASGI application. `service` is started by whoever runs it."""
+    access = Access(service)
+    control, files, code = Control(service, access), Files(service, access), CodeInterpreter(service, access)
+    envd = Envd(service, access)
+    routes = [
+        route("/healthz", "GET", _alive),
+        route("/readyz", "GET", _ready(service)),
+        route("/metrics", "GET", _metrics(service, access)),
+        route("/health", "GET", envd.health),
+        route("/files", "GET", files.download),
+        route("/files", "POST", files.upload),
+        route("/execute", "POST", code.endpoint(code.execute)),
+        route("/contexts", "GET", code.endpoint(code.list_contexts)),
+        route("/contexts", "POST", code.endpoint(code.create)),
+        route("/contexts/{context}", "DELETE", code.endpoint(code.remove)),
+        route("/contexts/{context}/restart", "POST", code.endpoint(code.restart)),
+        *(_control_routes(control)),
+    ]
+    routes += [
+        route(f"/{name}/{method}", "POST", envd.unary(do))
+        for name, methods in (("filesystem.Filesystem", filesystem.UNARY), ("process.Process", process.UNARY))
+        for method, do in methods.items()
+    ]
+    routes += [route(path, "POST", envd.stream(path, do)) for path, do in _STREAMS.items()]
+    routes.append(route("/process.Process/StreamInput", "POST", envd.client_stream(process.stream_input)))
+    handlers: dict[Any, Any] = {ApiError: _refuse, HTTPException: _refuse_http}
+    return Guard(Starlette(routes=routes, exception_handlers=handlers), service.metrics)
+
+
+def _control_routes(control: Control) -> list[Route]:
+    one = "/sandboxes/{id}"
+    table: list[tuple[str, str, str, Any]] = [
+        ("/sandboxes", "POST", "create", control.create),
+        ("/v2/sandboxes", "POST", "create", control.create),
+        ("/sandboxes", "GET", "", control.list_running),
+        ("/v2/sandboxes", "GET", "", control.list_all),
+        ("/sandboxes/metrics", "GET", "", control.all_metrics),
+        (one, "GET", "", control.show),
+        (one, "DELETE", "kill", control.kill),
+        (f"{one}/timeout", "POST", "timeout", control.set_timeout),
+        (f"{one}/refreshes", "POST", "timeout", control.refresh),
+        (f"{one}/pause", "POST", "pause", control.pause),
+        (f"{one}/resume", "POST", "resume", control.resume),
+        (f"{one}/connect", "POST", "connect", control.connect),
+        (f"/v2{one}/connect", "POST", "connect", control.connect),
+        (f"{one}/fork", "POST", "fork", control.fork),
+        (f"{one}/snapshots", "POST", "snapshot", control.snapshot),
+        (f"{one}/network", "PUT", "network", control.set_network),
+        (f"{one}/metrics", "GET", "", control.metrics),
+        (f"{one}/logs", "GET", "", control.logs),
+        (f"/v2{one}/logs", "GET", "", control.logs),
+        ("/snapshots", "GET", "", control.snapshots),
+        ("/templates/{name:path}", "DELETE", "delete", control.delete_template),
+    ]
+    return [route(path, method, control.endpoint(action, do)) for path, method, action, do in table]
+
+
+def route(path: str, method: str, do: Callable[[Request], Awaitable[Response]]) -> Route:
+    """A route whose pattern the guard can name."""
+
+    async def answer(request: Request) -> Response:
+        request.scope["belljar.route"] = path
+        return await do(request)
+
+    return Route(path, answer, methods=[method])
+
+
+class Envd:
+    """Calls for one sandbox, with its token."""
+
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service = service
+        self._access = access
+
+    async def health(self, request: Request) -> Response:
+        """204 while the sandbox runs. It neither resumes one nor counts as its use."""
+        held = self._access.sandbox(request, port=ENVD_PORT)
+        if held.state != "running":
+            return reply({"sandboxId": held.record.id, "message": "The sandbox was not found", "code": 502}, 502)
+        return Response(status_code=204)
+
+    @asynccontextmanager
+    async def _guest(self, request: Request) -> AsyncIterator[tuple[Held, Guest]]:
+        """The sandbox of the request. Errors of a sandbox become Connect's."""
+        held = self._access.sandbox(request, port=ENVD_PORT)
+        try:
+            async with self._service.use(held, resume=held.record.auto_resume) as guest:
+                yield held, guest
+        except SandboxError as error:
+            raise rpc_error(error) from None
+
+    def unary(self, do: Unary) -> Any:
+        async def answer(request: Request) -> Response:
+            try:
+                async with self._guest(request) as (held, guest):
+                    return unary(await do(request, held, guest))
+            except RpcError as error:
+                return error_response(error, stream=is_stream(request))
+
+        return answer
+
+    def client_stream(self, do: Unary) -> Any:
+        async def answer(request: Request) -> Response:
+            held = self._access.sandbox(request, port=ENVD_PORT)
+            try:
+                async with self._guest(request) as (held, guest):
+                    guest.busy -= 1  # it may last: a pause does not wait for it
+                    try:
+                        with self._service.stream(held, guest):
+                            return connect.single(await do(request, held, guest))
+                    finally:
+                        guest.busy += 1
+            except RpcError as error:
+                return error_response(error, stream=True)
+
+        return answer
+
+    def stream(self, path: str, do: Streaming) -> Any:
+        async def answer(request: Request) -> Response:
+            try:
+                timeout = process.timeout_of(request)
+                async with self._guest(request) as (held, guest):
+                    if path in _CHARGED:
+                        self._service.charge_exec(held.record.tenant)
+                    events, finish = await do(request, held, guest, process.keepalive_of(request))
+                return EventStream(self._held_events(held, guest, events, timeout), finish)
+            except RpcError as error:
+                return error_response(error, stream=True)
+
+        return answer
+
+    async def _held_events(
+        self, held: Held, guest: Guest, events: AsyncGenerator[dict[str, Any], None], timeout: float | None
+    ) -> AsyncGenerator[dict[str, Any], None]:
+        """The events, until the client's deadline. RpcError."""
+        until = None if timeout is None else monotonic() + timeout
+        with self._service.stream(held, guest):
+            try:
+                while True:
+                    left = None if until is None else max(0.0, until - monotonic())
+                    yield await asyncio.wait_for(anext(events), left)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise RpcError("deadline_exceeded", "context deadline exceeded") from None
+            except SandboxError as error:
+                raise rpc_error(error) from None
+            finally:
+                await events.aclose()
+
+
+async def _alive(request: Request) -> Response:
+    return reply({"status": "ok"})
+
+
+def _ready(service: Service) -> Any:
+    async def answer(request: Request) -> Response:
+        if service.draining or not service.ready:
+            return reply({"status": "draining" if service.draining else "starting"}, 503)
+        service.database.check()
+        return reply({"status": "ok"})
+
+    return answer
+
+
+def _metrics(service: Service, access: Access) -> Any:
+    async def answer(request: Request) -> Response:
+        access.check_operator(request)
+        return Response(service.metrics.render(service), media_type="text/plain; version=0.0.4; charset=utf-8")
+
+    return answer
+
+
+async def _refuse(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ApiError)
+    return reply(error.body, error.status, error.headers)
+
+
+async def _refuse_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return reply({"code": error.status_code, "message": error.detail}, error.status_code)

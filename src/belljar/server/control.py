@@ -1,0 +1,394 @@
+"""The control API: sandboxes made, found, paused and ended, with an API key."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+from msgspec import Struct, field
+from starlette.requests import Request
+from starlette.responses import Response
+
+from belljar.api.clock_host import wall_time
+from belljar.api.errors import SandboxClosed, SandboxError, SnapshotError, printable
+from belljar.server.access import Access, Caller, request_number
+from belljar.server.connect import decode, read_body
+from belljar.server.egress import Wanted
+from belljar.server.errors import ApiError, RpcError, SandboxGone
+from belljar.server.keys_host import new_id
+from belljar.server.records import Held, Record
+from belljar.server.service import Service
+
+ENVD_VERSION: Final = "0.6.13"
+"""The version of the protocol that we speak: clients ask for less of an older one."""
+_CLIENT: Final = "belljar"
+_METADATA_MAX: Final = 64 << 10
+_PAGE: Final = 100
+_FORKS_MAX: Final = 100
+_NAME_MAX: Final = 128
+_NS: Final = 1_000_000_000
+T = TypeVar("T")
+
+
+class AutoResume(Struct):
+    enabled: bool
+
+
+class NewSandbox(Struct, rename="camel"):
+    template_id: str = field(name="templateID")
+    timeout: int = 300
+    auto_pause: bool | None = None
+    auto_resume: AutoResume | None = None
+    allow_internet_access: bool | None = field(default=None, name="allow_internet_access")
+    network: Wanted | None = None
+    metadata: dict[str, str] | None = None
+    env_vars: dict[str, str] | None = None
+    mcp: dict[str, Any] | None = None
+    volume_mounts: list[dict[str, Any]] | None = None
+    iam: dict[str, Any] | None = None
+
+
+class Timeout(Struct):
+    timeout: int
+
+
+class Connect(Struct):
+    timeout: int = 300
+
+
+class Resume(Struct, rename="camel"):
+    timeout: int = 15
+    auto_pause: bool | None = None
+
+
+class Refresh(Struct):
+    duration: int = 15
+
+
+class Fork(Struct):
+    timeout: int = 15
+    count: int = 1
+
+
+class NewSnapshot(Struct):
+    name: str | None = None
+
+
+class Control:
+    def __init__(self, service: Service, access: Access) -> None:
+        self._service = service
+        self._access = access
+
+    def endpoint(self, action: str, do: Callable[[Request, Caller], Awaitable[Response]]) -> Any:
+        """A handler that knows its caller, writes the audit log (if `action` is not empty) and answers errors."""
+
+        async def answer(request: Request) -> Response:
+            caller = self._access.caller(request)
+            try:
+                response = await do(request, caller)
+            except SandboxGone as error:
+                raise ApiError(404, f"Sandbox '{error.sandbox}' not found") from None
+            except RpcError as error:
+                raise ApiError(429, error.message) from None
+            except SandboxClosed:
+                raise ApiError(404, "The sandbox has ended") from None
+            except SandboxError as error:
+                raise ApiError(507 if isinstance(error, SnapshotError) else 500, printable(str(error))) from None
+            if action:
+                subject = request.scope.get("belljar.log", {}).get("sandbox", "")
+                number = request_number(request)
+                self._service.database.audit(wall_time(), caller.tenant, caller.key, number, action, subject)
+            return response
+
+        return answer
+
+    def _find(self, request: Request, caller: Caller) -> Held:
+        number = request.path_params["id"]
+        if not (number.isascii() and number.isalnum() and number == number.lower()):
+            raise ApiError(400, "Invalid sandbox ID")
+        held = self._service.find(caller.tenant, number)
+        request.scope.setdefault("belljar.log", {})["sandbox"] = number
+        return held
+
+    async def _body(self, request: Request, shape: type[T]) -> T:
+        data = await read_body(request, self._service.config.json_bytes)
+        try:
+            return decode(data or b"{}", shape)
+        except ValueError as error:
+            raise ApiError(400, f"Error when parsing request: {error}") from None
+
+    async def create(self, request: Request, caller: Caller) -> Response:
+        wish = await self._body(request, NewSandbox)
+        service = self._service
+        service.check_timeout(wish.timeout)
+        if sum(len(k) + len(v) for k, v in (wish.metadata or {}).items()) > _METADATA_MAX:
+            raise ApiError(400, "metadata is too large")
+        for name in ("mcp", "iam", "volume_mounts"):
+            if getattr(wish, name):
+                raise ApiError(400, f"This server has no {name.replace('_', ' ')}")
+        wanted = msgspec.structs.replace(wish.network or Wanted(), allow_internet_access=wish.allow_internet_access)
+        pause = service.store is not None if wish.auto_pause is None else wish.auto_pause
+        now = wall_time()
+        record = Record(
+            new_id(),
+            caller.tenant,
+            wish.template_id,
+            now,
+            now + wish.timeout,
+            wish.timeout,
+            metadata=wish.metadata or {},
+            pause_on_timeout=pause,
+            auto_resume=pause if wish.auto_resume is None else wish.auto_resume.enabled,
+            wanted=wanted,
+        )
+        once = request.headers.get("idempotency-key")
+        env = wish.env_vars or {}
+        held = await service.create_once(caller.tenant, once, lambda: service.create(record, env))
+        request.scope.setdefault("belljar.log", {})["sandbox"] = held.record.id
+        return reply(self._started(held), 201)
+
+    def _started(self, held: Held) -> dict[str, Any]:
+        number, tokens = held.record.id, self._service.tokens
+        return {
+            "templateID": held.record.template,
+            "sandboxID": number,
+            "clientID": _CLIENT,
+            "envdVersion": ENVD_VERSION,
+            "envdAccessToken": tokens.envd(number),
+            "trafficAccessToken": tokens.traffic(number),
+            "domain": None,
+        }
+
+    def _listed(self, held: Held) -> dict[str, Any]:
+        record, limits = held.record, self._service.config.limits
+        return {
+            "templateID": record.template,
+            "sandboxID": record.id,
+            "clientID": _CLIENT,
+            "startedAt": timestamp(record.created),
+            "endAt": timestamp(record.end_at),
+            "cpuCount": 1,
+            "memoryMB": limits.memory_bytes >> 20,
+            "diskSizeMB": limits.file_bytes >> 20,
+            "metadata": record.metadata,
+            "state": held.shown_state,
+            "envdVersion": ENVD_VERSION,
+        }
+
+    async def show(self, request: Request, caller: Caller) -> Response:
+        held = self._find(request, caller)
+        record = held.record
+        detail = {
+            **self._listed(held),
+            "envdAccessToken": self._service.tokens.envd(record.id),
+            "domain": None,
+            "allowInternetAccess": record.wanted.allow_internet_access,
+            "network": {"allowOut": record.wanted.allow_out or [], "denyOut": record.wanted.deny_out or []},
+            "lifecycle": {
+                "autoResume": record.auto_resume,
+                "onTimeout": "pause" if record.pause_on_timeout else "kill",
+            },
+        }
+        return reply(detail)
+
+    async def list_running(self, request: Request, caller: Caller) -> Response:
+        """The first version of the list: all that run, on one page."""
+        running = [held for held in self._matching(request, caller) if held.shown_state == "running"]
+        return reply([self._listed(held) for held in running])
+
+    async def list_all(self, request: Request, caller: Caller) -> Response:
+        query = request.query_params
+        states = {state for text in query.getlist("state") for state in text.split(",") if state}
+        if not states <= {"running", "paused"}:
+            raise ApiError(400, "Invalid state parameter")
+        order = query.get("order", "desc")
+        if order not in ("asc", "desc"):
+            raise ApiError(400, "Invalid order parameter")
+        found = [held for held in self._matching(request, caller) if not states or held.shown_state in states]
+        found.sort(key=lambda held: (held.record.created, held.record.id), reverse=order == "desc")
+        return page(request, found, lambda held: held.record.id, self._listed)
+
+    def _matching(self, request: Request, caller: Caller) -> list[Held]:
+        query = request.query_params
+        wanted = {unquote(k): unquote(v) for k, v in parse_qsl(query.get("metadata", ""), max_num_fields=100)}
+        template, after = query.get("template"), 0.0
+        if "startedAfter" in query:
+            try:
+                after = datetime.fromisoformat(query["startedAfter"].replace(" ", "+")).timestamp()
+            except ValueError:
+                raise ApiError(400, "Invalid startedAfter parameter") from None
+        return [
+            held
+            for held in self._service.held.values()
+            if held.record.tenant == caller.tenant
+            and wanted.items() <= held.record.metadata.items()
+            and (template is None or held.record.template == template)
+            and held.record.created >= after
+        ]
+
+    async def kill(self, request: Request, caller: Caller) -> Response:
+        await self._service.kill(self._find(request, caller))
+        return Response(status_code=204)
+
+    async def set_timeout(self, request: Request, caller: Caller) -> Response:
+        held = self._find(request, caller)
+        wish = await self._body(request, Timeout)
+        if held.guest is None:
+            raise SandboxGone(held.record.id)
+        self._service.set_timeout(held, wish.timeout)
+        return Response(status_code=204)
+
+    async def refresh(self, request: Request, caller: Caller) -> Response:
+        held = self._find(request, caller)
+        wish = await self._body(request, Refresh)
+        self._service.set_timeout(held, wish.duration, only_longer=True)
+        return Response(status_code=204)
+
+    async def pause(self, request: Request, caller: Caller) -> Response:
+        await self._service.pause(self._find(request, caller))
+        return Response(status_code=204)
+
+    async def connect(self, request: Request, caller: Caller) -> Response:
+        """Give a sandbox's tokens, and have it run: 201 if it was paused."""
+        held = self._find(request, caller)
+        wish = await self._body(request, Connect)
+        self._service.check_timeout(wish.timeout)
+        paused = held.state != "running"
+        if paused:
+            await self._service.resume(held, wish.timeout)
+        self._service.set_timeout(held, wish.timeout, only_longer=True)
+        return reply(self._started(held), 201 if paused else 200)
+
+    async def resume(self, request: Request, caller: Caller) -> Response:
+        held = self._find(request, caller)
+        wish = await self._body(request, Resume)
+        self._service.check_timeout(wish.timeout)
+        if held.state == "running":
+            raise ApiError(409, f"Sandbox {held.record.id} is already running")
+        if wish.auto_pause is not None:
+            held.record.pause_on_timeout = wish.auto_pause
+        await self._service.resume(held, wish.timeout)
+        return reply(self._started(held), 201)
+
+    async def fork(self, request: Request, caller: Caller) -> Response:
+        held = self._find(request, caller)
+        wish = await self._body(request, Fork)
+        if not 1 <= wish.count <= _FORKS_MAX:
+            least = wish.count < 1
+            raise ApiError(400, "Count must be at least 1" if least else f"Count cannot be greater than {_FORKS_MAX}")
+        if held.state != "running":
+            raise ApiError(409, f"Sandbox '{held.record.id}' cannot be forked while in 'paused' state")
+        forks = await self._service.fork(held, wish.count, wish.timeout)
+        return reply([{"sandbox": self._started(fork)} for fork in forks], 201)
+
+    async def snapshot(self, request: Request, caller: Caller) -> Response:
+        held = self._find(request, caller)
+        wish = await self._body(request, NewSnapshot)
+        if wish.name is not None and not _is_name(wish.name):
+            raise ApiError(400, "Invalid name: use lower-case letters, digits, - and _")
+        row = await self._service.snapshot(held, wish.name)
+        return reply({"snapshotID": row.id, "names": [row.name] if row.name else []}, 201)
+
+    async def snapshots(self, request: Request, caller: Caller) -> Response:
+        query = request.query_params
+        rows = [
+            row
+            for row in self._service.database.snapshots(caller.tenant)
+            if query.get("sandboxID", row.sandbox) == row.sandbox and query.get("name", row.name) == row.name
+        ]
+        return page(
+            request,
+            rows,
+            lambda row: row.id,
+            lambda row: {"snapshotID": row.id, "names": [row.name] if row.name else []},
+        )
+
+    async def delete_template(self, request: Request, caller: Caller) -> Response:
+        await self._service.delete_snapshot(caller.tenant, request.path_params["name"])
+        return Response(status_code=204)
+
+    async def set_network(self, request: Request, caller: Caller) -> Response:
+        held = self._find(request, caller)
+        wanted = await self._body(request, Wanted)
+        if not self._service.config.allow_hosts and wanted.allow_out:
+            raise ApiError(403, "This server gives sandboxes no network")
+        held.egress.change(wanted)
+        held.record.wanted = wanted
+        return Response(status_code=204)
+
+    async def metrics(self, request: Request, caller: Caller) -> Response:
+        held = self._find(request, caller)
+        return reply([self._sample(sample) for sample in await self._samples(held, request)])
+
+    async def _samples(self, held: Held, request: Request) -> list[dict[str, Any]]:
+        try:
+            start = float(request.query_params.get("start", 0))
+            end = float(request.query_params.get("end", "inf"))
+        except ValueError:
+            raise ApiError(400, "Invalid start or end") from None
+        if held.guest is None:
+            return []
+        return [sample for sample in await self._service.sample(held) if start <= sample["at"] <= end]
+
+    def _sample(self, sample: dict[str, Any]) -> dict[str, Any]:
+        limits = self._service.config.limits
+        return {
+            "timestamp": timestamp(sample["at"]),
+            "timestampUnix": int(sample["at"]),
+            "cpuCount": 1,
+            "cpuUsedPct": round(100 * sample.get("cpu", 0.0) / max(sample.get("uptime", 1.0), 0.001), 2),
+            "memUsed": int(sample.get("memory", 0)),
+            "memTotal": limits.memory_bytes,
+            "memCache": 0,
+            "diskUsed": int(sample.get("bytes", 0)),
+            "diskTotal": limits.file_bytes,
+        }
+
+    async def all_metrics(self, request: Request, caller: Caller) -> Response:
+        numbers = request.query_params.get("sandbox_ids", "").split(",")
+        if len(numbers) > _PAGE:
+            raise ApiError(400, f"Too many sandboxes requested, maximum is {_PAGE}")
+        found: dict[str, Any] = {}
+        for number in numbers:
+            held = self._service.held.get(number)
+            if held is not None and held.record.tenant == caller.tenant and held.guest is not None:
+                found[number] = self._sample((await self._service.sample(held))[-1])
+        return reply({"sandboxes": found})
+
+    async def logs(self, request: Request, caller: Caller) -> Response:
+        """Sandboxes keep no log: what commands print goes to whoever started them."""
+        self._find(request, caller)
+        return reply({"logs": [], "logEntries": []})
+
+
+def reply(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode(value), status, headers, media_type="application/json")
+
+
+def page(request: Request, items: list[T], number: Callable[[T], str], show: Callable[[T], Any]) -> Response:
+    """One page of a list; the header X-Next-Token, if there is one, is the id that the next page begins after."""
+    query = request.query_params
+    limit = query.get("limit", str(_PAGE))
+    if not (limit.isascii() and limit.isdigit() and 0 < int(limit[:6]) <= _PAGE):
+        raise ApiError(400, f"Invalid limit: 1 to {_PAGE}")
+    size, start = int(limit), 0
+    if token := query.get("nextToken"):
+        places = [place for place, item in enumerate(items) if number(item) == token]
+        if not places:
+            raise ApiError(400, "Invalid next token")
+        start = places[0] + 1
+    shown = items[start : start + size]
+    more = start + size < len(items)
+    return reply([show(item) for item in shown], headers={"X-Next-Token": number(shown[-1])} if more else None)
+
+
+def timestamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _is_name(name: str) -> bool:
+    plain = name.replace("-", "").replace("_", "")
+    return 0 < len(name) <= _NAME_MAX and plain.isascii() and plain.isalnum() and name == name.lower()

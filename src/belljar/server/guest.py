@@ -1,0 +1,279 @@
+"""A running sandbox as the server holds it: its sandbox, and the processes, watchers and contexts of its clients."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import suppress
+from typing import Any, Final
+
+from belljar.api.async_interpreter import AsyncInterpreter
+from belljar.api.async_js import AsyncJsInterpreter
+from belljar.api.async_process import AsyncProcess, AsyncStream, AsyncTerminal
+from belljar.api.async_sandbox import AsyncSandbox
+from belljar.api.clock_host import monotonic
+from belljar.api.command import DEVNULL, PIPE
+from belljar.api.errors import SandboxError
+from belljar.server.errors import RpcError, rpc_error
+
+HOME: Final = "/home/user"
+USER: Final = "user"
+_ENDED_KEPT: Final = 1000
+_ENDED_SECONDS: Final = 30.0
+"""How long the end of a process can still be asked for."""
+_WATCHERS_MAX: Final = 256
+_EVENTS_MAX: Final = 10_000
+"""Changes that a watcher keeps for a client that does not ask; then it fails."""
+_QUEUE: Final = 8
+"""Pieces of output under way to one client."""
+
+_SIGNALS: Final = {1: "hangup", 2: "interrupt", 3: "quit", 6: "aborted", 9: "killed", 11: "segmentation fault"}
+_SIGNALS_MORE: Final = {13: "broken pipe", 14: "alarm clock", 15: "terminated"}
+
+Event = dict[str, Any]
+
+
+class Job:
+    """A process that a client started, for all clients that listen to it."""
+
+    def __init__(
+        self, process: AsyncProcess[bytes], terminal: AsyncTerminal | None, config: Event, tag: str | None, stdin: bool
+    ) -> None:
+        self.process = process
+        self.terminal = terminal
+        self.config = config
+        self.tag = tag
+        self.stdin = stdin
+        self.end: Event | None = None
+        self.ended = 0.0
+        self._listeners: set[asyncio.Queue[Event]] = set()
+        self._deadline: asyncio.TimerHandle | None = None
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def listen(self) -> asyncio.Queue[Event]:
+        queue: asyncio.Queue[Event] = asyncio.Queue(_QUEUE)
+        self._listeners.add(queue)
+        return queue
+
+    def leave(self, queue: asyncio.Queue[Event]) -> None:
+        """Hear no more; whoever waits for room in the queue goes on."""
+        self._listeners.discard(queue)
+        while not queue.empty():
+            queue.get_nowait()
+
+    def end_after(self, seconds: float) -> None:
+        """Kill it then."""
+        self._deadline = asyncio.get_running_loop().call_later(seconds, self.kill_now)
+
+    def kill_now(self) -> None:
+        with suppress(SandboxError, OSError):
+            self.process.command.kill_all()
+
+    async def pump(self) -> None:
+        """Hand output on until the process has ended. A slow listener holds it, and so the process, back."""
+        try:
+            if self.terminal is not None:
+                await self._carry("pty", self.process.stdout)
+            else:
+                await asyncio.gather(
+                    self._carry("stdout", self.process.stdout), self._carry("stderr", self.process.stderr)
+                )
+            await self.process.wait()
+            end = _end_event(self.process)
+        except SandboxError as error:
+            end = {"failure": rpc_error(error)}
+        finally:
+            if self._deadline is not None:
+                self._deadline.cancel()
+        self.ended = monotonic()
+        self.end = end
+        await self._tell({"end": end})
+
+    async def _carry(self, name: str, output: AsyncStream[bytes]) -> None:
+        async for data in output:
+            await self._tell({"data": {name: data}})
+
+    async def _tell(self, event: Event) -> None:
+        for queue in list(self._listeners):
+            await queue.put(event)
+
+    async def events(self, keepalive: float | None, queue: asyncio.Queue[Event]) -> AsyncGenerator[Event, None]:
+        """Events for one listener, from the start event on. RpcError if the sandbox ended first."""
+        yield {"event": {"start": {"pid": self.pid}}}
+        while True:
+            if self.end is not None and queue.empty():
+                event: Event = {"end": self.end}
+            else:
+                try:
+                    event = await asyncio.wait_for(queue.get(), keepalive)
+                except TimeoutError:
+                    event = {"keepalive": {}}
+            end = event.get("end")
+            if end is not None and "failure" in end:
+                raise end["failure"]
+            yield {"event": event}
+            if end is not None:
+                return
+
+
+def _end_event(process: AsyncProcess[bytes]) -> Event:
+    """The end of a process in Go's words, which clients of the protocol know."""
+    exited = process.command.state.exited
+    if exited is None:
+        process.command.exit_code()  # raises what kept it from running
+        raise SandboxError("the process has no exit status")
+    if exited.signal:
+        said = _SIGNALS.get(exited.signal) or _SIGNALS_MORE.get(exited.signal, f"signal {exited.signal}")
+        status = f"signal: {said}"
+        return {"exitCode": -1, "exited": False, "status": status, "error": status}
+    status = f"exit status {exited.code}"
+    end: Event = {"exitCode": exited.code, "exited": True, "status": status}
+    return end if exited.code == 0 else {**end, "error": status}
+
+
+class Context:
+    """An interpreter with its variables."""
+
+    def __init__(
+        self, number: str, language: str, cwd: str, runner: AsyncInterpreter | AsyncJsInterpreter | None
+    ) -> None:
+        self.id = number
+        self.language = language
+        self.cwd = cwd
+        self.runner = runner
+        """None: bash, each run of which is a process."""
+        self.count = 0
+        self.lock = asyncio.Lock()
+
+    def show(self) -> Event:
+        return {"id": self.id, "language": self.language, "cwd": self.cwd}
+
+    async def reset(self) -> None:
+        self.count = 0
+        if self.runner is not None:
+            await self.runner.reset()
+
+
+class Watcher:
+    """Changes below a directory, kept for a client that asks now and then."""
+
+    def __init__(self, events: AsyncIterator[Event]) -> None:
+        self._kept: deque[Event] = deque()
+        self._error: RpcError | None = None
+        self._task = asyncio.ensure_future(self._collect(events))
+
+    async def _collect(self, events: AsyncIterator[Event]) -> None:
+        try:
+            async for event in events:
+                self._kept.append(event)
+                if len(self._kept) > _EVENTS_MAX:
+                    raise RpcError("internal", "watcher error: too many changes were not asked for")
+        except RpcError as error:
+            self._error = error
+
+    def take(self) -> list[Event]:
+        """The changes since the last time. RpcError if the watch has failed."""
+        if self._error is not None:
+            raise self._error
+        kept = list(self._kept)
+        self._kept.clear()
+        return kept
+
+    def close(self) -> None:
+        self._task.cancel()
+
+
+class Guest:
+    """A sandbox that runs."""
+
+    def __init__(self, sandbox: AsyncSandbox) -> None:
+        self.sandbox = sandbox
+        self.jobs: dict[int, Job] = {}
+        self.watchers: dict[str, Watcher] = {}
+        self.contexts: dict[str, Context] = {}
+        """Contexts of the code interpreter, by id."""
+        self.busy = 0
+        """Calls under way that are not streams; a pause waits for them."""
+        self.streams = 0
+        self.used = monotonic()
+        self.samples: deque[Event] = deque(maxlen=720)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._ended: deque[Job] = deque()
+
+    async def spawn(
+        self,
+        config: Event,
+        argv: list[str],
+        *,
+        env: dict[str, str],
+        cwd: str,
+        stdin: bool,
+        size: tuple[int, int] | None,
+        tag: str | None,
+        timeout: float | None,
+    ) -> tuple[Job, asyncio.Queue[Event]]:
+        """Start a process, and listen to it from its beginning. SandboxError, ValueError."""
+        terminal = None
+        if size is not None:
+            terminal = await self.sandbox.pty(argv, env=env, cwd=cwd, rows=size[0], cols=size[1])
+            process = terminal.process
+        else:
+            process = await self.sandbox.spawn(argv, env=env, cwd=cwd, stdin=PIPE if stdin else DEVNULL)
+        job = Job(process, terminal, config, tag, stdin)
+        queue = job.listen()
+        self.jobs[job.pid] = job
+        if timeout is not None:
+            job.end_after(timeout)
+        task = asyncio.ensure_future(self._run(job))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return job, queue
+
+    async def _run(self, job: Job) -> None:
+        await job.pump()
+        if self.jobs.get(job.pid) is job:
+            del self.jobs[job.pid]
+        self._ended.append(job)
+        while self._ended and (len(self._ended) > _ENDED_KEPT or self._ended[0].ended < monotonic() - _ENDED_SECONDS):
+            self._ended.popleft()
+
+    def find(self, pid: int | None, tag: str | None, *, ended: bool = False) -> Job:
+        """A process by its pid or tag; with `ended`, also one that has ended a moment ago. RpcError."""
+        if pid is not None:
+            if (job := self.jobs.get(pid)) is not None:
+                return job
+            what = f"process with pid {pid} not found"
+        elif tag is not None:
+            for job in self.jobs.values():
+                if job.tag == tag:
+                    return job
+            what = f"process with tag {tag} not found"
+        else:
+            raise RpcError("unimplemented", "invalid input type <nil>")
+        if ended:
+            for job in reversed(self._ended):
+                if job.ended >= monotonic() - _ENDED_SECONDS and (
+                    job.pid == pid or (tag is not None and job.tag == tag)
+                ):
+                    return job
+        raise RpcError("not_found", what)
+
+    def add_watcher(self, number: str, watcher: Watcher) -> None:
+        if len(self.watchers) >= _WATCHERS_MAX:
+            watcher.close()
+            raise RpcError("resource_exhausted", "too many watchers: remove some")
+        self.watchers[number] = watcher
+
+    async def close(self) -> None:
+        """End the sandbox and everything that listens to it."""
+        for watcher in self.watchers.values():
+            watcher.close()
+        with suppress(SandboxError):
+            await self.sandbox.close()
+        _, pending = await asyncio.wait(self._tasks, timeout=2.0) if self._tasks else (set(), set())
+        for task in pending:
+            task.cancel()

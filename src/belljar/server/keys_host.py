@@ -1,0 +1,88 @@
+"""API keys, and the ids and tokens of sandboxes."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from base64 import b64encode, urlsafe_b64encode
+from hashlib import sha256
+from typing import Final
+
+from belljar.api.clock_host import wall_time
+from belljar.server.database_host import Database, Key
+
+PREFIX: Final = "bj_"
+_ID: Final = 10
+_LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789"
+_KEY_MAX: Final = 200
+SCOPES: Final = ("tenant", "operator")
+"""An operator's key may read /metrics from elsewhere, too."""
+
+
+def _letters(count: int) -> str:
+    return "".join(secrets.choice(_LETTERS) for _ in range(count))
+
+
+def new_id() -> str:
+    """A name for a sandbox or a snapshot that nobody can guess."""
+    return "i" + _letters(24)
+
+
+def request_id() -> str:
+    return secrets.token_hex(8)
+
+
+def create_key(database: Database, tenant: str, name: str, scope: str = "tenant") -> str:
+    """Make a key, and its tenant if there is none; gives the key, which is kept nowhere."""
+    number, now = _letters(_ID), wall_time()
+    text = PREFIX + number + _letters(32)
+    database.add_tenant(tenant, now)
+    database.add_key(Key(number, tenant, _hash(text), name, scope, now, None))
+    return text
+
+
+def find_key(database: Database, text: str) -> Key | None:
+    """The valid key that `text` is."""
+    if not text.startswith(PREFIX) or len(text) > _KEY_MAX or not text.isascii():
+        return None
+    found = database.key(text[len(PREFIX) :][:_ID])
+    known = _hash(text) if found is None else found.hash  # the comparison is made in any case
+    same = hmac.compare_digest(known, _hash(text))
+    return found if same and found is not None and found.revoked is None else None
+
+
+def _hash(text: str) -> bytes:
+    """Keys are long and random: a plain hash can't be turned back."""
+    return sha256(text.encode()).digest()
+
+
+class Tokens:
+    """Tokens of sandboxes, computed from a secret of the server's: they can be checked without knowing the sandbox."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+
+    def envd(self, sandbox: str) -> str:
+        """The token for a sandbox's files and processes (`X-Access-Token`)."""
+        return self._make("envd", sandbox)
+
+    def traffic(self, sandbox: str) -> str:
+        """The token for a sandbox's ports (`E2B-Traffic-Access-Token`)."""
+        return self._make("traffic", sandbox)
+
+    def _make(self, use: str, sandbox: str) -> str:
+        digest = hmac.digest(self._secret, f"{use}:{sandbox}".encode("utf-8", "surrogatepass"), "sha256")
+        return urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+    def signature(self, sandbox: str, path: str, operation: str, user: str, expiration: str | None) -> str:
+        """The signature of a URL for one file, as the SDKs compute it from the token."""
+        parts = [path, operation, user, self.envd(sandbox)]
+        if expiration is not None:
+            parts.append(expiration)
+        digest = sha256(":".join(parts).encode("utf-8", "surrogatepass")).digest()
+        return "v1_" + b64encode(digest).rstrip(b"=").decode()
+
+
+def same(given: str, expected: str) -> bool:
+    """Compare in a time that tells nothing."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), expected.encode())

@@ -1,0 +1,54 @@
+"""A sandbox as the server remembers it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from belljar.server.egress import Egress, Wanted
+from belljar.server.guest import Guest
+
+State = Literal["running", "pausing", "paused", "killed"]
+
+
+class Record(Struct):
+    """What is kept of a sandbox in the server's file."""
+
+    id: str
+    tenant: str
+    template: str
+    created: float
+    end_at: float
+    timeout: float
+    metadata: dict[str, str] = {}
+    pause_on_timeout: bool = False
+    auto_resume: bool = False
+    wanted: Wanted = Wanted()
+    ref: str | None = None
+    """The snapshot of the store that it was paused to, or began with."""
+    file_metadata: dict[str, dict[str, str]] = {}
+    """Metadata that clients gave to files, by path."""
+
+
+class Held:
+    """A sandbox of the server: its record, and what runs if anything does."""
+
+    def __init__(self, record: Record, state: State, egress: Egress, guest: Guest | None = None) -> None:
+        self.record = record
+        self.state: State = state
+        self.egress = egress
+        self.guest = guest
+        self.lock = asyncio.Lock()
+        """Held by whoever changes the state."""
+        self.failures = 0
+        """Pauses at its timeout that failed in a row."""
+
+    @property
+    def shown_state(self) -> str:
+        """As the protocol names it."""
+        return "paused" if self.state in ("paused", "pausing") else "running"
+
+    def describe(self) -> dict[str, Any]:
+        return {"sandbox": self.record.id, "state": self.state}
