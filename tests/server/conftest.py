@@ -1,0 +1,37 @@
+"""One server for all tests that do not end it, and the stock SDKs told of it by their own variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.server.serving import Server
+
+
+@pytest.fixture(scope="package")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    server = Server(tmp_path_factory.mktemp("server"))
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Server]:
+    """A server that the test may end."""
+    server = Server(tmp_path)
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def sdk(server: Server, monkeypatch: pytest.MonkeyPatch) -> Server:
+    """The server that the SDKs find."""
+    for name, value in server.environment.items():
+        monkeypatch.setenv(name, value)
+    return server
