@@ -171,6 +171,9 @@ def test_mistakes_with_paths(place: Path, capfd: pytest.CaptureFixture[str]) -> 
         ("r.toml", "from = 'nothing'", "no image 'nothing'"),
         ("r.toml", "from = 7", "from is the name"),
         ("r.toml", "from = {oci = 'nothing.tar'}", "nothing.tar: No such file"),
+        ("r.toml", "from = {directory = 'nothing'}", "nothing is no directory"),
+        ("r.toml", "from = {debian = 'bookworm', packages = ['a b']}", "from: a Debian package is named like"),
+        ("r.toml", "from = {debian = 'bookworm', package = 'a'}", "from is the name"),
     ],
 )
 def test_recipes_that_make_no_sense(
@@ -190,3 +193,14 @@ def test_a_recipe_begins_with_another_image(place: Path, capfd: pytest.CaptureFi
         with pytest.raises(ImageError):
             _ = image.digest
         assert image.build(Store.memory()).size > 0
+
+
+def test_a_recipe_begins_with_a_directory_or_with_packages(place: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (place / "rootfs/etc").mkdir(parents=True)
+    (place / "rootfs/etc/name").write_text("mine")
+    (place / "d.toml").write_text("name = 'tree'\nfrom = {directory = 'rootfs'}")
+    digest = said(capfd, "build", "--quiet", "d.toml").strip()
+    assert Image.find("tree").digest == digest
+    assert Image.find("tree").size == 4
+    image, _ = parse_recipe("from = {debian = 'bookworm', packages = ['gcc'], trusted = true}", Store.memory())
+    assert image.steps == ["debian bookworm gcc"]

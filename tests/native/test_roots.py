@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from belljar import Image, Sandbox, Store
+from belljar import Image, NotOnThisTier, Sandbox, Store
 from belljar.abi.errors import ImageError
 from belljar.api.image import root_source
 from belljar.native.root_cache_host import RootCache
@@ -94,6 +94,11 @@ def check_odd(root: Root) -> Path:
     assert (sparse.st_size, sparse.st_blocks <= 16) == ((8 << 20) + 3, True)
     assert (place / "naïve\n*").read_bytes() == b"odd"
     return place
+
+
+def test_devices_are_left_out_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    odd_image(tmp_path)
+    assert "can't have device nodes: dev/null" in caplog.text
 
 
 @PRIVILEGED
@@ -401,9 +406,10 @@ def test_the_host_as_a_whole_is_refused(also: str) -> None:
 def test_what_the_host_image_can_not_do_is_said(tmp_path: Path) -> None:
     with pytest.raises(ImageError, match="can't be built"):
         Image.host().build(Store.memory())
-    with pytest.raises(ImageError, match="native"):
+    with pytest.raises(NotOnThisTier, match="tier='native'"):
         Sandbox(image=Image.host())
     with pytest.raises(ImageError, match="only files and settings"):
         root_source(Image.host().run("true"))
-    with pytest.raises(ImageError, match="begin with Image"):
-        root_source(Image().files({"/a": "b"}))
+    for base in (Image().files({"/a": "b"}), "base"):
+        with pytest.raises(ImageError, match="begin with Image"):
+            root_source(base)

@@ -13,6 +13,7 @@ from msgspec import Struct, structs
 from belljar.abi.base import AGENT_NAME, TAKEN_NAMES
 from belljar.abi.errors import ImageError
 from belljar.abi.paths import fsdecode
+from belljar.api.errors import NotOnThisTier
 from belljar.api.request import (
     AnyPath,
     FileContents,
@@ -22,7 +23,7 @@ from belljar.api.request import (
     check_mapping,
     check_path,
 )
-from belljar.api.settings import SandboxOptions, Settings, check_store
+from belljar.api.settings import BASE, SandboxOptions, Settings, check_store
 from belljar.image.recipe import Command, Copy, Cwd, Debian, Env, Files, Run, Step, User, forget_steps, keep_steps
 from belljar.image.record import (
     ImageRecord,
@@ -273,7 +274,7 @@ class Image:
             case _Directory(path=path):
                 from belljar.native.roots_host import read_directory
 
-                return read_directory(path, objects)[0]
+                return read_directory(path, objects)
             case _Host():
                 raise ImageError("Image.host() can't be built: it is this machine's own. Use it as it is")
             case Built(store=store, record=record):
@@ -288,9 +289,7 @@ class Image:
     def built(self) -> Built:
         """ImageError if it was not built."""
         if isinstance(self._origin, _Host):
-            raise ImageError(
-                "Image.host() is for Sandbox(tier='native'): other tiers can't run this machine's programs"
-            )
+            raise NotOnThisTier("Image.host()", "virtual", "native")
         if not isinstance(self._origin, Built) or self._steps:
             raise ImageError("the image is only a recipe so far: use what image.build(store) gives")
         return self._origin
@@ -399,10 +398,12 @@ def root_source(image: Image | str | None, store: Store | None = None) -> RootSo
     match image:
         case None:
             return root_source(Image.host())
-        case str():
+        case str() if image != BASE:
             built = find_built(image, store)
         case Image(_origin=_Host() | _Directory() as origin, _steps=steps):
             return _with_settings(origin, steps)
+        case str():
+            return root_source(Image())
         case Image(_origin=None, _steps=steps) if not steps or not isinstance(steps[0], Debian):
             raise ImageError("Image() has no programs that Linux can run: begin with Image.host(), .debian() or .oci()")
         case Image(_origin=Built() as built, _steps=()):

@@ -48,6 +48,9 @@ def add_to(subcommands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add("show", _show, "show what is known of an image").add_argument("image", metavar="IMAGE", help=_IMAGE)
     run = add("run", _run, "run a command in a sandbox from an image", " The exit code is the command's.")
     run.add_argument("image", metavar="IMAGE", help=f"{_IMAGE}; 'base' is what every sandbox has")
+    run.add_argument(
+        "--tier", choices=("virtual", "native"), default="virtual", help="where: virtual (default), native"
+    )
     run.add_argument("words", metavar="COMMAND", nargs="...", help="the image's own command unless given")
     _add_network(run, "let it reach this host (default: no network)")
     save = add("save", _save, "write an image for other tools", " The same image gives the same bytes.")
@@ -263,7 +266,7 @@ def _run(arguments: argparse.Namespace) -> int:
     command = words[0] if len(words) == 1 else words
     network = parse_network(arguments.parser, arguments.allow_host, None)
     stdin = own_input()
-    with Sandbox(image=image, network=network) as sandbox:
+    with Sandbox(image=image, network=network, tier=arguments.tier) as sandbox:
         process = sandbox.spawn(command, stdin=stdin)
         if stdin is None or stdin == PIPE:
             threading.Thread(target=pass_on, args=(process.stdin,), daemon=True).start()

@@ -1,7 +1,8 @@
 """A recipe for an image as TOML: where it begins, and its steps in order.
 
     name = "app"                     # optional: what the image is called
-    from = "base"                    # optional: the name of an image, or { oci = "python.tar", tag = "3.12" }
+    from = "base"                    # optional: the name of an image; { oci = "python.tar", tag = "3.12" };
+                                     # { debian = "bookworm", packages = ["gcc"] }; or { directory = "rootfs" }
 
     [[steps]]
     copy = { from = "./app", to = "/app" }
@@ -15,13 +16,15 @@ Each step has one key: files, copy, run, env, cwd, user, command, pip or npm. Pa
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from belljar.abi.errors import ImageError
 
 if TYPE_CHECKING:
     from belljar.api.image import Image
     from belljar.store.store import Store
+
+_DEBIAN: Final = {"packages", "mirror", "keyring", "trusted", "configure"}
 
 
 def parse_recipe(text: str, store: Store) -> tuple[Image, str | None]:
@@ -47,7 +50,7 @@ def parse_recipe(text: str, store: Store) -> tuple[Image, str | None]:
     return image, name
 
 
-def _begin(given: object, store: Store) -> Image:
+def _begin(given: Any, store: Store) -> Image:
     from belljar.api.image import Image
     from belljar.api.settings import BASE
 
@@ -58,7 +61,18 @@ def _begin(given: object, store: Store) -> Image:
             return Image.oci(path, tag)
         case {"oci": str(path)}:
             return Image.oci(path)
-    raise ImageError('from is the name of an image, or { oci = "FILE", tag = "TAG" }')
+        case {"directory": str(path), **rest} if not rest:
+            return Image.directory(path)
+        case {"debian": str(), **more} if more.keys() <= _DEBIAN:
+            options: dict[str, Any] = {"suite" if name == "debian" else name: value for name, value in given.items()}
+            try:
+                return Image.debian(**options)
+            except (TypeError, ValueError) as error:
+                raise ImageError(f"from: {error}") from None
+    raise ImageError(
+        'from is the name of an image, { oci = "FILE", tag = "TAG" }, { debian = "SUITE", packages = ["NAME"] } or '
+        '{ directory = "DIRECTORY" }'
+    )
 
 
 def _add(image: Image, step: object) -> Image:

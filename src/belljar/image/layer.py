@@ -36,6 +36,8 @@ class Meter:
 
     def __init__(self) -> None:
         self.entries = 0
+        self.skipped: list[str] = []
+        """Device nodes, which no image has here."""
         self._bytes = 0
         self._layer = 0
         self._compressed = 0
@@ -170,6 +172,7 @@ class _Layer:
         elif member.kind == FIFO:
             node = Node(Kind.FIFO)
         elif member.kind in (CHARACTER, BLOCK_DEVICE):
+            self._meter.skipped.append(show(path))
             return None
         else:
             raise ImageError(f"{show(path)}: a member of an unknown kind, {member.kind!r}")

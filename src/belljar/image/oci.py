@@ -7,10 +7,11 @@ is read twice: first everything is checked and nothing is written, then the cont
 from __future__ import annotations
 
 import hashlib
+import logging
 import lzma
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, Final, Protocol, TypeVar
 
 import msgspec
@@ -43,6 +44,7 @@ _JSON_MAX: Final = 4 * MIB
 """Bytes of the largest manifest or configuration."""
 _LAYERS_MAX: Final = 1000
 _NESTED_MAX: Final = 4
+_SHOWN_MAX: Final = 20
 _CHUNK: Final = MIB
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _HEX: Final = re.compile(r"[0-9a-f]{64}")
@@ -153,7 +155,15 @@ def read_image(layout: Layout, objects: Objects, tag: str | None = None) -> tupl
     if needed:
         raise ImageError("the image was changed while it was read")
     objects.write(directories)
+    warn_skipped(meter.skipped)
     return record, "" if name == "latest" else name.removesuffix(":latest")
+
+
+def warn_skipped(names: Sequence[str]) -> None:
+    """Tell the owner of device nodes and sockets that were left out of an image."""
+    if names:
+        shown = ", ".join(names[:_SHOWN_MAX]) + (f" and {len(names) - _SHOWN_MAX} more" if names[_SHOWN_MAX:] else "")
+        logging.getLogger("belljar").warning("left out of the image, which can't have device nodes: %s", shown)
 
 
 def _contents(layout: Layout, files: list[str], needed: set[Digest]) -> Iterator[bytes]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from belljar.abi.errors import ImageError
 from belljar.abi.paths import fsdecode
+from belljar.image.oci import warn_skipped
 from belljar.image.record import ImageRecord, environment_of, make_image
 from belljar.image.tree import FileTree
 from belljar.native.root_cache_host import RootCache, default_cache
@@ -77,15 +78,16 @@ def directory_source(path: str) -> RootSource:
     return RootSource(objects, record, place, (), f"directory:{named}")
 
 
-def read_directory(path: str, objects: Objects) -> tuple[ImageRecord, list[str]]:
-    """Store a directory of this machine as an image; and what it has that no image can have. ImageError."""
+def read_directory(path: str, objects: Objects) -> ImageRecord:
+    """Store a directory of this machine as an image. ImageError."""
     try:
         tree, skipped = store_directory(_check_directory(path), objects)
     except OSError as error:
         raise ImageError(f"{path} can't be read: {error}") from error
     stored, directories = tree.save()
     objects.write(directories)
-    return make_image(stored, tree.size, env={}, cwd="/", user="root"), skipped
+    warn_skipped(skipped)
+    return make_image(stored, tree.size, env={}, cwd="/", user="root")
 
 
 def _check_directory(path: str) -> str:
