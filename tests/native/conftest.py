@@ -1,0 +1,21 @@
+"""Native sandboxes for tests: where this machine has no user namespaces, only that this is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from belljar import Sandbox, SandboxCreationError
+
+
+def _why_not() -> str:
+    """Why there are no native sandboxes here; "" if there are."""
+    try:
+        with Sandbox(tier="native"):
+            return ""
+    except SandboxCreationError as error:
+        assert "belljar doctor" in str(error)
+        return str(error)
+
+
+WHY_NOT = _why_not()
+needs_native = pytest.mark.skipif(bool(WHY_NOT), reason=WHY_NOT)
