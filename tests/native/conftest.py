@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from belljar import Sandbox, SandboxCreationError
+from belljar import Sandbox, SandboxError
 
 
 def _why_not() -> str:
     """Why there are no native sandboxes here; "" if there are."""
     try:
-        with Sandbox(tier="native"):
+        with Sandbox(tier="native") as sandbox:
+            sandbox.exec("true")
             return ""
-    except SandboxCreationError as error:
-        assert "belljar doctor" in str(error)
+    except SandboxError as error:
         return str(error)
 
 

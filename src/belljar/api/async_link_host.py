@@ -185,7 +185,7 @@ class AsyncLink:
 
     def pids(self) -> list[int]:
         """The worker, and the engine processes beside it."""
-        return [self.worker.pid, *self.engines.pids()]
+        return [*self.worker.pids(), *self.engines.pids()]
 
     @property
     def closed(self) -> bool:

@@ -152,7 +152,7 @@ class Link:
 
     def pids(self) -> list[int]:
         """The worker, and the engine processes beside it."""
-        return [self.worker.pid, *self.engines.pids()]
+        return [*self.worker.pids(), *self.engines.pids()]
 
     @property
     def layers(self) -> list[str]:

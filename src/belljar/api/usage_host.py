@@ -7,8 +7,8 @@ import sys
 from collections.abc import Iterable
 from typing import Final
 
-_USER_TIME: Final = 11
-_SYSTEM_TIME: Final = 12
+_TIMES: Final = slice(11, 15)
+"""Its own, and those of children that it waited for: user and system time of each."""
 _RESIDENT: Final = 21
 """Fields of /proc/PID/stat, counted from the one after the program's name."""
 
@@ -24,6 +24,6 @@ def usage(pids: Iterable[int]) -> dict[str, float]:
                 fields = file.read().rpartition(b")")[2].split()
         except OSError:
             continue  # it has ended
-        ticks += int(fields[_USER_TIME]) + int(fields[_SYSTEM_TIME])
+        ticks += sum(map(int, fields[_TIMES]))
         pages += int(fields[_RESIDENT])
     return {"cpu": ticks / os.sysconf("SC_CLK_TCK"), "memory": pages * os.sysconf("SC_PAGE_SIZE")}

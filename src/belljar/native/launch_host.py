@@ -26,7 +26,7 @@ from belljar.lockdown.standard_host import open_standard_descriptors
 from belljar.native.accounts import Account, choose_account
 from belljar.native.agent_build_host import AgentUnavailable, agent_program
 from belljar.native.network_host import NativeNetwork, find_in_root
-from belljar.native.plan import Ground, Ids, Inside, encode_plan
+from belljar.native.plan import AGENT_PROCESSES, Ground, Ids, Inside, encode_plan
 from belljar.native.roots import ID_COUNT, Root, RootSource
 from belljar.native.roots_host import prepare_root
 from belljar.net.network import Network
@@ -84,6 +84,10 @@ class NativeWorker(WorkerHandle):
         self.sockets: list[socket.socket] = []
         """Those that the plan had pid 1 make."""
 
+    def pids(self) -> list[int]:
+        """All inside; the launcher's own use is next to nothing."""
+        return descendants(self.pid)
+
     def end(self) -> None:
         """Close the connection, at which the launcher kills and reaps everything inside; wait for it."""
         pidfd, self.pidfd = self.pidfd, -1  # two threads may both come to end it
@@ -101,6 +105,18 @@ class NativeWorker(WorkerHandle):
         if self.cgroup is not None:
             self.cgroup.remove()
         self._release()
+
+
+def descendants(pid: int) -> list[int]:
+    """Processes that come from one, as far as this kernel tells."""
+    found: list[int] = []
+    open_pids = [pid]
+    while open_pids:
+        with suppress(OSError), open(f"/proc/{(parent := open_pids.pop())}/task/{parent}/children") as file:
+            children = [int(each) for each in file.read().split()]
+            found += children
+            open_pids += children
+    return found
 
 
 def launch(request: Request) -> NativeWorker:
@@ -163,7 +179,9 @@ def _make_cgroup(request: Request) -> Cgroup | None:
     limits = request.limits
     try:
         # Files in memory count as memory: a full disk is ENOSPC, and no reason to kill.
-        return Cgroup(limits.memory_bytes + limits.file_bytes, processes=limits.processes, ends_all=False)
+        return Cgroup(
+            limits.memory_bytes + limits.file_bytes, processes=limits.processes + AGENT_PROCESSES, ends_all=False
+        )
     except CgroupUnavailable:
         if request.needs_cgroup:
             raise
@@ -238,7 +256,8 @@ def _spawn(program: str, given: dict[int, int]) -> int:
     actions += [(os.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors() if fd > 2]
     actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in given.items()]
     handled = [each for each in signal.valid_signals() if each not in (signal.SIGKILL, signal.SIGSTOP)]
-    return os.posix_spawn(program, [program], {}, file_actions=actions, setsid=True, setsigmask=[], setsigdef=handled)
+    name = "belljar-agent"  # not its path, which guests would see
+    return os.posix_spawn(program, [name], {}, file_actions=actions, setsid=True, setsigmask=[], setsigdef=handled)
 
 
 def _receive_ready(connection: socket.socket) -> bytes:

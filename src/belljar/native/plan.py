@@ -160,7 +160,7 @@ def _guest(ground: Ground, inside: Inside) -> list[Any]:
     limits, account = inside.limits, inside.account
     rlimits = {
         RLIMIT_CORE: 0,
-        RLIMIT_NPROC: limits.processes + AGENT_PROCESSES,
+        RLIMIT_NPROC: limits.processes + (0 if ground.ids.base is not None else AGENT_PROCESSES),
         RLIMIT_NOFILE: limits.open_files,
         RLIMIT_MEMLOCK: _MEMLOCK,
         RLIMIT_MSGQUEUE: _MSGQUEUE,

@@ -72,6 +72,10 @@ class WorkerHandle:
         except OSError as error:
             raise CgroupUnavailable(f"can't put the worker into a control group: {error}") from error
 
+    def pids(self) -> list[int]:
+        """Its processes."""
+        return [self.pid]
+
     @property
     def alive(self) -> bool:
         return not readable(self.pidfd, 0)
