@@ -1,14 +1,17 @@
 /* belljar-agent: pid 1 of a sandbox of real programs, its launcher, and the owner's commands inside.
  *
  * belljar-agent         the launcher: takes a plan from descriptor 3 and executes it; 4 is where descriptors go out
- * belljar-agent serve   answers on descriptor 3 as the user that runs it, without walls: for tests
+ * belljar-agent serve DIRECTORY   answers on descriptor 3 as the user that runs it, without walls: for tests
+ * NAME                  a link to it: the owner's command of that name (tools.c)
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "agent.h"
 #include "jail.h"
 #include "serve.h"
 #include "wire.h"
@@ -31,10 +34,14 @@ static int launch(void) {
 }
 
 int main(int argc, char **argv) {
+    const char *name = strrchr(argv[0], '/') == NULL ? argv[0] : strrchr(argv[0], '/') + 1;
+    if (strncmp(name, "belljar-agent", 13) != 0)
+        return tool_main(argc, argv);
     signal(SIGPIPE, SIG_IGN);
-    if (argc == 2 && strcmp(argv[1], "serve") == 0) {
+    if (argc == 3 && strcmp(argv[1], "serve") == 0) {
         struct guest guest = {.uid = getuid(), .gid = getgid()};
         fcntl(CONNECTION, F_SETFD, FD_CLOEXEC);
+        snprintf(agent.directory, sizeof agent.directory, "%s", argv[2]);
         if (send_ready(CONNECTION, NULL, 0) != 0)
             return 1;
         return serve(CONNECTION, -1, &guest);

@@ -199,7 +199,7 @@ size_t written(const struct writer *w) {
     return (size_t)(w->at - w->start);
 }
 
-static void put(struct writer *w, const void *data, size_t length) {
+void put_raw(struct writer *w, const void *data, size_t length) {
     if (w->full || (size_t)(w->end - w->at) < length) {
         w->full = true;
         return;
@@ -213,7 +213,7 @@ static void put_head(struct writer *w, uint8_t kind, uint64_t value, int width) 
     uint8_t bytes[9] = {kind};
     for (int i = 0; i < width; i++)
         bytes[width - i] = (uint8_t)(value >> (8 * i));
-    put(w, bytes, (size_t)width + 1);
+    put_raw(w, bytes, (size_t)width + 1);
 }
 
 static void put_count(struct writer *w, uint32_t count, uint8_t fix, uint8_t wide) {
@@ -254,8 +254,11 @@ void put_nil(struct writer *w) {
 
 void put_str(struct writer *w, const char *text) {
     size_t length = strlen(text);
-    put_head(w, 0xDB, length, 4);
-    put(w, text, length);
+    if (length < 32) /* the tag of a frame must be so */
+        put_head(w, (uint8_t)(0xA0 | length), 0, 0);
+    else
+        put_head(w, 0xDB, length, 4);
+    put_raw(w, text, length);
 }
 
 void put_bytes_head(struct writer *w, size_t length) {
@@ -264,7 +267,7 @@ void put_bytes_head(struct writer *w, size_t length) {
 
 void put_bytes(struct writer *w, const void *data, size_t length) {
     put_bytes_head(w, length);
-    put(w, data, length);
+    put_raw(w, data, length);
 }
 
 int read_exactly(int fd, void *data, size_t length) {

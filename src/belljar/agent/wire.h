@@ -46,8 +46,9 @@ void put_bool(struct writer *w, bool value);
 void put_nil(struct writer *w);
 void put_str(struct writer *w, const char *text);
 void put_bytes(struct writer *w, const void *data, size_t length);
-/* Only the head of a bin: its contents follow by other means. */
+/* The head of a bin, whose contents follow by put_raw. */
 void put_bytes_head(struct writer *w, size_t length);
+void put_raw(struct writer *w, const void *data, size_t length);
 
 /* For what happens before and after serving: they block. -1 with errno; EPROTO for a frame that is too long. */
 int read_exactly(int fd, void *data, size_t length);
