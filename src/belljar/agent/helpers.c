@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "port.h"
 
 #define AT_ONCE 8
 #define WATCHES_MAX 64
@@ -104,52 +104,21 @@ static void call_stats(int64_t id, uint32_t processes) {
     close_frame(&w);
 }
 
-/* Carry bytes from one socket to another; false at the end, which is passed on. */
-static bool carry(int from, int to) {
-    static uint8_t data[64 << 10];
-    ssize_t count = read(from, data, sizeof data);
-    if (count > 0 && write_all(to, data, (size_t)count) == 0)
-        return true;
-    shutdown(to, SHUT_WR);
-    return false;
-}
-
-/* Connect the owner, by a socket of theirs, to a program that listens on a port. One child for each direction, so that
- * a side that does not read holds nothing else up. */
+/* Connect the owner, by a socket of theirs, to a program that listens on a port. */
 static void join_port(int64_t id, struct reader *arguments, int theirs, int channel) {
     int64_t port;
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct sockaddr_in6 other = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-    if (!read_int(arguments, &port) || port <= 0 || port > 65535 || theirs < 0) {
+    if (!read_int(arguments, &port) || theirs < 0) {
         send_failure(id, 0, "a port needs a number and a descriptor", NULL);
         return;
     }
-    address.sin_port = other.sin6_port = htons((uint16_t)port);
-    int server = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(server, (struct sockaddr *)&address, sizeof address) != 0) {
-        int error = errno;
-        close(server);
-        server = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (server < 0 || connect(server, (struct sockaddr *)&other, sizeof other) != 0) {
-            send_failure(id, error, strerror(error), NULL);
-            return;
-        }
-    }
-    fcntl(theirs, F_SETFL, 0);
-    send_nil(id);
+    int error = open_port(port, theirs, agent.guest);
+    if (error)
+        send_failure(id, error, strerror(error), NULL);
+    else
+        send_nil(id);
     flush_answer(channel);
     close(channel);
-    signal(SIGPIPE, SIG_IGN);
-    pid_t pid = fork();
-    if (pid == 0)
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (pid == 0 ? carry(server, theirs) : carry(theirs, server))
-        ;
-    if (pid != 0) {
-        close(theirs);
-        close(server);
-        waitpid(pid, NULL, 0);
-    }
+    wait(NULL); /* for what copies: it is known by this parent */
     _exit(0);
 }
 
