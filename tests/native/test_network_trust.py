@@ -53,7 +53,7 @@ def test_a_directory_that_is_a_link_stays_one(tmp_path: Path) -> None:
     put(tmp_path, "/etc/pki/tls/certs/ca-bundle.crt", b"public\n")
     (tmp_path / "etc/ssl").mkdir()
     (tmp_path / "etc/ssl/certs").symlink_to("../pki/tls/certs")
-    files, variables = trust(b"ours\n", "box", lambda path: _find([str(tmp_path)], path), b"")
+    files, variables = trust(b"ours\n", "box", lambda path: find_in_root([str(tmp_path)], path), b"")
     assert {str(Path(path).parent) for path in files} == {"/etc/pki/tls/certs"}
     assert variables["NODE_EXTRA_CA_CERTS"] == "/etc/pki/tls/certs/belljar.pem"
     (tmp_path / "etc/ssl/certs").unlink()
@@ -61,7 +61,7 @@ def test_a_directory_that_is_a_link_stays_one(tmp_path: Path) -> None:
     (tmp_path / "etc/ssl").rmdir()
     (tmp_path / "usr/ssl").mkdir(parents=True)
     (tmp_path / "etc/ssl").symlink_to("/usr/ssl")
-    files, variables = trust(b"ours\n", "box", lambda path: _find([str(tmp_path)], path), b"")
+    files, variables = trust(b"ours\n", "box", lambda path: find_in_root([str(tmp_path)], path), b"")
     assert variables["SSL_CERT_FILE"] == "/usr/ssl/certs/ca-certificates.crt"
     assert {str(Path(path).parent) for path in files} == {"/usr/ssl/certs"}
 
