@@ -19,6 +19,8 @@ from belljar.net.broker.proxy_host import start_proxy
 from belljar.net.network import Network
 
 _BUNDLE_MAX: Final = 4 << 20
+_NO_RESOLVER: Final = b"# this sandbox has no network\noptions timeout:0 attempts:1\n"
+"""So that resolvers that wait for an answer, whatever the kernel says, wait for none."""
 
 
 class NativeNetwork:
@@ -29,7 +31,7 @@ class NativeNetwork:
 
     def __init__(self, network: Network | None, name: str, lowers: Sequence[str] = ()) -> None:
         self.redirected = network is not None and not (network.decide is None and network.audit is None)
-        self.files: dict[str, bytes] = {"/etc/resolv.conf": b"# this sandbox has no network\n"}
+        self.files: dict[str, bytes] = {"/etc/resolv.conf": _NO_RESOLVER}
         """Files to write in the root, with directories on the way to them."""
         self.environment: dict[str, str] = {}
         """Variables for what the image and the owner do not set."""

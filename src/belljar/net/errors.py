@@ -13,10 +13,14 @@ class NetError(Exception):
     It is one line, and nothing in it moves a cursor, whoever's words it repeats.
     """
 
-    def __init__(self, kind: str, text: str, *, recorded: str | None = None) -> None:
-        """`recorded` stands in the owner's record where the text repeats what somebody else wrote."""
+    def __init__(self, kind: str, text: str, *, recorded: str | None = None, temporary: bool = False) -> None:
+        """`recorded` stands in the owner's record where the text repeats what somebody else wrote.
+
+        `temporary`: the same may be granted later.
+        """
         text = "".join(character if character.isprintable() else "?" for character in text)
         super().__init__(f"{kind}: {text}")
         self.kind = kind
         self.text = text
         self.recorded = text if recorded is None else recorded
+        self.temporary = temporary

@@ -150,11 +150,13 @@ class Gate:
 
     def _enter(self) -> None:
         if self._open >= self.limits.connections:
-            raise NetError("denied", f"more than {self.limits.connections} connections at once")
+            raise NetError("denied", f"more than {self.limits.connections} connections at once", temporary=True)
         if not self._rate.take(self.clock()):
-            raise NetError("denied", f"more than {self.limits.requests_per_second:g} connections a second")
+            raise NetError(
+                "denied", f"more than {self.limits.requests_per_second:g} connections a second", temporary=True
+            )
         if not self.descriptors.take():
-            raise NetError("denied", "the sandbox's owner has too many connections open")
+            raise NetError("denied", "the sandbox's owner has too many connections open", temporary=True)
         self._open += 1
 
     # Decisions.
@@ -234,7 +236,7 @@ class Gate:
     def _count_question(self) -> None:
         """NetError when there are too many. What is known already, as for the tenth file of one host, is free."""
         if not self._dns_rate.take(self.clock()):
-            raise NetError("denied", f"more than {self.limits.dns_per_second:g} DNS questions a second")
+            raise NetError("denied", f"more than {self.limits.dns_per_second:g} DNS questions a second", temporary=True)
 
     async def _ask(self, name: str, kind: str, verdict: AcceptDns) -> tuple[list[str], tuple[Address, ...]]:
         answer = await self._lookup(name, kind, verdict)

@@ -76,15 +76,13 @@ class NameServer:
         if question.opcode() != dns.opcode.QUERY or len(asked) != 1 or asked[0].rdclass != dns.rdataclass.IN:
             reply.set_rcode(dns.rcode.REFUSED)
             return reply.to_wire()
+        kind = dns.rdatatype.to_text(asked[0].rdtype)
         try:
             name = asked[0].name.to_text()
             with self._gate.attempt("dns", name[:_SHOWN]):
-                lines, _ = await self._gate.resolve(name, dns.rdatatype.to_text(asked[0].rdtype))
+                lines, _ = await self._gate.resolve(name, kind)
         except NetError as error:
-            missing = error.kind == "dns" and error.text.startswith("no such name")
-            reply.set_rcode(
-                dns.rcode.NXDOMAIN if missing else dns.rcode.REFUSED if error.kind == "denied" else dns.rcode.SERVFAIL
-            )
+            reply.set_rcode(_code_of(error, kind))
         else:
             for line in lines:
                 owner, ttl, kind, value = line.split(" ", 3)
@@ -128,6 +126,14 @@ class NameServer:
             stream.close()
             self._connections -= 1
             share.give()
+
+
+def _code_of(error: NetError, kind: str) -> dns.rcode.Rcode:
+    if error.kind == "denied" and not error.temporary:
+        # C libraries take REFUSED for a server's trouble: they ask again, and some wait for seconds.
+        return dns.rcode.NXDOMAIN if kind in ("A", "AAAA") else dns.rcode.REFUSED
+    missing = error.kind == "dns" and error.text.startswith("no such name")
+    return dns.rcode.NXDOMAIN if missing else dns.rcode.SERVFAIL
 
 
 class _Questions(asyncio.DatagramProtocol):
