@@ -13,6 +13,7 @@ import pytest
 from belljar import Event, Network, Sandbox
 from belljar.net.policy import Conn
 from tests.native.boxes import native_sandbox
+from tests.native.conftest import needs_native
 from tests.net.servers import (
     Authority,
     DnsServer,
@@ -26,6 +27,7 @@ from tests.net.servers import (
 )
 
 SECRET = "ghp_canary_0123456789"
+pytestmark = needs_native
 AT = "127.0.0.7"
 """Where the servers are, outside."""
 Start = Callable[..., Sandbox]

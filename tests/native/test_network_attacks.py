@@ -11,8 +11,10 @@ import pytest
 
 from belljar import Network, NetworkLimits, Sandbox
 from tests.native.boxes import native_sandbox
+from tests.native.conftest import needs_native
 from tests.net.servers import HttpServer, Tripwire
 
+pytestmark = needs_native
 AT = "127.0.0.7"
 EPERM, EACCES, EINVAL, ECONNREFUSED, ENETUNREACH, ECONNRESET = 1, 13, 22, 111, 101, 104
 

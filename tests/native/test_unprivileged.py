@@ -53,9 +53,14 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_as_nobody(place: Path, code: str) -> str:
+def run_as_nobody(place: Path, code: str, *, first: str = "") -> str:
+    """What a program says; `first` is done by root, to load what `code` needs."""
     done = subprocess.run(
-        [sys.executable, "-c", AS_NOBODY + code, str(place)], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", first + AS_NOBODY + code, str(place)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -137,3 +142,32 @@ except SandboxCreationError as error:
 
 def test_nothing_is_said_of_switches_that_are_on() -> None:
     assert "max_user_namespaces" not in explain_refusal()
+
+
+NETWORK = """
+import asyncio, http.server, threading
+from belljar import Network, Sandbox
+server = http.server.ThreadingHTTPServer(("127.0.0.7", 0), http.server.SimpleHTTPRequestHandler)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+def policy(conn):
+    if question := conn.match_dns("api.test"):
+        return question.accept()
+    if flow := conn.match_http(f"api.test:{server.server_port}"):
+        return flow.accept(lambda request: request.respond(200, {}, b"from middleware"))
+def show():
+    with Sandbox(tier="native", network=Network.policy(policy, hosts={"api.test": "127.0.0.7"})) as sandbox:
+        for place in (f"api.test:{server.server_port}", "8.8.8.8", "[2606:4700::1111]", "127.0.0.7"):
+            result = sandbox.exec(f"curl -sS http://{place}/")
+            print(result.stdout or result.exit_code in (7, 56))
+        serve = sandbox.spawn("python3 -m http.server 8000")
+        print(sandbox.port(8000).wait().get("/").status)
+        print(sandbox.stats()["network_denied"])
+show()
+"""
+
+
+@needs_native
+@needs_root
+def test_a_network(place: Path) -> None:
+    said = run_as_nobody(place, "show()", first=NETWORK).splitlines()
+    assert said[:6] == said[6:] == ["from middleware", "True", "True", "True", "200", "2"]
