@@ -18,11 +18,12 @@ struct buffer {
 };
 
 struct limits {
-    double wall_seconds, cpu_seconds, output_bytes, processes;
+    double wall_seconds, cpu_seconds, output_bytes, processes, open_files;
 };
 
 extern struct agent {
     struct guest *guest;
+    int program;         /* this program's file, which can't be opened once the root is another */
     char directory[256]; /* of the owner's commands and their socket */
     struct buffer out;   /* to the owner */
     size_t held;         /* bytes of the owner's that wait for a program or a call */
@@ -77,6 +78,7 @@ void run_helper(int64_t id, const uint8_t *name, uint32_t length, struct reader 
 void helpers_wait(void);
 bool reaped_helper(pid_t pid);
 bool is_helper(pid_t pid);
+bool watch_is_opened(void); /* what follows waits for it, so that it misses nothing */
 void next_changes(int64_t id, int64_t watch);
 void end_watch(int64_t id, int64_t watch);
 

@@ -104,8 +104,9 @@ static void close_fd(int *fd) {
 }
 
 bool read_limits(struct reader *r, struct limits *limits) {
-    static const char *const names[] = {"wall_seconds", "cpu_seconds", "output_bytes", "processes"};
-    double *const places[] = {&limits->wall_seconds, &limits->cpu_seconds, &limits->output_bytes, &limits->processes};
+    static const char *const names[] = {"wall_seconds", "cpu_seconds", "output_bytes", "processes", "open_files"};
+    double *const places[] = {&limits->wall_seconds, &limits->cpu_seconds, &limits->output_bytes, &limits->processes,
+                              &limits->open_files};
     uint32_t count;
     read_map(r, &count);
     for (uint32_t i = 0; i < count && !r->bad; i++) {
@@ -114,7 +115,7 @@ bool read_limits(struct reader *r, struct limits *limits) {
         double value;
         read_bytes(r, &name, &length);
         read_number(r, &value);
-        for (int at = 0; at < 4; at++)
+        for (int at = 0; at < 5; at++)
             if (is_text(name, length, names[at]) && value < *places[at])
                 *places[at] = value;
     }
@@ -387,6 +388,7 @@ void job_renew(int64_t id, struct reader *r) {
 struct start {
     struct reader argv, env;
     const char *cwd;
+    double open_files;
     bool terminal;
     int theirs[STREAMS]; /* the descriptors it will have; -1: none */
     int report;
@@ -508,6 +510,10 @@ static void run_program(const struct start *s) {
     if (s->terminal)
         ioctl(0, TIOCSCTTY, 0);
     char **argv = words_of(s->argv);
+    struct rlimit files;
+    getrlimit(RLIMIT_NOFILE, &files);
+    if (s->open_files < (double)files.rlim_max)
+        setrlimit(RLIMIT_NOFILE, &(struct rlimit){(rlim_t)s->open_files, (rlim_t)s->open_files});
     set_environment(s);
     errno = EINVAL;
     if (argv == NULL || s->cwd == NULL || enter_guest(agent.guest) != 0 || chdir(s->cwd) != 0) {
@@ -666,6 +672,7 @@ int start_job(struct reader *r, uint32_t fields) {
     }
     job->deadline = job->began + job->limits.wall_seconds;
     s.cwd = job->cwd = absolute_path(cwd, cwd_length);
+    s.open_files = job->limits.open_files;
     s.terminal = job->terminal;
     struct winsize size = {.ws_row = clamp(rows), .ws_col = clamp(columns)};
     errno = ENOSYS; /* a copy of an interpreter */

@@ -16,6 +16,7 @@
 #define STAT_BYTES 80
 
 static char *failed; /* the path that a call could not deal with, if it is not the one it was given */
+static int no_path;  /* why no system call could take a path */
 
 char *absolute_path(const uint8_t *data, uint32_t length) {
     bool relative = length == 0 || data[0] != '/';
@@ -34,9 +35,14 @@ char *absolute_path(const uint8_t *data, uint32_t length) {
 static char *read_path(struct reader *r) {
     const uint8_t *data;
     uint32_t length;
-    char *path = read_bytes(r, &data, &length) ? absolute_path(data, length) : NULL;
-    if (path == NULL)
+    if (!read_bytes(r, &data, &length))
+        return NULL;
+    char *path = absolute_path(data, length);
+    if (path == NULL) {
+        no_path = memchr(data, 0, length) != NULL ? EINVAL : ENAMETOOLONG;
+        failed = strndup((const char *)data, length < PATH_MAX ? length : PATH_MAX);
         r->bad = true;
+    }
     return path;
 }
 
@@ -392,7 +398,8 @@ bool call_files(int64_t id, const uint8_t *name, uint32_t length, struct reader 
         if (calls[i].path_second)
             skip(&again);
         int error = calls[i].call(id, arguments);
-        if (arguments->bad)
+        error = no_path ? no_path : error;
+        if (arguments->bad && !no_path)
             send_failure(id, 0, "bad arguments", NULL);
         else if (error)
             send_failure(id, error, strerror(error), failed == NULL ? read_path(&again) : failed);

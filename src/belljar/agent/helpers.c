@@ -23,6 +23,7 @@
 #define AT_ONCE 8
 #define WATCHES_MAX 64
 #define ANSWER_MAX ((16u << 20) + 4096)
+#define OPENING_SECONDS 5.0 /* that what the owner says waits for a watch */
 #define READ_SIZE (256 << 10)
 #define USER_RIGHTS "user:"
 
@@ -32,6 +33,8 @@ struct helper {
     int fd;    /* -1 once it has said all */
     int64_t call; /* not answered yet; 0: none */
     int64_t watch; /* its number; 0: it is no watch */
+    bool opening;  /* a watch that was not answered yet */
+    double began;
     struct buffer answer;
 };
 
@@ -173,7 +176,8 @@ static void start_helper(int64_t id, const uint8_t *name, uint32_t length, struc
     }
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
     struct helper *helper = allocate(sizeof *helper);
-    *helper = (struct helper){.next = helpers, .pid = pid, .fd = ends[0], .call = id, .watch = watch};
+    *helper = (struct helper){.next = helpers, .pid = pid, .fd = ends[0], .call = id, .watch = watch, .opening = watch != 0};
+    helper->began = now();
     helpers = helper;
 }
 
@@ -228,6 +232,7 @@ static void pass_on(struct helper *helper) {
             memcpy(agent.out.data + agent.out.end, at, HEADER + length);
             agent.out.end += HEADER + length;
             helper->call = 0;
+            helper->opening = false;
         }
         b->start += HEADER + length;
     }
@@ -250,6 +255,16 @@ static void helper_ready(void *who, int which, short events) {
     }
     close(helper->fd);
     helper->fd = -1;
+}
+
+bool watch_is_opened(void) {
+    bool found = false;
+    for (struct helper *helper = helpers; helper != NULL; helper = helper->next)
+        if (helper->watch && helper->opening && helper->call && helper->fd >= 0)
+            found = found || now() - helper->began < OPENING_SECONDS;
+    if (found)
+        wake_at(now() + OPENING_SECONDS / 10);
+    return found;
 }
 
 void next_changes(int64_t id, int64_t watch) {

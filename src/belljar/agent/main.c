@@ -40,6 +40,7 @@ int main(int argc, char **argv) {
     if (argc == 1)
         strncpy(argv[0], "belljar-agent", strlen(argv[0])); /* guests see it: not the path on the host */
     signal(SIGPIPE, SIG_IGN);
+    agent.program = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     if (argc == 3 && strcmp(argv[1], "serve") == 0) {
         struct guest guest = {.uid = getuid(), .gid = getgid()};
         fcntl(CONNECTION, F_SETFD, FD_CLOEXEC);

@@ -326,7 +326,7 @@ static bool receive(bool *ended) {
 
 /* -1: the owner broke the rules. */
 static int take_frames(void) {
-    while (in.end - in.start >= HEADER) {
+    while (in.end - in.start >= HEADER && !watch_is_opened()) {
         const uint8_t *at = in.data + in.start;
         size_t length = at[0] | (size_t)at[1] << 8 | (size_t)at[2] << 16 | (size_t)at[3] << 24;
         if (length == 0 || length > FRAME_MAX)
@@ -395,7 +395,7 @@ int serve(int socket, int descriptors, struct guest *guest) {
     agent.env = reader_of(no_env, sizeof no_env);
     agent.cwd = (const uint8_t *)"/";
     agent.cwd_length = 1;
-    agent.limits = (struct limits){600, 60, 64 << 20, 1024};
+    agent.limits = (struct limits){600, 60, 64 << 20, 1024, 1024};
     if (!agent.directory[0])
         strcpy(agent.directory, "/run/belljar");
     prepare();
@@ -403,7 +403,7 @@ int serve(int socket, int descriptors, struct guest *guest) {
     while (!ended) {
         poll_count = 0;
         wake_time = 1e18;
-        bool takes = agent.held < HELD_MAX;
+        bool takes = agent.held < HELD_MAX && !watch_is_opened();
         short events = (short)((takes ? POLLIN : 0) | (agent.out.start < agent.out.end ? POLLOUT : 0));
         wait_for(connection, events, NULL, NULL, 0);
         jobs_wait();
@@ -419,9 +419,12 @@ int serve(int socket, int descriptors, struct guest *guest) {
             if (polled[i].revents)
                 waiters[i].tell(waiters[i].who, waiters[i].which, polled[i].revents);
         reap();
-        for (int turn = 0; turn < TURNS && takes && !ended && agent.held < HELD_MAX && receive(&ended); turn++)
+        for (int turn = 0; turn < TURNS && !ended; turn++) {
             if (take_frames() != 0)
                 ended = true;
+            if (agent.held >= HELD_MAX || watch_is_opened() || ended || !receive(&ended))
+                break;
+        }
         jobs_advance();
         if (!send_some())
             break;

@@ -36,20 +36,16 @@ static size_t held;
 
 static int copy_program(const char *to) {
     uint8_t data[READ_SIZE];
-    int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     unlink(to);
-    int fd = from < 0 ? -1 : open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
-    ssize_t count = -1;
-    while (fd >= 0 && (count = read(from, data, sizeof data)) > 0)
+    int fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755);
+    if (fd < 0 || lseek(agent.program, 0, SEEK_SET) != 0)
+        return -1;
+    ssize_t count;
+    while ((count = read(agent.program, data, sizeof data)) > 0)
         if (write_all(fd, data, (size_t)count) != 0)
             count = -1;
-    int error = errno;
-    if (from >= 0)
-        close(from);
-    if (fd >= 0)
-        close(fd);
-    errno = error;
-    return fd < 0 || count < 0 ? -1 : 0;
+    close(fd);
+    return count < 0 ? -1 : 0;
 }
 
 /* The directory, the program in it, and the socket: made for the first command. */

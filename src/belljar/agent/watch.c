@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -71,10 +72,11 @@ static void add_change(const char *kind, char *path, char *to) {
     pending[pending_count++] = (struct change){kind, path, to};
 }
 
-static bool is_kernels(DIR *directory) {
+/* Whether nobody can change anything in it, or it is the kernel's. */
+static bool never_changes(DIR *directory) {
     struct statfs found;
     return fstatfs(dirfd(directory), &found) == 0 &&
-           (found.f_type == PROC_SUPER_MAGIC || found.f_type == SYSFS_MAGIC || found.f_type == CGROUP_SUPER_MAGIC ||
+           (found.f_flags & ST_RDONLY || found.f_type == PROC_SUPER_MAGIC || found.f_type == SYSFS_MAGIC || found.f_type == CGROUP_SUPER_MAGIC ||
             found.f_type == CGROUP2_SUPER_MAGIC);
 }
 
@@ -109,7 +111,7 @@ static int cover(const char *path, bool tells) {
         if (error == ENOSPC)
             add_change("overflow", strdup(top), NULL);
         DIR *directory = error || !deep ? NULL : opendir(each);
-        if (directory != NULL && is_kernels(directory)) {
+        if (directory != NULL && never_changes(directory)) {
             closedir(directory);
             directory = NULL;
         }
