@@ -32,6 +32,8 @@ class Server:
         self.start()
 
     def start(self, port: int = 0) -> None:
+        if self.process is not None:
+            self._close()
         where = ["--store", str(self.directory / "store.db")] if self.store else []
         command = [sys.executable, "-m", "belljar.cli", "serve", "--port", str(port), *where, *self.options]
         self.process = process = subprocess.Popen(

@@ -78,7 +78,10 @@ def _request_number(headers: list[tuple[bytes, bytes]]) -> str:
 
 
 def _check(scope: Any) -> None:
-    if len(scope["headers"]) > _HEADERS_MAX:
+    names = [name for name, _ in scope["headers"]]
+    if b"transfer-encoding" in names and b"content-length" in names:  # whoever is before us may read it the other way
+        raise ApiError(400, "Content-Length and Transfer-Encoding exclude each other", {"Connection": "close"})
+    if len(names) > _HEADERS_MAX:
         raise ApiError(431, "Too many headers", {"Connection": "close"})
     if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > _TARGET_MAX:
         raise ApiError(414, "The request's target is too long", {"Connection": "close"})

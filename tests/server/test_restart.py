@@ -1,0 +1,159 @@
+"""What a server's end leaves: by SIGTERM, by kill -9 at any moment, with and without a store."""
+
+from __future__ import annotations
+
+import random
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.server.serving import WHOLE, Server, are_gone
+from tests.server.test_control import envd, state, until
+
+
+def put(server: Server, made: dict[str, Any], text: str) -> None:
+    answer = envd(server, made, "POST", "/files?path=state", files={"file": ("f", text.encode())})
+    assert answer.status_code == 200
+
+
+def get(server: Server, made: dict[str, Any]) -> str:
+    answer = envd(server, made, "GET", "/files?path=state")
+    return answer.text if answer.status_code == 200 else str(answer.status_code)
+
+
+def test_a_crash_loses_no_pause_snapshot_or_key(own: Server) -> None:
+    key = own.new_key("other")
+    paused, running, again = own.create(), own.create(), own.create()
+    for made in (paused, running, again):
+        put(own, made, "one")
+    assert own.request("POST", f"/sandboxes/{paused['sandboxID']}/pause", json={}).status_code == 204
+    assert own.request("POST", f"/sandboxes/{again['sandboxID']}/pause", json={}).status_code == 204
+    put(own, again, "two")  # it goes on
+    taken = own.request("POST", f"/sandboxes/{running['sandboxID']}/snapshots", json={"name": "kept"})
+    assert taken.status_code == 201
+    workers = own.workers()
+    assert workers
+    own.kill()
+    assert are_gone(workers)
+
+    own.start()
+    assert not any("API key: bj_" in line for line in own.said)
+    assert own.request("GET", "/v2/sandboxes", key=key).status_code == 200
+    listed = own.request("GET", "/v2/sandboxes").json()
+    assert {(each["sandboxID"], each["state"]) for each in listed} == {
+        (paused["sandboxID"], "paused"),
+        (again["sandboxID"], "paused"),
+    }
+    assert get(own, paused) == "one"
+    assert get(own, again) == "one"  # as it was at its last pause
+    assert get(own, running) == "502"
+    assert get(own, own.create(templateID="kept")) == "one"
+
+
+def test_a_signal_pauses_what_runs(own: Server) -> None:
+    made = own.create(autoPause=False)  # it would end at its timeout, but this is the server's end
+    put(own, made, "kept")
+    workers = own.workers()
+    assert own.stop() == 0
+    assert are_gone(workers)
+    own.start()
+    assert state(own, made) == "paused"
+    connect = own.request("POST", f"/v2/sandboxes/{made['sandboxID']}/connect", json={})
+    assert connect.status_code == 201
+    assert get(own, made) == "kept"
+
+
+def test_a_server_without_a_store_ends_its_sandboxes(tmp_path: Path) -> None:
+    server = Server(tmp_path, store=False)
+    made = server.create()
+    assert server.request("POST", f"/sandboxes/{made['sandboxID']}/pause", json={}).status_code == 400
+    assert server.request("POST", f"/sandboxes/{made['sandboxID']}/snapshots", json={}).status_code == 400
+    workers = server.workers()
+    assert server.stop() == 0
+    assert are_gone(workers)
+
+
+def test_open_streams_do_not_keep_a_server_alive(own: Server) -> None:
+    made = own.create()
+    body = b'{"process": {"cmd": "/bin/sleep", "args": ["100"]}}'
+    headers = {
+        "Content-Type": "application/connect+json",
+        "E2b-Sandbox-Id": made["sandboxID"],
+        "X-Access-Token": made["envdAccessToken"],
+    }
+    content = b"\0" + len(body).to_bytes(4, "big") + body
+    url = f"{own.url}/process.Process/Start"
+    with httpx.stream("POST", url, content=content, headers=headers, timeout=30) as answer:
+        events = answer.iter_bytes()
+        assert b"start" in next(events)
+        assert own.process is not None
+        own.process.send_signal(signal.SIGTERM)
+        assert own.process.wait(20) == 0
+
+
+def test_nothing_is_started_while_it_drains(own: Server) -> None:
+    for _ in range(6):
+        own.create()
+    assert own.process is not None
+    own.process.send_signal(signal.SIGTERM)
+    statuses = set()
+    while own.process.poll() is None:
+        try:
+            statuses.add(own.request("POST", "/v2/sandboxes", json={"templateID": "base"}).status_code)
+        except httpx.HTTPError:
+            break
+    assert statuses <= {201, 503}
+    own.process.wait(20)
+    own.start()
+    assert {each["state"] for each in own.request("GET", "/v2/sandboxes").json()} == {"paused"}
+
+
+@pytest.mark.parametrize("seed", range(100 if WHOLE else 3))
+def test_a_crash_at_any_moment(tmp_path: Path, seed: int) -> None:
+    """What was acknowledged holds, whenever the server is killed: pauses with their files, and ends."""
+    server = Server(tmp_path)
+    chance = random.Random(seed)
+    acknowledged: dict[str, tuple[dict[str, Any], str]] = {}
+    ended: set[str] = set()
+
+    def work(number: int) -> None:
+        turn = 0
+        try:
+            while True:
+                turn += 1
+                made = server.create(timeout=600)
+                put(server, made, f"{number}-{turn}")
+                path = f"/sandboxes/{made['sandboxID']}"
+                if turn % 3 == 0:
+                    if server.request("DELETE", path).status_code == 204:
+                        ended.add(made["sandboxID"])
+                elif server.request("POST", f"{path}/pause", json={}).status_code == 204:
+                    acknowledged[made["sandboxID"]] = made, f"{number}-{turn}"
+        except (httpx.HTTPError, AssertionError):
+            return
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    try:
+        for thread in threads:
+            thread.start()
+        until(lambda: acknowledged)
+        time.sleep(chance.random())
+        workers = server.workers()
+        server.kill()
+        for thread in threads:
+            thread.join()
+        assert are_gone(workers)
+        server.start()
+        there = {each["sandboxID"]: each["state"] for each in server.request("GET", "/v2/sandboxes").json()}
+        assert set(there.values()) <= {"paused"}
+        assert not ended & set(there)
+        for number, (made, text) in list(acknowledged.items())[:100]:
+            assert there.get(number, "paused") == "paused"
+            assert get(server, made) == text
+    finally:
+        server.stop()
