@@ -139,8 +139,9 @@ def make_key(home: Path) -> Path:
     return home / "ring.gpg"
 
 
-def small_system(root: Path) -> Mirror:
+def small_system(root: Path, shell: Files | None = None) -> Mirror:
     """A mirror with the little that a system of ours needs, in all the ways packages are made."""
+    shell = shell or {"bin/sh": (b"#!", 0o755), "usr/bin/mawk": b""}
     mirror = Mirror(root)
     mirror.add(
         "base-files",
@@ -157,9 +158,7 @@ def small_system(root: Path) -> Mirror:
         essential="yes",
         how=".gz",
     )
-    mirror.add(
-        "shell", files={"bin/sh": (b"#!", 0o755), "usr/bin/mawk": b""}, essential="yes", how=".zst", pre_depends="libc"
-    )
+    mirror.add("shell", files=shell, essential="yes", how=".zst", pre_depends="libc")
     mirror.add("libc", "2.36-9+deb12u1", files={"lib/x/libc.so.6": b"old"}, multi_arch="same", priority="required")
     mirror.add(
         "libc",

@@ -154,13 +154,13 @@ class _Builder:
                 return self._cached(key, lambda: self._run_in_sandbox(record, step, None, seed, hear))
 
     def _install_debian(self, step: Debian, hear: Callable[[bytes], object]) -> tuple[ImageRecord, bool]:
-        from belljar.image.debian.fetch_host import Archive, host_architecture
-        from belljar.image.debian.system import make_system
+        from belljar.api.build_debian import install
+        from belljar.image.debian.fetch_host import host_architecture
 
-        architecture = step.architecture or host_architecture()
-        archive = Archive(step.suite, step.mirror, step.keyring, step.trusted)
-        key = step_key(__version__, None, structs.replace(step, architecture=architecture))
-        return self._cached(key, lambda: make_system(self._objects, archive, architecture, step.packages, hear)[0])
+        known = structs.replace(step, architecture=step.architecture or host_architecture())
+        return self._cached(
+            step_key(__version__, None, known), lambda: install(known, self._objects, self._limits, hear)
+        )
 
     def _cached(self, key: str, make: Callable[[], ImageRecord]) -> tuple[ImageRecord, bool]:
         """What a step made earlier, or makes now. A result that has gone is made again."""
@@ -209,7 +209,7 @@ class _Builder:
                     command = step.command if isinstance(step.command, str) else list(step.command)
                     result = sandbox.exec(command, merge_stderr=True, on_stdout=hear)
                     if not result.ok:
-                        raise ImageError(_explain(result.exit_code, result.limit, result.stdout))
+                        raise ImageError(explain(result.exit_code, result.limit, result.stdout))
                 captured = sandbox._run(state.capture(self._objects, sandbox._link.offers, settings.limits))
                 self._objects.write(captured.new)
         except (SandboxError, ValueError) as error:
@@ -263,7 +263,7 @@ class _Builder:
         return 1000, 1000
 
 
-def _explain(code: int, limit: str | None, output: str) -> str:
+def explain(code: int, limit: str | None, output: str) -> str:
     shown = output if len(output) <= _OUTPUT_SHOWN else "...\n" + output[-_OUTPUT_SHOWN:]
     why = f"exit code {code}" if limit is None else f"it reached the limit {limit}"
     text = f"{why}\n{shown.rstrip()}" if shown.strip() else why

@@ -26,7 +26,7 @@ from belljar.store.store import Objects
 from belljar.store.tree import Kind
 
 _MERGED: Final = (b"bin", b"sbin", b"lib", b"lib32", b"lib64", b"libx32", b"libo32")
-"""Names that are symbolic links to the same in /usr, as debootstrap makes them, if any package has them."""
+"""Names that are symbolic links to the same in /usr, as debootstrap makes them, if there are such directories."""
 _NEW: Final = Node(Kind.DIRECTORY, 0o755, 0, 0, REPLAY_NS)
 _DPKG: Final = "var/lib/dpkg"
 _CONTROL_MAX: Final = 64 << 20
@@ -72,6 +72,10 @@ class Assembly:
             sums,
         )
 
+    def must_prepare(self, package: Package, data: bytes) -> bool:
+        """Whether a package has a script that must be run before it is unpacked. ImageError."""
+        return "preinst" in self._read_control(split_package(data, package.name)[0])
+
     def finish(self) -> Tree:
         """Write dpkg's own files, and what the first program needs before any package is configured. The tree is
         stored.
@@ -84,12 +88,16 @@ class Assembly:
         for name, lines in self._triggers.items():
             self.write(f"{_DPKG}/triggers/{name}", "".join(f"{line}\n" for line in sorted(lines)).encode())
         for path in ("updates", "parts", "alternatives"):
-            self._directory(f"{_DPKG}/{path}")
+            self.make_directory(f"{_DPKG}/{path}")
         for name in ("passwd", "group"):
             if (data := self._read(f"usr/share/base-passwd/{name}.master")) is not None:
                 self.write(f"etc/{name}", data)
         if self._find("usr/bin/mawk") is not None and self._find("usr/bin/awk") is None:
             self.link("usr/bin/awk", "mawk")  # as debootstrap does: scripts need it before it is configured
+        usr = self._find("usr")
+        for merged in _MERGED:
+            if usr is not None and merged in usr.names and merged not in self.tree.root.names:
+                self._merge(merged)
         stored, directories = self.tree.save()
         self._pending += directories
         self._flush()
@@ -110,8 +118,14 @@ class Assembly:
     def _put(self, path: str, node: Node) -> None:
         self.tree.put(split_path(fsencode(path)), node, _NEW)
 
-    def _directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> None:
+        """Make a directory, and those above it, where there is none."""
         self.tree.way(split_path(path.encode()), make=_NEW)
+
+    def _merge(self, name: bytes) -> None:
+        """Make a name of the root a link into /usr."""
+        self.make_directory(f"usr/{fsdecode(name)}")
+        self.link(fsdecode(name), f"usr/{fsdecode(name)}")
 
     def _find(self, path: str) -> Node | None:
         return self.tree.find(split_path(path.encode()))
@@ -146,9 +160,8 @@ class Assembly:
             names.append(path if parts else "/.")
             if not parts:
                 continue
-            if parts[0] in _MERGED and parts[0] not in self.tree.root.names:
-                self._directory(f"usr/{fsdecode(parts[0])}")
-                self.link(fsdecode(parts[0]), f"usr/{fsdecode(parts[0])}")
+            if parts[0] in _MERGED and parts[0] not in self.tree.root.names and member.kind != SYMLINK:
+                self._merge(parts[0])
             way = self.tree.way(parts[:-1], make=_NEW)
             assert way is not None
             directory = way[-1][1].names

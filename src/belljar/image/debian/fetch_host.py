@@ -17,7 +17,7 @@ import time
 import urllib.request
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from http.client import HTTPException
 from typing import Final
 from urllib.error import HTTPError
@@ -28,6 +28,7 @@ from belljar.abi.cache_host import cache_directory, private_directory
 from belljar.abi.errors import ImageError
 from belljar.abi.limits import GIB, MIB
 from belljar.image.debian.archive import Release, parse_release, signed_text
+from belljar.image.debian.configure import file_name
 from belljar.image.debian.control import Package, PackageIndex
 
 _HOST: Final = "deb.debian.org"
@@ -102,6 +103,19 @@ def fetch_packages(packages: Sequence[Package]) -> Iterator[tuple[Package, bytes
         finally:
             workers.shutdown(cancel_futures=True)
     _trim()
+
+
+@contextmanager
+def packages_directory(packages: Sequence[Package]) -> Iterator[str]:
+    """A directory with the files of packages, for dpkg. ImageError."""
+    try:
+        with tempfile.TemporaryDirectory(dir=_cache()) as directory:
+            for package, data in fetch_packages(packages):
+                with open(os.path.join(directory, file_name(package)), "wb") as file:
+                    file.write(data)
+            yield directory
+    except OSError as error:
+        raise ImageError(f"packages can't be written: {error}") from error
 
 
 def _fetch_list(archive: Archive, mirror: str, suite: str, architecture: str) -> str:
@@ -228,7 +242,8 @@ def _trim() -> None:
     if directory is None:
         return
     with suppress(OSError):
-        found = sorted((entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in os.scandir(directory))
+        files = [entry for entry in os.scandir(directory) if entry.is_file(follow_symlinks=False)]
+        found = sorted((entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in files)
         total = sum(size for _, size, _ in found)
         for _, size, path in found:
             if total <= _CACHE_MAX:

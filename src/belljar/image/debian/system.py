@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from msgspec import Struct
+
 from belljar.abi.base import DEFAULT_PATH
 from belljar.image.debian.assemble import Assembly, unpack_order
+from belljar.image.debian.configure import PACKAGES
 from belljar.image.debian.control import Package
 from belljar.image.debian.fetch_host import Archive, fetch_index, fetch_packages, sources
 from belljar.image.debian.resolve import resolve
@@ -18,27 +21,66 @@ APT::Sandbox::User "root";
 """
 
 
+class System(Struct, frozen=True):
+    """A system whose packages are not configured."""
+
+    record: ImageRecord
+    needed: list[Package]
+    """The packages that every system has."""
+    later: list[Package]
+    """Those that dpkg has to unpack, since a script of theirs must be run before."""
+
+
 def make_system(
     objects: Objects,
     archive: Archive,
     architecture: str,
     names: Sequence[str],
     hear: Callable[[bytes], object],
-) -> tuple[ImageRecord, list[Package]]:
-    """Store the files of a system with these packages, which are not configured; its record, and all packages.
+    *,
+    configure: bool,
+) -> System:
+    """Store the files of a system with these packages: of all of them, unless dpkg will run to configure them.
 
     The same packages give the same record. ImageError, StoreError.
     """
     index = fetch_index(archive, architecture)
+    needed = {package.name for package in resolve(index, [])}
     packages = unpack_order(resolve(index, names))
     size = sum(package.size for package in packages)
     hear(b"%d packages, %d kB to fetch\n" % (len(packages), size // 1000))
     assembly = Assembly(objects)
+    later: list[Package] = []
     for package, data in fetch_packages(packages):
+        if configure and package.name not in needed and assembly.must_prepare(package, data):
+            later.append(package)
+            continue
         hear(f"unpacking {package.name} {package.version}\n".encode())
         assembly.add(package, data)
     assembly.write("etc/apt/sources.list.d/debian.sources", sources(archive).encode())
     assembly.write("etc/apt/apt.conf.d/90belljar", _APT_SETTINGS)
+    if later:
+        assembly.make_directory(PACKAGES.lstrip("/"))
     tree = assembly.finish()
     env = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"}
-    return make_image(tree, assembly.tree.size, env=env, cwd="/", user="root"), packages
+    record = make_image(tree, assembly.tree.size, env=env, cwd="/", user="root")
+    return System(record, [package for package in packages if package.name in needed], _in_order(later))
+
+
+def _in_order(packages: list[Package]) -> list[Package]:
+    """What others need before they are unpacked comes before them."""
+    found: dict[str, Package] = {}
+    named = {package.name: package for package in packages}
+
+    def visit(package: Package, above: frozenset[str]) -> None:
+        for group in package.relations("pre-depends", "depends"):
+            for relation in group:
+                other = named.get(relation.name)
+                if other is not None and other.name not in found and other.name not in above:
+                    visit(other, above | {other.name})
+        found[package.name] = package
+
+    for package in packages:
+        if package.name not in found:
+            visit(package, frozenset({package.name}))
+    return list(found.values())

@@ -1,0 +1,158 @@
+"""Packages configured in a native sandbox by their own dpkg: from a mirror of ours, with this machine's programs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from belljar import Image, Sandbox, Store
+from belljar.abi.errors import ImageError
+from belljar.image.debian.configure import apply_changes
+from belljar.image.tree import FileTree, Node
+from belljar.kernel.machine import REPLAY_NS
+from belljar.store.objects import content_of
+from belljar.store.store import Objects
+from belljar.store.tree import Kind
+from tests.image.archives import directory, entry, hard_link, layer, symlink
+from tests.native.debian_mirror import Files, Mirror, small_system
+
+PROGRAMS = """
+    bash cat chmod chown dash diff dpkg dpkg-deb dpkg-query dpkg-split dpkg-trigger find head id ldconfig ln ls mkdir rm sed sh
+    sleep sort start-stop-daemon stat tar touch
+""".split()
+needs_dpkg = pytest.mark.skipif(shutil.which("dpkg") is None, reason="this machine is no Debian: its programs are used")
+
+
+def programs() -> Files:
+    """Programs of this machine, and the libraries they need."""
+    paths = [os.path.realpath(path) for name in PROGRAMS if (path := shutil.which(name, path="/usr/sbin:/usr/bin"))]
+    listed = subprocess.run(["ldd", *paths], capture_output=True, text=True, check=False).stdout
+    libraries = set(re.findall(r"(/\S+\.so\S*) \(0x", listed))
+    files: dict[str, bytes | str | tuple[bytes, int]] = {
+        path.lstrip("/").removeprefix("usr/"): (Path(path).read_bytes(), 0o755) for path in sorted({*paths, *libraries})
+    }
+    made: Files = {path if path.startswith("lib64/") else f"usr/{path}": data for path, data in files.items()}
+    return {**made, "usr/bin/sh": "dash"}
+
+
+@pytest.fixture(scope="module")
+def mirror(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Mirror, str]]:
+    made = small_system(tmp_path_factory.mktemp("mirror"), shell=programs() if shutil.which("dpkg") else None)
+    made.add(
+        "prepared",
+        files={"usr/share/prepared": b"x", "etc/prepared.conf": b"a=1\n"},
+        scripts={
+            "preinst": "#!/bin/sh\nset -e\ntest ! -e /usr/share/prepared\necho $1 > /var/lib/before\n",
+            "postinst": "#!/bin/sh\nset -e\ntest -e /var/lib/before\necho $1 > /var/lib/after\n",
+            "conffiles": "/etc/prepared.conf\n",
+        },
+    )
+    made.add(
+        "plain",
+        files={"usr/share/plain/old": b"old", "usr/share/plain/kept": b"kept"},
+        scripts={
+            "postinst": "#!/bin/sh\nset -e\nrm /usr/share/plain/old\necho new > /usr/share/plain/new\n"
+            "chown 33:33 /usr/share/plain/new\nchmod 640 /usr/share/plain/kept\nln -s plain /usr/share/link\n"
+        },
+        depends="prepared",
+    )
+    made.add("failing", scripts={"postinst": "#!/bin/sh\necho no luck\nexit 3\n"})
+    made.publish()
+    with made.serve() as address:
+        yield made, address
+
+
+def build(address: str, *packages: str) -> Image:
+    return Image.debian("bookworm", packages, mirror=address, trusted=True).build(Store.memory())
+
+
+@needs_dpkg
+def test_packages_are_configured(mirror: tuple[Mirror, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BELLJAR_CACHE", str(tmp_path / "cache"))
+    image = build(mirror[1], "plain")
+    with Sandbox(tier="native", image=image) as sandbox:
+        listed = sandbox.exec("dpkg-query -W -f '${Package} ${Status}\n'").stdout.splitlines()
+        assert {line.partition(" ")[2] for line in listed} == {"install ok installed"}
+        assert len(listed) == 6
+        assert (
+            sandbox.exec("cat /var/lib/before /var/lib/after; dpkg --verify prepared").stdout == "install\nconfigure\n"
+        )
+        shown = sandbox.exec("cd /usr/share; stat -c '%n %a %u %Y' plain/* link").stdout.splitlines()
+        owner = 33 if os.geteuid() == 0 else 0
+        then = REPLAY_NS // 10**9
+        assert shown == ["plain/kept 640 0 0", f"plain/new 644 {owner} {then}", f"link 777 0 {then}"]
+        assert sandbox.exec("ls /usr/sbin/policy-rc.d /run/belljar /var/log/dpkg.log").exit_code == 2
+        assert sandbox.exec("dpkg --purge plain prepared && ls /usr/share").ok
+    assert build(mirror[1], "plain").digest == image.digest
+
+
+@needs_dpkg
+def test_a_script_that_fails_is_shown(
+    mirror: tuple[Mirror, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BELLJAR_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(ImageError, match="no luck"):
+        build(mirror[1], "failing")
+
+
+# What a sandbox says was changed is no more believed than a layer.
+
+
+def small_tree(objects: Objects) -> FileTree:
+    tree = FileTree()
+    for path in ("etc/a", "etc/b", "usr/x/y", "run/z"):
+        node = Node(Kind.FILE, 0o644)
+        objects.write(node.fill([path.encode()]))
+        tree.put([part.encode() for part in path.split("/")], node, Node(Kind.DIRECTORY, 0o755))
+    return tree
+
+
+def applied(names: bytes, *entries: object) -> dict[str, object]:
+    objects = Objects(Store.memory())
+    tree = small_tree(objects)
+    apply_changes(tree, objects, [layer(*entries)], names, 10**9, (b"etc/b",))  # type: ignore[arg-type]
+    return {
+        path.decode(): content_of(objects.read(node.parts)) if node.kind is Kind.FILE else node.kind
+        for path, node in tree.walk()
+        if path and not node.is_directory
+    }
+
+
+def test_changes_are_applied() -> None:
+    found = applied(
+        b".\0./etc\0./etc/a\0./etc/b\0./etc/c\0./usr\0./usr/l\0./etc/d\0",
+        directory("./usr"), entry("./etc/a", b"changed"), entry("./etc/b", b"host"), entry("./etc/c", b"new"),
+        symlink("./usr/l", "x"), hard_link("./etc/d", "./etc/a"),
+    )  # fmt: skip
+    assert found == {
+        "etc/a": b"changed", "etc/b": b"etc/b", "etc/c": b"new", "etc/d": b"changed", "usr/l": Kind.SYMLINK,
+        "run/z": b"run/z",
+    }  # fmt: skip
+
+
+HOSTILE = {
+    "a path above the root": [entry("../x", b"")],
+    "an absolute path": [entry("/x", b"")],
+    "a hard link to nothing": [hard_link("./x", "./nothing")],
+    "a device": [entry("./null", kind=b"3")],
+    "a file in no directory": [entry("./no/where", b"")],
+    "behind a link": [symlink("./out", "/etc"), entry("./out/x", b"")],
+}
+
+
+@pytest.mark.parametrize("entries", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_changes_are_refused(entries: list[object]) -> None:
+    with pytest.raises(ImageError):
+        applied(b".\0./etc\0", *entries)
+
+
+@pytest.mark.parametrize("names", [b"", b".", b"./../x\0./etc\0"])
+def test_names_that_make_no_sense_are_refused(names: bytes) -> None:
+    with pytest.raises(ImageError):
+        applied(names)
