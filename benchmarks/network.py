@@ -13,7 +13,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from belljar import AsyncSandbox, Network, Sandbox
+from belljar import AsyncSandbox, Network, Sandbox, SandboxError
+from belljar.net.policy import Conn
 
 SERVER = r"""
 import socket, threading
@@ -51,9 +52,10 @@ def least(rounds: int, *works: Callable[[], object]) -> list[float]:
     return best
 
 
-def compare(base: str, network: Network) -> None:
+def compare(label: str, sandbox: Sandbox, base: str, base_outside: str) -> None:
+    """The same requests from inside, and from outside by real curl."""
     curl = shutil.which("curl")
-    with Sandbox(network=network) as sandbox:
+    with sandbox:
         for path, rounds in (("/1k", 40), ("/1m", ROUNDS), ("/big", 3)):
             url = base + path
 
@@ -61,7 +63,7 @@ def compare(base: str, network: Network) -> None:
                 result = sandbox.exec(["curl", "-s", "-o", "/dev/null", url])
                 assert result.exit_code == 0, result.stderr
 
-            def outside(url: str = url) -> None:
+            def outside(url: str = base_outside + path) -> None:
                 assert curl is not None
                 subprocess.run([curl, "-s", "-o", "/dev/null", url], check=True)
 
@@ -70,7 +72,28 @@ def compare(base: str, network: Network) -> None:
             size = {"/1k": 1 << 10, "/1m": 1 << 20, "/big": 256 << 20}[path]
             rate = f"{size / times[0] / 1e6:8.0f} MB/s" if size > 4096 else ""
             other = f"curl {times[1] * 1e3:8.2f} ms  ratio {times[0] / times[1]:.2f}" if curl else "no curl here"
-            print(f"GET {path:5} inside {times[0] * 1e3:8.2f} ms  {other} {rate}")
+            print(f"{label:8} GET {path:5} inside {times[0] * 1e3:8.2f} ms  {other} {rate}")
+
+
+def compare_native(port: int) -> None:
+    """Real curl inside: connections that pass untouched, and requests that middleware has seen."""
+    hosts, base = {"server.test": "127.0.0.1"}, f"http://server.test:{port}"
+
+    def policy(conn: Conn) -> object:
+        question, flow = conn.match_dns("server.test"), conn.match_http(f"server.test:{port}")
+        return question.accept() if question else flow.accept(lambda request: None) if flow else None
+
+    networks = {
+        "native": Network.allow(f"server.test:{port}", hosts=hosts),
+        "seen": Network.policy(policy, hosts=hosts),
+    }
+    for label, network in networks.items():
+        try:
+            sandbox = Sandbox(tier="native", network=network)
+        except SandboxError as error:
+            print(f"no native sandboxes here: {error}")
+            return
+        compare(label, sandbox, base, f"http://127.0.0.1:{port}")
 
 
 async def many(base: str, network: Network) -> None:
@@ -94,7 +117,8 @@ def main() -> None:
         port = int(server.stdout.readline())
         socket.create_connection(("127.0.0.1", port)).close()
         network = Network.allow(f"127.0.0.1:{port}")
-        compare(f"http://127.0.0.1:{port}", network)
+        compare("virtual", Sandbox(network=network), f"http://127.0.0.1:{port}", f"http://127.0.0.1:{port}")
+        compare_native(port)
         asyncio.run(many(f"http://127.0.0.1:{port}", network))
     finally:
         server.kill()

@@ -42,7 +42,7 @@ def start() -> Iterator[Start]:
 def run(sandbox: Sandbox, script: str, **options: Any) -> str:
     result = sandbox.exec(script, **options)
     assert result.exit_code == 0, (result.exit_code, result.stdout[-2000:], result.stderr[-2000:])
-    return result.stdout
+    return str(result.stdout)
 
 
 def with_token(*names: str, **options: Any) -> Network:
@@ -156,7 +156,7 @@ def test_pip_installs_from_an_index(start: Start, tmp_path: Path) -> None:
     upstream = Authority(tmp_path)
     with PackageIndex(address=AT, context=upstream.context("pypi.test"), json=False) as index:
         index.release("leaf", "1.2", {"leaf.py": "VALUE = 7\n"})
-        index.release("tree", "2.0", {"tree.py": "import leaf\n"}, requires=["leaf>=1"])
+        index.release("tree", "2.0", {"tree.py": "import leaf\n"}, requires=("leaf>=1",))
         sandbox = start(with_token("pypi.test", ca_bundle=str(upstream.path)))
         source = f"https://pypi.test:{index.port}/simple/"
         run(sandbox, f"cd /tmp && python3 -m pip install -q --no-cache-dir --target t -i {source} tree")

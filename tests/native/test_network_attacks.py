@@ -252,6 +252,21 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
 said.append(len(held))
 """
         assert python(sandbox, program, PORT=server.port) == [400]
+        # The kernel refuses a flood, before it tracks it or the owner hears of it.
+        program = """
+refused = 0
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as names:
+    for number in range(20000):
+        try:
+            names.sendto(b"x", (f"1.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}", 53))
+        except OSError as error:
+            refused += error.errno == 1
+with open("/proc/sys/net/netfilter/nf_conntrack_count") as file:
+    said += [refused, int(file.read())]
+"""
+        refused, tracked = python(sandbox, program)
+        assert refused > 10_000
+        assert tracked < 10_000
         assert sandbox.exec(f"curl -sS --retry 5 --retry-all-errors http://api.test:{server.port}/").stdout == "hello"
 
 

@@ -30,6 +30,10 @@ def put(root: Path, path: str, data: bytes = b"") -> None:
     place.write_bytes(data)
 
 
+def trusted(root: Path, public: bytes = b"") -> tuple[dict[str, bytes], dict[str, str]]:
+    return trust(b"ours\n", "box", lambda path: find_in_root([str(root)], path), lambda: public)
+
+
 DEBIAN = "/etc/ssl/certs/ca-certificates.crt"
 FEDORA = "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem"
 
@@ -41,7 +45,7 @@ def test_a_bundle_is_appended_to_where_it_really_is(tmp_path: Path) -> None:
     (tmp_path / "etc/pki/ca-trust/source/anchors").mkdir(parents=True)
     (tmp_path / "etc/ssl").mkdir()
     (tmp_path / "etc/ssl/cert.pem").symlink_to("../pki/tls/certs/ca-bundle.crt")
-    files, variables = trust(b"ours\n", "box", lambda path: find_in_root([str(tmp_path)], path), b"the machine's\n")
+    files, variables = trusted(tmp_path, b"the machine's\n")
     assert files.pop(FEDORA) == b"public\nours\n"
     assert "/etc/pki/ca-trust/source/anchors/belljar.crt" in files
     assert set(files.values()) == {b"ours\n"}
@@ -53,7 +57,7 @@ def test_a_directory_that_is_a_link_stays_one(tmp_path: Path) -> None:
     put(tmp_path, "/etc/pki/tls/certs/ca-bundle.crt", b"public\n")
     (tmp_path / "etc/ssl").mkdir()
     (tmp_path / "etc/ssl/certs").symlink_to("../pki/tls/certs")
-    files, variables = trust(b"ours\n", "box", lambda path: find_in_root([str(tmp_path)], path), b"")
+    files, variables = trusted(tmp_path)
     assert {str(Path(path).parent) for path in files} == {"/etc/pki/tls/certs"}
     assert variables["NODE_EXTRA_CA_CERTS"] == "/etc/pki/tls/certs/belljar.pem"
     (tmp_path / "etc/ssl/certs").unlink()
@@ -61,13 +65,13 @@ def test_a_directory_that_is_a_link_stays_one(tmp_path: Path) -> None:
     (tmp_path / "etc/ssl").rmdir()
     (tmp_path / "usr/ssl").mkdir(parents=True)
     (tmp_path / "etc/ssl").symlink_to("/usr/ssl")
-    files, variables = trust(b"ours\n", "box", lambda path: find_in_root([str(tmp_path)], path), b"")
+    files, variables = trusted(tmp_path)
     assert variables["SSL_CERT_FILE"] == "/usr/ssl/certs/ca-certificates.crt"
     assert {str(Path(path).parent) for path in files} == {"/usr/ssl/certs"}
 
 
 def test_an_image_without_authorities_gets_those_of_the_machine(tmp_path: Path) -> None:
-    files, variables = trust(b"ours\n", "box", lambda path: find_in_root([str(tmp_path)], path), b"the machine's")
+    files, variables = trusted(tmp_path, b"the machine's")
     assert files[DEBIAN] == b"the machine's\nours\n"
     assert variables["CURL_CA_BUNDLE"] == DEBIAN
 

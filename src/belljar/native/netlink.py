@@ -42,6 +42,8 @@ _DADDR: Final = {4: (16, 4), 6: (24, 16)}
 """Offset and length of the destination in an IP header."""
 _NAT_DESTINATION: Final = 1
 _REJECT_TCP_RESET, _REJECT_ICMPX, _ADMIN_PROHIBITED = 1, 2, 3
+_FIN, _SYN, _RST, _ACK_FLAG = 0x01, 0x02, 0x04, 0x10
+_LIMIT_OVER: Final = 1
 TCP, UDP = 6, 17
 
 
@@ -146,8 +148,12 @@ def family(version: int) -> bytes:
 def to(where: Address | Subnet) -> bytes:
     """Match a destination address."""
     network = ip_network(where)
-    version, mask = network.version, network.netmask.packed
-    masked = _expression(
+    address = _payload(_NETWORK_HEADER, *_DADDR[network.version]) + _masked(network.netmask.packed)
+    return family(network.version) + address + _equals(network.network_address.packed)
+
+
+def _masked(mask: bytes) -> bytes:
+    return _expression(
         "bitwise",
         _number(1, _REGISTER),
         _number(2, _REGISTER),
@@ -155,9 +161,19 @@ def to(where: Address | Subnet) -> bytes:
         _nested(4, _data(mask)),
         _nested(5, _data(bytes(len(mask)))),
     )
+
+
+def opening() -> bytes:
+    """Match the first segment of a connection; after `by(TCP)`."""
     return (
-        family(version) + _payload(_NETWORK_HEADER, *_DADDR[version]) + masked + _equals(network.network_address.packed)
+        _payload(_TRANSPORT_HEADER, 13, 1) + _masked(bytes([_FIN | _SYN | _RST | _ACK_FLAG])) + _equals(bytes([_SYN]))
     )
+
+
+def more_than(per_second: int, burst: int) -> bytes:
+    """Match what exceeds a rate."""
+    rate = _attribute(1, struct.pack("!Q", per_second)) + _attribute(2, struct.pack("!Q", 1))
+    return _expression("limit", rate, _number(3, burst), _number(4, 0), _number(5, _LIMIT_OVER))
 
 
 def accept() -> bytes:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_network
+from math import ceil
 from typing import Any, Final, TypeAlias
 
 from belljar.native import netlink
@@ -30,6 +31,9 @@ _LOOPBACK: Final[dict[int, Subnet]] = {4: ip_network("127.0.0.0/8"), 6: ip_netwo
 _STREAM, _DATAGRAM = 1, 2
 _AF: Final = {4: 2, 6: 10}
 _SOL_IP, _IP_FREEBIND = 0, 15
+_SLACK: Final = 2
+_BURST_SECONDS: Final = 4
+"""The kernel refuses what is more than twice the owner's rate; that counts more exactly."""
 _TABLE: Final = "belljar"
 LISTENERS: Final = ((_STREAM, _TCP_PORT), (_STREAM, _DNS_PORT), (_DATAGRAM, _DNS_PORT))
 """Type and port of the sockets of each IP version: every connection, DNS over TCP, DNS over UDP."""
@@ -40,10 +44,11 @@ def closed() -> list[Step]:
     return [["netlink", netlink.ROUTE, netlink.loopback_up()]]
 
 
-def redirected(versions: Sequence[int]) -> list[Step]:
+def redirected(versions: Sequence[int], rate: float = 500.0) -> list[Step]:
     """Steps for a namespace whose only way out are the listeners that these steps make, in the order of `LISTENERS`.
 
-    `versions` are the IP versions that the kernel speaks.
+    `versions` are the IP versions that the kernel speaks; `rate` is how many connections and questions a second the
+    owner means to serve.
     """
     steps = closed()
     for version in versions:
@@ -53,11 +58,11 @@ def redirected(versions: Sequence[int]) -> list[Step]:
             netlink.add_local_route(PROXY[version], GUEST[version]),
         )
         steps += (["netlink", netlink.ROUTE, message] for message in messages)
-    steps.append(["netlink", netlink.NETFILTER, _rules(versions)])
+    steps.append(["netlink", netlink.NETFILTER, _rules(versions, rate)])
     return [*steps, *(_listen(version, kind, port) for version in versions for kind, port in LISTENERS)]
 
 
-def _rules(versions: Sequence[int]) -> bytes:
+def _rules(versions: Sequence[int], rate: float) -> bytes:
     own = [to(place) for version in versions for place in (_LOOPBACK[version], GUEST[version])]
     nat: list[bytes] = [rule + netlink.accept() for rule in own]
     allowed: list[bytes] = [rule + netlink.accept() for rule in own]
@@ -70,10 +75,12 @@ def _rules(versions: Sequence[int]) -> bytes:
         allowed.append(to(proxy) + by(TCP) + to_port(_TCP_PORT) + netlink.accept())
     refused = [by(TCP) + netlink.reset(), netlink.prohibit()]
     # Before any redirection. Connections inside need no tracking, and so can't fill its table; the listeners are for
-    # what is redirected to them.
-    first = [to(_LOOPBACK[version]) + netlink.untracked() for version in versions]
-    for version in versions:
-        first += [to(PROXY[version]) + rule for rule in refused]
+    # what is redirected to them. A flood is the kernel's to refuse: each connection that is taken costs the owner time.
+    first = [to(_LOOPBACK[version]) + netlink.untracked() + netlink.accept() for version in versions]
+    first += [to(GUEST[version]) + netlink.accept() for version in versions]
+    first += [to(PROXY[version]) + rule for version in versions for rule in refused]
+    flood = netlink.more_than(max(1, ceil(rate * _SLACK)), max(1, ceil(rate * _SLACK * _BURST_SECONDS)))
+    first += [by(TCP) + netlink.opening() + flood + netlink.reset(), by(UDP) + flood + netlink.prohibit()]
     return netlink.table(
         _TABLE,
         netlink.chain(_TABLE, "first", "filter", netlink.PRIORITY_RAW, first),

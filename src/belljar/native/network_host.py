@@ -36,6 +36,7 @@ class NativeNetwork:
         self.environment: dict[str, str] = {}
         """Variables for what the image and the owner do not set."""
         self._authority: SandboxAuthority | None = None
+        self._rate = 0.0 if network is None else network.limits.requests_per_second
         if network is None or not self.redirected:
             return
         self.files["/etc/resolv.conf"] = f"nameserver {RESOLVER}\n".encode()
@@ -45,13 +46,13 @@ class NativeNetwork:
                 self._authority.certificate,
                 self._authority.common_name,
                 lambda path: find_in_root(lowers, path),
-                _public_authorities(),
+                _public_authorities,
             )
             self.files.update(files)
 
     def steps(self) -> list[Step]:
         """Steps that set up the namespace."""
-        return redirected(ip_versions()) if self.redirected else closed()
+        return redirected(ip_versions(), self._rate) if self.redirected else closed()
 
     def serve(self, gate: Gate, sockets: Sequence[socket.socket]) -> None:
         """Start the proxy on the sockets of the plan's `listen` steps, in their order. They are the gate's then."""

@@ -26,16 +26,16 @@ _EXTRA_VARIABLE: Final = "NODE_EXTRA_CA_CERTS"
 
 
 def trust(
-    certificate: bytes, name: str, find: Callable[[str], tuple[str, bytes] | None], public: bytes
+    certificate: bytes, name: str, find: Callable[[str], tuple[str, bytes] | None], public: Callable[[], bytes]
 ) -> tuple[dict[str, bytes], dict[str, str]]:
     """Files to write and variables to set, for an authority (PEM) with this common name.
 
-    `find` gives a file of the image, by its path without links, or None; `public` are the authorities for an image
-    that has none.
+    `find` gives a file of the image, by its path without links, or None; `public` gives the authorities for an
+    image that has none.
     """
     hashed = _without_links(_HASHED, find)
     bundles = dict(found for path in BUNDLES if (found := find(path)) is not None)
-    bundles = bundles or {f"{hashed}/{BUNDLES[0].rpartition('/')[2]}": public}
+    bundles = bundles or {f"{hashed}/{BUNDLES[0].rpartition('/')[2]}": public()}
     anchors = [found[0] for path in _ANCHORS if (found := find(path)) is not None]
     alone = [
         f"{hashed}/belljar.pem",
