@@ -1,5 +1,6 @@
 """Gives each contract test a server holding the battery's tree, once for every server in `servers.CASES`."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def server(case: Case, tmp_path: Path) -> FileServer:
-    return case.make(tree_for(case), tmp_path)
+def server(case: Case, tmp_path: Path) -> Iterator[FileServer]:
+    made = case.make(tree_for(case), tmp_path)
+    yield made
+    made.close()
 
 
 @pytest.fixture

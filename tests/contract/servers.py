@@ -35,6 +35,7 @@ from belljar.kernel.vfs.view import View
 from belljar.kernel.vfs.watch import WatchedServer
 from belljar.store.store import Objects, Store
 from belljar.store.stored_tree import StoredTree
+from tests.fuse.inside import Shown, can_mount
 from tests.store.writing import store_tree
 
 START = 1_767_225_600 * NANO
@@ -359,6 +360,16 @@ FSSPEC_LACKS = frozenset({"symlinks", "hard links", "modes", "times", "owners", 
 # A host directory can't give files away, and takes no FIFOs.
 HOST_LACKS = frozenset({"owners", "fifos"})
 
+
+def make_fuse(tree: Tree, tmp: Path) -> FileServer:
+    """Through a real mount: the kernel asks our server, and a directory server in that namespace asks the kernel."""
+    return Shown(make_memory(tree, tmp), str(tmp / "fuse"), private=True)
+
+
+def make_shared_fuse(tree: Tree, tmp: Path) -> FileServer:
+    return Shown(make_overlay_mixed(tree, tmp), str(tmp / "fuse"), private=False)
+
+
 CASES: list[Case] = [
     Case("memory", make_memory, writable=True),
     Case("watched", make_watched, writable=True),
@@ -384,3 +395,8 @@ CASES: list[Case] = [
     Case("fsspec-read-only", make_fsspec, writable=False, lacks=FSSPEC_LACKS),
     Case("fsspec", make_writable_fsspec, writable=True, lacks=FSSPEC_LACKS),
 ]
+if can_mount():
+    CASES += [
+        Case("fuse", make_fuse, writable=True, lacks=HOST_LACKS),
+        Case("fuse-shared-overlay", make_shared_fuse, writable=True, lacks=HOST_LACKS),
+    ]

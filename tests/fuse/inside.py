@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from belljar.fuse.mount_host import mount_device
 from belljar.fuse.serve_host import DEADLINE_SECONDS, Served
 from belljar.fuse.session import Session
 from belljar.kernel.fs.hostdir_host import HostDirServer
-from belljar.kernel.fs.remote import Export
+from belljar.kernel.fs.remote import Export, Message, RemoteServer
 from belljar.kernel.vfs.server import FileServer
 from tests.kernel.real_files import Answer, Helper, receive, send
 
@@ -188,3 +188,23 @@ def served(
     finally:
         namespace.call("unmount", path)
         mounted.close()
+
+
+@cache
+def _shared() -> Namespace:
+    """A namespace for all of a process; it ends when that does."""
+    return Namespace(Path("/"))
+
+
+class Shown(RemoteServer):
+    """A server as a real mount of it shows it, until it is closed."""
+
+    def __init__(self, server: FileServer, place: str, *, private: bool) -> None:
+        self._namespace, self._place = _shared(), place
+        self._mounted = Served(self._namespace.fuse(place), Session(server, time.time_ns, private=private))
+        number = self._namespace.call("export", place)
+        super().__init__(lambda message: cast("Message", self._namespace.call("file", number, message)))
+
+    def close(self) -> None:
+        self._namespace.call("unmount", self._place)
+        self._mounted.close()

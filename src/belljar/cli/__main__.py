@@ -39,6 +39,7 @@ def build_parser(start: Start | None = None, only: str = "") -> argparse.Argumen
             doctor_host,
             image_host,
             mcp_host,
+            mount_host,
             prepare_host,
             serve_host,
             wasm_host,
@@ -46,7 +47,7 @@ def build_parser(start: Start | None = None, only: str = "") -> argparse.Argumen
         from belljar.cli import snapshot as snapshots
         from belljar.cli import store as stores
 
-        kept = image_host, snapshots, stores
+        kept = image_host, snapshots, stores, mount_host
         for module in (*kept, doctor_host, prepare_host, bench_host, commands, mcp_host, serve_host, wasm_host):
             module.add_to(subcommands)
     return parser

@@ -84,6 +84,7 @@ def examine() -> dict[str, Any]:
         "forks": forks,
         "layers": {name: name in held for name in LAYERS},
         "tiers": {"virtual": works, "native": False, "microvm": False},
+        "mount": attempt(_mount_advice, "can't be tried", "FUSE", problems),
         "engines": attempt(_engines, dict[str, Any](), "engines", problems),
         "javascript": attempt(_javascript, "nothing", "JavaScript", problems),
         "packages": attempt(_packages, dict.fromkeys(PACKAGES, ""), "packages", problems),
@@ -112,6 +113,13 @@ def _control_groups() -> frozenset[str]:
     from belljar.owner.cgroup_host import CONTROLLERS, find_places
 
     return frozenset(CONTROLLERS[name] for place in find_places() for name in place.controllers)
+
+
+def _mount_advice() -> str:
+    """Advice for `belljar mount`; empty if it works."""
+    from belljar.fuse.mount_host import missing
+
+    return missing()
 
 
 def _engines() -> dict[str, Any]:
@@ -161,6 +169,7 @@ def show(report: dict[str, Any]) -> None:
     line(report["forks"], "", "a live sandbox can be forked", "" if report["forks"] else fork_advice)
     for tier in ("native", "microvm"):
         line(report["tiers"][tier], tier, "not in this version")
+    line(not report["mount"], "mount", "snapshots and images can be shown as directories", report["mount"])
     say("\nWalls around a sandbox")
     for name, meaning in LAYERS.items():
         held = report["layers"][name]

@@ -72,6 +72,9 @@ PARALLEL_DIROPS: Final = 1 << 18
 ABORT_ERROR: Final = 1 << 21
 MAX_PAGES: Final = 1 << 22
 CACHE_SYMLINKS: Final = 1 << 23
+INIT_EXT: Final = 1 << 30
+DIRECT_IO_ALLOW_MMAP: Final = 1 << 36
+"""Of the flags from 32 on, which older kernels do not send."""
 
 # Flags of the reply to OPEN and OPENDIR.
 FOPEN_DIRECT_IO: Final = 1 << 0
@@ -108,6 +111,7 @@ _DIRENT: Final = Struct("<QQII")
 _KSTATFS: Final = Struct("<QQQQQIIII24x")
 _INIT_OUT: Final = Struct("<IIIIHHIIHHI28x")
 INIT_IN: Final = Struct("<IIII")
+INIT_EXT_IN: Final = Struct("<16xI")
 SETATTR_IN: Final = Struct("<I4xQQQqqqIIIIIII4x")
 MKNOD_IN: Final = Struct("<II8x")
 MKDIR_IN: Final = Struct("<II")
@@ -199,7 +203,8 @@ def errno_of(number: object) -> int:
 
 def pack_init(minor: int, readahead: int, flags: int) -> bytes:
     pages = DATA_MAX // PAGE
-    return _INIT_OUT.pack(MAJOR, minor, min(readahead, DATA_MAX), flags, 64, 48, DATA_MAX, 1, pages, 0, 0)
+    low, high = flags & 0xFFFF_FFFF, flags >> 32
+    return _INIT_OUT.pack(MAJOR, minor, min(readahead, DATA_MAX), low, 64, 48, DATA_MAX, 1, pages, 0, high)
 
 
 def pack_attr(stat: Stat) -> bytes:

@@ -545,8 +545,11 @@ class Session:
             return fuse.pack_init(fuse.MINOR, readahead, 0)  # the kernel asks again with this version
         if major < fuse.MAJOR or minor < fuse.MINOR_LEAST:
             raise SysError(EPROTO)
+        if offered & fuse.INIT_EXT:
+            offered |= request.fields(fuse.INIT_EXT_IN)[0] << 32
         wanted = (
-            fuse.ASYNC_READ | fuse.BIG_WRITES | fuse.PARALLEL_DIROPS | fuse.ABORT_ERROR | fuse.MAX_PAGES
+            fuse.INIT_EXT | fuse.DIRECT_IO_ALLOW_MMAP | fuse.ASYNC_READ | fuse.BIG_WRITES | fuse.PARALLEL_DIROPS
+            | fuse.ABORT_ERROR | fuse.MAX_PAGES
             | (fuse.DO_READDIRPLUS | fuse.READDIRPLUS_AUTO | fuse.CACHE_SYMLINKS if self._private else 0)
             | (0 if self._private else fuse.AUTO_INVAL_DATA)
         )  # fmt: skip

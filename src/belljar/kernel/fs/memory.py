@@ -257,19 +257,16 @@ class MemoryServer(FileServer):
         if flags & RENAME_EXCHANGE:
             if replaced is None:
                 raise SysError(ENOENT)
+            _check_outside(node, target)
+            _check_outside(replaced, source)
             self._move(node, source, old, target, new)
             self._move(replaced, target, None, source, old)
             return
         if replaced is node:
             return
-        if isinstance(node, Directory):
-            above: Directory | None = target
-            while above is not None:
-                if above is node:
-                    raise SysError(EINVAL)
-                above = above.parent
-            if target.nlink == 0:
-                raise SysError(ENOENT)
+        _check_outside(node, target)
+        if isinstance(node, Directory) and target.nlink == 0:
+            raise SysError(ENOENT)
         if replaced is not None:
             if isinstance(replaced, Directory):
                 if not isinstance(node, Directory):
@@ -401,6 +398,15 @@ class MemoryServer(FileServer):
         blocks, used = quota.bytes_limit // BLOCK, -(-quota.bytes_used // BLOCK)
         files_free = quota.files_limit - quota.files_used
         return StatFs(self.kind, BLOCK, blocks, blocks - used, quota.files_limit, files_free)
+
+
+def _check_outside(node: MemoryNode, directory: Directory) -> None:
+    """EINVAL if a directory would move into itself."""
+    above: Directory | None = directory if isinstance(node, Directory) else None
+    while above is not None:
+        if above is node:
+            raise SysError(EINVAL)
+        above = above.parent
 
 
 class MemoryHandle(Handle):

@@ -136,7 +136,7 @@ class OverlayServer(FileServer):
         elif node.upper is not None and node.is_dir:
             nlink = self._links(node)
         if node.own and (node.upper is None or node.is_dir):
-            atime, mtime = max(node.atime, 0), max(node.mtime, 0)
+            atime, mtime = node.atime, node.mtime
         return Stat(
             node.mode, node.ino, self.dev, nlink, node.uid, node.gid, size,
             atime, mtime, max(ctime, node.ctime), rdev, blocks,
