@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from belljar import Event, Network, Sandbox
+from belljar import AsyncSandbox, Event, Network, Sandbox
 from belljar.net.policy import Conn
 from tests.native.boxes import native_sandbox
 from tests.native.conftest import needs_native
@@ -87,6 +88,45 @@ def test_what_is_allowed_and_nothing_else(start: Start) -> None:
         told = [event.data for event in events if event.kind == "network"]
         assert any(event.get("ip") == "8.8.8.8" and event["action"] == "connect" for event in told)
         assert any(event.get("target") == "other.test." and event.get("result") == "denied" for event in told)
+
+
+def test_what_is_denied_is_recorded_where_somebody_asked_for_it(start: Start) -> None:
+    record: list[dict[str, Any]] = []
+    sandbox = start(Network.deny(audit=record.append))
+    assert sandbox.exec("curl -sS http://example.com/").exit_code == 6
+    assert sandbox.exec("curl -sS http://8.8.8.8/").exit_code in (7, 56)
+    sandbox.close()
+    told = {(event["of"], event["target"], event["result"]) for event in record if event["action"] == "outcome"}
+    assert {("dns", "example.com.", "denied"), ("connection", "tcp 8.8.8.8:80", "denied")} <= told
+
+
+def test_a_policy_of_an_event_loop_s(tmp_path: Path) -> None:
+    upstream = Authority(tmp_path)
+
+    async def work() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def policy(conn: Conn) -> Any:
+            assert asyncio.get_running_loop() is loop
+            await asyncio.sleep(0)
+            if question := conn.match_dns("api.test"):
+                return question.accept()
+            if flow := conn.match_http(f"api.test:{conn.dst.port}"):
+                return flow.accept(middleware)
+            return None
+
+        async def middleware(request: Any) -> Any:
+            await asyncio.sleep(0)
+            return request.respond(200, {}, f"{request.method} {request.path}".encode())
+
+        network = Network.policy(policy, hosts={"api.test": AT}, ca_bundle=str(upstream.path))
+        async with AsyncSandbox(tier="native", network=network) as sandbox:
+            result = await sandbox.exec("curl -sS https://api.test/a && curl -sS http://api.test/b")
+            assert (result.stdout, result.stderr) == ("GET /aGET /b", "")
+            assert (await sandbox.exec("curl -sS https://evil.test/")).exit_code == 6
+            assert (await sandbox.stats())["network_requests"] == 2
+
+    asyncio.run(work())
 
 
 def test_a_credential_is_added_and_never_seen(start: Start, tmp_path: Path) -> None:

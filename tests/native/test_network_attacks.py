@@ -25,10 +25,11 @@ def server() -> Iterator[HttpServer]:
         yield made
 
 
-@pytest.fixture(params=["granted", "none"])
+@pytest.fixture(params=["granted", "granted to root", "none"])
 def sandbox(request: pytest.FixtureRequest, server: HttpServer) -> Iterator[Sandbox]:
-    network = Network.allow(f"api.test:{server.port}", hosts={"api.test": AT}) if request.param == "granted" else None
-    with native_sandbox(network=network) as made:
+    granted = Network.allow(f"api.test:{server.port}", hosts={"api.test": AT})
+    network = None if request.param == "none" else granted
+    with native_sandbox(network=network, user="root" if "root" in request.param else "agent") as made:
         yield made
 
 
@@ -228,6 +229,36 @@ for family, address in ((2, "192.0.0.8"), (10, "100::8")):
         assert stats["network_connections"] == 0
         # It still serves whoever comes by the front door.
         assert sandbox.exec(f"curl -sS http://api.test:{server.port}/").stdout == "hello"
+
+
+@pytest.mark.parametrize("order", [("allowed", "denied"), ("denied", "allowed")])
+def test_one_source_port_for_two_destinations(server: HttpServer, order: tuple[str, str]) -> None:
+    """Each connection is judged by its own destination, whatever it shares with another."""
+    with (
+        Tripwire(AT) as wire,
+        native_sandbox(network=Network.allow(f"api.test:{server.port}", hosts={"api.test": AT})) as sandbox,
+    ):
+        program = """
+socket.getaddrinfo("api.test", 80)
+held = []
+for name in order:
+    s = socket.socket()
+    s.settimeout(5)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("10.0.2.15", 5555))
+    held.append(s)
+for s, name in zip(held, order):
+    try:
+        s.connect(("240.0.0.7", ports[name]))
+        s.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+        said.append(s.recv(12).decode())
+    except OSError as error:
+        said.append(error.errno)
+"""
+        said = python(sandbox, program, order=order, ports={"allowed": server.port, "denied": wire.port})
+        assert said[order.index("denied")] in REFUSED
+        assert said[order.index("allowed")] == "HTTP/1.1 200"
+        assert not wire.touched()
 
 
 def test_floods_are_bounded_and_end(server: HttpServer) -> None:

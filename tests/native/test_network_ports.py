@@ -83,6 +83,11 @@ def test_web_requests_and_a_listener(sandbox: Sandbox) -> None:
 COUNT = "n=$(ls -d /proc/[0-9]* | wc -l)"
 
 
+def test_any_port_may_be_bound(sandbox: Sandbox) -> None:
+    sandbox.spawn("python3 -m http.server 80")
+    assert sandbox.port(80).wait().get("/").status == 200
+
+
 def test_connections_leave_nothing_behind(sandbox: Sandbox) -> None:
     """Whoever ends first: no process of ours stays for the other."""
     server = sandbox.spawn("exec python3 echo.py 127.0.0.1 7000")

@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 from collections.abc import Sequence
+from pathlib import Path
 
 from belljar.native.network import Step
 
@@ -46,6 +47,8 @@ def execute(steps: Sequence[Step]) -> list[socket.socket]:
         match step:
             case ["netlink", protocol, data]:
                 talk(protocol, data)
+            case ["set", path, value]:
+                Path(path).write_bytes(value)
             case ["listen", family, kind, address, options]:
                 made.append(socket.socket(family, kind))
                 for option in options:

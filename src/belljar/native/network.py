@@ -40,8 +40,11 @@ LISTENERS: Final = ((_STREAM, _TCP_PORT), (_STREAM, _DNS_PORT), (_DATAGRAM, _DNS
 
 
 def closed() -> list[Step]:
-    """Steps for a namespace without a way out: connecting is ENETUNREACH, loopback works."""
-    return [["netlink", netlink.ROUTE, netlink.loopback_up()]]
+    """Steps for a namespace without a way out: connecting is ENETUNREACH, loopback works, any port may be bound."""
+    return [
+        ["netlink", netlink.ROUTE, netlink.loopback_up()],
+        ["set", "/proc/sys/net/ipv4/ip_unprivileged_port_start", b"0"],
+    ]
 
 
 def redirected(versions: Sequence[int], rate: float = 500.0) -> list[Step]:
