@@ -21,10 +21,11 @@ from belljar.store.store import Objects
 from belljar.store.tree import Kind
 from tests.image.archives import directory, entry, hard_link, layer, symlink
 from tests.native.debian_mirror import Files, Mirror, small_system
+from tests.native.test_unprivileged import needs_root, place, run_as_nobody  # noqa: F401 - a fixture
 
 PROGRAMS = """
-    bash cat chmod chown dash diff dpkg dpkg-deb dpkg-query dpkg-split dpkg-trigger find head id ldconfig ln ls mkdir rm sed sh
-    sleep sort start-stop-daemon stat tar touch
+    bash cat chmod chown dash diff dpkg dpkg-deb dpkg-query dpkg-split dpkg-trigger find head id ldconfig ln ls mkdir rm
+    sed sh sleep sort start-stop-daemon stat tar touch
 """.split()
 needs_dpkg = pytest.mark.skipif(shutil.which("dpkg") is None, reason="this machine is no Debian: its programs are used")
 
@@ -99,6 +100,25 @@ def test_a_script_that_fails_is_shown(
     monkeypatch.setenv("BELLJAR_CACHE", str(tmp_path / "cache"))
     with pytest.raises(ImageError, match="no luck"):
         build(mirror[1], "failing")
+
+
+@needs_dpkg
+@needs_root
+def test_an_ordinary_user_configures_packages(mirror: tuple[Mirror, str], place: Path) -> None:  # noqa: F811
+    """Everything is this user's: scripts that give files away succeed, and nothing is given away."""
+    first = f"""
+from belljar import Image, Store
+def build():
+    return Image.debian("bookworm", ["plain"], mirror={mirror[1]!r}, trusted=True).build(Store.memory())
+build()  # load everything while it can be read
+"""
+    code = """
+with Sandbox(tier="native", image=build()) as sandbox:
+    sandbox.exec("chown 5:5 /usr/share/plain/kept").check()
+    print(sandbox.exec("stat -c '%n %a %u' /usr/share/plain/*; dpkg --verify prepared; id -u").stdout)
+"""
+    shown = run_as_nobody(place, code, first=first).splitlines()
+    assert shown[:3] == ["/usr/share/plain/kept 640 0", "/usr/share/plain/new 644 0", "0"]
 
 
 # What a sandbox says was changed is no more believed than a layer.

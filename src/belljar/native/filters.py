@@ -72,6 +72,8 @@ io_uring, and clone3, whose flags a filter can't see."""
 KILLED: Final = frozenset("kexec_load kexec_file_load init_module finit_module delete_module reboot".split())
 """Calls with which no program of a sandbox begins: the process ends."""
 
+OWNERS: Final = frozenset("chown fchown lchown fchownat".split())
+
 MOUNTING: Final = frozenset("mount umount2 open_tree move_mount fsopen fsconfig fsmount mount_setattr".split())
 """Calls that pid 1 may make besides: it mounts trees of the owner's later."""
 
@@ -90,9 +92,11 @@ NETLINK_ROUTE: Final = 0
 """The only netlink protocol: the C library reads interfaces and addresses by it; without CAP_NET_ADMIN nothing more."""
 
 
-def guest_filter(machine: Machine) -> bytes:
-    """The filter of every guest process."""
-    return _filter(machine, frozenset())
+def guest_filter(machine: Machine, *, one_id: bool = False) -> bytes:
+    """The filter of every guest process. With `one_id`, for root of a sandbox that has no other id: changes of owner
+    succeed and do nothing, so that package managers work.
+    """
+    return _filter(machine, frozenset(), OWNERS if one_id else frozenset())
 
 
 def init_filter(machine: Machine) -> bytes:
@@ -100,9 +104,11 @@ def init_filter(machine: Machine) -> bytes:
     return _filter(machine, MOUNTING)
 
 
-def _filter(machine: Machine, more: frozenset[str]) -> bytes:
+def _filter(machine: Machine, more: frozenset[str], ignored: frozenset[str] = frozenset()) -> bytes:
     numbers = machine.numbers
     program = check_machine(machine)
+    for name in sorted(ignored & numbers.keys()):
+        program += [jump(JUMP_EQUAL, numbers[name], 0, 1), give(ERRNO | 0)]
     for name, number in numbers.items():
         if name in ALLOWED or name in more:
             program += [jump(JUMP_EQUAL, number, 0, 1), give(ALLOW)]

@@ -171,7 +171,8 @@ def _guest(ground: Ground, inside: Inside) -> list[Any]:
         rlimits[RLIMIT_DATA] = limits.memory_bytes
     capabilities = ROOT_CAPABILITIES if account.uid == 0 else 0
     groups = [account.gid] if ground.ids.base is not None else None
-    return [guest_filter(ground.machine), list(rlimits.items()), capabilities, account.uid, account.gid, groups]
+    calls = guest_filter(ground.machine, one_id=ground.ids.base is None and account.uid == 0)
+    return [calls, list(rlimits.items()), capabilities, account.uid, account.gid, groups]
 
 
 def _steps(ground: Ground, inside: Inside) -> list[Step]:
