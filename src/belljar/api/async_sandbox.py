@@ -203,6 +203,11 @@ class AsyncSandbox:
         return self._settings.name
 
     @property
+    def closed(self) -> bool:
+        """Whether it has ended: you closed it, or its worker is gone."""
+        return self._closed or (self._started is not None and self._started.closed)
+
+    @property
     def info(self) -> LaterInfo:
         """`await sandbox.info`: id, tier, the isolation layers that hold, image, created."""
         return LaterInfo(self)
@@ -464,6 +469,5 @@ class AsyncSandbox:
             link.let_go()
 
     def __repr__(self) -> str:
-        link = self._started
-        state = " (closed)" if self._closed or (link is not None and link.closed) else "" if link else " (not started)"
+        state = " (closed)" if self.closed else "" if self._started else " (not started)"
         return f"<AsyncSandbox {self._settings.name}{state}>"

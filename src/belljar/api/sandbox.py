@@ -207,6 +207,11 @@ class Sandbox:
         return self._settings.name
 
     @property
+    def closed(self) -> bool:
+        """Whether it has ended: you closed it, or its worker is gone."""
+        return self._link.closed
+
+    @property
     def info(self) -> Info:
         """id, tier, the isolation layers that hold, image, created."""
         return self._settings.info(self._layers())
@@ -543,4 +548,4 @@ class Sandbox:
             self.close()
 
     def __repr__(self) -> str:
-        return f"<Sandbox {self._settings.name}{' (closed)' if self._link.closed else ''}>"
+        return f"<Sandbox {self._settings.name}{' (closed)' if self.closed else ''}>"

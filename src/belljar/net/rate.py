@@ -16,10 +16,14 @@ class Rate:
         """Add tokens, up to a full bucket."""
         self._tokens = min(self._size, self._tokens + count)
 
-    def take(self, now: float) -> bool:
+    def has(self, now: float) -> bool:
+        """Whether `take` would succeed."""
         self._tokens = min(self._size, self._tokens + (now - self._at) * self.per_second)
         self._at = now
-        if self._tokens < 1.0:
+        return self._tokens >= 1.0
+
+    def take(self, now: float) -> bool:
+        if not self.has(now):
             return False
         self._tokens -= 1.0
         return True

@@ -90,6 +90,8 @@ class Access:
         path, user = query.get("path", ""), query.get("username", "")
         number = self._number(request, needed=False)
         found = None
+        if not number and not self._rate(request).has(monotonic()):
+            raise self._failure(request, "invalid signature")  # looking at all sandboxes takes a while
         for each in [number] if number else list(self._service.held):
             expected = self._service.tokens.signature(each, path, operation, user, expiration)
             if same(signature, expected):
@@ -122,15 +124,18 @@ class Access:
     def _failure(self, request: Request, message: str) -> ApiError:
         """The answer to a wrong key, token or signature."""
         self._service.metrics.refusals.inc()
+        if self._rate(request).take(monotonic()):
+            return unauthorized(message)
+        return ApiError(429, "Too many wrong keys", {"Retry-After": "30", "Should-Retry": "false"})
+
+    def _rate(self, request: Request) -> Rate:
         address = request.client.host if request.client is not None else ""
         rate = self._failures.get(address)
         if rate is None:
             rate = self._failures[address] = Rate(_FAILURES_PER_SECOND, monotonic(), _FAILURE_BURST)
             while len(self._failures) > _ADDRESSES_MAX:
                 del self._failures[next(iter(self._failures))]
-        if rate.take(monotonic()):
-            return unauthorized(message)
-        return ApiError(429, "Too many wrong keys", {"Retry-After": "30", "Should-Retry": "false"})
+        return rate
 
 
 def _bearer(request: Request) -> str:

@@ -19,7 +19,7 @@ from belljar.server import connect, filesystem, process
 from belljar.server.access import ENVD_PORT, Access
 from belljar.server.connect import EventStream, error_response, is_stream, unary
 from belljar.server.control import Control, reply
-from belljar.server.errors import ApiError, RpcError, rpc_error
+from belljar.server.errors import ApiError, RpcError, SandboxGone, rpc_error
 from belljar.server.files import Files
 from belljar.server.guard import Guard
 from belljar.server.guest import Guest
@@ -116,8 +116,8 @@ class Envd:
     async def health(self, request: Request) -> Response:
         """204 while the sandbox runs. It neither resumes one nor counts as its use."""
         held = self._access.sandbox(request, port=ENVD_PORT)
-        if held.state != "running":
-            return reply({"sandboxId": held.record.id, "message": "The sandbox was not found", "code": 502}, 502)
+        if held.guest is None or held.guest.sandbox.closed:
+            raise SandboxGone(held.record.id)
         return Response(status_code=204)
 
     @asynccontextmanager
@@ -142,7 +142,6 @@ class Envd:
 
     def client_stream(self, do: Unary) -> Any:
         async def answer(request: Request) -> Response:
-            held = self._access.sandbox(request, port=ENVD_PORT)
             try:
                 async with self._guest(request) as (held, guest):
                     guest.busy -= 1  # it may last: a pause does not wait for it

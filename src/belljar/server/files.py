@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from posixpath import basename, normpath
 from typing import Any, Final
 from urllib.parse import quote
@@ -13,11 +14,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from belljar.api.async_sandbox import AsyncSandbox
-from belljar.api.errors import FileError, SandboxError, printable
+from belljar.api.errors import FileError, SandboxClosed, SandboxError, printable
 from belljar.server.access import Access
 from belljar.server.connect import ByteStream
 from belljar.server.control import reply
-from belljar.server.errors import ApiError, file_status
+from belljar.server.errors import ApiError, RpcError, SandboxGone, file_status
+from belljar.server.guest import Guest
 from belljar.server.paths import check_user, resolve
 from belljar.server.records import Held
 from belljar.server.service import Service
@@ -26,6 +28,8 @@ _PIECE: Final = 1 << 20
 _METADATA: Final = "x-metadata-"
 _METADATA_MAX: Final = 4096
 _PARTS_MAX: Final = 1000
+_DESCRIBED_MAX: Final = 10_000
+"""Files with metadata in one sandbox."""
 
 
 class Files:
@@ -33,20 +37,33 @@ class Files:
         self._service = service
         self._access = access
 
+    @asynccontextmanager
+    async def _guest(self, held: Held) -> AsyncIterator[Guest]:
+        """The sandbox, for one transfer. Its errors become those of a REST call."""
+        try:
+            self._service.check_streams(held)
+            async with self._service.use(held, resume=held.record.auto_resume) as guest:
+                yield guest
+        except RpcError as error:
+            raise ApiError(429, error.message) from None
+        except FileError as error:
+            raise _failure(error) from None
+        except SandboxClosed:
+            raise SandboxGone(held.record.id) from None
+        except SandboxError as error:
+            raise ApiError(500, printable(str(error))) from None
+
     async def download(self, request: Request) -> Response:
         held = self._access.signed(request, "read")
         path = _path(request)
-        async with self._service.use(held, resume=held.record.auto_resume) as guest:
-            try:
-                entry = await guest.sandbox.files.stat(path)
-                if entry.kind == "directory":
-                    raise ApiError(400, f"path '{path}' is a directory")
-                if entry.kind != "file":
-                    raise ApiError(400, f"path '{path}' is no regular file")
-                start, end = _range(request.headers.get("range"), entry.size)
-                first = await guest.sandbox.files.read_range(path, start, max(1, min(end - start, _PIECE)))
-            except FileError as error:
-                raise _failure(error, path) from None
+        async with self._guest(held) as guest:
+            entry = await guest.sandbox.files.stat(path)
+            if entry.kind == "directory":
+                raise ApiError(400, f"path '{path}' is a directory")
+            if entry.kind != "file":
+                raise ApiError(400, f"path '{path}' is no regular file")
+            start, end = _range(request.headers.get("range"), entry.size)
+            first = await guest.sandbox.files.read_range(path, start, max(1, min(end - start, _PIECE)))
         part = (start, end) != (0, entry.size)
         headers = {
             "Content-Type": "application/octet-stream",
@@ -56,13 +73,28 @@ class Files:
         }
         if part:
             headers["Content-Range"] = f"bytes {start}-{end - 1}/{entry.size}"
-        tenant = held.record.tenant
-        pieces = _pieces(
-            guest.sandbox, path, start, end, first, lambda size: self._service.count(tenant, "bytes_out", size)
-        )
+        pieces = self._pieces(held, guest, path, start, end, first)
         if not part and request.headers.get("accept-encoding", "").strip().lower() == "gzip":
             return ByteStream(_gzip(pieces), {**headers, "Content-Encoding": "gzip"}, 200)
         return ByteStream(pieces, {**headers, "Content-Length": str(end - start)}, 206 if part else 200)
+
+    async def _pieces(
+        self, held: Held, guest: Guest, path: str, start: int, end: int, first: bytes
+    ) -> AsyncGenerator[bytes, None]:
+        """Exactly the bytes from `start` to `end`. OSError if they can't all be had: the file may be shorter by now."""
+        piece = first[: end - start]
+        with self._service.stream(held, guest):
+            while start < end:
+                if not piece:
+                    raise OSError("the file became shorter while it was read")
+                yield piece
+                self._service.count(held.record.tenant, "bytes_out", len(piece))
+                start += len(piece)
+                if start < end:
+                    try:
+                        piece = await guest.sandbox.files.read_range(path, start, min(end - start, _PIECE))
+                    except SandboxError as error:
+                        raise OSError("the file can't be read to its end") from error
 
     async def upload(self, request: Request) -> Response:
         held = self._access.signed(request, "write")
@@ -70,25 +102,24 @@ class Files:
         path = request.query_params.get("path")
         kind, options = parse_options_header(request.headers.get("content-type", ""))
         body = self._body(request, held)
-        async with self._service.use(held, resume=held.record.auto_resume) as guest:
-            try:
-                if kind == b"application/octet-stream":
-                    if path is None:
-                        raise ApiError(400, "path query parameter is required for raw body upload")
-                    written = [await _write(guest.sandbox, _resolve(request, path), body)]
-                elif kind.startswith(b"multipart/") and options.get(b"boundary"):
-                    written = await _write_parts(guest.sandbox, request, path, body, options[b"boundary"])
-                else:
-                    raise ApiError(
-                        400, "unsupported content type, expected multipart/form-data or application/octet-stream"
-                    )
-            except FileError as error:
-                raise _failure(error, error.path) from None
+        async with self._guest(held) as guest:
+            if kind == b"application/octet-stream":
+                if path is None:
+                    raise ApiError(400, "path query parameter is required for raw body upload")
+                written = [await _write(guest.sandbox, _resolve(request, path), body)]
+            elif kind.startswith(b"multipart/") and options.get(b"boundary"):
+                written = await _write_parts(guest.sandbox, request, path, body, options[b"boundary"])
+            else:
+                raise ApiError(
+                    400, "unsupported content type, expected multipart/form-data or application/octet-stream"
+                )
         shown: list[dict[str, Any]] = []
         for each in written:
             held.record.file_metadata.pop(each, None)
             info: dict[str, Any] = {"name": basename(each), "type": "file", "path": each}
             if metadata:
+                if len(held.record.file_metadata) >= _DESCRIBED_MAX:
+                    raise ApiError(507, f"more than {_DESCRIBED_MAX} files of the sandbox have metadata")
                 held.record.file_metadata[each] = info["metadata"] = metadata
             shown.append(info)
         return reply(shown)
@@ -119,24 +150,6 @@ class Files:
             raise ApiError(499, "the client went away") from None
         finally:
             self._service.count(held.record.tenant, "bytes_in", size)
-
-
-async def _pieces(
-    sandbox: AsyncSandbox, path: str, start: int, end: int, first: bytes, count: Callable[[int], None]
-) -> AsyncGenerator[bytes, None]:
-    """Exactly the bytes from `start` to `end`. OSError if they can't all be had: the file may be shorter by now."""
-    piece = first[: end - start]
-    while start < end:
-        if not piece:
-            raise OSError("the file became shorter while it was read")
-        yield piece
-        count(len(piece))
-        start += len(piece)
-        if start < end:
-            try:
-                piece = await sandbox.files.read_range(path, start, min(end - start, _PIECE))
-            except SandboxError as error:
-                raise OSError("the file can't be read to its end") from error
 
 
 async def _gzip(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -312,8 +325,8 @@ def _range(text: str | None, size: int) -> tuple[int, int]:
     return start, end
 
 
-def _failure(error: FileError, path: str) -> ApiError:
-    status = file_status(error)
+def _failure(error: FileError) -> ApiError:
+    status, path = file_status(error), printable(error.path)
     if status == 404:
-        return ApiError(404, f"path '{printable(path)}' does not exist")
-    return ApiError(status, f"error with file '{printable(path)}': {error.strerror}")
+        return ApiError(404, f"path '{path}' does not exist")
+    return ApiError(status, f"error with file '{path}': {error.strerror}")

@@ -42,8 +42,6 @@ class Held:
         self.guest = guest
         self.lock = asyncio.Lock()
         """Held by whoever changes the state."""
-        self.failures = 0
-        """Pauses at its timeout that failed in a row."""
 
     @property
     def shown_state(self) -> str:

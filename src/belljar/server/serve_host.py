@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import os
+import resource
 import socket
 from collections.abc import Callable
 from typing import Any, Final
@@ -81,10 +82,18 @@ def serve(config: Config, announce: Callable[[str, str | None], None]) -> int:
         shown = f"[{config.host}]" if ":" in config.host and "[" not in config.host else config.host
         url = f"{'https' if config.tls_cert else 'http'}://{shown}:{listener.getsockname()[1]}"
         logs_host.set_up(config.log)
+        _raise_open_files()
         asyncio.run(_serve(config, database, store, listener, lambda: announce(url, key)))
     finally:
         database.close()
     return 0
+
+
+def _raise_open_files() -> None:
+    """Allow as many descriptors as the system does: each client and each sandbox needs some."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -137,7 +137,12 @@ class Service:
             await asyncio.sleep(_TICK)
             now, at = monotonic(), wall_time()
             for held in list(self.held.values()):
-                if held.state == "running" and not held.lock.locked() and self._is_over(held, now, at):
+                if held.state != "running" or held.lock.locked() or held.guest is None:
+                    continue
+                if held.guest.sandbox.closed:
+                    log.error("a sandbox ended by itself", extra=held.describe())
+                    self._background(self.kill(held))
+                elif self._is_over(held, held.guest, now, at):
                     self._background(self._expire(held))
             if now - flushed >= _FLUSH:
                 self._count_time(now - flushed)
@@ -147,11 +152,11 @@ class Service:
                 except Exception:
                     log.exception("usage was not written")
 
-    def _is_over(self, held: Held, now: float, at: float) -> bool:
+    def _is_over(self, held: Held, guest: Guest, now: float, at: float) -> bool:
         if at >= held.record.end_at:
             return True
-        idle, guest = self.config.idle_seconds, held.guest
-        if idle is None or guest is None or guest.busy or guest.streams or guest.jobs:
+        idle = self.config.idle_seconds
+        if idle is None or guest.busy or guest.streams or guest.jobs:
             return False
         return now - guest.used > idle
 
@@ -169,7 +174,6 @@ class Service:
                     await self._end(held)
                     self.metrics.timeouts.labels("kill").inc()
         except SandboxError as error:
-            held.failures += 1
             held.record.end_at = wall_time() + _RETRY
             log.error("a sandbox could not be paused at its timeout: %s", error, extra=held.describe())
 
@@ -210,12 +214,16 @@ class Service:
         self.count(tenant, "execs", 1)
         self.metrics.execs.inc()
 
+    def check_streams(self, held: Held) -> None:
+        """RpcError when a tenant has too many streams."""
+        if self._streams[held.record.tenant] >= self.quota(held.record.tenant).streams:
+            raise RpcError("resource_exhausted", "too many streams at a time")
+
     @contextmanager
     def stream(self, held: Held, guest: Guest) -> Iterator[None]:
         """Hold a place for an answer that is streamed. RpcError when there are too many."""
         tenant = held.record.tenant
-        if self._streams[tenant] >= self.quota(tenant).streams:
-            raise RpcError("resource_exhausted", "too many streams at a time")
+        self.check_streams(held)
         self._streams[tenant] += 1
         guest.streams += 1
         try:
@@ -322,10 +330,17 @@ class Service:
         return None
 
     async def _started(self, held: Held, sandbox: AsyncSandbox) -> None:
-        held.guest = Guest(sandbox)
+        """It runs: remember that, or end it."""
+        before = held.state
         held.state = "running"
+        try:
+            self._put(held)
+        except BaseException:
+            held.state = before
+            await sandbox.close()
+            raise
+        held.guest = Guest(sandbox)
         self.held[held.record.id] = held
-        self._put(held)
         self.metrics.starts.inc()
 
     def _put(self, held: Held, *, durable: bool = False) -> None:
@@ -369,16 +384,15 @@ class Service:
         try:
             await self._quiet(guest)
             snapshot = await guest.sandbox.snapshot(_LABEL + held.record.id, self.store)
+            held.record.ref = snapshot.ref
+            held.state = "paused"
+            self._put(held, durable=True)
         except BaseException as error:
-            held.state = "running"
-            self._put(held)
+            held.state, held.record.ref = "running", before
             if isinstance(error, SandboxClosed):
                 await self._end(held)
             raise
-        held.record.ref = snapshot.ref
-        held.state = "paused"
-        self._put(held, durable=True)
-        held.guest, held.failures = None, 0
+        held.guest = None
         await guest.close()
         self.metrics.pauses.inc()
         if before != held.record.ref:
@@ -412,9 +426,9 @@ class Service:
     async def _end(self, held: Held) -> None:
         if held.state == "killed":
             return
+        self.database.drop_sandbox(held.record.id)
         held.state = "killed"
         self.held.pop(held.record.id, None)
-        self.database.drop_sandbox(held.record.id)
         if held.guest is not None:
             await held.guest.close()
             held.guest = None
@@ -479,11 +493,6 @@ class Service:
         guest.used = monotonic()
         try:
             yield guest
-        except SandboxClosed:
-            if held.guest is guest and held.state == "running":
-                log.error("a sandbox ended by itself", extra=held.describe())
-                self._background(self.kill(held))
-            raise
         finally:
             guest.busy -= 1
             guest.used = monotonic()

@@ -1,0 +1,125 @@
+"""What happens to sandboxes by themselves: idle ones, crashed ones, images, TLS, host names, network."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import ssl
+from pathlib import Path
+
+import httpx
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from belljar import Image, Store
+from tests.server.serving import Server, descendants
+from tests.server.test_control import envd, state, until
+
+
+def test_idle_sandboxes_are_paused(tmp_path: Path) -> None:
+    server = Server(tmp_path, "--idle", "1")
+    try:
+        idle, busy = server.create(), server.create()
+        body = b'{"process": {"cmd": "/bin/sleep", "args": ["8"]}}'
+        headers = {"Content-Type": "application/connect+json", "Connect-Timeout-Ms": "6000"}
+        content = b"\0" + len(body).to_bytes(4, "big") + body
+        assert (
+            b"start" in envd(server, busy, "POST", "/process.Process/Start", content=content, headers=headers).content
+        )
+        until(lambda: state(server, idle) == "paused")
+        assert envd(server, idle, "GET", "/files?path=/etc/hostname").status_code == 200
+    finally:
+        server.stop()
+
+
+def test_a_sandbox_whose_worker_dies_is_gone(own: Server) -> None:
+    assert own.process is not None
+    before = set(descendants(own.process.pid))
+    made, other = own.create(), own.create()
+    assert envd(own, made, "GET", "/health").status_code == 204
+    for pid in set(descendants(own.process.pid)) - before:
+        os.kill(pid, signal.SIGKILL)
+    until(lambda: state(own, made) == "404" or state(own, other) == "404")
+    assert own.request("GET", "/healthz").status_code == 200
+    again = own.create()
+    assert envd(own, again, "GET", "/files?path=/etc/hostname").status_code == 200
+
+
+def test_images_of_the_store_are_templates(own: Server) -> None:
+    store = Store.sqlite(str(own.directory / "store.db"))
+    Image().files({"/opt/hello": "from the image"}).env(STAGE="test").build(store, name="app")
+    made = own.create(templateID="app")
+    assert envd(own, made, "GET", "/files?path=/opt/hello").text == "from the image"
+    run = envd(own, made, "POST", "/execute", json={"code": "echo $STAGE; whoami; pwd", "language": "bash"}).text
+    assert "test" in run
+
+
+def test_a_sandbox_is_found_by_its_host_name(server: Server) -> None:
+    made = server.create()
+    token = {"X-Access-Token": made["envdAccessToken"]}
+    host = {"Host": f"49983-{made['sandboxID']}.sandboxes.example.com"}
+    assert httpx.get(f"{server.url}/health", headers={**token, **host}).status_code == 204
+    assert httpx.get(f"{server.url}/health", headers=token).status_code == 400
+    server.request("DELETE", f"/sandboxes/{made['sandboxID']}")
+
+
+def test_networks_stay_within_what_the_operator_grants(tmp_path: Path) -> None:
+    server = Server(tmp_path, "--allow-host", "allowed.example.com")
+    try:
+        granted = {"allowOut": ["allowed.example.com"]}
+        made = server.create(network=granted)
+        for wish in ({"allowOut": ["other.example.com"]}, {"allowOut": ["*"]}):
+            answer = server.request("POST", "/v2/sandboxes", json={"templateID": "base", "network": wish})
+            assert answer.status_code == 403
+            assert server.request("PUT", f"/sandboxes/{made['sandboxID']}/network", json=wish).status_code == 403
+        assert server.request("PUT", f"/sandboxes/{made['sandboxID']}/network", json=granted).status_code == 204
+        wrong = {"denyOut": ["no address"]}
+        assert server.request("PUT", f"/sandboxes/{made['sandboxID']}/network", json=wrong).status_code == 400
+        sealed = {"denyOut": ["0.0.0.0/0"]}
+        assert server.request("PUT", f"/sandboxes/{made['sandboxID']}/network", json=sealed).status_code == 204
+        shown = server.request("GET", f"/sandboxes/{made['sandboxID']}").json()
+        assert shown["network"] == {"allowOut": [], "denyOut": ["0.0.0.0/0"]}
+        code = {"code": "curl -sS --max-time 5 http://allowed.example.com/; echo $?", "language": "bash"}
+        assert "no network" in envd(server, made, "POST", "/execute", json=code).text
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> tuple[Path, Path]:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    built = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    cert, secret = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert.write_bytes(built.public_bytes(serialization.Encoding.PEM))
+    secret.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    return cert, secret
+
+
+def test_tls(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
+    cert, key = certificate
+    server = Server(tmp_path, "--tls-cert", str(cert), "--tls-key", str(key))
+    try:
+        assert server.url.startswith("https://")
+        trusted = ssl.create_default_context(cafile=str(cert))
+        answer = httpx.get(f"https://localhost:{server.port}/healthz", verify=trusted)
+        assert answer.json() == {"status": "ok"}
+    finally:
+        server.stop()
