@@ -6,6 +6,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -43,14 +45,13 @@ needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become 
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Path:
-    """A directory of nobody's, with the agent."""
-    for directory in (tmp_path, *tmp_path.parents[:2]):
-        directory.chmod(0o755)
-    copy = shutil.copy(agent_program(), tmp_path / "belljar-agent")
-    Path(copy).chmod(0o755)
-    os.chown(tmp_path, NOBODY, NOBODY)
-    return tmp_path
+def place() -> Iterator[Path]:
+    """A directory of nobody's, with the agent; not pytest's own, whose way to it is closed by every other run."""
+    with tempfile.TemporaryDirectory() as made:
+        copy = shutil.copy(agent_program(), Path(made) / "belljar-agent")
+        Path(copy).chmod(0o755)
+        os.chown(made, NOBODY, NOBODY)
+        yield Path(made)
 
 
 def run_as_nobody(place: Path, code: str, *, first: str = "") -> str:
