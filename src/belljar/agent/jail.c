@@ -13,7 +13,9 @@
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sched.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -361,6 +363,89 @@ static int filter_self(struct reader *r, struct jail *jail) {
     return read_bytes(r, &data, &length) ? install_filter(data, length) : -1;
 }
 
+/* The mounter: a thread of pid 1 outside of its Landlock domain, in which nothing can be mounted. */
+
+static struct {
+    sem_t asked, done;
+    int (*work)(void *argument);
+    void *argument;
+    int result, error, fuse;
+    bool runs;
+} mounter = {.fuse = -1};
+
+static void take_semaphore(sem_t *semaphore) {
+    while (sem_wait(semaphore) != 0)
+        ;
+}
+
+static void *run_mounter(void *nothing) {
+    for (;;) {
+        take_semaphore(&mounter.asked);
+        mounter.result = mounter.work(mounter.argument);
+        mounter.error = errno;
+        sem_post(&mounter.done);
+    }
+    return nothing;
+}
+
+static int start_mounter(struct reader *r, struct jail *jail) {
+    (void)r, (void)jail;
+    sigset_t all, before;
+    pthread_t thread;
+    sigfillset(&all);
+    sem_init(&mounter.asked, 0, 0);
+    sem_init(&mounter.done, 0, 0);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    errno = pthread_create(&thread, NULL, run_mounter, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    mounter.runs = errno == 0;
+    return mounter.runs ? 0 : -1;
+}
+
+static int in_mounter(int (*work)(void *argument), void *argument) {
+    if (!mounter.runs)
+        return work(argument);
+    mounter.work = work;
+    mounter.argument = argument;
+    sem_post(&mounter.asked);
+    take_semaphore(&mounter.done);
+    errno = mounter.error;
+    return mounter.result;
+}
+
+/* Keeps the way to /dev/fuse, of which guests have none. */
+static int keep_fuse(struct reader *r, struct jail *jail) {
+    (void)jail;
+    const char *path = text(r, 0);
+    mounter.fuse = r->bad ? -1 : open(path, O_PATH | O_CLOEXEC);
+    return mounter.fuse < 0 ? -1 : 0;
+}
+
+static int mount_device(void *argument) {
+    const struct fuse_mount *wanted = argument;
+    char path[64], options[256];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", mounter.fuse);
+    int device = mounter.fuse < 0 ? (errno = ENODEV, -1) : open(path, O_RDWR | O_CLOEXEC);
+    if (device < 0)
+        return -1;
+    snprintf(options, sizeof options, "fd=%d,rootmode=%o,user_id=0,group_id=0,allow_other,default_permissions",
+             device, (unsigned)wanted->mode);
+    unsigned long flags = MS_NOSUID | MS_NODEV | (wanted->read_only ? MS_RDONLY : 0);
+    return mount("belljar", wanted->target, "fuse", flags, options) == 0 ? device : closed(device, -1);
+}
+
+int mount_fuse(const struct fuse_mount *wanted) {
+    return in_mounter(mount_device, (void *)wanted);
+}
+
+static int detach(void *argument) {
+    return umount2(argument, MNT_DETACH | UMOUNT_NOFOLLOW);
+}
+
+int unmount_tree(const char *target) {
+    return in_mounter(detach, (void *)target);
+}
+
 /* Steps. */
 
 static int add_layer(struct reader *r, struct jail *jail) {
@@ -379,7 +464,7 @@ static const struct {
     {"mask", mask},            {"pivot", pivot},       {"mkdir", make_directory},    {"symlink", make_link},
     {"write", make_file},      {"set", set_value},     {"upper", keep_upper},        {"sethostname", name_host},
     {"netlink", send_netlink}, {"listen", listen_on},  {"landlock", restrict_paths}, {"seccomp", filter_self},
-    {"layer", add_layer},
+    {"layer", add_layer},      {"mounter", start_mounter}, {"fuse", keep_fuse},
 };
 
 /* One step, [op, arguments...]. `["try", layer, step]` may fail, and puts the layer up if it does not. */
@@ -602,6 +687,8 @@ static int settle_in(struct jail *jail, uid_t uid, gid_t gid) {
         errno = ECHILD;
         return -1;
     }
+    if (unshare(CLONE_NEWCGROUP) != 0) /* now, when it is in its group */
+        return -1;
     setsid();
     umask(022);
     return prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);

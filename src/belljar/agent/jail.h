@@ -30,6 +30,18 @@ struct guest {
 /* The launcher: execute a plan and, in the process that becomes pid 1, serve. Gives the exit status. */
 int run_plan(struct reader *plan, int connection, int descriptors);
 
+/* A FUSE file system to mount: `mode` is that of its root. */
+struct fuse_mount {
+    const char *target;
+    mode_t mode;
+    bool read_only;
+};
+
+/* In pid 1: mount it; gives the device on which it is served, or -1 with errno. */
+int mount_fuse(const struct fuse_mount *wanted);
+/* In pid 1: take away what is mounted on a path. -1 with errno. */
+int unmount_tree(const char *target);
+
 /* In a forked child: groups, gid and uid of the guest, nothing else. -1 with errno. */
 int become_guest(const struct guest *guest);
 

@@ -75,10 +75,19 @@ class Request(Struct, frozen=True):
 class NativeWorker(WorkerHandle):
     """The launcher of a sandbox, which ends with it; and the connection to its pid 1."""
 
-    __slots__ = ("_release", "network", "sockets")
+    __slots__ = ("_release", "descriptors", "network", "sockets")
 
-    def __init__(self, pid: int, pidfd: int, connection: socket.socket, release: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        pid: int,
+        pidfd: int,
+        connection: socket.socket,
+        descriptors: socket.socket,
+        release: Callable[[], None],
+    ) -> None:
         super().__init__(pid, pidfd, connection)
+        self.descriptors = descriptors
+        """Where descriptors come out that pid 1 was asked for."""
         self._release = release
         self.network: NativeNetwork | None = None
         self.sockets: list[socket.socket] = []
@@ -104,7 +113,14 @@ class NativeWorker(WorkerHandle):
         self.family.remove(self.pid)
         if self.cgroup is not None:
             self.cgroup.remove()
+        self.descriptors.close()
+        for each in self.sockets:
+            each.close()
         self._release()
+
+    def release(self) -> None:
+        super().release()
+        self.descriptors.close()
 
 
 def descendants(pid: int) -> list[int]:
@@ -155,21 +171,19 @@ def launch(request: Request) -> NativeWorker:
                 network=network.steps(),
             ),
         )
-        worker, descriptors = _start(program, root.release)
+        worker = _start(program, root.release)
         worker.cgroup = cgroup
         undo.pop_all()
     try:
         worker.connection.sendall(plan)
         worker.greeting = _receive_ready(worker.connection)
-        worker.sockets = _receive_sockets(descriptors)
+        worker.sockets = _receive_sockets(worker.descriptors)
     except (OSError, WireError) as error:
         worker.kill()
         raise WorkerUnavailable(f"the launcher ended while it started: {error}") from error
     except BaseException:
         worker.kill()
         raise
-    finally:
-        descriptors.close()
     worker.env = _environment(account, request, network)
     worker.network = network
     return worker
@@ -226,7 +240,7 @@ def _is_mapped(path: str) -> bool:
     return any(first <= ID_BASE and first + count >= ID_BASE + ID_COUNT for first, _, count in ranges)
 
 
-def _start(program: str, release: Callable[[], None]) -> tuple[NativeWorker, socket.socket]:
+def _start(program: str, release: Callable[[], None]) -> NativeWorker:
     """The launcher, with our ends of its two sockets."""
     open_standard_descriptors()
     ours, theirs = socket.socketpair()
@@ -246,7 +260,7 @@ def _start(program: str, release: Callable[[], None]) -> tuple[NativeWorker, soc
             os.close(fd)
         theirs.close()
         sent.close()
-    return NativeWorker(pid, os.pidfd_open(pid), ours, release), received
+    return NativeWorker(pid, os.pidfd_open(pid), ours, received, release)
 
 
 def _spawn(program: str, given: dict[int, int]) -> int:

@@ -28,6 +28,8 @@ A plan is what the launcher (agent/jail.c) reads first, an ordinary frame:
 | sethostname | name |
 | netlink | protocol, messages |
 | listen | family, type, address, [[level, option, value], ...]: the socket goes out on descriptor 4 |
+| fuse | path: keep the way to this device, for mounts of the owner's trees |
+| mounter | start the thread that mounts them, before Landlock forbids it to the others |
 | landlock | attributes, [[path, rights], ...] |
 | seccomp | filter of pid 1 |
 """
@@ -52,8 +54,8 @@ STAGE: Final = "/sys"
 no tree of a sandbox is a part."""
 ROOT: Final = f"{STAGE}/root"
 
-NEW_NAMESPACES: Final = 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
-"""CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
+NEW_NAMESPACES: Final = 0x00020000 | 0x04000000 | 0x08000000 | 0x10000000 | 0x20000000 | 0x40000000
+"""CLONE_NEWNS, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET; a cgroup namespace follows when pid 1 is in its group."""
 MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_PRIVATE = 1, 2, 4, 8, 0x4000, 1 << 18
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 1, 2, 4, 8
 _IMAGE: Final = ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV
@@ -180,6 +182,7 @@ def _steps(ground: Ground, inside: Inside) -> list[Step]:
         *_lay_out(ground, inside),
         *_mount_root(ground),
         *_mount_system(ground, inside),
+        ["try", "", ["fuse", "/dev/fuse"]],
         ["pivot", ROOT],
         ["layer", "user"],
         *([["layer", "ids"]] if ground.ids.base is not None else []),
@@ -192,8 +195,9 @@ def _steps(ground: Ground, inside: Inside) -> list[Step]:
         ["layer", "network"],
         *(["mask", f"/proc/{name}"] for name in MASKED),
         *(["try", "", ["bind", f"/proc/{name}", f"/proc/{name}", ATTR_RDONLY]] for name in READ_ONLY),
-        *_landlock(ground.landlock),
         ["seccomp", init_filter(ground.machine)],
+        ["mounter"],
+        *_landlock(ground.landlock),
         ["layer", "rlimits"],
         ["layer", "no_new_privs"],
         ["layer", "seccomp"],
@@ -210,24 +214,32 @@ def _lay_out(ground: Ground, inside: Inside) -> list[Step]:
         name: (0o755, root) for name in ("dev", "proc", "sys", "etc", "run", "home", "var", "usr")
     }
     made |= {"tmp": (0o1777, root), "var/tmp": (0o1777, root), "root": (0o700, root), "workspace": (0o755, own)}
-    for path in (account.home, inside.cwd):
-        parts = path.strip("/").split("/")
+    for path, owner in ((account.home, own), (inside.cwd, own), *((path, None) for path, _ in inside.files)):
+        parts = _parts(path)
         for end in range(1, len(parts)):
             made.setdefault("/".join(parts[:end]), (0o755, root))
-        if parts[-1] and path != "/":
-            made.setdefault("/".join(parts), (0o755, own))
-    for path, _ in inside.files:
-        parts = path.strip("/").split("/")
-        for end in range(1, len(parts)):
-            made.setdefault("/".join(parts[:end]), (0o755, root))
+        if parts and owner is not None:
+            made.setdefault("/".join(parts), (0o755, owner))
     return [
         ["mount", "", "/", "", MS_REC | MS_PRIVATE, ""],
         ["mount", "tmpfs", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, size],
         *(["mkdir", f"{STAGE}/{name}", 0o755, *root] for name in ("upper", "work", "root")),
         ["upper", f"{STAGE}/upper"],
         *(["mkdir", f"{STAGE}/upper/{path}", mode, *owner] for path, (mode, owner) in made.items()),
-        *(["write", f"{STAGE}/upper{path}", contents, 0o644, *root] for path, contents in inside.files),
+        *(["write", f"{STAGE}/upper/{'/'.join(_parts(path))}", data, 0o644, *root] for path, data in inside.files),
     ]
+
+
+def _parts(path: str) -> list[str]:
+    """The names of an absolute path, taken as text: an image says where its user's home is, and pid 1 makes it while it
+    still sees the host."""
+    parts: list[str] = []
+    for name in path.split("/"):
+        if name == "..":
+            del parts[-1:]
+        elif name not in ("", "."):
+            parts.append(name)
+    return parts
 
 
 def _mount_root(ground: Ground) -> list[Step]:
