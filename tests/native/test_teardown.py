@@ -54,9 +54,9 @@ def running(mark: str) -> list[int]:
     return found
 
 
-def cgroups() -> set[str]:
+def cgroups(owner: int) -> set[str]:
     places = {place.directory for place in find_places()}
-    return {str(each) for place in places for each in Path(place).glob(f"{PREFIX}-*")}
+    return {str(each) for place in places for each in Path(place).glob(f"{PREFIX}-{owner}-*")}
 
 
 def eventually(check: Callable[[], bool]) -> bool:
@@ -68,8 +68,10 @@ def eventually(check: Callable[[], bool]) -> bool:
     return True
 
 
-def test_close_leaves_nothing() -> None:
-    name, before = mark(), (cgroups(), Path("/proc/self/mounts").read_text(), set(os.listdir("/tmp")))
+def test_close_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    name, mounts = mark(), Path("/proc/self/mounts").read_text()
     with Sandbox(tier="native") as warm:  # opens what this process keeps
         warm.exec("true")
     descriptors = len(os.listdir("/proc/self/fd"))
@@ -78,14 +80,16 @@ def test_close_leaves_nothing() -> None:
     assert len(running(name)) == 3
     sandbox.close()
     assert running(name) == []
-    assert (cgroups(), Path("/proc/self/mounts").read_text(), set(os.listdir("/tmp"))) == before
+    assert cgroups(os.getpid()) == set()
+    assert Path("/proc/self/mounts").read_text() == mounts
+    assert list(tmp_path.iterdir()) == []
     assert len(os.listdir("/proc/self/fd")) == descriptors
     with pytest.raises(SandboxClosed):
         sandbox.exec("true")
 
 
 def test_a_killed_owner_leaves_nothing() -> None:
-    name, before = mark(), cgroups()
+    name = mark()
     owner = subprocess.Popen(
         [sys.executable, "-c", OWNER, DAEMONS.format(mark=name)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
@@ -97,7 +101,7 @@ def test_a_killed_owner_leaves_nothing() -> None:
     owner.stdout.close()
     assert eventually(lambda: not running(name))
     assert eventually(lambda: not os.path.exists(f"/proc/{launcher}"))
-    assert eventually(lambda: cgroups() <= before)
+    assert eventually(lambda: not cgroups(owner.pid))
 
 
 def test_a_killed_launcher_ends_the_sandbox() -> None:
@@ -108,7 +112,7 @@ def test_a_killed_launcher_ends_the_sandbox() -> None:
         assert eventually(lambda: not running(name))
         with pytest.raises(SandboxClosed):
             sandbox.exec("true")
-    assert eventually(lambda: not any(f"{PREFIX}-{os.getpid()}-" in each for each in cgroups()))
+    assert cgroups(os.getpid()) == set()
 
 
 def test_a_forked_copy_of_the_owner_holds_nothing_open() -> None:

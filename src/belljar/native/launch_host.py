@@ -112,7 +112,7 @@ class NativeWorker(WorkerHandle):
         os.close(pidfd)
         self.family.remove(self.pid)
         if self.cgroup is not None:
-            self.cgroup.remove()
+            self.cgroup.remove(END_SECONDS)  # the launcher did so, unless it was killed
         self.descriptors.close()
         for each in self.sockets:
             each.close()

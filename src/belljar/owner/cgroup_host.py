@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from errno import EBUSY
@@ -30,6 +31,8 @@ CORES: Final = 2
 """Processors that one sandbox may keep busy: its worker, and one engine's worth."""
 _PERIOD: Final = 100_000
 """Microseconds within which that is counted."""
+
+_RETRY_SECONDS: Final = 0.002
 
 _numbers = count()
 _lock = threading.Lock()
@@ -101,13 +104,17 @@ class Cgroup:
         for directory in self.directories:
             _write(directory, "cgroup.procs", pid)
 
-    def remove(self) -> None:
-        """Kill the group's processes and remove it, later if some have not ended yet. Idempotent."""
+    def remove(self, seconds: float = 0.0) -> None:
+        """Kill the group's processes and remove it, later if some have not ended within this time. Idempotent."""
         for directory in self.directories:
             _try(directory, "cgroup.kill", 1)
         with _lock:
             _leftover.update(self.directories)
         remove_leftovers()
+        ends = time.monotonic() + seconds
+        while not _leftover.isdisjoint(self.directories) and time.monotonic() < ends:
+            time.sleep(_RETRY_SECONDS)
+            remove_leftovers()
 
 
 def _write(directory: str, name: str, value: int | str) -> None:
