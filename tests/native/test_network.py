@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from belljar import AsyncSandbox, Event, Network, Sandbox
+from belljar import AsyncSandbox, Event, Network, Sandbox, SandboxCreationError
+from belljar.native import netlink
 from belljar.net.policy import Conn
 from tests.native.boxes import native_sandbox
 from tests.native.conftest import needs_native
@@ -278,6 +279,13 @@ else:
 flags, _, count = struct.unpack_from("!3H", reply, 2)
 print(flags & 15, count, socket.inet_ntoa(reply[-4:]) if count else "")
 '"""
+
+
+def test_a_kernel_without_the_rules(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(netlink, "untracked", lambda: netlink._expression("belljar"))
+    with pytest.raises(SandboxCreationError, match="modprobe -a nf_tables"):
+        start(Network.allow("a.test"))
+    run(start(), "true")
 
 
 def test_a_sandbox_without_a_network(start: Start) -> None:

@@ -25,7 +25,7 @@ from belljar.lockdown.sockets_host import receive_descriptors
 from belljar.lockdown.standard_host import open_standard_descriptors
 from belljar.native.accounts import Account, choose_account
 from belljar.native.agent_build_host import AgentUnavailable, agent_program
-from belljar.native.network_host import NativeNetwork, find_in_root
+from belljar.native.network_host import NativeNetwork, explain_rules, find_in_root
 from belljar.native.plan import AGENT_PROCESSES, Ground, Ids, Inside, encode_plan
 from belljar.native.roots import ID_COUNT, Root, RootSource
 from belljar.native.roots_host import prepare_root
@@ -294,7 +294,7 @@ def _check_ready(message: WorkerMessage) -> None:
     if isinstance(message, Failure):
         said = message.message.decode("utf-8", "replace")
         denied = message.errno in (EPERM, EINVAL, ENOSPC)
-        raise WorkerUnavailable(said + (explain_refusal() if denied else ""))
+        raise WorkerUnavailable(said + (explain_refusal() if denied else "") + explain_rules(said))
     if not isinstance(message, Ready):
         raise WireError("the first frame says neither that it is ready nor why not")
 

@@ -19,6 +19,10 @@ from belljar.net.broker.proxy_host import start_proxy
 from belljar.net.network import Network
 
 _BUNDLE_MAX: Final = 4 << 20
+_NO_RULES: Final = (
+    "\na sandbox with a network needs the kernel's nf_tables, with NAT (Linux 5.2 or newer): as root,"
+    " modprobe -a nf_tables nft_chain_nat nft_nat nft_ct nft_reject_inet nft_limit"
+)
 _NO_RESOLVER: Final = b"# this sandbox has no network\noptions timeout:0 attempts:1\n"
 """So that resolvers that wait for an answer, whatever the kernel says, wait for none."""
 
@@ -64,6 +68,11 @@ def serve_redirected(gate: Gate, sockets: Sequence[socket.socket], authority: Sa
     kinds = len(LISTENERS)
     tcp, dns_listeners, dns_datagrams = (sockets[kind::kinds] for kind in range(kinds))
     start_proxy(gate, tcp=tcp, dns_listeners=dns_listeners, dns_datagrams=dns_datagrams, authority=authority)
+
+
+def explain_rules(failure: str) -> str:
+    """Say what the kernel lacks, if it was a step of ours that failed; else ""."""
+    return _NO_RULES if "(netlink" in failure else ""
 
 
 def ip_versions() -> tuple[int, ...]:
