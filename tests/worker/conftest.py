@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from belljar.api import async_link_host, sandbox
+from belljar.api import workers
 from belljar.engines.owner import template_host
 from belljar.owner.supervisor_host import Supervisor
 
@@ -19,8 +19,7 @@ HERE = Path(__file__).parent
 def probes(monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]:
     """From here on, sandboxes have the commands of `probe_zygote.py`."""
     supervisor = Supervisor([sys.executable, "-I", str(HERE / "probe_zygote.py")])
-    monkeypatch.setattr(sandbox, "shared", supervisor)
-    monkeypatch.setattr(async_link_host, "shared", supervisor)
+    monkeypatch.setattr(workers, "shared", supervisor)
     yield supervisor
     supervisor.close()
 

@@ -170,11 +170,11 @@ def test_a_template_that_fails_is_replaced_once() -> None:
 OWNER = """
 import sys, time
 from belljar import Sandbox
-from belljar.api import sandbox
+from belljar.api import workers
 from belljar.engines.owner import template_host
 from belljar.owner.supervisor_host import Supervisor
 template_host.KINDS["echo"] = lambda: [sys.executable, "-I", sys.argv[2]]
-sandbox.shared = Supervisor([sys.executable, "-I", sys.argv[1]])
+workers.shared = Supervisor([sys.executable, "-I", sys.argv[1]])
 one = Sandbox()
 process = one.spawn("engine echo spin more")
 assert process.stdout.next_chunk() == b"spinning\\n"

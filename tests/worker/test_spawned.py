@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from belljar import Sandbox
-from belljar.api import sandbox as front
+from belljar.api import workers
 from belljar.bin._kit.discovery import names
 from belljar.owner.launch_host import archive_path, launch_worker
 from belljar.owner.spawn_host import SpawnedWorker, Spawner
@@ -38,7 +38,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def spawned(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Spawner]:
     """From here on, sandboxes are processes of their own."""
     spawner = Spawner(str(archive))
-    monkeypatch.setattr(front, "shared", spawner)
+    monkeypatch.setattr(workers, "shared", spawner)
     yield spawner
     spawner.close()
 
@@ -66,7 +66,7 @@ def first(archive: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor
     Path(archive_path()).write_bytes(archive.read_bytes())
     Path(archive_path()).chmod(0o600)
     supervisor = Supervisor()
-    monkeypatch.setattr(front, "shared", supervisor)
+    monkeypatch.setattr(workers, "shared", supervisor)
     yield supervisor
     supervisor.close()
 
@@ -138,7 +138,7 @@ def test_later_workers_of_a_zygote_share_what_the_first_has_to_load(first: Super
 def test_a_zygote_without_an_archive_records_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BELLJAR_CACHE", str(tmp_path))
     supervisor = Supervisor()
-    monkeypatch.setattr(front, "shared", supervisor)
+    monkeypatch.setattr(workers, "shared", supervisor)
     try:
         with Sandbox() as sandbox:
             assert sandbox.exec("echo hi").stdout == "hi\n"
@@ -148,7 +148,7 @@ def test_a_zygote_without_an_archive_records_one(tmp_path: Path, monkeypatch: py
 
 
 def test_without_an_archive(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "shared", Spawner(""))
+    monkeypatch.setattr(workers, "shared", Spawner(""))
     with Sandbox() as sandbox:
         assert sandbox.exec("echo '[1]' | jq -c .").stdout == "[1]\n"
 

@@ -14,10 +14,10 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are Lin
 PROGRAM = """
 import sys
 from belljar import Sandbox
-from belljar.api import sandbox
+from belljar.api import workers
 from belljar.owner.supervisor_host import Supervisor
 if sys.argv[1:]:
-    sandbox.shared = Supervisor(sys.argv[1:])
+    workers.shared = Supervisor(sys.argv[1:])
 with Sandbox(files={"a": "one\\ntwo\\n"}) as first, Sandbox() as second:
     assert first.exec("sort -r a | tr o 0 > b; cat b").stdout == "tw0\\n0ne\\n"
     assert first.files.read("b") == "tw0\\n0ne\\n"
