@@ -48,8 +48,8 @@ def index_of(text: str) -> PackageIndex:
     index = PackageIndex()
     for line in text.strip().splitlines():
         (name, version), *fields = line.split(";")[0].split(), *line.split(";")[1:]
-        lines = [f"Package: {name}", f"Version: {version}", *(each.strip() for each in fields)]
-        lines += ["Architecture: amd64", f"Filename: pool/{name}", "Size: 1", "SHA256: " + "0" * 64]
+        lines = [f"Package: {name}", f"Version: {version}", "Architecture: amd64", f"Filename: pool/{name}"]
+        lines += ["Size: 1", "SHA256: " + "0" * 64, *(each.strip() for each in fields)]
         index.add("\n".join(lines) + "\n", "http://mirror")
     return index
 
@@ -100,6 +100,12 @@ UNRESOLVED = {
 def test_what_can_not_be_resolved_is_explained(index: str, wanted: list[str], message: str) -> None:
     with pytest.raises(ImageError, match=message):
         resolve(index_of(index), wanted)
+
+
+@pytest.mark.parametrize("field", ["Version: ../../x", "Version: 1 $x", "Size: -1", "SHA256: ../x", "Filename: ../x"])
+def test_fields_that_make_no_sense_are_refused(field: str) -> None:
+    with pytest.raises(ImageError, match="the package"):
+        resolve(index_of(f"a 1; {field}"), ["a"])
 
 
 def test_relations() -> None:

@@ -68,9 +68,14 @@ def build(
     network: Network | None,
     on_progress: OnProgress | None,
     limits: Limits | None,
+    tier: str | None = None,
 ) -> tuple[ImageRecord, set[Digest]]:
-    """Run the steps from an image on, or from the base files; and the cached steps it was made by. ImageError."""
-    builder = _Builder(objects, network, limits or LIMITS)
+    """Run the steps from an image on, or from the base files; and the cached steps it was made by. ImageError.
+
+    Without a tier, commands run natively in a recipe that begins with a real system of its own making.
+    """
+    native = tier == "native" or (tier is None and bool(steps) and isinstance(steps[0], Debian))
+    builder = _Builder(objects, network, limits or LIMITS, native=native)
     tell = on_progress or (lambda _: None)
     try:
         if start is None:
@@ -103,8 +108,9 @@ def build(
 class _Builder:
     """Makes one image of another, for each kind of step."""
 
-    def __init__(self, objects: Objects, network: Network | None, limits: Limits) -> None:
+    def __init__(self, objects: Objects, network: Network | None, limits: Limits, *, native: bool) -> None:
         self._objects = objects
+        self._native = native
         self._network = network
         self._limits = limits
         self.used: set[Digest] = set()
@@ -141,7 +147,7 @@ class _Builder:
                 tree.way(split_path(fsencode(path.lstrip("/"))), make=self._owner(tree, record.user))
                 made = self._save(record, tree)
                 return structs.replace(made, cwd=b"/" + b"/".join(split_path(fsencode(path.lstrip("/"))))), False
-            case User(name=name) if name == record.user or name == "root":
+            case User(name=name) if name == record.user or name == "root" or self._native:
                 return structs.replace(record, user=name), False
             case User(name=name):
                 key = step_key(__version__, record, step)
@@ -149,17 +155,19 @@ class _Builder:
             case Debian():
                 return self._install_debian(step, hear)
             case Run():
-                key = step_key(__version__, record, step, network=self._network is not None)
+                key = step_key(__version__, record, step, network=self._network is not None, native=self._native)
+                if self._native:
+                    return self._cached(key, lambda: self._run_natively(record, step, hear))
                 seed = bytes.fromhex(key.rpartition("/")[2])
                 return self._cached(key, lambda: self._run_in_sandbox(record, step, None, seed, hear))
 
     def _install_debian(self, step: Debian, hear: Callable[[bytes], object]) -> tuple[ImageRecord, bool]:
-        from belljar.api.build_debian import install
+        from belljar.api.build_native import install_debian
         from belljar.image.debian.fetch_host import host_architecture
 
         known = structs.replace(step, architecture=step.architecture or host_architecture())
         return self._cached(
-            step_key(__version__, None, known), lambda: install(known, self._objects, self._limits, hear)
+            step_key(__version__, None, known), lambda: install_debian(known, self._objects, self._limits, hear)
         )
 
     def _cached(self, key: str, make: Callable[[], ImageRecord]) -> tuple[ImageRecord, bool]:
@@ -174,6 +182,13 @@ class _Builder:
         move_ref(store, key, digest)
         self.used.add(digest)
         return made, False
+
+    def _run_natively(self, record: ImageRecord, step: Run, hear: Callable[[bytes], object]) -> ImageRecord:
+        from belljar.api.build_native import run_native
+
+        if account_of(record) != "root":
+            raise ImageError("steps of the native tier run as root: put .user() behind them")
+        return run_native(self._objects, record, step.command, _ENVIRONMENT, self._limits, hear, network=self._network)
 
     def _run_in_sandbox(
         self,

@@ -249,19 +249,25 @@ class Image:
         on_progress: Callable[[Progress], object] | None = None,
         *,
         limits: Limits | None = None,
+        tier: Literal["virtual", "native"] | None = None,
     ) -> Image:
         """Run the steps, those whose result the store does not have yet; gives the image that was made.
 
         It is kept in the store (the user's own unless told) under its name, or else its digest. Steps see a clock that
         stands still and randomness that is always the same. A step that fails raises ImageError, with its output.
+
+        `tier` says where commands run: on the native tier those of a recipe that begins with `Image.debian()`, and on
+        the virtual tier all others, unless told.
         """
+        if tier not in (None, "virtual", "native"):
+            raise ValueError(f"steps can't be run on tier {tier!r}: choose 'virtual' or 'native'")
         from belljar.api.build import build  # few programs do
 
         place = _place(store)
         if name is not None:
             check_image_name(name)
         objects = Objects(place)
-        record, used = build(objects, self._start(objects), self._steps, network, on_progress, limits)
+        record, used = build(objects, self._start(objects), self._steps, network, on_progress, limits, tier)
         digest = save_image(objects, record, name)
         keep_steps(objects, digest, used)
         return _image(Built(place, digest, record, name or ""))

@@ -110,12 +110,14 @@ def history_line(step: Step) -> str:
     return f"copy {step.target}" if isinstance(step, Copy) else str(step)
 
 
-def step_key(version: str, parent: ImageRecord | None, step: Step | str, *, network: bool = False) -> str:
+def step_key(
+    version: str, parent: ImageRecord | None, step: Step | str, *, network: bool = False, native: bool = False
+) -> str:
     """The ref of what a step makes of an image: it depends on the files and the settings before it, on the step, on the
-    version of belljar, and on whether there is a network.
+    version of belljar, on whether there is a network, and on the tier.
     """
     before: Sequence[object] = () if parent is None else (parent.trees, parent.env, parent.cwd, parent.user)
-    key: Digest = digest_of(_encoder.encode([version, before, step, network]))
+    key: Digest = digest_of(_encoder.encode([version, before, step, network, *(["native"] if native else [])]))
     return STEP + key.hex()
 
 

@@ -17,6 +17,13 @@ _RELATION: Final = re.compile(
 _PROVIDES: Final = re.compile(r"^Provides:(.*)$", re.MULTILINE)
 _ESSENTIAL: Final = re.compile(r"^(Essential: yes|Priority: required)$", re.MULTILINE)
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9+.-]*")
+_FIELDS: Final = {
+    "version": re.compile(r"[A-Za-z0-9][A-Za-z0-9.+:~-]*"),
+    "architecture": re.compile(r"[a-z0-9-]+"),
+    "size": re.compile(r"[0-9]{1,15}"),
+    "sha256": re.compile(r"[0-9a-f]{64}"),
+}
+"""Fields that become part of file names and scripts."""
 
 
 class Relation(Struct, frozen=True):
@@ -150,8 +157,8 @@ def _check(fields: dict[str, str]) -> dict[str, str]:
         name for name in ("package", "version", "architecture", "filename", "size", "sha256") if name not in fields
     ]
     name = fields.get("package", "")[:100]
-    if missing or not fields["size"].isdecimal() or not re.fullmatch("[0-9a-f]{64}", fields["sha256"]):
-        raise ImageError(f"the archive says too little of the package {name!r}")
+    if missing or any(not pattern.fullmatch(fields[field]) for field, pattern in _FIELDS.items()):
+        raise ImageError(f"the archive says too little of the package {name!r}, or nonsense")
     if ".." in fields["filename"].split("/") or fields["filename"].startswith("/"):
         raise ImageError(f"the package {name!r} is said to be at {fields['filename'][:200]!r}")
     return fields
