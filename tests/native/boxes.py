@@ -9,4 +9,4 @@ from belljar import Image, Sandbox
 
 def native_sandbox(**settings: Any) -> Sandbox:
     """A sandbox of real programs; `network` and the other settings are those of `Sandbox`."""
-    return Sandbox(tier="native", image=Image.host(), **settings)
+    return Sandbox(**{"tier": "native", "image": Image.host(), **settings})
