@@ -488,7 +488,7 @@ static int execute(char **argv) {
             argv[1] = found;
             execve("/bin/sh", argv, environ);
         }
-        if (errno != ENOENT && errno != ENOTDIR)
+        if ((errno != ENOENT && errno != ENOTDIR) || strchr(argv[0], '/') != NULL)
             error = errno;
     }
     return error;
