@@ -39,7 +39,7 @@ def test_names_are_bytes(box: Sandbox, tmp_path: Path) -> None:
 
 
 def test_a_long_directory_comes_in_pages(box: Sandbox, tmp_path: Path) -> None:
-    names = [f"{n:05}" + "x" * (n % 200) for n in range(25_000)]
+    names = [f"{n:05}" + "x" * (n % 200) for n in range(10_500)]
     for name in names:
         (tmp_path / name).touch()
     assert [entry.name for entry in box.files.list(".")] == sorted(names)
@@ -101,17 +101,13 @@ def test_a_fifo_blocks_nobody(box: Sandbox, tmp_path: Path) -> None:
     os.close(writer)
 
 
-def test_calls_that_block_stop_nothing_else(agent: Talk, tmp_path: Path) -> None:
-    """Reading a full pty buffer's like can't be forced without FUSE: a pipe of the kernel's that never has data does."""
+def test_more_calls_than_run_at_once_wait_for_their_turn(agent: Talk, tmp_path: Path) -> None:
     agent.hear()
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        agent.say(*[Call(n, "stat", [os.fsencode(tmp_path), True]) for n in range(1, 301)])
-        answered = {message.id for _ in range(300) if isinstance(message := agent.hear(), Reply)}
-    assert answered == set(range(1, 301)), "more than run at once wait for their turn"
+    agent.say(*[Call(n, "stat", [os.fsencode(tmp_path), True]) for n in range(1, 301)])
+    assert {message.id for _ in range(300) if isinstance(message := agent.hear(), Reply)} == set(range(1, 301))
 
 
-def test_a_tree_of_ten_thousand_levels_is_removed(box: Sandbox, tmp_path: Path) -> None:
+def test_a_tree_deeper_than_any_path_is_removed(box: Sandbox, tmp_path: Path) -> None:
     before = os.open(tmp_path, os.O_RDONLY)
     top = os.open(tmp_path, os.O_RDONLY)
     for _ in range(3000):
@@ -207,23 +203,32 @@ def test_the_owners_commands(program: Path, tmp_path: Path) -> None:
         time.sleep(0.3)
         return "slow"
 
-    with sandbox(program, cwd=str(tmp_path), tools={"shout": shout, "slow": slow, "long": lambda: "x" * 5_000_000}) as box:
+    with sandbox(
+        program, cwd=str(tmp_path), tools={"shout": shout, "slow": slow, "long": lambda: "x" * 5_000_000}
+    ) as box:
         assert box.exec("shout hello").stdout == "HELLO\n"
-        assert box.exec("echo -n '{\"text\": \"piped\"}' | shout -").stdout == "PIPED\n"
+        assert box.exec('echo -n \'{"text": "piped"}\' | shout -').stdout == "PIPED\n"
         failed = box.exec("shout")
         assert (failed.exit_code, failed.stderr.splitlines()[0]) == (2, "shout: missing argument: text")
         assert len(box.exec("long").stdout) == 5_000_001
         assert box.exec("slow & shout first; wait").stdout == "FIRST\nslow\n"
         assert box.exec("timeout 0.1 slow; echo $?").stdout == "124\n"
         assert box.exec("for i in {1..30}; do shout $i & done; wait").stdout.count("\n") == 30
-        assert box.exec("head -c 17000000 /dev/zero | shout -").exit_code != 0
+        assert box.exec("head -c 17000000 /dev/zero | shout -").stderr == "shout: File too large\n"
         assert box.exec("shout after").stdout == "AFTER\n"
 
 
 def test_callers_that_break_the_rules_of_commands_hurt_only_themselves(program: Path, tmp_path: Path) -> None:
     with sandbox(program, cwd=str(tmp_path), tools={"shout": shout}) as box:
         place = box.exec("command -v shout").stdout.strip().removesuffix("bin/shout") + "socket"
-        frames = (b"\xff\xff\xff\xff", b"\x01\0\0\0\xc1", b"\x02\0\0\0\x92\xa1", b"\x05\0\0\0\x92\xa1x\x90\0", b"\0\0\0\0", b"\x01")
+        frames = (
+            b"\xff\xff\xff\xff",
+            b"\x01\0\0\0\xc1",
+            b"\x02\0\0\0\x92\xa1",
+            b"\x05\0\0\0\x92\xa1x\x90\0",
+            b"\0\0\0\0",
+            b"\x01",
+        )
         for frame in frames:
             with socket.socket(socket.AF_UNIX) as caller:
                 caller.connect(place)
@@ -243,6 +248,16 @@ def test_callers_that_break_the_rules_of_commands_hurt_only_themselves(program: 
 
 def test_calls_that_it_does_not_know(agent: Talk) -> None:
     agent.hear()
-    agent.say(Call(1, "mount", [b"/x", [b"memory"], False]), Call(2, "stat", [1, 2]), Call(3, "changes", [7]), Call(4, "input", [1]))
+    agent.say(
+        Call(1, "mount", [b"/x", [b"memory"], False]),
+        Call(2, "stat", [1, 2]),
+        Call(3, "changes", [7]),
+        Call(4, "input", [1]),
+    )
     answers = {message.id: message for _ in range(4) if isinstance(message := agent.hear(), Failure)}
-    assert {number: answer.errno for number, answer in answers.items()} == {1: errno.ENOSYS, 2: 0, 3: 0, 4: errno.ENOSYS}
+    assert {number: answer.errno for number, answer in answers.items()} == {
+        1: errno.ENOSYS,
+        2: 0,
+        3: 0,
+        4: errno.ENOSYS,
+    }

@@ -1,4 +1,4 @@
-"""Programs by the agent: streams in order, however slow their readers; signals; limits; and everything that they start."""
+"""Programs by the agent: streams in order, however slow their readers; signals; limits; all that they start."""
 
 from __future__ import annotations
 
@@ -203,7 +203,8 @@ LIMITS = Limits(cpu_seconds=0.5, output_bytes=1 << 20, processes=20)
 LINES = {
     "sleep 9": "belljar: timed out after 0.7 s (limit wall_seconds) and was stopped\n",
     "yes": "belljar: wrote more than 1 MiB of output (limit output_bytes) and was stopped\n",
-    "for i in {1..40}; do sleep 9 & done; wait": "belljar: needed more than 20 processes (limit processes) and was stopped\n",
+    "for i in {1..40}; do sleep 9 & done; wait": "belljar: needed more than 20 processes (limit processes)"
+    " and was stopped\n",
 }
 
 

@@ -16,6 +16,7 @@
 #define TOOLS_MAX 1024
 #define CALLERS_MAX 1024
 #define CALL_MAX (16u << 20)
+#define INPUT_MAX (CALL_MAX - 4096)
 #define WORDS_MAX 100000
 #define HELD_MAX (64u << 20) /* of all calls that are being made */
 #define READ_SIZE (64 << 10)
@@ -256,15 +257,18 @@ void tools_wait(void) {
 
 /* The other side: this program under a command's name. */
 
+/* NULL if there is more than a call may hold. */
 static uint8_t *read_input(size_t *length) {
     uint8_t *data = allocate(CALL_MAX);
-    ssize_t count = 1;
-    for (*length = 0; count > 0 && *length < CALL_MAX - 4096; *length += (size_t)(count > 0 ? count : 0)) {
-        count = read(0, data + *length, CALL_MAX - 4096 - *length);
+    for (*length = 0; *length < INPUT_MAX + 1;) {
+        ssize_t count = read(0, data + *length, INPUT_MAX + 1 - *length);
         if (count < 0 && errno == EINTR)
-            count = 0, *length += 0;
+            continue;
+        if (count <= 0)
+            return data;
+        *length += (size_t)count;
     }
-    return data;
+    return NULL;
 }
 
 static int give_up(const char *name, int error) {
@@ -286,7 +290,10 @@ int tool_main(int argc, char **argv) {
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
         return give_up(name, errno);
     size_t total = strlen(name) + 64, input_length = 0;
-    uint8_t *input = argc == 2 && strcmp(argv[1], "-") == 0 ? read_input(&input_length) : NULL;
+    bool piped = argc == 2 && strcmp(argv[1], "-") == 0;
+    uint8_t *input = piped ? read_input(&input_length) : NULL;
+    if (piped && input == NULL)
+        return give_up(name, EFBIG);
     for (int i = 1; i < argc; i++)
         total += strlen(argv[i]) + 5;
     uint8_t *buffer = allocate(total + input_length);
