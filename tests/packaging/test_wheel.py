@@ -1,4 +1,4 @@
-"""The wheel that `make wheel` builds runs Python and JavaScript where there is no compiler."""
+"""The wheel that `make wheel` builds runs Python, JavaScript and native programs where there is no compiler."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ ROOT = Path(__file__).parents[2]
 
 PROGRAM = """
 import shutil
+import subprocess
 from belljar import Sandbox
 from belljar.engines.owner import js_build_host as build_host
+from belljar.native.agent_build_host import agent_program, shipped_agent
 
 assert not any(map(shutil.which, ("cc", "c++", "gcc", "g++", "clang", "clang++"))), "a compiler is on PATH"
 assert build_host.addon() == build_host.addon_places()[0], "the addon is not the wheel's"
+assert agent_program() == shipped_agent(), "the agent is not the wheel's"
+assert subprocess.run([agent_program(), "help"]).returncode == 2, "the agent can't be executed"
 with Sandbox() as sandbox:
     assert sandbox.exec("echo $((6 * 7))").stdout == "42\\n"
     assert sandbox.python.run("6 * 7").value == 42
@@ -31,14 +35,14 @@ print("works")
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("wheel")
-    built = subprocess.run(
-        [sys.executable, "-m", "belljar.engines.owner.js_build_host", str(made / "addon")],
-        capture_output=True,
-        text=True,
-        check=True,
+    addon, agent = (
+        subprocess.run(
+            [sys.executable, "-m", module, str(made / "parts")], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        for module in ("belljar.engines.owner.js_build_host", "belljar.native.agent_build_host")
     )
     build = [sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps"]
-    environment = {**os.environ, "BELLJAR_WHEEL_ADDON": built.stdout.strip()}
+    environment = {**os.environ, "BELLJAR_WHEEL_ADDON": addon, "BELLJAR_WHEEL_AGENT": agent}
     subprocess.run([*build, "--no-build-isolation", "-w", str(made), str(ROOT)], env=environment, check=True)
     (found,) = made.glob("belljar-*.whl")
     return found

@@ -113,7 +113,8 @@ class Agent(Target):
         start = Start(
             rng.randrange(1, 30), [b"bash", b"-c", rng.choice(_COMMANDS).encode()], {b"A": data[:9]},
             rng.choice((None, *_PATHS)), rng.choice((None, data)), rng.random() < 0.3,
-            rng.random() < 0.5, rng.choice(_LIMITS), rng.choice((None, None, (24, 80), (-1, 1 << 40))), rng.random() < 0.2, 0, rng.random() < 0.4,
+            rng.random() < 0.5, rng.choice(_LIMITS),
+            rng.choice((None, None, (24, 80), (-1, 1 << 40))), rng.random() < 0.2, 0, rng.random() < 0.4,
         )  # fmt: skip
         messages: list[HostMessage] = [
             start,
