@@ -9,12 +9,21 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 WHOLE = os.environ.get("BELLJAR_WHOLE") == "1"
+
+
+def both(cases: list[Callable[[Any], Any]]) -> list[Any]:
+    """Each case with both SDKs; without BELLJAR_WHOLE=1, with one of them in turn."""
+    pairs = [(function, which) for function in cases for which in ("sync", "async")]
+    chosen = pairs if WHOLE else [pair for place, pair in enumerate(pairs) if place % 4 in (0, 3)]
+    return [pytest.param(function, which, id=f"{function.__name__}-{which}") for function, which in chosen]
 
 
 class Server:

@@ -17,7 +17,10 @@ from smolagents.remote_executors import E2BExecutor
 
 from tests.server.serving import Server
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+    pytest.mark.slow,  # they load half of PyPI
+]
 
 
 def test_smolagents(sdk: Server) -> None:

@@ -10,7 +10,7 @@ import e2b_code_interpreter as interpreter
 import pytest
 from e2b import NotFoundException, TimeoutException
 
-from tests.server.serving import Server
+from tests.server.serving import Server, both
 from tests.server.test_sdk import done, failure
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
@@ -21,21 +21,6 @@ CASES: list[Callable[[Any], Any]] = []
 def case(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     CASES.append(function)
     return function
-
-
-@pytest.mark.parametrize("which", ["sync", "async"])
-@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
-def test_case(sdk: Server, function: Callable[[Any], Any], which: str) -> None:
-    kind: Any = interpreter.Sandbox if which == "sync" else interpreter.AsyncSandbox
-
-    async def run() -> None:
-        sandbox = await done(kind.create(timeout=120))
-        try:
-            await function(sandbox)
-        finally:
-            await done(sandbox.kill())
-
-    asyncio.run(run())
 
 
 @case
@@ -141,3 +126,17 @@ async def variables_survive_a_pause(sandbox: Any) -> None:
     await done(sandbox.run_code("x = {'deep': [1, 2]}"))
     await done(sandbox.pause())
     assert (await done(sandbox.run_code("x"))).text == "{'deep': [1, 2]}"
+
+
+@pytest.mark.parametrize(("function", "which"), both(CASES))
+def test_case(sdk: Server, function: Callable[[Any], Any], which: str) -> None:
+    kind: Any = interpreter.Sandbox if which == "sync" else interpreter.AsyncSandbox
+
+    async def run() -> None:
+        sandbox = await done(kind.create(timeout=120))
+        try:
+            await function(sandbox)
+        finally:
+            await done(sandbox.kill())
+
+    asyncio.run(run())

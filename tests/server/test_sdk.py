@@ -14,7 +14,7 @@ import e2b
 import httpx
 import pytest
 
-from tests.server.serving import Server
+from tests.server.serving import Server, both
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 
@@ -44,21 +44,6 @@ async def until(holds: Callable[[], Any], seconds: float = 15.0) -> None:
     while not holds():
         assert time.monotonic() < end
         await asyncio.sleep(0.02)
-
-
-@pytest.mark.parametrize("which", ["sync", "async"])
-@pytest.mark.parametrize("function", CASES, ids=lambda function: function.__name__)
-def test_case(sdk: Server, function: Callable[[Any], Any], which: str) -> None:
-    kind: Any = e2b.Sandbox if which == "sync" else e2b.AsyncSandbox
-
-    async def run() -> None:
-        sandbox = await done(kind.create(timeout=120, envs={"COLOUR": "blue"}, metadata={"case": function.__name__}))
-        try:
-            await function(sandbox)
-        finally:
-            await done(sandbox.kill())
-
-    asyncio.run(run())
 
 
 # Commands.
@@ -523,3 +508,17 @@ async def wrong_keys_and_templates_are_told(sandbox: Any) -> None:
     assert "404" in str(error)
     error = await failure(lambda: type(sandbox).create(timeout=10**9))
     assert "Timeout cannot be greater than" in str(error)
+
+
+@pytest.mark.parametrize(("function", "which"), both(CASES))
+def test_case(sdk: Server, function: Callable[[Any], Any], which: str) -> None:
+    kind: Any = e2b.Sandbox if which == "sync" else e2b.AsyncSandbox
+
+    async def run() -> None:
+        sandbox = await done(kind.create(timeout=120, envs={"COLOUR": "blue"}, metadata={"case": function.__name__}))
+        try:
+            await function(sandbox)
+        finally:
+            await done(sandbox.kill())
+
+    asyncio.run(run())

@@ -41,6 +41,7 @@ class NewSandbox(Struct, rename="camel"):
     template_id: str = field(name="templateID")
     timeout: int = 300
     auto_pause: bool | None = None
+    auto_pause_memory: bool | None = None
     auto_resume: AutoResume | None = None
     allow_internet_access: bool | None = field(default=None, name="allow_internet_access")
     network: Wanted | None = None
@@ -131,7 +132,13 @@ class Control:
                 raise ApiError(400, f"This server has no {name.replace('_', ' ')}")
         wanted = msgspec.structs.replace(wish.network or Wanted(), allow_internet_access=wish.allow_internet_access)
         pause = service.store is not None if wish.auto_pause is None else wish.auto_pause
-        now = wall_time()
+        if wish.auto_pause_memory is False and not pause:
+            raise ApiError(400, "autoPauseMemory=false only applies when autoPause is true.")
+        if wish.auto_pause_memory is False and wish.auto_resume is not None and wish.auto_resume.enabled:
+            raise ApiError(
+                400, "autoPauseMemory=false (filesystem-only auto-pause) cannot be combined with autoResume."
+            )
+        now = round(wall_time(), 3)  # as clients are told, and may ask for
         record = Record(
             new_id(),
             caller.tenant,

@@ -19,6 +19,16 @@ class Wanted(Struct, frozen=True, rename="camel"):
     allow_out: list[str] | None = None
     deny_out: list[str] | None = None
     allow_internet_access: bool | None = field(default=None, name="allow_internet_access")
+    rules: dict[str, Any] | None = None
+    egress_proxy: dict[str, Any] | None = None
+    dns_servers: list[str] | None = None
+    mask_request_host: str | None = None
+
+    def check(self) -> None:
+        """ApiError for what this server can't do: better than to leave it out in silence."""
+        for name in ("rules", "egress_proxy", "dns_servers", "mask_request_host"):
+            if getattr(self, name):
+                raise ApiError(400, f"Invalid network config: this server has no {name.replace('_', ' ')}")
 
 
 class Egress:
@@ -31,6 +41,7 @@ class Egress:
 
     def change(self, wanted: Wanted) -> None:
         """ApiError; then nothing is changed."""
+        wanted.check()
         allowed = wanted.allow_out
         if allowed and "*" not in self._granted and not set(allowed) <= set(self._granted):
             raise ApiError(403, "This server does not let sandboxes reach all of allowOut")

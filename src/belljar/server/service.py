@@ -451,7 +451,7 @@ class Service:
             branches = [made] if isinstance(made, AsyncSandbox) else made
             forks: list[Held] = []
             for branch in branches:
-                now = wall_time()
+                now = round(wall_time(), 3)
                 record = msgspec.structs.replace(
                     held.record, id=new_id(), created=now, end_at=now + seconds, timeout=seconds
                 )
