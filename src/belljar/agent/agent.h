@@ -23,6 +23,7 @@ struct limits {
 
 extern struct agent {
     struct guest *guest;
+    int descriptors;     /* a socket by which open files go out, or -1 */
     int program;         /* this program's file, which can't be opened once the root is another */
     char directory[256]; /* of the owner's commands and their socket */
     struct buffer out;   /* to the owner */
@@ -87,6 +88,10 @@ bool call_files(int64_t id, const uint8_t *name, uint32_t length, struct reader 
 void watch_files(int64_t id, int64_t number, struct reader *arguments, int channel);
 void flush_answer(int channel);
 char *absolute_path(const uint8_t *data, uint32_t length); /* NULL: none that a system call could take */
+
+/* mounts.c: the owner's trees. */
+void mount_tree(int64_t id, struct reader *arguments);
+void remove_tree(int64_t id, struct reader *arguments);
 
 /* tools.c: the owner's commands. */
 void add_tool(int64_t id, struct reader *arguments);

@@ -428,8 +428,8 @@ static int mount_device(void *argument) {
     int device = mounter.fuse < 0 ? (errno = ENODEV, -1) : open(path, O_RDWR | O_CLOEXEC);
     if (device < 0)
         return -1;
-    snprintf(options, sizeof options, "fd=%d,rootmode=%o,user_id=0,group_id=0,allow_other,default_permissions",
-             device, (unsigned)wanted->mode);
+    snprintf(options, sizeof options, "fd=%d,rootmode=%o,user_id=%u,group_id=%u,allow_other,default_permissions",
+             device, (unsigned)wanted->mode, (unsigned)getuid(), (unsigned)getgid());
     unsigned long flags = MS_NOSUID | MS_NODEV | (wanted->read_only ? MS_RDONLY : 0);
     return mount("belljar", wanted->target, "fuse", flags, options) == 0 ? device : closed(device, -1);
 }

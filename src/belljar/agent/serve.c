@@ -225,6 +225,10 @@ static int take_call(struct reader *r, uint32_t fields) {
             job_input(number, 0, data, size, id);
     } else if (is_text(name, length, "tool") && count == 1) {
         add_tool(id, &arguments);
+    } else if (is_text(name, length, "fuse") && count == 3) {
+        mount_tree(id, &arguments);
+    } else if (is_text(name, length, "unmount") && count == 1) {
+        remove_tree(id, &arguments);
     } else if (is_text(name, length, "changes") && count == 1) {
         if (read_int(&arguments, &number))
             next_changes(id, number);
@@ -388,7 +392,7 @@ static void prepare(void) {
 
 int serve(int socket, int descriptors, struct guest *guest) {
     static const uint8_t no_env[] = {0x80};
-    (void)descriptors;
+    agent.descriptors = descriptors;
     connection = socket;
     agent.began = now();
     agent.guest = guest;

@@ -122,9 +122,10 @@ class AsyncSandbox:
                 settings.check_layers(await self._layers())
             self._watch_events()
             if settings.native is not None:
-                from belljar.api.native import serve_network
+                from belljar.api.native import serve_mounts, serve_network
 
                 serve_network(link)
+                serve_mounts(link, settings.limits)
             if self._state is None and settings.checkpoint is None:
                 await self._run(operations.set_up(settings, link.offers))
             else:
@@ -398,7 +399,6 @@ class AsyncSandbox:
         return ref
 
     async def mount(self, path: AnyPath, mount: Mount) -> None:
-        self._settings.check_possible("mount()")
         await self._run(operations.mount(path, mount, self._link.offers))
 
     async def changes(self, path: AnyPath) -> Changes:
@@ -413,8 +413,7 @@ class AsyncSandbox:
         return changes
 
     async def unmount(self, path: AnyPath) -> None:
-        self._settings.check_possible("unmount()")
-        await self._run(operations.unmount(path))
+        await self._run(operations.unmount(path, self._link.offers))
 
     async def stats(self) -> dict[str, float]:
         """See `Sandbox.stats`."""

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct, structs
 
+from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode
 from belljar.api.errors import NotOnThisTier
 from belljar.api.image import account_of, root_source
+from belljar.api.native_mounts import NativeMounts
 from belljar.api.request import check_environment
 from belljar.api.settings import SandboxOptions, Settings
 from belljar.image.record import environment_of
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from belljar.api.link_host import Link
     from belljar.native.launch_host import NativeWorker
 
-_LACKS: Final = ("mounts", "node_modules", "checkpoint")
+_LACKS: Final = ("node_modules", "checkpoint")
 """Arguments that only the virtual tier takes."""
 
 
@@ -65,6 +67,15 @@ def start_native(settings: Settings, start: NativeStart) -> NativeWorker:
             needs_cgroup=not settings.require.isdisjoint(ON_DEMAND),
         )
     )
+
+
+def serve_mounts(link: Link | AsyncLink, limits: Limits) -> None:
+    """Have mounts of the owner's trees served from here."""
+    from belljar.native.launch_host import NativeWorker
+
+    worker, conversation = link.worker, link.conversation
+    if isinstance(worker, NativeWorker) and worker.mounts is not None:
+        link.offers.native_mounts = NativeMounts(worker.mounts, limits, lambda: conversation.observe)
 
 
 def serve_network(link: Link | AsyncLink) -> None:

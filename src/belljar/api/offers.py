@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from belljar.api.bridge import HostCall
+    from belljar.api.native_mounts import NativeMounts
     from belljar.api.tools import Tool
     from belljar.store.errors import StoreError
 
@@ -66,6 +67,8 @@ class Offers:
         self._tools: dict[bytes, Tool] = {}
         self.network: NetworkAccess | None = None
         """The way to the network, if one was granted or its refusals are to be recorded."""
+        self.native_mounts: NativeMounts | None = None
+        """On the native tier: mounts are served from here."""
 
     def branch(self) -> Offers:
         """The same, for a branch of the sandbox."""

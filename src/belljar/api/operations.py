@@ -316,14 +316,20 @@ def _download_file(entry: Entry, tree: LocalTree, parts: list[str]) -> Steps[Non
 def mount(path: AnyPath, tree: Mount, offers: Offers) -> Steps[None]:
     path = check_mount(path, tree)
     recipe = yield Work(lambda: tree.build(offers.export))
-    yield from ask(path, "mount", fsencode(path), recipe, tree.read_only)
+    if offers.native_mounts is not None:
+        yield from offers.native_mounts.mount(path, recipe, tree.read_only, offers)
+    else:
+        yield from ask(path, "mount", fsencode(path), recipe, tree.read_only)
     for name, data, mode in tree.files:
         yield from write(f"{path}/{name.lstrip('/')}", data, mode)
 
 
-def unmount(path: AnyPath) -> Steps[None]:
+def unmount(path: AnyPath, offers: Offers) -> Steps[None]:
     path = check_path(path)
-    yield from ask(path, "unmount", fsencode(path))
+    if offers.native_mounts is not None:
+        yield from offers.native_mounts.unmount(path)
+    else:
+        yield from ask(path, "unmount", fsencode(path))
 
 
 def set_up(settings: Settings, offers: Offers) -> Steps[None]:

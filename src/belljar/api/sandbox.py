@@ -118,9 +118,10 @@ class Sandbox:
                 settings.check_layers(self._layers())
             self._watch_events()
             if settings.native is not None:
-                from belljar.api.native import serve_network
+                from belljar.api.native import serve_mounts, serve_network
 
                 serve_network(self._link)
+                serve_mounts(self._link, settings.limits)
             if state is None and settings.checkpoint is None:
                 self._run(operations.set_up(settings, self._link.offers))
             else:
@@ -466,7 +467,6 @@ class Sandbox:
 
     def mount(self, path: AnyPath, mount: Mount) -> None:
         """Make a tree appear at `path`, for every command started from now on."""
-        self._settings.check_possible("mount()")
         self._run(operations.mount(path, mount, self._link.offers))
         if self._link.offers:
             self._link.serve_in_background()
@@ -485,8 +485,7 @@ class Sandbox:
         return changes
 
     def unmount(self, path: AnyPath) -> None:
-        self._settings.check_possible("unmount()")
-        self._run(operations.unmount(path))
+        self._run(operations.unmount(path, self._link.offers))
 
     def port(self, number: int) -> Port:
         """A port on which a program inside listens: `.get("/")` and the like for web servers, `.connect()` for bytes.

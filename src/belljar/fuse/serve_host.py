@@ -105,13 +105,16 @@ class Served:
 
     def close(self) -> None:
         """Stop serving: the connection is aborted, and whatever is under way on the mount fails. Idempotent."""
+        self.begin_closing()
+        self._ended.wait(2 * GRACE_SECONDS)
+
+    def begin_closing(self) -> None:
+        """As `close`, without waiting."""
         with self._lock:
             self._closing = True
-            if self._ended.is_set():
-                return
-            os.eventfd_write(self._wake, 1)
+            if not self._ended.is_set():
+                os.eventfd_write(self._wake, 1)
         self._changed.set()
-        self._ended.wait(2 * GRACE_SECONDS)
 
     def disown(self) -> None:
         """In a forked child: the device is its parent's."""

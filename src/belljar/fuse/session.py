@@ -70,6 +70,18 @@ class Reply(NamedTuple):
     undo: Callable[[], None] | None
 
 
+class Account(NamedTuple):
+    """The user of a sandbox, whose files those of `AGENT` are; `only`: there is no other user, and all files are."""
+
+    uid: int
+    gid: int
+    only: bool = False
+
+
+AGENT: Final = 1000
+"""The user and group that the servers of mounts know as the sandbox's own."""
+
+
 class _OpenFile:
     __slots__ = ("access", "handle", "node")
 
@@ -103,6 +115,7 @@ class Session:
         *,
         private: bool = False,
         read_only: bool = False,
+        account: Account | None = None,
         report: Callable[[BaseException], None] | None = None,
         refused: Callable[[Refused], None] | None = None,
     ) -> None:
@@ -111,6 +124,7 @@ class Session:
         self._private = private
         self._seconds = fuse.FOREVER if private else 0
         self._read_only = read_only
+        self._account = account
         self._report = report
         self._refused = refused
         self._nodes = NodeTable(self._server.root)
@@ -231,8 +245,20 @@ class Session:
         return self._nodes.find(request.node).node
 
     def _stat(self, node: Node) -> Stat:
-        found: tuple[Any, ...] = self._server.stat(node)
-        return found if type(found) is Stat else Stat(*found)
+        made: tuple[Any, ...] = self._server.stat(node)
+        found = made if type(made) is Stat else Stat(*made)
+        if (account := self._account) is None:
+            return found
+        uid = account.uid if account.only or found.uid == AGENT else found.uid
+        gid = account.gid if account.only or found.gid == AGENT else found.gid
+        return found._replace(uid=uid, gid=gid)
+
+    def _told_uid(self, uid: int) -> int:
+        """A user as the server knows it."""
+        return AGENT if self._account is not None and uid == self._account.uid else uid
+
+    def _told_gid(self, gid: int) -> int:
+        return AGENT if self._account is not None and gid == self._account.gid else gid
 
     def _entry(self, node: Node) -> bytes:
         """Tell the kernel of a node."""
@@ -277,7 +303,8 @@ class Session:
 
     def _owner(self, directory: Node, request: Request) -> Owner:
         """Owner of a new file: a set-group-id directory passes on its group."""
-        return Owner(request.uid, directory.gid if directory.mode & S_ISGID else request.gid)
+        gid = directory.gid if directory.mode & S_ISGID else self._told_gid(request.gid)
+        return Owner(self._told_uid(request.uid), gid)
 
     def _mknod(self, request: Request) -> bytes:
         mode, _ = request.fields(fuse.MKNOD_IN)
@@ -343,8 +370,8 @@ class Session:
         now = self._now() if valid & (fuse.FATTR_ATIME_NOW | fuse.FATTR_MTIME_NOW) else 0
         change = SetAttr(
             mode & PERMISSIONS if valid & fuse.FATTR_MODE else None,
-            uid if valid & fuse.FATTR_UID else None,
-            gid if valid & fuse.FATTR_GID else None,
+            self._told_uid(uid) if valid & fuse.FATTR_UID else None,
+            self._told_gid(gid) if valid & fuse.FATTR_GID else None,
             resized,
             _time(valid & fuse.FATTR_ATIME, valid & fuse.FATTR_ATIME_NOW, now, atime, atime_ns),
             _time(valid & fuse.FATTR_MTIME, valid & fuse.FATTR_MTIME_NOW, now, mtime, mtime_ns),
@@ -488,7 +515,7 @@ class Session:
 
     def _opendir(self, request: Request) -> bytes:
         node = self._node(request)
-        if not node.is_dir:
+        if node.mode & S_IFMT != S_IFDIR:
             raise SysError(ENOTDIR)
         if len(self._handles) >= HANDLES_MAX:
             raise SysError(ENFILE)

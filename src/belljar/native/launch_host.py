@@ -18,6 +18,7 @@ from belljar.abi.base import environment
 from belljar.abi.errno import EINVAL, ENOSPC, EPERM
 from belljar.abi.limits import Limits
 from belljar.abi.wire import Failure, Ready, WireError, WorkerMessage, worker_frames
+from belljar.fuse.session import Account as FileAccount
 from belljar.lockdown.bpf import MACHINES
 from belljar.lockdown.polling_host import readable
 from belljar.lockdown.seal_host import landlock_rules
@@ -25,6 +26,7 @@ from belljar.lockdown.sockets_host import receive_descriptors
 from belljar.lockdown.standard_host import open_standard_descriptors
 from belljar.native.accounts import Account, choose_account
 from belljar.native.agent_build_host import AgentUnavailable, agent_program
+from belljar.native.mounts_host import OwnersMounts, device_for
 from belljar.native.network_host import NativeNetwork, explain_rules, find_in_root
 from belljar.native.plan import AGENT_PROCESSES, Ground, Ids, Inside, encode_plan
 from belljar.native.roots import ID_COUNT, Root, RootSource
@@ -75,7 +77,7 @@ class Request(Struct, frozen=True):
 class NativeWorker(WorkerHandle):
     """The launcher of a sandbox, which ends with it; and the connection to its pid 1."""
 
-    __slots__ = ("_release", "descriptors", "network", "sockets")
+    __slots__ = ("_release", "descriptors", "mounts", "network", "sockets")
 
     def __init__(
         self,
@@ -89,6 +91,7 @@ class NativeWorker(WorkerHandle):
         self.descriptors = descriptors
         """Where descriptors come out that pid 1 was asked for."""
         self._release = release
+        self.mounts: OwnersMounts | None = None
         self.network: NativeNetwork | None = None
         self.sockets: list[socket.socket] = []
         """Those that the plan had pid 1 make."""
@@ -102,6 +105,8 @@ class NativeWorker(WorkerHandle):
         pidfd, self.pidfd = self.pidfd, -1  # two threads may both come to end it
         if pidfd < 0 or sys.platform != "linux":
             return
+        if self.mounts is not None:
+            self.mounts.close()  # a program that waits for a file can't be killed
         with suppress(OSError):
             self.connection.shutdown(socket.SHUT_RDWR)
         if not readable(pidfd, END_SECONDS):
@@ -144,6 +149,11 @@ def launch(request: Request) -> NativeWorker:
     except AgentUnavailable as error:
         raise WorkerUnavailable(str(error)) from error
     ids = owner_ids()
+    with device_for(ids.base) as device:
+        return _launch(request, program, ids, device)
+
+
+def _launch(request: Request, program: str, ids: Ids, device: str) -> NativeWorker:
     with ExitStack() as undo:
         root = prepare_root(request.source, ids.base)
         undo.callback(root.release)
@@ -160,6 +170,7 @@ def launch(request: Request) -> NativeWorker:
                 lowers=root.lowers,
                 binds=root.binds,
                 cgroups=[] if cgroup is None else cgroup.directories,
+                device=device,
             ),
             Inside(
                 account=account,
@@ -186,6 +197,7 @@ def launch(request: Request) -> NativeWorker:
         raise
     worker.env = _environment(account, request, network)
     worker.network = network
+    worker.mounts = OwnersMounts(worker.descriptors, FileAccount(account.uid, account.gid, only=ids.base is None))
     return worker
 
 

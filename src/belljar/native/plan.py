@@ -110,6 +110,8 @@ class Ground(msgspec.Struct, frozen=True):
     binds: Sequence[Bind]
     """Trees that are mounted over it."""
     cgroups: Sequence[str]
+    device: str = "/dev/fuse"
+    """The FUSE device that pid 1 may open."""
 
 
 class Inside(msgspec.Struct, frozen=True):
@@ -182,7 +184,7 @@ def _steps(ground: Ground, inside: Inside) -> list[Step]:
         *_lay_out(ground, inside),
         *_mount_root(ground),
         *_mount_system(ground, inside),
-        ["try", "", ["fuse", "/dev/fuse"]],
+        ["try", "", ["fuse", ground.device]],
         ["pivot", ROOT],
         ["layer", "user"],
         *([["layer", "ids"]] if ground.ids.base is not None else []),

@@ -1,0 +1,142 @@
+"""The owner's trees in a native sandbox: FUSE devices that pid 1 sends out, and who serves them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from belljar.abi.errors import Refused
+from belljar.fuse.serve_host import Served, check_device
+from belljar.fuse.session import Account, Session
+from belljar.kernel.vfs.server import FileServer
+from belljar.lockdown.sockets_host import receive_descriptors
+
+DEVICE: Final = "/dev/fuse"
+_SECONDS: Final = 10.0
+_SEARCHABLE: Final = ("/var/tmp", "/tmp", "/run")  # noqa: S108 - a directory of ours is made there
+_OTHERS: Final = stat.S_IROTH | stat.S_IWOTH
+
+
+@contextmanager
+def device_for(uid: int | None) -> Iterator[str]:
+    """The path of a FUSE device that a sandbox whose root is this user of the host may open; None: it is our own user.
+
+    Some machines leave /dev/fuse to root. A root's sandbox then has a device node of its own, for as long as it starts.
+    """
+    made = "" if uid is None or _is_open_to_all() else next(filter(None, (_make_node(p, uid) for p in _SEARCHABLE)), "")
+    try:
+        yield made or DEVICE
+    finally:
+        if made:
+            shutil.rmtree(os.path.dirname(made), ignore_errors=True)
+
+
+def _is_open_to_all() -> bool:
+    try:
+        return os.stat(DEVICE).st_mode & _OTHERS == _OTHERS
+    except OSError:
+        return True  # there is none that could be copied
+
+
+def _make_node(place: str, uid: int) -> str:
+    """Its path; "" where no device can be used."""
+    directory = ""
+    try:
+        directory = tempfile.mkdtemp(prefix="belljar-", dir=place)
+        path = os.path.join(directory, "fuse")
+        os.chmod(directory, 0o711)
+        os.mknod(path, stat.S_IFCHR | 0o600, os.stat(DEVICE).st_rdev)
+        os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
+        os.chown(path, uid, uid)
+    except OSError:
+        if directory:
+            shutil.rmtree(directory, ignore_errors=True)
+        return ""
+    return path
+
+
+class OwnersMounts:
+    """What is mounted in one sandbox."""
+
+    def __init__(self, descriptors: socket.socket, account: Account) -> None:
+        self._descriptors = descriptors
+        self._account = account
+        self._lock = threading.Lock()
+        self._received: dict[int, int] = {}
+        """Devices that came before anybody asked for them."""
+        self._next = 0
+        self._served: dict[str, list[Served]] = {}
+        self._guards: dict[int, threading.Lock] = {}
+        """For each server, by identity: it may be mounted twice."""
+
+    def serve(
+        self,
+        number: int,
+        path: str,
+        server: FileServer,
+        *,
+        private: bool,
+        read_only: bool,
+        report: Callable[[BaseException], None],
+        refused: Callable[[Refused], None] | None,
+    ) -> None:
+        """Serve the device of that number. OSError, ValueError."""
+        session = Session(
+            server,
+            time.time_ns,
+            private=private,
+            read_only=read_only,
+            account=self._account,
+            report=report,
+            refused=refused,
+        )
+        with self._lock:
+            fd = self._take(number)
+            guard = self._guards.setdefault(id(server), threading.Lock())
+            self._served.setdefault(path, []).append(Served(fd, session, guard))
+
+    def _take(self, number: int) -> int:
+        while number not in self._received:
+            self._descriptors.settimeout(_SECONDS)
+            data, fds = receive_descriptors(self._descriptors, 1, 1)
+            if not data or len(fds) != 1:
+                raise OSError("the sandbox sent no device")
+            self._received[self._next] = fds[0]
+            self._next += 1
+        fd = self._received.pop(number)
+        os.set_inheritable(fd, False)
+        try:
+            check_device(fd)
+        except ValueError:
+            os.close(fd)
+            raise
+        return fd
+
+    def drop(self, path: str) -> None:
+        """It is unmounted."""
+        with self._lock:
+            served = self._served.get(path)
+            last = served.pop() if served else None
+        if last is not None:
+            last.close()
+
+    def close(self) -> None:
+        """End all: what a program waits for fails, so that it can end. Idempotent."""
+        with self._lock:
+            served = [each for pile in self._served.values() for each in pile]
+            self._served.clear()
+            received, self._received = self._received, {}
+        for fd in received.values():
+            os.close(fd)
+        for each in served:
+            each.begin_closing()
+        for each in served:
+            each.close()
