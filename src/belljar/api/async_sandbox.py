@@ -125,7 +125,7 @@ class AsyncSandbox:
                 from belljar.api.native import serve_mounts, serve_network
 
                 serve_network(link)
-                serve_mounts(link, settings.limits)
+                serve_mounts(link, settings)
             if self._state is None and settings.checkpoint is None:
                 await self._run(operations.set_up(settings, link.offers))
             else:
@@ -406,7 +406,6 @@ class AsyncSandbox:
 
         It is all here by then: `diff` and `apply` are not awaited. `apply` writes files; use a thread if they are many.
         """
-        self._settings.check_possible("changes()")
         from belljar.api import review
 
         changes: Changes = await self._run(review.changes(path, self._applied, self._link.offers))

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct, structs
 
-from belljar.abi.limits import Limits
 from belljar.abi.paths import fsdecode
 from belljar.api.errors import NotOnThisTier
 from belljar.api.image import account_of, root_source
@@ -69,13 +68,15 @@ def start_native(settings: Settings, start: NativeStart) -> NativeWorker:
     )
 
 
-def serve_mounts(link: Link | AsyncLink, limits: Limits) -> None:
+def serve_mounts(link: Link | AsyncLink, settings: Settings) -> None:
     """Have mounts of the owner's trees served from here."""
     from belljar.native.launch_host import NativeWorker
 
     worker, conversation = link.worker, link.conversation
     if isinstance(worker, NativeWorker) and worker.mounts is not None:
-        link.offers.native_mounts = NativeMounts(worker.mounts, limits, lambda: conversation.observe)
+        link.offers.native_mounts = NativeMounts(
+            worker.mounts, settings.limits, settings.cwd, lambda: conversation.observe
+        )
 
 
 def serve_network(link: Link | AsyncLink) -> None:

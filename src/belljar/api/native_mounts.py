@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from belljar.abi.errno import EACCES, ENODEV, ENOTSUP, EPERM
 from belljar.abi.errors import Refused, SysError
 from belljar.abi.limits import Limits
-from belljar.abi.paths import fsencode
+from belljar.abi.paths import basename, dirname, fsdecode, fsencode, join, normalise
+from belljar.abi.wire import LIST_PAGE
 from belljar.api.clock_host import wall_time
-from belljar.api.errors import SandboxError
+from belljar.api.errors import FileError, SandboxError
 from belljar.api.mounts import AGENT
 from belljar.api.offers import Offers
 from belljar.kernel.fs.memory import MemoryServer
 from belljar.kernel.fs.overlay import OverlayServer
+from belljar.kernel.fs.overlay_changes import OverlayChanges
 from belljar.kernel.fs.quota import Quota
 from belljar.kernel.vfs.server import FileServer
 
@@ -33,9 +36,15 @@ class NativeMounts:
     """Builds servers from recipes, and has them served."""
 
     def __init__(
-        self, served: OwnersMounts, limits: Limits, observe: Callable[[], Callable[[str, dict[str, Any]], None] | None]
+        self,
+        served: OwnersMounts,
+        limits: Limits,
+        cwd: str,
+        observe: Callable[[], Callable[[str, dict[str, Any]], None] | None],
     ) -> None:
         self._served = served
+        self._cwd = cwd
+        self._mounted: dict[str, list[FileServer]] = {}
         self._quota = Quota(limits.file_bytes, limits.files)
         self._observe = observe
 
@@ -61,14 +70,22 @@ class NativeMounts:
 
         server, private = yield Work(lambda: self.build(recipe, offers))
         yield from mkdir(path, True)
-        value = yield from ask(path, "fuse", fsencode(path), server.root.mode, read_only)
+        try:
+            value = yield from ask(path, "fuse", fsencode(path), server.root.mode, read_only)
+        except FileError as error:
+            if error.errno not in (ENODEV, EACCES, EPERM):
+                raise
+            raise SandboxError(
+                f"can't mount at {path}: this sandbox can't use /dev/fuse ({error.strerror}). It takes the kernel's "
+                "module fuse, and a /dev/fuse that your user may read and write (chmod 666, as most systems have it)"
+            ) from None
         number = check_answer(value, int)
 
         def serve() -> None:
             try:
                 self._served.serve(
                     number,
-                    path,
+                    normalise(path),
                     server,
                     private=private,
                     read_only=read_only,
@@ -77,6 +94,7 @@ class NativeMounts:
                 )
             except (OSError, ValueError) as error:
                 raise SandboxError(f"can't mount at {path}: {error}") from error
+            self._mounted.setdefault(normalise(path), []).append(server)
 
         yield Work(serve)
 
@@ -84,7 +102,31 @@ class NativeMounts:
         from belljar.api.operations import Work, ask
 
         yield from ask(path, "unmount", fsencode(path))
-        yield Work(lambda: self._served.drop(path))
+        place = self._place(path)
+        if self._mounted.get(place):
+            self._mounted[place].pop()
+        yield Work(lambda: self._served.drop(place))
+
+    def _place(self, path: str) -> str:
+        return normalise(join(self._cwd, path))
+
+    def ask_overlay(self, path: str, name: str, arguments: tuple[Any, ...]) -> Any:
+        """What a worker would say of a directory of an overlay. SysError, ENOTSUP if it is none."""
+        place, names = self._place(path), list[str]()
+        while not self._mounted.get(place) and place != "/":
+            names.insert(0, basename(place))
+            place = dirname(place)
+        if not self._mounted.get(place):
+            raise SysError(ENOTSUP)
+        server = self._mounted[place][-1]
+        with self._served.guard(server):
+            node = server.root
+            for each in names:
+                node = server.walk(node, each)
+            found = OverlayChanges(server, node)
+            if name == "differences":
+                return found.page(arguments[0], LIST_PAGE)
+            return list(found.read_lower(fsdecode(arguments[0]), *arguments[1:]))
 
     def _refused(self, error: Refused) -> None:
         observe = self._observe()

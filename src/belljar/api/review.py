@@ -201,7 +201,7 @@ def changes(path: AnyPath, applied: Applied, offers: Offers) -> Steps[Changes]:
     path = check_path(path)
     found: list[FileChange] = []
     new_room, old_room = BYTES_MAX, READ_MAX
-    found_rows = yield from _list_rows(path)
+    found_rows = yield from _list_rows(path, offers)
     rows = {_check_relative(name): (new, old, stale) for name, new, old, stale in found_rows}
     restored = yield from _find_restored(path, offers)
     own: dict[str, tuple[int, int]] = {}
@@ -216,7 +216,7 @@ def changes(path: AnyPath, applied: Applied, offers: Offers) -> Steps[Changes]:
         inside = join(path, relative)
         new = yield from _read_new(git_mode(new_mode), inside, new_room)
         below = restored if relative in own else None
-        old = yield from _read_old(git_mode(old_mode), path, relative, old_room, below)
+        old = yield from _read_old(git_mode(old_mode), path, relative, old_room, below, offers)
         new_room -= new.size if new is not None else 0
         old_room -= old.size if old is not None else 0
         if new != old:
@@ -253,13 +253,21 @@ def _too_many(path: str) -> SandboxError:
     return SandboxError(f"more than {CHANGES_MAX} files were changed in {path}: ask for a part of it")
 
 
-def _list_rows(path: str) -> Steps[list[Row]]:
+def _ask_overlay(offers: Offers, path: str, name: Literal["differences", "read_lower"], *arguments: Any) -> Steps[Any]:
+    """Ask for something of an overlay: its worker, or on the native tier the server that is in this process."""
+    if offers.native_mounts is None:
+        return (yield from ask(path, name, fsencode(path), *arguments))
+    mounts = offers.native_mounts
+    return (yield from _work(path, lambda: mounts.ask_overlay(path, name, arguments)))
+
+
+def _list_rows(path: str, offers: Offers) -> Steps[list[Row]]:
     rows: list[Row] = []
     room = PATHS_MAX
     while True:
         last = rows[-1][0] if rows else b""
         try:
-            answer = yield from ask(path, "differences", fsencode(path), last)
+            answer = yield from _ask_overlay(offers, path, "differences", last)
         except FileError as error:
             if error.errno != ENOTSUP:
                 raise
@@ -290,7 +298,7 @@ def _read_new(mode: int, path: str, room: int) -> Steps[FileState | None]:
 
 
 def _read_old(
-    mode: int, top: str, relative: str, room: int, restored: RestoredChanges | None
+    mode: int, top: str, relative: str, room: int, restored: RestoredChanges | None, offers: Offers
 ) -> Steps[FileState | None]:
     """A file of the lower tree; of a large one only the digest is kept."""
     path = join(top, relative)
@@ -298,7 +306,7 @@ def _read_old(
     def read(offset: int) -> Steps[Any]:
         if restored is not None:
             return (yield from _work(path, lambda: restored.read(relative, offset, PIECE)))
-        return (yield from ask(path, "read_lower", fsencode(top), fsencode(relative), offset, PIECE))
+        return (yield from _ask_overlay(offers, top, "read_lower", fsencode(relative), offset, PIECE))
 
     return (yield from _read(mode, path, read, room, SHOWN_MAX))
 

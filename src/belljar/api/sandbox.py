@@ -121,7 +121,7 @@ class Sandbox:
                 from belljar.api.native import serve_mounts, serve_network
 
                 serve_network(self._link)
-                serve_mounts(self._link, settings.limits)
+                serve_mounts(self._link, settings)
             if state is None and settings.checkpoint is None:
                 self._run(operations.set_up(settings, self._link.offers))
             else:
@@ -478,7 +478,6 @@ class Sandbox:
         ...     sandbox.exec("echo more >> notes", cwd="/repo")
         ...     print(sandbox.changes("/repo").diff())
         """
-        self._settings.check_possible("changes()")
         from belljar.api import review
 
         changes: Changes = self._run(review.changes(path, self._applied, self._link.offers))

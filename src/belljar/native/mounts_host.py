@@ -21,7 +21,7 @@ from belljar.lockdown.sockets_host import receive_descriptors
 
 DEVICE: Final = "/dev/fuse"
 _SECONDS: Final = 10.0
-_SEARCHABLE: Final = ("/var/tmp", "/tmp", "/run")  # noqa: S108 - a directory of ours is made there
+_SEARCHABLE: Final = ("/var/tmp", "/tmp", "/run")
 _OTHERS: Final = stat.S_IROTH | stat.S_IWOTH
 
 
@@ -52,7 +52,7 @@ def _make_node(place: str, uid: int) -> str:
     try:
         directory = tempfile.mkdtemp(prefix="belljar-", dir=place)
         path = os.path.join(directory, "fuse")
-        os.chmod(directory, 0o711)
+        os.chmod(directory, 0o711)  # noqa: S103 - to be searched on the way to the node, which is that user's alone
         os.mknod(path, stat.S_IFCHR | 0o600, os.stat(DEVICE).st_rdev)
         os.close(os.open(path, os.O_RDWR | os.O_CLOEXEC))
         os.chown(path, uid, uid)
@@ -100,8 +100,11 @@ class OwnersMounts:
         )
         with self._lock:
             fd = self._take(number)
-            guard = self._guards.setdefault(id(server), threading.Lock())
-            self._served.setdefault(path, []).append(Served(fd, session, guard))
+            self._served.setdefault(path, []).append(Served(fd, session, self.guard(server)))
+
+    def guard(self, server: FileServer) -> threading.Lock:
+        """What is held while a server is at work."""
+        return self._guards.setdefault(id(server), threading.Lock())
 
     def _take(self, number: int) -> int:
         while number not in self._received:

@@ -154,17 +154,8 @@ class FileCalls:
         return OverlayChanges(place.mount.server, place.node)
 
     def differences(self, path: bytes, after: bytes) -> Plain:
-        """A page of the files that differ from an overlay's lower tree: the first, by path, that follow a path.
-
-        Each with its mode now and before, 0 for none, and whether the lower file changed since it was copied.
-        """
-        last = fsdecode(after)
-        rows = [
-            [fsencode(name), 0 if new is None else new.mode, 0 if old is None else old.mode, stale]
-            for name, new, old, stale in sorted(self._overlay(path).differing(), key=lambda row: row[0])
-            if name > last
-        ]
-        return rows[:LIST_PAGE]
+        """A page of the files that differ from an overlay's lower tree."""
+        return self._overlay(path).page(after, LIST_PAGE)
 
     def lower_place(self, path: bytes) -> Plain:
         """The owner's export below an overlay, -1 if there is none, and the names that lead to a directory in it."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from typing import Any
 
 from belljar.abi.errno import ENOENT, ENOTDIR, ENOTSUP
 from belljar.abi.errors import SysError
 from belljar.abi.flags import O_RDONLY, PERMISSIONS, S_IFLNK, S_IFMT
-from belljar.abi.paths import fsencode
+from belljar.abi.paths import fsdecode, fsencode
 from belljar.abi.records import Stat
 from belljar.kernel.fs.overlay import OverlayServer
 from belljar.kernel.fs.overlay_node import OverlayDirectory, OverlayNode
@@ -31,6 +32,19 @@ class OverlayChanges:
         """The far side's number of the lower tree, if that is remote, and the names from its root to the directory."""
         lower = self._server.lower
         return lower.export if isinstance(lower, RemoteServer) else None, self._parts
+
+    def page(self, after: bytes, most: int) -> list[list[Any]]:
+        """The first files, by path, that differ and follow a path, as an owner asks for them.
+
+        Each with its mode now and before, 0 for none, and whether the lower file changed since it was copied.
+        """
+        last = fsdecode(after)
+        rows = [
+            [fsencode(name), 0 if new is None else new.mode, 0 if old is None else old.mode, stale]
+            for name, new, old, stale in sorted(self.differing(), key=lambda row: row[0])
+            if name > last
+        ]
+        return rows[:most]
 
     def differing(self) -> Iterator[tuple[str, Stat | None, Stat | None, bool]]:
         """Paths below the directory where the trees may differ, what is there and what was, and whether the lower file
