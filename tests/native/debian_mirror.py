@@ -41,7 +41,7 @@ def make_deb(
     members = {
         "debian-binary": b"2.0\n",
         f"control.tar{how}": PACK[how](layer(directory("./"), *inner)),
-        f"data.tar{how}": PACK[how](layer(directory("./"), *_entries(files))),
+        f"data.tar{how}": PACK[how](layer(directory("./"), *entries(files))),
     }
     made = b"!<arch>\n"
     for name, data in members.items():
@@ -51,7 +51,7 @@ def make_deb(
     return made
 
 
-def _entries(files: Files) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
+def entries(files: Files) -> Iterator[tuple[tarfile.TarInfo, bytes]]:
     known = {"."}
     for path, value in files.items():
         parts = path.strip("/").split("/")
