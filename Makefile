@@ -13,7 +13,7 @@ DEEPAGENTS_CODE := deepagents-code==0.1.57 tomli-w==1.2.0 python-dotenv==1.2.2
 BIN := .venv/bin
 INSTALLED := .venv/.belljar-installed
 
-.PHONY: help demo test check docs wheel versions reliability durability tiers soak elsewhere prepared fuzz format clean
+.PHONY: help demo test check docs wheel versions reliability durability native tiers soak elsewhere prepared fuzz format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo 'make versions  a quick set of tests on each other Python that is installed'
 	@echo 'make reliability  the whole battery of load, soak, faults and environments (half an hour)'
 	@echo 'make durability  300 kills, power cuts and faults at every call, of every kind of store (ten minutes)'
+	@echo 'make native  the native tier: all tests, a real Debian system among them (fetches 150 MB)'
 	@echo 'make tiers   the battery of the public API on every tier, whole'
 	@echo 'make soak    fifty sandboxes used and attacked for twenty minutes'
 	@echo 'make elsewhere  types as on macOS and Windows; a stand-in for both (minutes)'
@@ -63,6 +64,9 @@ reliability: prepared
 
 durability: prepared
 	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -n $(JOBS) tests/store tests/state/test_durability.py
+
+native: prepared
+	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -o faulthandler_timeout=1800 -n $(JOBS) tests/native
 
 tiers: prepared
 	BELLJAR_WHOLE=1 $(BIN)/python -m pytest -n $(JOBS) tests/tiers
