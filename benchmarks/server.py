@@ -1,4 +1,4 @@
-"""`belljar serve` by the stock E2B SDK, beside the library in this process and a bare Starlette app. `--quick` for a look.
+"""`belljar serve` by the stock E2B SDK, beside the library in this process and a bare Starlette app, or `--quick`.
 
 Each row: the call, its median, that of what it is beside (by the same client), and the difference.
 """

@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from belljar.server.database_host import Database
 from tests.server.serving import Server
 
 
@@ -208,6 +209,25 @@ def test_a_request_id_is_in_the_answer_and_the_log(server: Server) -> None:
     forged = server.request("GET", "/healthz", headers={"X-Request-Id": 'x", "level": "fatal'})
     assert forged.headers["x-request-id"] != 'x", "level": "fatal'
     assert all(isinstance(json.loads(line), dict) for line in server.logged)
+
+
+def test_usage_and_audit_are_kept(own: Server) -> None:
+    made = own.create()
+    envd(own, made, "POST", "/files?path=a", files={"file": ("a", b"x" * 5000)})
+    envd(own, made, "GET", "/files?path=a")
+    envd(own, made, "POST", "/execute", json={"code": "echo", "language": "bash"})
+    number = own.request("DELETE", f"/sandboxes/{made['sandboxID']}").headers["x-request-id"]
+    own.stop()
+    database = Database(str(own.directory / "store.db.server.db"))
+    usage = {name: amount for _, _, name, amount in database.usage("default")}
+    assert usage["execs"] == 1
+    assert usage["bytes_out"] == 5000
+    assert usage["bytes_in"] > 5000
+    lines = database.audited("default")
+    assert [line[4] for line in lines] == ["kill", "create"]
+    assert {line[5] for line in lines} == {made["sandboxID"]}
+    assert lines[0][3] == number
+    database.close()
 
 
 def test_parts_of_files(server: Server) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import resource
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -53,6 +58,50 @@ def test_a_crash_loses_no_pause_snapshot_or_key(own: Server) -> None:
     assert get(own, again) == "one"  # as it was at its last pause
     assert get(own, running) == "502"
     assert get(own, own.create(templateID="kept")) == "one"
+
+
+def test_checkpoints_are_there_after_a_crash(tmp_path: Path) -> None:
+    server = Server(tmp_path, "--checkpoint", "1")
+    try:
+        made = server.create()
+        put(server, made, "one")
+        time.sleep(2.5)
+        put(server, made, "two")
+        time.sleep(2.5)
+        server.kill()
+        server.start()
+        assert state(server, made) == "paused"
+        assert get(server, made) == "two"
+        listed = subprocess.run(
+            [sys.executable, "-m", "belljar.cli", "snapshot", "ls", "--json", "--store", str(tmp_path / "store.db")],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert len(json.loads(listed.stdout)) == 1  # the others were released
+        server.request("DELETE", f"/sandboxes/{made['sandboxID']}")
+    finally:
+        server.stop()
+
+
+def test_a_full_disk_loses_no_sandbox(tmp_path: Path) -> None:
+    """Files can't grow any more: a pause fails, the sandbox runs on, and is paused when there is room again."""
+    server = Server(tmp_path)
+    try:
+        made = server.create()
+        put(server, made, "kept")
+        body = os.urandom(6_000_000)
+        assert envd(server, made, "POST", "/files?path=big", files={"file": ("f", body)}).status_code == 200
+        assert server.process is not None
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (2_000_000, resource.RLIM_INFINITY))
+        assert server.request("POST", f"/sandboxes/{made['sandboxID']}/pause", json={}).status_code == 507
+        assert state(server, made) == "running"
+        assert get(server, made) == "kept"
+        resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        assert server.request("POST", f"/sandboxes/{made['sandboxID']}/pause", json={}).status_code == 204
+        assert envd(server, made, "GET", "/files?path=big").content == body
+    finally:
+        server.stop()
 
 
 def test_a_signal_pauses_what_runs(own: Server) -> None:

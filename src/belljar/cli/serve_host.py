@@ -36,6 +36,9 @@ def add_to(subcommands: Any) -> None:
     )
     parser.add_argument("--max-timeout", type=count, default=86400, metavar="S", help="longest time of a sandbox")
     parser.add_argument("--idle", type=count, metavar="S", help="pause or end sandboxes that nobody used for so long")
+    parser.add_argument(
+        "--checkpoint", type=count, metavar="S", help="keep running sandboxes this often, for a crash of the server"
+    )
     parser.add_argument("--drain", type=count, default=30, metavar="S", help="time to pause what runs on SIGTERM")
     parser.add_argument("--log", choices=("text", "json"), help="form of the log (default: json unless on a terminal)")
     parser.set_defaults(run=lambda arguments: _serve(parser, arguments))
@@ -121,6 +124,7 @@ def _serve(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> in
             quota=replace(usual.quota, **tables["quota"]),
             timeout_max=arguments.max_timeout,
             idle_seconds=arguments.idle,
+            checkpoint_seconds=arguments.checkpoint,
             drain_seconds=arguments.drain,
         )
     except (TypeError, ValueError) as error:

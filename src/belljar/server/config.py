@@ -53,6 +53,8 @@ class Config:
     timeout_max: float = DAY
     idle_seconds: float | None = None
     """Pause (or end) sandboxes that nobody used for so long."""
+    checkpoint_seconds: float | None = None
+    """Keep sandboxes that run this often, so that a crash of the server loses no more than that."""
     drain_seconds: float = 30.0
     upload_bytes: int = 1 * GIB
     json_bytes: int = 1 * MIB

@@ -199,7 +199,8 @@ class Guest:
         self.busy = 0
         """Calls under way that are not streams; a pause waits for them."""
         self.streams = 0
-        self.used = monotonic()
+        self.used = self.kept = monotonic()
+        """When it was last used, and last kept in the store."""
         self.samples: deque[Event] = deque(maxlen=720)
         self._tasks: set[asyncio.Task[None]] = set()
         self._ended: deque[Job] = deque()

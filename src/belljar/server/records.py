@@ -42,6 +42,8 @@ class Held:
         self.guest = guest
         self.lock = asyncio.Lock()
         """Held by whoever changes the state."""
+        self.checkpoint: str | None = None
+        """The last snapshot that was made of it for the case that the server crashes."""
 
     @property
     def shown_state(self) -> str:

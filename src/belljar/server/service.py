@@ -74,11 +74,14 @@ class Service:
         self._background(self._warm_up())
 
     def _recover(self) -> None:
-        """Paused sandboxes stay. Those that ran when the server ended go on from their last pause, if there was one."""
+        """Paused sandboxes stay. Those that ran when the server ended go on from their last pause or checkpoint."""
+        stale: set[str] = set()
         for state, text in self.database.sandboxes():
             record = msgspec.json.decode(text, type=Record)
             if state != "paused":
-                record.ref = self._last_pause(record.id)
+                before, record.ref = record.ref, self._last_pause(record.id)
+                if before not in (None, record.ref) and not self.database.refers(str(before)):
+                    stale.add(str(before))
             if record.ref is None or self.store is None:
                 log.warning("a sandbox was lost when the server ended", extra={"sandbox": record.id})
                 self.database.drop_sandbox(record.id)
@@ -87,6 +90,9 @@ class Service:
             with suppress(ApiError):  # the operator grants less now
                 held.egress.change(record.wanted)
             self._put(held)
+        for ref in stale - {held.record.ref for held in self.held.values()}:
+            with suppress(SnapshotError, StoreError):
+                Snapshot.find(ref, self.store).remove()
 
     def _last_pause(self, number: str) -> str | None:
         if self.store is None:
@@ -144,6 +150,8 @@ class Service:
                     self._background(self.kill(held))
                 elif self._is_over(held, held.guest, now, at):
                     self._background(self._expire(held))
+                elif self._is_due(held.guest, now):
+                    self._background(self._checkpoint(held, held.guest))
             if now - flushed >= _FLUSH:
                 self._count_time(now - flushed)
                 flushed = now
@@ -159,6 +167,27 @@ class Service:
         if idle is None or guest.busy or guest.streams or guest.jobs:
             return False
         return now - guest.used > idle
+
+    def _is_due(self, guest: Guest, now: float) -> bool:
+        """Whether a sandbox that was used since its last checkpoint is to have another."""
+        seconds = self.config.checkpoint_seconds
+        if seconds is None or self.store is None or now - guest.kept < seconds:
+            return False
+        return bool(guest.jobs or guest.streams) or guest.used > guest.kept
+
+    async def _checkpoint(self, held: Held, guest: Guest) -> None:
+        """Keep a sandbox that runs under its label, from where `_recover` takes it up."""
+        async with held.lock:
+            if held.guest is not guest:
+                return
+            guest.kept = monotonic()
+            try:
+                taken = await guest.sandbox.snapshot(_LABEL + held.record.id, self.store)
+            except SandboxError as error:
+                log.error("a checkpoint failed: %s", error, extra=held.describe())
+                return
+            before, held.checkpoint = held.checkpoint, taken.ref
+        await self._release(before)
 
     async def _expire(self, held: Held, *, leaving: bool = False) -> None:
         """End or pause a sandbox whose time is over. One that can't be paused runs on, and it is tried again."""
@@ -395,8 +424,8 @@ class Service:
         held.guest = None
         await guest.close()
         self.metrics.pauses.inc()
-        if before != held.record.ref:
-            await self._release(before)
+        await self._release(before)
+        await self._release_checkpoint(held)
 
     async def _quiet(self, guest: Guest) -> None:
         """Wait for calls under way, so that none is acknowledged whose work is not kept."""
@@ -433,12 +462,17 @@ class Service:
             await held.guest.close()
             held.guest = None
         await self._release(held.record.ref)
+        await self._release_checkpoint(held)
+
+    async def _release_checkpoint(self, held: Held) -> None:
+        ref, held.checkpoint = held.checkpoint, None
+        await self._release(ref)
 
     async def _release(self, ref: str | None) -> None:
         """Let the store forget a snapshot that nothing needs: no client's, and none that a sandbox still reads from."""
         if ref is None or self.store is None or self.database.refers(ref):
             return
-        if any(held.record.ref == ref for held in self.held.values()):
+        if any(ref in (held.record.ref, held.checkpoint) for held in self.held.values()):
             return
         with suppress(SnapshotError, StoreError):
             await asyncio.to_thread(lambda: Snapshot.find(ref, self.store).remove())
