@@ -31,6 +31,8 @@ ADVICE: Final = {
     "no_new_privs": "needs Linux",
 }
 
+NATIVE_ADVICE: Final = {"ids": "run as root: nobody else may give a sandbox ids of its own"}
+
 NEEDED: Final = frozenset({"seccomp", "rlimits", "no_new_privs"})
 """Layers without which a sandbox on Linux does not start."""
 
@@ -75,6 +77,9 @@ def examine() -> dict[str, Any]:
     problems: list[str] = []
     held, works, forks = attempt(_try_sandbox, (frozenset[str](), False, False), "sandbox", problems)
     held |= attempt(_control_groups, frozenset[str](), "control groups", problems)
+    native = attempt(
+        _try_native, {"works": False, "layers": dict[str, bool](), "advice": "can't be tried"}, "native", []
+    )
     return {
         "belljar": __version__,
         "python": platform.python_version(),
@@ -83,7 +88,8 @@ def examine() -> dict[str, Any]:
         "works": works,
         "forks": forks,
         "layers": {name: name in held for name in LAYERS},
-        "tiers": {"virtual": works, "native": False, "microvm": False},
+        "tiers": {"virtual": works, "native": native["works"], "microvm": False},
+        "native": native,
         "mount": attempt(_mount_advice, "can't be tried", "FUSE", problems),
         "engines": attempt(_engines, dict[str, Any](), "engines", problems),
         "javascript": attempt(_javascript, "nothing", "JavaScript", problems),
@@ -107,6 +113,24 @@ def _try_sandbox() -> tuple[frozenset[str], bool, bool]:
     with Sandbox() as sandbox:
         works = sandbox.exec("echo ok").stdout == "ok\n"
         return frozenset(sandbox.info.isolation), works, _forks(sandbox)
+
+
+def _try_native() -> dict[str, Any]:
+    """Whether a native sandbox runs a command, the layers around it, and what to do if it does not."""
+    from belljar.api.errors import ImageError, SandboxError
+    from belljar.api.sandbox import Sandbox
+    from belljar.lockdown.layers import NATIVE
+    from belljar.native.agent_build_host import AgentUnavailable, is_ready
+
+    try:
+        if not is_ready():
+            return {"works": False, "layers": {}, "advice": "belljar prepare native"}
+        with Sandbox(tier="native") as sandbox:
+            works = sandbox.exec("echo ok").stdout == "ok\n"
+            held = sandbox.info.isolation
+    except (AgentUnavailable, SandboxError, ImageError) as error:
+        return {"works": False, "layers": {}, "advice": str(error).removesuffix(" Try `belljar doctor`.")}
+    return {"works": works, "layers": {name: name in held for name in NATIVE}, "advice": ""}
 
 
 def _control_groups() -> frozenset[str]:
@@ -153,7 +177,7 @@ def _forks(sandbox: Sandbox) -> bool:
 
 
 def show(report: dict[str, Any]) -> None:
-    from belljar.lockdown.layers import LAYERS
+    from belljar.lockdown.layers import LAYERS, NATIVE
 
     good, bad, end = ("\x1b[32m", "\x1b[33m", "\x1b[0m") if colour() else ("", "", "")
 
@@ -167,13 +191,19 @@ def show(report: dict[str, Any]) -> None:
     line(report["works"], "virtual", "a sandbox starts and runs a command" if report["works"] else "does not start")
     fork_advice = "needs Linux 5.5 or newer, and a container runtime that leaves seccomp's user notification to us"
     line(report["forks"], "", "a live sandbox can be forked", "" if report["forks"] else fork_advice)
-    for tier in ("native", "microvm"):
-        line(report["tiers"][tier], tier, "not in this version")
+    native = report["native"]
+    line(native["works"], "native", "a sandbox of real programs starts and runs a command", native["advice"])
+    line(False, "microvm", "not in this version")
     line(not report["mount"], "mount", "snapshots and images can be shown as directories", report["mount"])
     say("\nWalls around a sandbox")
     for name, meaning in LAYERS.items():
         held = report["layers"][name]
         line(held, name, meaning, "" if held else ADVICE.get(name, "see docs/ARCHITECTURE.md"))
+    if native["works"]:
+        say("\nWalls around a native sandbox")
+        for name, meaning in NATIVE.items():
+            held = native["layers"][name]
+            line(held, name, meaning, "" if held else NATIVE_ADVICE.get(name) or ADVICE.get(name, "see docs/native.md"))
     say("\nEngines")
     for name, engine in report["engines"].items():
         line(engine["ready"], name, engine["version"] or "not installed", engine["advice"])
