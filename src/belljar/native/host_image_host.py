@@ -124,6 +124,7 @@ class _Skeleton:
         self._tree = FileTree()
         self._tree.root.mtime_ns = REPLAY_NS
         self._binds: list[Bind] = []
+        self._pieces: list[bytes] = []
         self._size = 0
 
     def directory(self, path: str, mode: int = 0o755, owner: int = 0) -> None:
@@ -137,7 +138,7 @@ class _Skeleton:
 
     def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
         node = Node(Kind.FILE, mode)
-        self._objects.write(node.fill([data]))
+        self._pieces += node.fill([data])
         self._put(path, node)
 
     def bind(self, path: str) -> None:
@@ -151,9 +152,10 @@ class _Skeleton:
         if os.path.basename(path) in _NEVER or len(path) > 1000:
             return
         if stat.S_ISLNK(found.st_mode):
-            real = os.path.realpath(place)
-            elsewhere = any(real.startswith(bind.source + "/") for bind in self._binds)
-            self.link(path, real if elsewhere else os.readlink(place))
+            target = os.readlink(place)
+            if "/" in target and not self._is_bound(target) and self._is_bound(real := os.path.realpath(place)):
+                target = real  # its way there may lead through what is not shown
+            self.link(path, target)
         elif stat.S_ISDIR(found.st_mode) and found.st_mode & 0o005 == 0o005:
             self.directory(path)
             for name in sorted(os.listdir(place)):
@@ -166,12 +168,15 @@ class _Skeleton:
             with open(fd, "rb") as file:
                 self.write(path, file.read(_FILE_MAX), 0o755 if found.st_mode & 0o001 else 0o644)
 
+    def _is_bound(self, path: str) -> bool:
+        return any(path.startswith(f"{bind.source}/") for bind in self._binds)
+
     def _put(self, path: str, node: Node) -> None:
         self._tree.put(split_path(os.fsencode(path)), node, Node(Kind.DIRECTORY, 0o755, 0, 0, REPLAY_NS))
 
     def source(self) -> RootSource:
         stored, directories = self._tree.save()
-        self._objects.write(directories)
+        self._objects.write([*self._pieces, *directories])
         env = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"}
         record = make_image(stored, self._tree.size, env=env, cwd=WORKSPACE, user=AGENT_NAME)
         known = [stored.digest.hex(), *sorted(f"{bind.source}\0{bind.target}" for bind in self._binds)]
