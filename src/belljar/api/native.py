@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct, structs
 
 from belljar.abi.paths import fsdecode
-from belljar.api.errors import NotOnThisTier
+from belljar.api.errors import NotOnThisTier, SandboxCreationError
 from belljar.api.image import account_of, root_source
 from belljar.api.native_mounts import NativeMounts
 from belljar.api.request import check_environment
@@ -34,6 +35,10 @@ class NativeStart(Struct, frozen=True):
 
 def native_settings(options: SandboxOptions) -> Settings:
     """As `Settings.check`, with an image; without one the root has this machine's programs. ImageError."""
+    if sys.platform != "linux":
+        raise SandboxCreationError(
+            "tier='native' runs programs on Linux's own kernel, which is not here: use 'virtual'"
+        )
     given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
     for name in _LACKS:
         if given.get(name):
