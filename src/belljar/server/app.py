@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -13,7 +12,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from belljar.api.clock_host import monotonic
 from belljar.api.errors import SandboxError
 from belljar.server import connect, filesystem, process
 from belljar.server.access import ENVD_PORT, Access
@@ -22,13 +20,13 @@ from belljar.server.control import Control, reply
 from belljar.server.errors import ApiError, RpcError, SandboxGone, rpc_error
 from belljar.server.files import Files
 from belljar.server.guard import Guard
-from belljar.server.guest import Guest
+from belljar.server.guest import Guest, Patience
 from belljar.server.interpreter import CodeInterpreter
 from belljar.server.records import Held
 from belljar.server.service import Service
 
 Unary = Callable[[Request, Held, Guest], Awaitable[dict[str, Any]]]
-Streaming = Callable[[Request, Held, Guest, float | None], Awaitable[process.Stream]]
+Streaming = Callable[[Request, Held, Guest, Patience], Awaitable[process.Stream]]
 
 _STREAMS: Final[dict[str, Streaming]] = {
     "/process.Process/Start": process.start,
@@ -158,31 +156,25 @@ class Envd:
     def stream(self, path: str, do: Streaming) -> Any:
         async def answer(request: Request) -> Response:
             try:
-                timeout = process.timeout_of(request)
+                patience = process.patience_of(request)
                 async with self._guest(request) as (held, guest):
                     if path in _CHARGED:
                         self._service.charge_exec(held.record.tenant)
-                    events, finish = await do(request, held, guest, process.keepalive_of(request))
-                return EventStream(self._held_events(held, guest, events, timeout), finish)
+                    events, finish = await do(request, held, guest, patience)
+                return EventStream(self._counted(held, guest, events), finish)
             except RpcError as error:
                 return error_response(error, stream=True)
 
         return answer
 
-    async def _held_events(
-        self, held: Held, guest: Guest, events: AsyncGenerator[dict[str, Any], None], timeout: float | None
+    async def _counted(
+        self, held: Held, guest: Guest, events: AsyncGenerator[dict[str, Any], None]
     ) -> AsyncGenerator[dict[str, Any], None]:
-        """The events, until the client's deadline. RpcError."""
-        until = None if timeout is None else monotonic() + timeout
+        """The events, while there is a place for the stream. RpcError."""
         with self._service.stream(held, guest):
             try:
-                while True:
-                    left = None if until is None else max(0.0, until - monotonic())
-                    yield await asyncio.wait_for(anext(events), left)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                raise RpcError("deadline_exceeded", "context deadline exceeded") from None
+                async for event in events:
+                    yield event
             except SandboxError as error:
                 raise rpc_error(error) from None
             finally:

@@ -19,7 +19,7 @@ from belljar.api.errors import FileError, SandboxError
 from belljar.api.results import Entry
 from belljar.server.connect import read_message, read_single
 from belljar.server.errors import RpcError, rpc_error
-from belljar.server.guest import Guest, Watcher
+from belljar.server.guest import Guest, Patience, Watcher
 from belljar.server.keys_host import new_id
 from belljar.server.paths import parse_user, resolve
 from belljar.server.process import Stream
@@ -232,7 +232,7 @@ async def _check_watch(request: Request, guest: Guest, wish: Watch) -> str:
     return root
 
 
-async def watch_dir(request: Request, held: Held, guest: Guest, keepalive: float | None) -> Stream:
+async def watch_dir(request: Request, held: Held, guest: Guest, patience: Patience) -> Stream:
     """The stream of a watch, from its start event on. RpcError."""
     wish = await read_single(request, Watch)
     root = await _check_watch(request, guest, wish)
@@ -254,10 +254,7 @@ async def watch_dir(request: Request, held: Held, guest: Guest, keepalive: float
         await started.wait()
         yield {"start": {}}
         while True:
-            try:
-                event = await asyncio.wait_for(queue.get(), keepalive)
-            except TimeoutError:
-                event = {"keepalive": {}}
+            event = await patience.next(queue)
             if isinstance(event, RpcError):
                 raise event
             yield event

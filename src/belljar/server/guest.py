@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import suppress
 from typing import Any, Final
 
+from msgspec import Struct
+
 from belljar.api.async_interpreter import AsyncInterpreter
 from belljar.api.async_js import AsyncJsInterpreter
 from belljar.api.async_process import AsyncProcess, AsyncStream, AsyncTerminal
@@ -32,6 +34,26 @@ _SIGNALS: Final = {1: "hangup", 2: "interrupt", 3: "quit", 6: "aborted", 9: "kil
 _SIGNALS_MORE: Final = {13: "broken pipe", 14: "alarm clock", 15: "terminated"}
 
 Event = dict[str, Any]
+
+
+class Patience(Struct, frozen=True):
+    """How long a stream's client waits: for a sign of life, and at all."""
+
+    keepalive: float | None = None
+    until: float | None = None
+
+    async def next(self, queue: asyncio.Queue[Any]) -> Any:
+        """The next event of a queue, or a sign of life. RpcError when the client's time is over."""
+        if not queue.empty():
+            return queue.get_nowait()
+        left = None if self.until is None else self.until - monotonic()
+        waits = [seconds for seconds in (self.keepalive, left) if seconds is not None]
+        try:
+            return await asyncio.wait_for(queue.get(), min(waits, default=None))
+        except TimeoutError:
+            if self.until is not None and monotonic() >= self.until:
+                raise RpcError("deadline_exceeded", "context deadline exceeded") from None
+            return {"keepalive": {}}
 
 
 class Job:
@@ -101,17 +123,12 @@ class Job:
         for queue in list(self._listeners):
             await queue.put(event)
 
-    async def events(self, keepalive: float | None, queue: asyncio.Queue[Event]) -> AsyncGenerator[Event, None]:
+    async def events(self, patience: Patience, queue: asyncio.Queue[Event]) -> AsyncGenerator[Event, None]:
         """Events for one listener, from the start event on. RpcError if the sandbox ended first."""
         yield {"event": {"start": {"pid": self.pid}}}
         while True:
-            if self.end is not None and queue.empty():
-                event: Event = {"end": self.end}
-            else:
-                try:
-                    event = await asyncio.wait_for(queue.get(), keepalive)
-                except TimeoutError:
-                    event = {"keepalive": {}}
+            has_ended = self.end is not None and queue.empty()
+            event: Event = {"end": self.end} if has_ended else await patience.next(queue)
             end = event.get("end")
             if end is not None and "failure" in end:
                 raise end["failure"]

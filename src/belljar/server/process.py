@@ -11,10 +11,11 @@ from msgspec import Struct
 from starlette.requests import Request
 
 from belljar.abi.errno import ENOENT, ENOTDIR
+from belljar.api.clock_host import monotonic
 from belljar.api.errors import FileError
 from belljar.server.connect import read_message, read_single, read_stream
 from belljar.server.errors import RpcError
-from belljar.server.guest import Guest, Job
+from belljar.server.guest import Guest, Job, Patience
 from belljar.server.paths import parse_user, resolve
 from belljar.server.records import Held
 
@@ -96,17 +97,18 @@ def timeout_of(request: Request) -> float | None:
     return int(text) / 1e3 or None
 
 
-def keepalive_of(request: Request) -> float | None:
-    """Seconds after which a silent stream sends a sign of life, if the client wants that."""
-    text = request.headers.get("keepalive-ping-interval", "")
-    return float(text) if text.isascii() and text.isdigit() and 0 < len(text) < 6 and int(text) else None
+def patience_of(request: Request) -> Patience:
+    """How long the client of a stream waits. RpcError."""
+    text, seconds = request.headers.get("keepalive-ping-interval", ""), timeout_of(request)
+    wanted = text.isascii() and text.isdigit() and 0 < len(text) < 6 and int(text) > 0
+    return Patience(float(text) if wanted else None, None if seconds is None else monotonic() + seconds)
 
 
 def _find(guest: Guest, selector: Selector, *, ended: bool = False) -> Job:
     return guest.find(selector.pid, selector.tag, ended=ended)
 
 
-async def start(request: Request, held: Held, guest: Guest, keepalive: float | None) -> Stream:
+async def start(request: Request, held: Held, guest: Guest, patience: Patience) -> Stream:
     """Start a process; the stream of its events. It goes on if the client goes away, until its timeout. RpcError."""
     wish = await read_single(request, Start)
     try:
@@ -142,15 +144,15 @@ async def start(request: Request, held: Held, guest: Guest, keepalive: float | N
         if error.errno in (ENOENT, ENOTDIR):
             raise RpcError("invalid_argument", f"cwd '{cwd}' does not exist") from None
         raise RpcError("invalid_argument", f"error starting process '{config.cmd}': {error}") from None
-    return job.events(keepalive, queue), lambda: job.leave(queue)
+    return job.events(patience, queue), lambda: job.leave(queue)
 
 
-async def connect(request: Request, held: Held, guest: Guest, keepalive: float | None) -> Stream:
+async def connect(request: Request, held: Held, guest: Guest, patience: Patience) -> Stream:
     """The stream of a process that runs, or has ended a moment ago. RpcError."""
     wish = await read_single(request, Selected)
     job = _find(guest, wish.process, ended=True)
     queue = job.listen()
-    return job.events(keepalive, queue), lambda: job.leave(queue)
+    return job.events(patience, queue), lambda: job.leave(queue)
 
 
 async def list_processes(request: Request, held: Held, guest: Guest) -> dict[str, Any]:
