@@ -16,6 +16,7 @@ from unittest.mock import patch
 import pytest
 
 from belljar import Sandbox
+from belljar.abi.base import environment
 from belljar.abi.wire import HostMessage, WorkerMessage, encode, worker_frames
 from belljar.owner.handle_host import WorkerHandle
 from belljar.owner.supervisor_host import shared
@@ -113,6 +114,6 @@ def talk(program: Path) -> Iterator[Talk]:
 def sandbox(program: Path, **options: Any) -> Iterator[Sandbox]:
     """A sandbox whose worker is the agent."""
     with patch.object(shared, "take", lambda _memory: Agent(program)):
-        made = Sandbox(**{"cwd": tempfile.gettempdir(), **options})
+        made = Sandbox(**{"cwd": tempfile.gettempdir(), "env": environment(), **options})
     with made:
         yield made

@@ -2,8 +2,21 @@
 #ifndef BELLJAR_AGENT_H
 #define BELLJAR_AGENT_H
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
-#include <sys/types.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "jail.h"
 #include "wire.h"
@@ -30,8 +43,8 @@ extern struct agent {
     size_t held;         /* bytes of the owner's that wait for a program or a call */
     uint8_t *boot;       /* the Boot message; the next point into it */
     struct reader env;
-    const uint8_t *cwd, *user, *hostname;
-    uint32_t cwd_length, user_length, hostname_length;
+    const uint8_t *cwd;
+    uint32_t cwd_length;
     struct limits limits;
     bool has_tools;
     double began;

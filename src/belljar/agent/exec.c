@@ -4,22 +4,9 @@
  * whatever the program starts, a daemon with a session of its own too, stays a descendant of it. So one look at the
  * parents in /proc tells which processes belong to which program. A keeper ends with the last of its descendants.
  */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <math.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <termios.h>
-#include <unistd.h>
 
 #include "agent.h"
 
@@ -428,29 +415,13 @@ static void set_all(struct reader r) {
     }
 }
 
-/* The environment of abi/base.py, then that of Boot, then its own. */
+/* That of Boot, then its own; the owner's commands are found first. */
 static void set_environment(const struct start *s) {
-    char text[512];
     clearenv();
-    int length = (int)(agent.user_length < 256 ? agent.user_length : 256);
-    const char *user = length ? (const char *)agent.user : "agent";
-    snprintf(text, sizeof text, "%.*s", length ? length : 5, user);
-    setenv("USER", text, 1);
-    setenv("LOGNAME", text, 1);
-    bool root = strcmp(text, "root") == 0;
-    snprintf(text, sizeof text, root ? "/root" : "/home/%.*s", length ? length : 5, user);
-    setenv("HOME", text, 1);
-    snprintf(text, sizeof text, "%.*s", (int)(agent.hostname_length < 256 ? agent.hostname_length : 256),
-             (const char *)agent.hostname);
-    setenv("HOSTNAME", text, 1);
-    setenv("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", 1);
-    setenv("SHELL", "/bin/bash", 1);
-    setenv("LANG", "C.UTF-8", 1);
-    setenv("TERM", "dumb", 1);
     set_all(agent.env);
     set_all(s->env);
     if (agent.has_tools) {
-        const char *path = getenv("PATH");
+        const char *path = getenv("PATH") == NULL ? "" : getenv("PATH");
         size_t room = strlen(path) + sizeof agent.directory + 8;
         char *longer = allocate(room);
         snprintf(longer, room, "%s/bin:%s", agent.directory, path);
@@ -462,7 +433,7 @@ extern char **environ;
 
 /* As execvp, with the errors of a shell: gives the errno that tells most. */
 static int execute(char **argv) {
-    const char *path = getenv("PATH");
+    const char *path = getenv("PATH") == NULL ? "/bin" : getenv("PATH");
     char found[PATH_MAX];
     int error = ENOENT;
     for (bool more = true; more;) {

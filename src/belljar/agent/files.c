@@ -1,13 +1,4 @@
 /* The calls about files of worker/files.py, in a child of their own: they may block, and need not give anything back. */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "agent.h"
 

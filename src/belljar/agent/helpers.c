@@ -2,20 +2,10 @@
  *
  * A child writes whole frames; the agent passes each on once all of it is there, so a child that dies tears nothing.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <linux/capability.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/fsuid.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "agent.h"
 #include "port.h"
@@ -23,6 +13,7 @@
 #define AT_ONCE 8
 #define WATCHES_MAX 64
 #define ANSWER_MAX ((16u << 20) + 4096)
+#define CONTINUE_SECONDS 1.0
 #define OPENING_SECONDS 5.0 /* that what the owner says waits for a watch */
 #define READ_SIZE (256 << 10)
 #define USER_RIGHTS "user:"
@@ -316,6 +307,13 @@ void helpers_wait(void) {
         }
         if (helper->fd >= 0 && may_send())
             wait_for(helper->fd, POLLIN, helper_ready, helper, 0);
+        if (helper->call && !helper->watch) {
+            if (now() - helper->began > CONTINUE_SECONDS) { /* a guest may be able to stop it */
+                kill(helper->pid, SIGCONT);
+                helper->began = now();
+            }
+            wake_at(helper->began + CONTINUE_SECONDS);
+        }
         at = &helper->next;
     }
     while (first != NULL && at_work(false) < AT_ONCE) {

@@ -1,10 +1,4 @@
 /* One look at /proc: every process, its parent, state and processor time. */
-#include <dirent.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "agent.h"
 

@@ -1,19 +1,8 @@
 /* The conversation: one loop that never blocks. Frames in, acts, frames out. See serve.h. */
 #include "serve.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "agent.h"
 
@@ -193,8 +182,8 @@ static int take_boot(struct reader *r, const uint8_t *body, size_t length) {
     agent.env = copy;
     skip(&copy);
     read_bytes(&copy, &agent.cwd, &agent.cwd_length);
-    read_bytes(&copy, &agent.user, &agent.user_length);
-    read_bytes(&copy, &agent.hostname, &agent.hostname_length);
+    skip(&copy); /* user and hostname are the plan's */
+    skip(&copy);
     return read_limits(&copy, &agent.limits) ? 0 : -1;
 }
 
@@ -386,6 +375,7 @@ static void prepare(void) {
     struct rlimit most = {files_limit.rlim_max, files_limit.rlim_max};
     setrlimit(RLIMIT_NOFILE, &most);
     umask(022);
+    prctl(PR_SET_NAME, "belljar-agent");
     if (getpid() != 1)
         prctl(PR_SET_CHILD_SUBREAPER, 1);
 }

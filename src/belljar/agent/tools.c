@@ -1,15 +1,7 @@
 /* The owner's commands: links to this program which, run by such a name, asks the agent over a socket; it asks the owner.
  *
  * A caller sends one frame, [name, [argument...]], and gets one, [stdout, stderr, exit code, errno]. */
-#include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "agent.h"
 

@@ -3,20 +3,10 @@
  * Directories are watched, not files. What appears in a new directory before that is watched is found by reading it, and
  * told as created. A file that is moved to where nobody watches is told as deleted, one that comes from there as created.
  */
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <linux/magic.h>
-#include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include "agent.h"
 
@@ -29,6 +19,7 @@
 struct change {
     const char *kind;
     char *path, *to; /* `to`: of a rename, else NULL */
+    uint32_t hash;   /* of the path: most differ by it */
 };
 
 static struct change pending[PENDING_MAX + 1];
@@ -62,14 +53,17 @@ static void add_change(const char *kind, char *path, char *to) {
         path = strdup(top);
         to = NULL;
     }
+    uint32_t hash = 2166136261u;
+    for (const char *at = path; *at; at++)
+        hash = (hash ^ (uint8_t)*at) * 16777619u;
     for (size_t i = pending_count; i-- > 0;)
-        if (same(pending[i].kind, kind) && same(pending[i].path, path) && same(pending[i].to, to)) {
+        if (pending[i].hash == hash && same(pending[i].kind, kind) && same(pending[i].path, path) && same(pending[i].to, to)) {
             free(pending[i].path);
             free(pending[i].to);
             memmove(&pending[i], &pending[i + 1], (--pending_count - i) * sizeof *pending);
             break;
         }
-    pending[pending_count++] = (struct change){kind, path, to};
+    pending[pending_count++] = (struct change){kind, path, to, hash};
 }
 
 /* Whether nobody can change anything in it, or it is the kernel's. */
