@@ -267,23 +267,26 @@ static size_t charge_output(struct job *job, size_t size) {
 
 /* Read into what is held, up to `room` bytes of it; false: nothing more for now. */
 static bool read_output(struct job *job, struct output *o, uint32_t room) {
+    static uint8_t data[HELD];
     if (o->fd < 0 || o->size >= room)
         return false;
-    ssize_t count = read(o->fd, o->held + o->size, room - o->size);
+    ssize_t count = read(o->fd, data, room - o->size < HELD ? room - o->size : HELD);
     if (count < 0 && (errno == EAGAIN || errno == EINTR))
         return errno == EINTR;
     if (count <= 0) { /* a terminal ends with EIO */
         close_fd(&o->fd);
         return false;
     }
-    o->size += (uint32_t)charge_output(job, (size_t)count);
+    size_t kept = charge_output(job, (size_t)count);
+    if (o->held == NULL)
+        o->held = allocate(HELD);
+    memcpy(o->held + o->size, data, kept);
+    o->size += (uint32_t)kept;
     return true;
 }
 
 static bool pump_output(struct job *job, int index) {
     struct output *o = &job->outputs[index];
-    if (o->held == NULL)
-        o->held = allocate(HELD);
     flush_output(job, index);
     if (!may_send() || !read_output(job, o, HELD))
         return false;
@@ -508,7 +511,7 @@ static void keep(struct start *s) {
     prctl(PR_SET_NAME, "belljar-exec");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    pid_t pid = fork();
+    pid_t pid = vfork(); /* it has this memory until it is executed, and this process waits */
     if (pid == 0)
         run_program(s);
     if (pid < 0)

@@ -161,8 +161,8 @@ void leave_parent(const int *kept, int count) {
         from = next + 1;
     }
     setrlimit(RLIMIT_NOFILE, &files_limit);
-    for (int number = 1; number < NSIG; number++)
-        signal(number, SIG_DFL);
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_SETMASK, &usual_signals, NULL);
 }
 

@@ -14,10 +14,10 @@ from belljar.lockdown.bpf import (
     ARGUMENTS,
     ERRNO,
     JUMP_EQUAL,
+    JUMP_GREATER_EQUAL,
     JUMP_SET,
     KILL_PROCESS,
     Machine,
-    check_argument,
     check_machine,
     give,
     jump,
@@ -106,32 +106,52 @@ def init_filter(machine: Machine) -> bytes:
 
 def _filter(machine: Machine, more: frozenset[str], ignored: frozenset[str] = frozenset()) -> bytes:
     numbers = machine.numbers
-    program = check_machine(machine)
-    for name in sorted(ignored & numbers.keys()):
-        program += [jump(JUMP_EQUAL, numbers[name], 0, 1), give(ERRNO | 0)]
-    for name, number in numbers.items():
-        if name in ALLOWED or name in more:
-            program += [jump(JUMP_EQUAL, number, 0, 1), give(ALLOW)]
-    program += check_argument(numbers["clone"], 0, [jump(JUMP_SET, NAMESPACES, 1, 0), give(ALLOW)], EPERM)
-    program += check_argument(numbers["unshare"], 0, [jump(JUMP_SET, NAMESPACES | NEW_TIME, 1, 0), give(ALLOW)], EPERM)
     refused = [jump(JUMP_EQUAL, TIOCSTI, 2, 0), jump(JUMP_EQUAL, TIOCLINUX, 1, 0), give(ALLOW)]
-    program += check_argument(numbers["ioctl"], 1, refused, EPERM)
-    program += check_argument(numbers["personality"], 0, _one_of(PERSONALITIES), EPERM)
-    program += _check_socket(numbers["socket"])
+    verdicts = {
+        numbers["clone"]: _check(0, [jump(JUMP_SET, NAMESPACES, 1, 0), give(ALLOW)], EPERM),
+        numbers["unshare"]: _check(0, [jump(JUMP_SET, NAMESPACES | NEW_TIME, 1, 0), give(ALLOW)], EPERM),
+        numbers["ioctl"]: _check(1, refused, EPERM),
+        numbers["personality"]: _check(0, _one_of(PERSONALITIES), EPERM),
+        numbers["socket"]: _check_socket(),
+    }
     for name, number in numbers.items():
-        if name in REFUSED - more:
-            program += [jump(JUMP_EQUAL, number, 0, 1), give(ERRNO | EPERM)]
+        if name in ignored:
+            verdicts[number] = [give(ERRNO | 0)]
+        elif name in ALLOWED or name in more:
+            verdicts[number] = [give(ALLOW)]
+        elif name in REFUSED:
+            verdicts[number] = [give(ERRNO | EPERM)]
         elif name in KILLED:
-            program += [jump(JUMP_EQUAL, number, 0, 1), give(KILL_PROCESS)]
-    program.append(give(ERRNO | ENOSYS))
-    return b"".join(program)
+            verdicts[number] = [give(KILL_PROCESS)]
+    unknown = [give(ERRNO | ENOSYS)]
+    ranges: list[tuple[int, list[bytes]]] = []
+    for number in range(max(verdicts) + 2):
+        verdict = verdicts.get(number, unknown)
+        if not ranges or verdict != ranges[-1][1]:
+            ranges.append((number, verdict))
+    return b"".join(check_machine(machine) + _search(ranges))
+
+
+def _search(ranges: list[tuple[int, list[bytes]]]) -> list[bytes]:
+    """Find a number's range by halves: the kernel runs a filter for each call there is when it is installed."""
+    if len(ranges) == 1:
+        return ranges[0][1]
+    middle = len(ranges) // 2
+    below, above = _search(ranges[:middle]), _search(ranges[middle:])
+    first = ranges[middle][0]
+    return [jump(JUMP_GREATER_EQUAL, first, len(below), 0), *below, *above]
+
+
+def _check(argument: int, allowing: list[bytes], errno: int) -> list[bytes]:
+    """Load an argument's low word, run what may allow it, and refuse it with an error otherwise."""
+    return [load(ARGUMENTS + 8 * argument), *allowing, give(ERRNO | errno)]
 
 
 def _one_of(values: tuple[int, ...]) -> list[bytes]:
     return [part for value in values for part in (jump(JUMP_EQUAL, value, 0, 1), give(ALLOW))]
 
 
-def _check_socket(number: int) -> list[bytes]:
+def _check_socket() -> list[bytes]:
     """Let sockets through by family and protocol: Unix ones, IP ones of PROTOCOLS, and NETLINK_ROUTE."""
     ip = [load(ARGUMENTS + 8 * 2), *_one_of(PROTOCOLS), give(ERRNO | EPROTONOSUPPORT)]
     netlink = [load(ARGUMENTS + 8 * 2), *_one_of((NETLINK_ROUTE,)), give(ERRNO | EPROTONOSUPPORT)]
@@ -144,4 +164,4 @@ def _check_socket(number: int) -> list[bytes]:
         jump(JUMP_EQUAL, AF_NETLINK, 0, len(netlink)),
         *netlink,
     ]
-    return check_argument(number, 0, families, EAFNOSUPPORT)
+    return _check(0, families, EAFNOSUPPORT)
