@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import os
+import socket
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -352,6 +353,26 @@ else:
 flags, _, count = struct.unpack_from("!3H", reply, 2)
 print(flags & 15, count, socket.inet_ntoa(reply[-4:]) if count else "")
 '"""
+
+
+def test_a_forked_owner_has_no_part_in_it(start: Start) -> None:
+    """Or its sockets would keep the namespace when the sandbox is long gone."""
+
+    def addresses() -> set[str]:
+        found = set()
+        for path in glob.glob("/proc/self/fd/*"):
+            if os.path.islink(path) and os.readlink(path).startswith("socket:"):
+                with socket.socket(fileno=os.dup(int(os.path.basename(path)))) as copy:
+                    found.add(str(copy.getsockname()[0]) if copy.family in (socket.AF_INET, socket.AF_INET6) else "")
+        return found
+
+    sandbox = start(Network.allow("a.test:80", hosts={"a.test": AT}))
+    assert {"192.0.0.8", "100::8"} <= addresses()
+    child = os.fork()
+    if child == 0:
+        os._exit(len({"192.0.0.8", "100::8"} & addresses()))
+    assert os.waitpid(child, 0)[1] == 0
+    assert run(sandbox, "getent hosts a.test").startswith("240.0.0.7")
 
 
 def test_a_kernel_without_the_rules(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

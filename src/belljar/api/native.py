@@ -90,5 +90,5 @@ def serve_network(link: Link | AsyncLink) -> None:
 
     worker, access = link.worker, link.offers.network
     if isinstance(worker, NativeWorker) and access is not None and worker.network is not None and worker.sockets:
-        sockets, worker.sockets = worker.sockets, []
-        worker.network.serve(access.gate(link.conversation.observe), sockets)
+        worker.served, worker.sockets = worker.sockets, []
+        worker.network.serve(access.gate(link.conversation.observe), worker.served)

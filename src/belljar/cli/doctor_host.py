@@ -129,8 +129,26 @@ def _try_native() -> dict[str, Any]:
             works = sandbox.exec("echo ok").stdout == "ok\n"
             held = sandbox.info.isolation
     except (AgentUnavailable, SandboxError, ImageError) as error:
-        return {"works": False, "layers": {}, "advice": str(error).removesuffix(" Try `belljar doctor`.")}
-    return {"works": works, "layers": {name: name in held for name in NATIVE}, "advice": ""}
+        return {"works": False, "layers": {}, "advice": _told(error)}
+    layers = {name: name in held for name in NATIVE}
+    return {"works": works, "layers": layers, "advice": "", "network": _network_advice()}
+
+
+def _network_advice() -> str:
+    """Advice for native sandboxes with a network; empty if they work."""
+    from belljar.api.errors import SandboxError
+    from belljar.api.sandbox import Sandbox
+    from belljar.net.network import Network
+
+    try:
+        with Sandbox(tier="native", network=Network.allow("example.invalid")):
+            return ""
+    except SandboxError as error:
+        return _told(error)
+
+
+def _told(error: Exception) -> str:
+    return str(error).removesuffix(" Try `belljar doctor`.")
 
 
 def _control_groups() -> frozenset[str]:
@@ -193,6 +211,8 @@ def show(report: dict[str, Any]) -> None:
     line(report["forks"], "", "a live sandbox can be forked", "" if report["forks"] else fork_advice)
     native = report["native"]
     line(native["works"], "native", "a sandbox of real programs starts and runs a command", native["advice"])
+    if native["works"]:
+        line(not native["network"], "", "it can be given a network", native["network"])
     line(False, "microvm", "not in this version")
     line(not report["mount"], "mount", "snapshots and images can be shown as directories", report["mount"])
     say("\nWalls around a sandbox")

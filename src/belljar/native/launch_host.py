@@ -77,7 +77,7 @@ class Request(Struct, frozen=True):
 class NativeWorker(WorkerHandle):
     """The launcher of a sandbox, which ends with it; and the connection to its pid 1."""
 
-    __slots__ = ("_release", "descriptors", "mounts", "network", "sockets")
+    __slots__ = ("_release", "descriptors", "mounts", "network", "served", "sockets")
 
     def __init__(
         self,
@@ -95,6 +95,8 @@ class NativeWorker(WorkerHandle):
         self.network: NativeNetwork | None = None
         self.sockets: list[socket.socket] = []
         """Those that the plan had pid 1 make."""
+        self.served: list[socket.socket] = []
+        """Those of them that the proxy has now."""
 
     def pids(self) -> list[int]:
         """All inside; the launcher's own use is next to nothing."""
@@ -126,6 +128,8 @@ class NativeWorker(WorkerHandle):
     def release(self) -> None:
         super().release()
         self.descriptors.close()
+        for each in (*self.sockets, *self.served):
+            each.close()
 
 
 def descendants(pid: int) -> list[int]:
