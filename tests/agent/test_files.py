@@ -108,20 +108,19 @@ def test_more_calls_than_run_at_once_wait_for_their_turn(agent: Talk, tmp_path: 
 
 
 def test_a_tree_deeper_than_any_path_is_removed(box: Sandbox, tmp_path: Path) -> None:
-    before = os.open(tmp_path, os.O_RDONLY)
+    name = "d" * 200
     top = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(2100):
-        os.mkdir("d", dir_fd=top)
+    for _ in range(200):
+        os.mkdir(name, dir_fd=top)
         os.close(os.open("f", os.O_CREAT | os.O_WRONLY, dir_fd=top))
-        below = os.open("d", os.O_RDONLY, dir_fd=top)
+        below = os.open(name, os.O_RDONLY, dir_fd=top)
         os.close(top)
         top = below
     os.close(top)
-    os.close(before)
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside/kept").touch()
-    os.symlink("../outside", tmp_path / "d/link")
-    box.files.remove("d", recursive=True)
+    os.symlink("../outside", tmp_path / name / "link")
+    box.files.remove(name, recursive=True)
     assert sorted(os.listdir(tmp_path)) == ["f", "outside"]
     assert (tmp_path / "outside/kept").exists(), "a link is not followed"
 

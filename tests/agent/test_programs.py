@@ -161,7 +161,7 @@ def test_kill_of_all_ends_daemons(box: Sandbox, how: str) -> None:
 
 @pytest.mark.parametrize("how", DAEMONS)
 def test_a_limit_ends_daemons_after_their_program(box: Sandbox, how: str) -> None:
-    result = box.exec(DAEMONS[how] + "; sleep 0.3", limits=Limits(wall_seconds=2))
+    result = box.exec(DAEMONS[how] + "; sleep 0.2", limits=Limits(wall_seconds=1))
     assert (result.exit_code, result.limit) == (0, None)
     pids = [int(word) for word in result.stdout.split()]
     assert any(map(is_alive, pids)) or how == "a double fork"
@@ -220,9 +220,9 @@ def test_a_limit_ends_everything_and_says_so(box: Sandbox, command: str) -> None
 
 def test_processor_time_counts_what_was_started_and_has_ended(box: Sandbox) -> None:
     for command in ("while :; do :; done", "setsid -w bash -c 'while :; do :; done'", "while :; do /bin/true; done"):
-        result = box.exec(command, limits=Limits(cpu_seconds=0.5, wall_seconds=30))
+        result = box.exec(command, limits=Limits(cpu_seconds=0.2, wall_seconds=30))
         assert result.limit == "cpu_seconds", command
-        assert result.stderr == "belljar: used up 0.5 s of processor time (limit cpu_seconds) and was stopped\n"
+        assert result.stderr == "belljar: used up 0.2 s of processor time (limit cpu_seconds) and was stopped\n"
 
 
 def test_open_files(box: Sandbox) -> None:

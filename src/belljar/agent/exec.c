@@ -102,6 +102,7 @@ bool read_limits(struct reader *r, struct limits *limits) {
         double value;
         read_bytes(r, &name, &length);
         read_number(r, &value);
+        value = value < 0 ? 0 : value;
         for (int at = 0; at < 5; at++)
             if (is_text(name, length, names[at]) && value < *places[at])
                 *places[at] = value;
