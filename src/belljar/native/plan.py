@@ -313,6 +313,8 @@ def _tests(numbers: dict[str, int], inside: Inside) -> list[list[Any]]:
         ["watch page faults", None, numbers["userfaultfd"], 1],
         ["talk to the audit system", None, numbers["socket"], 16, 3, 9],
         ["open a packet socket", None, numbers["socket"], 17, 3, 0],
+        ["open a raw socket", None, numbers["socket"], 2, 3, 255],
+        ["talk to the packet filter", None, numbers["socket"], 16, 3, 12],
         [
             "change a setting of the kernel",
             None,

@@ -20,9 +20,9 @@ _HASHED: Final = "/etc/ssl/certs"
 """Directory in which OpenSSL looks for an authority by the hash of its name."""
 _BUNDLE_VARIABLES: Final = (
     "SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO",
-    "AWS_CA_BUNDLE",
+    "AWS_CA_BUNDLE", "NIX_SSL_CERT_FILE",
 )  # fmt: skip
-_EXTRA_VARIABLE: Final = "NODE_EXTRA_CA_CERTS"
+_EXTRA_VARIABLES: Final = ("NODE_EXTRA_CA_CERTS", "DENO_CERT")
 
 
 def trust(
@@ -44,7 +44,7 @@ def trust(
     ]
     files = {path: bundle.rstrip(b"\n") + b"\n" + certificate for path, bundle in bundles.items()}
     files.update(dict.fromkeys(alone, certificate))
-    return files, {**dict.fromkeys(_BUNDLE_VARIABLES, next(iter(bundles))), _EXTRA_VARIABLE: alone[0]}
+    return files, dict.fromkeys(_BUNDLE_VARIABLES, next(iter(bundles))) | dict.fromkeys(_EXTRA_VARIABLES, alone[0])
 
 
 def _without_links(path: str, find: Callable[[str], tuple[str, bytes] | None]) -> str:
