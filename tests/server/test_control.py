@@ -170,6 +170,23 @@ def test_quotas(server: Server) -> None:
         server.request("DELETE", f"/sandboxes/{answer.json()['sandboxID']}", key=key)
 
 
+def test_what_a_tenant_may_keep(server: Server) -> None:
+    key = server.new_key("modest")
+    server.cli("key", "quota", "modest", "--kept", "1")
+
+    def create(**wish: Any) -> str:
+        answer = server.request("POST", "/v2/sandboxes", key=key, json={"templateID": "base", **wish})
+        return str(answer.json()["sandboxID"])
+
+    one, two = create(), create()
+    assert server.request("POST", f"/sandboxes/{one}/pause", key=key, json={}).status_code == 204
+    assert server.request("POST", f"/sandboxes/{two}/pause", key=key, json={}).status_code == 429
+    assert server.request("POST", f"/sandboxes/{two}/snapshots", key=key, json={}).status_code == 429
+    server.request("POST", f"/sandboxes/{two}/timeout", key=key, json={"timeout": 0})
+    until(lambda: server.request("GET", f"/sandboxes/{two}", key=key).status_code == 404)
+    assert server.request("DELETE", f"/sandboxes/{one}", key=key).status_code == 204
+
+
 def test_keys_are_made_listed_and_revoked(server: Server) -> None:
     key = server.new_key("acme", "--name", "ci")
     assert server.request("GET", "/v2/sandboxes", key=key).status_code == 200

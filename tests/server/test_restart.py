@@ -60,6 +60,20 @@ def test_a_crash_loses_no_pause_snapshot_or_key(own: Server) -> None:
     assert get(own, own.create(templateID="kept")) == "one"
 
 
+def test_paused_sandboxes_are_not_forgotten_without_their_store(own: Server) -> None:
+    made = own.create()
+    put(own, made, "kept")
+    assert own.request("POST", f"/sandboxes/{made['sandboxID']}/pause", json={}).status_code == 204
+    assert own.stop() == 0
+    data = str(own.directory / "store.db.server.db")
+    command = [sys.executable, "-m", "belljar.cli", "serve", "--port", "0", "--data", data]
+    refused = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert refused.returncode == 125
+    assert "--store" in refused.stderr
+    own.start()
+    assert get(own, made) == "kept"
+
+
 def test_checkpoints_are_there_after_a_crash(tmp_path: Path) -> None:
     server = Server(tmp_path, "--checkpoint", "1")
     try:

@@ -180,6 +180,11 @@ class Database:
         """State and record of each."""
         return [(str(state), str(record)) for state, record in self._rows("SELECT state, record FROM sandbox")]
 
+    def needs_store(self) -> bool:
+        """Whether there is a paused sandbox or a snapshot."""
+        sql = "SELECT 1 FROM sandbox WHERE state = 'paused' UNION SELECT 1 FROM snapshot"
+        return self._one(sql) is not None
+
     def drop_sandbox(self, number: str) -> None:
         self._connection.execute("DELETE FROM sandbox WHERE id = ?", (number,))
 

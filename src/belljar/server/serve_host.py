@@ -78,6 +78,8 @@ def serve(config: Config, announce: Callable[[str, str | None], None]) -> int:
         if not database.list_keys():
             key = create_key(database, FIRST_TENANT, "first", "operator")
         store = None if config.store is None else open_store(config.store)
+        if store is None and database.needs_store():
+            raise CannotServe(f"{config.data} knows of paused sandboxes or snapshots: give the --store they are in")
         listener = _listen(config.host, config.port)
         shown = f"[{config.host}]" if ":" in config.host and "[" not in config.host else config.host
         url = f"{'https' if config.tls_cert else 'http'}://{shown}:{listener.getsockname()[1]}"

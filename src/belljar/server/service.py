@@ -82,7 +82,7 @@ class Service:
                 before, record.ref = record.ref, self._last_pause(record.id)
                 if before not in (None, record.ref) and not self.database.refers(str(before)):
                     stale.add(str(before))
-            if record.ref is None or self.store is None:
+            if record.ref is None:
                 log.warning("a sandbox was lost when the server ended", extra={"sandbox": record.id})
                 self.database.drop_sandbox(record.id)
                 continue
@@ -190,8 +190,14 @@ class Service:
         await self._release(before)
 
     async def _expire(self, held: Held, *, leaving: bool = False) -> None:
-        """End or pause a sandbox whose time is over. One that can't be paused runs on, and it is tried again."""
+        """End or pause a sandbox whose time is over. One that can't be paused runs on, and it is tried again.
+
+        If the tenant may keep no more, it ends, unless it is the server that leaves.
+        """
         keep = self.store is not None and (held.record.pause_on_timeout or leaving)
+        if keep and not leaving and not self._may_keep(held.record.tenant):
+            log.warning("a sandbox ends at its timeout: its tenant may keep no more", extra=held.describe())
+            keep = False
         try:
             async with held.lock:
                 if held.state != "running":
@@ -202,9 +208,9 @@ class Service:
                 else:
                     await self._end(held)
                     self.metrics.timeouts.labels("kill").inc()
-        except SandboxError as error:
+        except Exception:
             held.record.end_at = wall_time() + _RETRY
-            log.error("a sandbox could not be paused at its timeout: %s", error, extra=held.describe())
+            log.exception("a sandbox could not be paused at its timeout", extra=held.describe())
 
     def _count_time(self, seconds: float) -> None:
         counts = Counter(held.record.tenant for held in self.held.values() if held.guest is not None)
@@ -268,10 +274,13 @@ class Service:
         if running + self._starting[tenant] + count > most:
             raise ApiError(429, f"You have reached the maximum number of concurrent sandboxes ({most})")
 
-    def _check_kept(self, tenant: str) -> None:
-        most = self.quota(tenant).kept
+    def _may_keep(self, tenant: str) -> bool:
         kept = sum(held.record.tenant == tenant and held.guest is None for held in self.held.values())
-        if kept + len(self.database.snapshots(tenant)) >= most:
+        return kept + len(self.database.snapshots(tenant)) < self.quota(tenant).kept
+
+    def _check_kept(self, tenant: str) -> None:
+        if not self._may_keep(tenant):
+            most = self.quota(tenant).kept
             raise ApiError(429, f"You have reached the maximum number of paused sandboxes and snapshots ({most})")
 
     @asynccontextmanager
@@ -483,15 +492,24 @@ class Service:
         async with self._room(held.record.tenant, count), self.use(held) as guest:
             made = await guest.sandbox.fork(count)
             branches = [made] if isinstance(made, AsyncSandbox) else made
+            now = round(wall_time(), 3)
             forks: list[Held] = []
-            for branch in branches:
-                now = round(wall_time(), 3)
-                record = msgspec.structs.replace(
-                    held.record, id=new_id(), created=now, end_at=now + seconds, timeout=seconds
-                )
-                fork = Held(record, "running", held.egress)
-                await self._started(fork, branch)
-                forks.append(fork)
+            try:
+                for branch in branches:
+                    record = msgspec.structs.replace(
+                        held.record,
+                        id=new_id(),
+                        created=now,
+                        end_at=now + seconds,
+                        timeout=seconds,
+                        file_metadata=dict(held.record.file_metadata),
+                    )
+                    forks.append(Held(record, "running", held.egress))
+                    await self._started(forks[-1], branch)
+            except BaseException:
+                for branch in branches:
+                    await branch.close()  # the clock finds those that had started
+                raise
             return forks
 
     async def snapshot(self, held: Held, name: str | None) -> SnapshotRow:
